@@ -55,6 +55,20 @@ def test_it_serves_a_file_and_then_its_store(tmp_path):
         assert httpx.get(f"{again}/data", headers=headers).status_code == 304
 
 
+def test_a_changed_file_is_loaded_into_its_store(tmp_path):
+    file = tmp_path / "data.nq"
+    file.write_text("<urn:a> <urn:p> _:b .\n<urn:b> <urn:p> <urn:o> <urn:g> .\n")
+    words = (file, "--store", tmp_path / "store")
+    with serving(*words):
+        pass
+    file.write_text("<urn:a> <urn:p> _:b .\n<urn:c> <urn:p> 'new' .\n<urn:d> <urn:p> 'new' .\n".replace("'", '"'))
+    with serving(*words, "--reload") as (address, said):
+        assert said == f"/data: 2 quads added, 1 removed by {file}\n"
+        assert read(httpx.get(f"{address}/data", headers={"Accept": "application/n-quads"})).total == 3
+    with serving(*words, "--reload") as (_, said):
+        assert said == f"/data: 0 quads added, 0 removed by {file}\n"
+
+
 def test_as_triples(tmp_path):
     file = tmp_path / "data.ttl"
     file.write_text("<urn:s> <urn:p> 5 .")
@@ -68,6 +82,7 @@ def test_as_triples(tmp_path):
     ("words", "says"),
     [
         (("nowhere.nq",), "nowhere.nq"),
+        (("--reload",), "name its folder by --store"),
         (("data.csv",), "no RDF format has the ending"),
         (("health.nq",), "cannot be named"),
         (("data.nq", "more/data.nq"), "two files give a data set data"),

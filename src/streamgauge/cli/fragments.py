@@ -24,7 +24,7 @@ from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
 from streamgauge.servers.fragments.writes.feeds import BackgroundApp, DataSetFeed, FeedPace, FeedRunner
-from streamgauge.servers.fragments.writes.files import load, name_of
+from streamgauge.servers.fragments.writes.files import load, name_of, refill
 from streamgauge.servers.fragments.writes.http import WritesHandler
 from streamgauge.servers.http.access import CrossOrigin, check_tokens, read_origins
 from streamgauge.servers.http.headers import BaseAddress, HostError, fixed, of_host, of_proxy
@@ -81,6 +81,7 @@ def serve(
     host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 4000,
     store: Annotated[Path | None, typer.Option(help="The folder that keeps the data; in memory without it.")] = None,
+    reload: Annotated[bool, typer.Option("--reload", help="Files replace what --store has of them.")] = False,
     annotated: Annotated[str, one_named(method_names, "--method", help="How facts with times are written.")] = "graphs",
     label: Annotated[Label, typer.Option(case_sensitive=False, help="What is said of their time.")] = Label.EXPIRATION,
     vocabulary: Annotated[str, typer.Option(help="paper or prototype.")] = "paper",
@@ -110,10 +111,13 @@ def serve(
     if style.method == "implicit" and base is None and port == 0:
         raise typer.BadParameter("implicit graphs are named by the server's address: give --base or --port")
     past = None if keep is None else Keep(span=milliseconds(keep, "--keep"))
+    if reload and store is None:
+        raise typer.BadParameter("a store is needed: name its folder by --store", param_hint="--reload")
     if store is not None:
         end_with_sentence([store], f"look at it by `streamgauge fragments verify {store}/NAME`")
     with gc_frozen():
-        stores = _stores(data or (), [name for name, _ in feeds], store, past, style, base or f"http://{host}:{port}")
+        address = base or f"http://{host}:{port}"
+        stores = _stores(data or (), [name for name, _ in feeds], store, past, style, address, reload)
         datasets = _datasets(stores, page_size, triples or (), milliseconds(period, "--period"))
     limits = FragmentLimits(address=max_address, body=max_body, kept=max_kept, connections=max_connections)
     face = application(datasets, [WritesHandler(tokens, addressing, limits.body)], limits, addressing)
@@ -152,9 +156,18 @@ def now() -> int:
 
 
 def _stores(
-    files: Sequence[Path], fed: Sequence[str], folder: Path | None, past: Keep | None, style: Style, address: str
+    files: Sequence[Path],
+    fed: Sequence[str],
+    folder: Path | None,
+    past: Keep | None,
+    style: Style,
+    address: str,
+    again: bool,
 ) -> Iterator[tuple[str, Store, Style]]:
-    """A store for each file, filled from it unless it holds something already; an empty one for other names."""
+    """A store for each file, filled from it unless it holds something already; an empty one for other names.
+
+    ``again``: the file replaces what the store holds.
+    """
     names = [name_of(file) for file in files]
     only_fed = [(name, None) for name in dict.fromkeys(fed) if name not in names]
     for name, file in [*zip(names, files, strict=True), *only_fed]:
@@ -164,8 +177,13 @@ def _stores(
         store: MemoryStore | DiskStore = MemoryStore(past) if folder is None else DiskStore(folder / name, past)
         if file is not None and store.version == 0:
             typer.echo(f"/{name}: {counted(load(file, store, own, now()), 'quad')} of {file}", err=True)
+        elif file is not None and again:
+            changes = refill(file, store, own, now())
+            counts = f"{counted(len(changes.added), 'quad')} added, {len(changes.removed)} removed"
+            typer.echo(f"/{name}: {counts} by {file}", err=True)
         elif store.version > 0:
-            typer.echo(f"/{name}: as it is in {folder}" + (f", {file} is not read again" if file else ""), err=True)
+            unread = f", {file} is not read again (--reload does)" if file else ""
+            typer.echo(f"/{name}: as it is in {folder}{unread}", err=True)
         yield name, store, own
 
 

@@ -265,6 +265,12 @@ def iso(moment: datetime | date) -> str:
     return f"{text[:-6]}Z" if text.endswith("+00:00") else text
 
 
+def date_time(at: int) -> Term:
+    """A time (ms since 1970) as an xsd:dateTime in UTC."""
+    text = datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+    return f'"{text}Z"^^<{XSD}dateTime>'
+
+
 def _offset(text: str) -> tzinfo:
     if text in "Zz":
         return UTC

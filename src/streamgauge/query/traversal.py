@@ -71,20 +71,35 @@ def exists_parts(tree: al.Expression, on_pattern: OnPattern) -> al.Expression:
     return expression_parts(tree, on_pattern, lambda inner: exists_parts(inner, on_pattern))
 
 
-def with_names(tree: Tree, names: Mapping[al.Var, al.Node]) -> Tree:
-    """A pattern or expression with other names, or terms, for its variables, everywhere in it."""
+def with_parts(tree: Tree, changed: Callable[[Any], Any]) -> Tree:
+    """A pattern or expression in which ``changed`` replaces parts: nodes, terms, names; what it keeps is entered."""
 
     def new(part: Any) -> Any:
-        if isinstance(part, al.Var):
-            return names.get(part, part)
+        other = changed(part)
+        if other is not part:
+            return other
         if isinstance(part, tuple):
             return tuple(map(new, part))
         if is_dataclass(part) and not isinstance(part, type):
             return replace(part, **{each.name: new(getattr(part, each.name)) for each in fields(part)})
         return part
 
-    renamed: Tree = new(tree)
-    return renamed
+    result: Tree = new(tree)
+    return result
+
+
+def with_names(tree: Tree, names: Mapping[al.Var, al.Node]) -> Tree:
+    """A pattern or expression with other names, or terms, for its variables, everywhere in it."""
+    return with_parts(tree, lambda part: names.get(part, part) if isinstance(part, al.Var) else part)
+
+
+def with_value(tree: Tree, call: al.Call, value: Term) -> Tree:
+    """A pattern or expression with a term for a call, everywhere in it."""
+
+    def is_call(part: Any) -> bool:
+        return isinstance(part, al.Call) and part.arguments == call.arguments and part.operator.upper() == call.operator
+
+    return with_parts(tree, lambda part: value if is_call(part) else part)
 
 
 def expressions(pattern: al.Pattern) -> tuple[al.Expression, ...]:

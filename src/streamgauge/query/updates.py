@@ -1,474 +1,391 @@
-"""The part of SPARQL 1.1 Update that changes triples, read into operations, and what each changes.
+"""SPARQL 1.1 Update, read into operations on facts; those of named graphs are as ``model.fact`` writes them.
 
-Facts of named graphs are triples as ``model.fact`` writes them; templates with GRAPH are those of 3.1.1 to 3.1.3.
+``sparql.updates`` says what each changes. CLEAR, DROP, COPY, MOVE and ADD are read as the DELETE and INSERT that they
+abbreviate (3.2); CREATE changes nothing, because a graph exists while it has a fact.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
 
-from streamgauge.formats.bounds import SERVED
-from streamgauge.model.algebra import BGP, Construct, Graph, Join, Node, Pattern, Project, TriplePattern, Var
-from streamgauge.model.fact import NOT_HERE, apart, in_graph, question
-from streamgauge.model.terms import Term, Triple, is_iri, is_literal
+from streamgauge.formats.bounds import SERVED, TextBounds
+from streamgauge.model.algebra import BGP, Call, Graph, Node, Pattern, TriplePattern, Union, Var
+from streamgauge.model.fact import is_named
+from streamgauge.model.terms import Term, Triple
 from streamgauge.query.parser import parse_sparql
+from streamgauge.query.templates import MAX_DECLARED, closing_of, graph_name, graph_of, read_template, within
 from streamgauge.query.text import Token, check_bounds, refusal, tokens
+from streamgauge.query.traversal import every_expression, every_pattern, expressions, with_value
+from streamgauge.query.update_data import NewNode, read_data
 
-MOST_SECTIONS: Final = 200
-"""Parts of a template that are in different graphs: each is parsed by itself."""
+WITH_DATA: Final = TextBounds(4 * 2**20, 1_000_000, SERVED.values)
+"""Of an update with its data; what is beside the data is within the bounds of a text that is served."""
 
-MOST_DECLARED: Final = 20_000
-"""Operations of an update, or parts of a template, times the tokens of the declarations that each is parsed with."""
-
-
-@dataclass(frozen=True, slots=True)
-class GraphTriplePattern(TriplePattern):
-    """A triple pattern in a named graph."""
-
-    graph: Node
-
-
-def graph_of(pattern: TriplePattern) -> Node | None:
-    """The graph of a pattern, ``None`` for the default graph."""
-    return pattern.graph if isinstance(pattern, GraphTriplePattern) else None
-
-
-def within(graph: Node | None, pattern: TriplePattern) -> TriplePattern:
-    """A pattern in a graph; one that has a graph of its own stays there."""
-    if graph is None or isinstance(pattern, GraphTriplePattern):
-        return pattern
-    return GraphTriplePattern(pattern.subject, pattern.predicate, pattern.object, graph)
-
-
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """Triples of a template that are in one graph: the text of its name, empty for the default graph."""
-
-    graph: str
-    text: str
-
-
-def _template(prologue: str, text: str) -> tuple[TriplePattern, ...]:
-    """The patterns of a template; blank nodes with the same label are the same in all of its graphs. QueryError."""
-    sections = _sections(text)
-    if all(not each.graph for each in sections):
-        return _constructed(prologue, text)
-    if len(sections) * (1 + len(tokens(prologue))) > MOST_DECLARED or len(sections) > MOST_SECTIONS:
-        raise refusal(f"{len(sections)} graphs in one template: send several updates, or fewer declarations", text, 0)
-    whole = _constructed(prologue, "\n. ".join(each.text for each in sections))
-    counts = [len(_constructed(prologue, each.text)) for each in sections]
-    if sum(counts) != len(whole):
-        raise refusal("the triples of this template cannot be told apart by graph: write a dot after each", text, 0)
-    found: list[TriplePattern] = []
-    for section, count in zip(sections, counts, strict=True):
-        graph = graph_name(prologue, section.graph) if section.graph else None
-        found += (within(graph, each) for each in whole[len(found) : len(found) + count])
-    return tuple(found)
-
-
-def _constructed(prologue: str, text: str) -> tuple[TriplePattern, ...]:
-    form = parse_sparql(f"{prologue}\nCONSTRUCT {{{text}\n}} WHERE {{}}")
-    assert isinstance(form, Construct)
-    return form.template
-
-
-def graph_name(prologue: str, text: str) -> Node:
-    """The node that names a graph, as a text has it: an IRI, a prefixed name or a variable. QueryError."""
-    form = parse_sparql(f"{prologue}\nSELECT * {{ GRAPH {text} {{ ?s ?p ?o }} }}")
-    assert isinstance(form.pattern, Project)
-    assert isinstance(form.pattern.pattern, Graph)
-    return form.pattern.pattern.name
-
-
-def _sections(text: str) -> list[_Section]:
-    """The parts of a template, one after the other, without empty ones."""
-    found = tokens(text)
-    sections: list[_Section] = []
-    start = place = 0
-    while place < len(found):
-        if not found[place].says("GRAPH"):
-            place += 1
-            continue
-        opening = place + 2
-        if opening >= len(found) or found[opening].text != "{":
-            raise refusal("GRAPH is followed by one name and { ... }", text, found[place].start)
-        closing = _closing(text, found, opening)
-        if inner := next((each for each in found[opening + 1 : closing] if each.text == "{"), None):
-            raise refusal("a group within GRAPH of a template: only triples stand there", text, inner.start)
-        sections.append(_Section("", _between(text, found[start:place])))
-        sections.append(_Section(found[place + 1].text, _between(text, found[opening + 1 : closing])))
-        start = place = closing + 1
-    sections.append(_Section("", _between(text, found[start:])))
-    return [each for each in sections if each.text]
-
-
-def _between(text: str, found: Sequence[Token]) -> str:
-    """The text of triples, without the dots around them."""
-    triples = list(found)
-    while triples and triples[-1].text == ".":
-        triples.pop()
-    while triples and triples[0].text == ".":
-        triples.pop(0)
-    return text[triples[0].start : triples[-1].end] if triples else ""
-
-
-LONGEST: Final = SERVED.characters
-"""Characters that an update may have."""
-
-_REFUSED: Final = {
-    "LOAD": "send the data itself",
-    "CLEAR": "DELETE WHERE { ... } with at least one term",
-    "DROP": "DELETE WHERE { ... } with at least one term",
-    "CREATE": "facts have no graph of their own",
-    "COPY": "facts have no graph of their own",
-    "MOVE": "facts have no graph of their own",
-    "ADD": "facts have no graph of their own",
-    "WITH": "facts have no graph of their own",
-    "USING": "facts have no graph of their own",
-    "GRAPH": "facts have no graph of their own",
-    "SERVICE": "an update asks no other server",
-}
-_OF_GRAPHS: Final = ("GRAPH", "WITH", "USING")
+_SUPPORTED: Final = "INSERT DATA, DELETE DATA, DELETE WHERE, DELETE/INSERT ... WHERE, CLEAR, DROP, COPY, MOVE, ADD"
+_VERBS: Final = ("INSERT", "DELETE", "WITH", "CLEAR", "DROP", "CREATE", "COPY", "MOVE", "ADD", "LOAD")
+_DRAWN: Final = ("RAND", "UUID", "STRUUID", "NOW")
+"""Functions without a value here; NOW is one where the request says no time."""
+_OF_GRAPHS: Final = ("GRAPH", "WITH", "USING", "CREATE", "COPY", "MOVE", "ADD", "NAMED")
 """Words that are taken where facts have graphs."""
 
-_SUPPORTED: Final = "INSERT DATA, DELETE DATA, DELETE WHERE, DELETE/INSERT ... WHERE with triple patterns"
+
+@dataclass(frozen=True, slots=True)
+class GraphNames:
+    """The graphs that a pattern is over (SPARQL 1.1, 13.2): ``default`` are merged, ``named`` can be asked by GRAPH.
+
+    ``None`` is the default graph of the facts, and all of their named graphs.
+    """
+
+    default: tuple[Term, ...] | None = None
+    named: tuple[Term, ...] | None = None
 
 
-Holding: TypeAlias = Callable[[Term | None, Term | None, Term | None], Iterable[Triple]]
-"""The triples that hold, with these terms where one is given."""
-
-
-Solution: TypeAlias = tuple[Term, ...]
-"""The terms of variables, in the order in which patterns bind them."""
-
-
-class TooManySolutionsError(ValueError):
-    """WHERE has more solutions than are looked at."""
+ALL: Final = GraphNames()
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateOperation:
-    """One operation: DELETE and INSERT with WHERE (SPARQL 1.1 Update, 3.1.3); of data, WHERE is empty."""
+    """One operation: DELETE and INSERT over the solutions of ``where`` (SPARQL 1.1 Update, 3.1.3), or facts of data.
 
-    where: tuple[TriplePattern, ...]
-    delete: tuple[TriplePattern, ...]
-    insert: tuple[TriplePattern, ...]
-
-    def triples(self, holding: Holding, most: int, looks: "Looks | None" = None) -> tuple[list[Triple], list[Triple]]:
-        """The triples to delete, and those to insert after them; TooManySolutionsError beyond ``most`` solutions.
-
-        Also beyond ``looks``, at the triples that WHERE tries and at those that the templates make.
-        """
-        holding = holding if looks is None else looks.counted(holding)
-        rows: list[Solution] = [()]
-        bound: dict[Var, int] = {}
-        for pattern in self.where:
-            step = _Step(pattern, bound)
-            rows = list(islice((each for row in rows for each in step.extended(holding, row)), most + 1))
-            bound = step.bound
-            if len(rows) > most:
-                raise TooManySolutionsError(f"more than {most} solutions: name more terms in WHERE")
-        if looks is not None and self.where:
-            looks.spend(len(rows) * (len(self.delete) + len(self.insert)))
-        return _made(self.delete, rows, bound), _made(self.insert, rows, bound)
-
-
-class Looks:
-    """How many triples an update may look at, and make of them: ``most`` for all that is asked by these looks."""
-
-    def __init__(self, most: int) -> None:
-        self._most = self._left = most
-
-    def spend(self, count: int) -> None:
-        """So many more; TooManySolutionsError when they are too many."""
-        self._left -= count
-        if self._left < 0:
-            raise TooManySolutionsError(f"WHERE looks at more than {self._most} facts: name more terms in it")
-
-    def counted(self, holding: Holding) -> Holding:
-        """The triples that hold, each of them a look, as each question is."""
-
-        def counted(subject: Term | None, predicate: Term | None, end: Term | None) -> Iterator[Triple]:
-            self.spend(1)
-            for triple in holding(subject, predicate, end):
-                self.spend(1)
-                yield triple
-
-        return counted
-
-
-class _Step:
-    """A pattern that solutions are extended by; ``bound`` says where in the longer ones a variable's term is.
-
-    Solutions are tuples of terms, which the collector of garbage does not look at for long.
+    ``graphs`` are those of ``where``, ``fresh`` names new blank nodes.
     """
 
-    def __init__(self, pattern: TriplePattern, bound: Mapping[Var, int]) -> None:
-        nodes = _nodes(pattern)
-        self._given = [bound.get(node) if isinstance(node, Var) else node for node in nodes]
-        fresh = [node for node in nodes if isinstance(node, Var) and node not in bound]
-        self._taken = [nodes.index(node) for node in dict.fromkeys(fresh)]
-        self._same = [(nodes.index(n), at) for at, n in enumerate(nodes) if n in fresh and nodes.index(n) != at]
-        self.bound = {**bound, **{node: len(bound) + at for at, node in enumerate(dict.fromkeys(fresh))}}
-
-    def extended(self, holding: Holding, row: Solution) -> Iterator[Solution]:
-        subject, predicate, end, *graph = [row[each] if isinstance(each, int) else each for each in self._given]
-        for triple in holding(question(graph[0], subject) if graph else subject, predicate, end):
-            if triple is NOT_HERE:
-                continue
-            terms = _terms(triple) if graph else triple
-            if not self._same or all(terms[one] == terms[other] for one, other in self._same):
-                yield (*row, *[terms[at] for at in self._taken])
+    where: Pattern | None = None
+    delete: tuple[TriplePattern, ...] = ()
+    insert: tuple[TriplePattern, ...] = ()
+    removed: tuple[Triple, ...] = ()
+    added: tuple[Triple, ...] = ()
+    graphs: GraphNames = ALL
+    fresh: NewNode = field(default=str, repr=False, compare=False)
 
 
-def _made(patterns: Sequence[TriplePattern], rows: Iterable[Solution], bound: Mapping[Var, int]) -> list[Triple]:
-    """The triples of a template that are triples: no literal as a subject (SPARQL 1.1 Update, 3.1.3)."""
-    made = dict[Triple, None]()
-    places = [[bound.get(node, node) if isinstance(node, Var) else node for node in _nodes(each)] for each in patterns]
-    for row in rows:
-        for nodes in places:
-            subject, predicate, end, *graph = [row[node] if isinstance(node, int) else node for node in nodes]
-            if not (isinstance(subject, str) and isinstance(predicate, str) and isinstance(end, str)):
-                continue
-            if is_literal(subject) or not is_iri(predicate):
-                continue
-            triple = subject, predicate, end
-            if not graph:
-                made[triple] = None
-            elif isinstance(graph[0], str) and is_iri(graph[0]):
-                made[in_graph(graph[0], triple)] = None
-    return list(made)
+def uses_graphs(operations: Iterable[UpdateOperation]) -> bool:
+    """Whether anything of named graphs is read or changed."""
+    return any(map(_uses_graphs, operations))
 
 
-def _nodes(pattern: TriplePattern) -> tuple[Node, ...]:
-    """Subject, predicate, object; the graph where the pattern has one."""
-    assert isinstance(pattern.predicate, Var | str)
-    graph = graph_of(pattern)
-    return (pattern.subject, pattern.predicate, pattern.object, *(() if graph is None else (graph,)))
+def _uses_graphs(operation: UpdateOperation) -> bool:
+    if any(graph_of(pattern) is not None for pattern in (*operation.delete, *operation.insert)):
+        return True
+    if any(is_named(fact[0]) for fact in (*operation.removed, *operation.added)):
+        return True
+    reads = operation.where is not None and any(isinstance(each, Graph) for each in every_pattern(operation.where))
+    return reads or operation.graphs != ALL
 
 
-def _terms(fact: Triple) -> tuple[Term, ...]:
-    """Subject, predicate, object and graph of a fact of a named graph."""
-    name, triple = apart(fact)
-    return (*triple, name)
+@dataclass(frozen=True, slots=True)
+class UpdateContext:
+    """What an update is read with: ``fresh`` gives new blank nodes by their names, ``graphs`` lets GRAPH be used.
+
+    ``using`` are graphs that the request names (SPARQL 1.1 Protocol, 2.2.3), ``now`` is the value of NOW().
+    """
+
+    fresh: NewNode
+    graphs: bool = False
+    using: GraphNames | None = None
+    now: Term | None = None
+
+
+def read_update(text: str, context: UpdateContext) -> list[UpdateOperation]:
+    """The operations of an update; QueryError names what is refused and where."""
+    check_bounds(text, WITH_DATA)
+    try:
+        return _read(text, context)
+    finally:
+        if len(text) > SERVED.characters:
+            tokens.cache_clear()
+
+
+def _read(text: str, context: UpdateContext) -> list[UpdateOperation]:
+    parts = list(_parts(text, context))
+    if not parts:
+        raise refusal(f"there is no update here: {_SUPPORTED}", text, 0)
+    _check_size(text, parts)
+    operations: list[UpdateOperation] = []
+    for keyword, run in groupby(parts, lambda part: part.data):
+        members = list(run)
+        if keyword:
+            node = context.fresh if keyword == "INSERT DATA" else None
+            facts = read_data(text, members[-1].declared, [part.blocks[0].inside for part in members], node)
+            operations.append(UpdateOperation(added=facts) if node else UpdateOperation(removed=facts))
+        else:
+            operations += (operation for part in members for operation in _operations(part, context))
+    return operations
+
+
+def _check_size(text: str, parts: Sequence["_Part"]) -> None:
+    """QueryError for an update that is too long beside its data, or declares too much for so many operations."""
+    others = [part for part in parts if not part.data]
+    blocks = [block for part in others for block in part.blocks]
+    rest = len(parts[-1].prologue) + sum(block.end - block.start for block in blocks)
+    if rest > SERVED.characters:
+        raise refusal(f"{rest} characters beside data, more than {SERVED.characters}: send several updates", text, 0)
+    if sum(len(block.inside) for block in blocks) > SERVED.tokens:
+        raise refusal(f"more than {SERVED.tokens} terms, words and signs beside data: send several updates", text, 0)
+    if sum(1 + len(part.declared) for part in others) > MAX_DECLARED // (1 + len(tokens(parts[-1].prologue))):
+        raise refusal("too many declarations for so many operations: send them in several updates", text, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """The text between braces, and the keyword before it (``INSERT DATA``, ``WHERE`` ...)."""
+    """The tokens between braces, their place [start, end), and the keyword before (``INSERT DATA``, ``WHERE`` ...)."""
 
     keyword: str
     text: str
     start: int
-
-
-def together(
-    changes: Sequence[UpdateOperation], holding: Holding, most: int, looks: int
-) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
-    """The triples that come and go by changes one after the other; only the first change reads the facts.
-
-    TooManySolutionsError beyond ``most`` solutions or triples, and when WHERE looks at more than ``looks`` triples.
-    """
-    counted = Looks(looks)
-    added, removed = dict[Triple, None](), dict[Triple, None]()
-    for change in changes:
-        deleted, inserted = change.triples(holding, most, counted)
-        for triple in deleted:
-            added.pop(triple, None)
-            removed[triple] = None
-        added |= dict.fromkeys(inserted)
-    if len(added) + len(removed) > most:
-        raise TooManySolutionsError(f"an update of more than {most} triples: make it in parts")
-    return tuple(added), tuple(removed)
-
-
-def uses_graphs(changes: Iterable[UpdateOperation]) -> bool:
-    """Whether anything of named graphs is read or changed."""
-    patterns = (pattern for each in changes for pattern in (*each.where, *each.delete, *each.insert))
-    return any(graph_of(pattern) is not None for pattern in patterns)
-
-
-def read_update(text: str, fresh: Callable[[str], Term], graphs: bool = False) -> list[UpdateOperation]:
-    """The operations of an update; ``fresh`` gives new blank nodes by their names, ``graphs`` lets GRAPH be used.
-
-    QueryError names what is refused and where.
-    """
-    if len(text) > LONGEST:
-        raise refusal(f"the update has {len(text)} characters, more than {LONGEST}: send data as RDF", "", 0)
-    check_bounds(text, SERVED)
-    operations: list[UpdateOperation] = []
-    prologue, declared = "", 0
-    for part in _parts(text, graphs):
-        prologue += part.prologue
-        declared += len(tokens(prologue))
-        if declared > MOST_DECLARED:
-            raise refusal("too many declarations for so many operations: send them in several updates", text, 0)
-        operations.append(_operation(part, prologue, fresh))
-    if not operations:
-        raise refusal(f"there is no update here: {_SUPPORTED}", text, 0)
-    return operations
+    end: int
+    inside: Sequence[Token]
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One operation: the declarations before it, its blocks."""
+    """One operation: the declarations before it at [start, end), its blocks or its words."""
 
     text: str
-    prologue: str
-    blocks: tuple[_Block, ...]
-    graphs: tuple[str, str]
-    """The names of the graphs of WITH and of USING as they are written, empty where there are none."""
+    declared: tuple[tuple[int, int], ...]
+    words: tuple[Token, ...] = ()
+    blocks: tuple[_Block, ...] = ()
+    changed: str = ""
+    """The name of the graph of WITH as it is written."""
+    using: tuple[str, ...] = ()
+    using_named: tuple[str, ...] = ()
+
+    @property
+    def prologue(self) -> str:
+        """The text of the declarations."""
+        return "\n".join(self.text[start:end] for start, end in self.declared)
+
+    @property
+    def data(self) -> str:
+        """``INSERT DATA`` or ``DELETE DATA``; empty for another operation."""
+        (*_, keyword) = (block.keyword for block in self.blocks) if self.blocks else ("",)
+        alone = len(self.blocks) == 1 and not (self.changed or self.using or self.using_named)
+        return keyword if keyword.endswith(" DATA") and alone else ""
+
+    @property
+    def start(self) -> int:
+        """Where it begins."""
+        return self.words[0].start if self.words else self.blocks[0].start
 
 
-def _parts(text: str, graphs: bool) -> Iterator[_Part]:
+def _parts(text: str, context: UpdateContext) -> Iterator[_Part]:
     found = tokens(text)
-    for token in found:
-        if token.says(*_REFUSED) and not (graphs and token.says(*_OF_GRAPHS)):
-            word = token.text.upper()
-            raise refusal(f"{word} is not supported: {_REFUSED[word]}", text, token.start)
-    place = 0
+    for token in () if context.graphs else found:
+        if token.says(*_OF_GRAPHS):
+            raise refusal(f"{token.text.upper()} is not supported: facts have no graph of their own", text, token.start)
+    if context.using is not None and not context.graphs:
+        raise refusal("graphs named beside the update: facts have no graph of their own", text, 0)
+    place, declared = 0, list[tuple[int, int]]()
     while place < len(found):
-        first = next((n for n in range(place, len(found)) if found[n].says("INSERT", "DELETE", "WITH")), len(found))
-        declared = text[found[place].start : found[first].start if first < len(found) else len(text)]
-        if first == len(found):
-            if declared.strip(" \t\r\n;"):
-                raise refusal(f"this is no operation: {_SUPPORTED}", text, found[place].start)
+        after = _after_declarations(found, place)
+        if after > place:
+            declared.append((found[place].start, found[after - 1].end))
+        if after == len(found):
             return
-        part, place = _part(text, declared, found, first)
-        yield part
+        if not found[after].says(*_VERBS):
+            raise refusal(f"this is no operation: {_SUPPORTED}", text, found[after].start)
+        reader = _PartReader(text, found, after)
+        yield reader.part(tuple(declared))
+        place = reader.place + 1
 
 
-def _part(text: str, declared: str, found: Sequence[Token], place: int) -> tuple[_Part, int]:
-    """The operation at a token, and the place after it and its semicolon."""
-    blocks: list[_Block] = []
-    words: list[str] = []
-    graphs = {"WITH": "", "USING": ""}
-    while place < len(found) and found[place].text != ";":
-        token = found[place]
-        if token.text == "{":
-            after = _closing(text, found, place)
-            blocks.append(_Block(" ".join(words), text[token.end : found[after].start], token.start))
-            words, place = [], after + 1
-        elif token.says("INSERT", "DELETE", "DATA", "WHERE"):
-            words.append(token.text.upper())
-            place += 1
-        elif token.says("USING") or (token.says("WITH") and not (blocks or words)):
-            _refuse_several(text, found, place, graphs)
-            graphs[token.text.upper()] = found[place + 1].text
-            place += 2
-        else:
-            raise refusal(f"{token.text[:40]} does not belong here: {_SUPPORTED}", text, token.start)
-    if words:
-        raise refusal(f"{' '.join(words)} has no {{ ... }}", text, len(text))
-    return _Part(text, declared, tuple(blocks), (graphs["WITH"], graphs["USING"])), place + 1
+def _after_declarations(found: Sequence[Token], place: int) -> int:
+    while place < len(found) and found[place].says("PREFIX", "BASE", "VERSION"):
+        place += 3 if found[place].says("PREFIX") else 2
+    return min(place, len(found))
 
 
-def _refuse_several(text: str, found: Sequence[Token], place: int, graphs: Mapping[str, str]) -> None:
-    """QueryError for what is not one name after WITH or USING, once: USING NAMED, several graphs as one."""
-    word, after = found[place].text.upper(), found[place + 1 : place + 2]
-    if graphs[word]:
-        raise refusal(f"{word} a second time: one graph is read, GRAPH names others", text, found[place].start)
-    if not after or after[0].text in "{};" or after[0].says("NAMED"):
-        raise refusal(f"{word} is followed by the IRI of one graph; GRAPH names others", text, found[place].start)
+class _PartReader:
+    """Reads the operation at a token; ``place`` is then that of the semicolon after it."""
+
+    def __init__(self, text: str, found: Sequence[Token], place: int) -> None:
+        self._text, self._found, self.place = text, found, place
+
+    def part(self, declared: tuple[tuple[int, int], ...]) -> _Part:
+        """The operation."""
+        if not self._found[self.place].says("INSERT", "DELETE", "WITH"):
+            first = self.place
+            while self.place < len(self._found) and self._found[self.place].text != ";":
+                self.place += 1
+            return _Part(self._text, declared, tuple(self._found[first : self.place]))
+        return self._with_blocks(declared)
+
+    def _with_blocks(self, declared: tuple[tuple[int, int], ...]) -> _Part:
+        text, found = self._text, self._found
+        blocks: list[_Block] = []
+        words: list[str] = []
+        graphs: dict[str, list[str]] = {"WITH": [], "USING": [], "USING NAMED": []}
+        while self.place < len(found) and found[self.place].text != ";":
+            token = found[self.place]
+            if token.text == "{":
+                after = closing_of(text, found, self.place)
+                inside, end = found[self.place + 1 : after], found[after].start
+                blocks.append(_Block(" ".join(words), text[token.end : end], token.end, end, inside))
+                words, self.place = [], after + 1
+            elif token.says("INSERT", "DELETE", "DATA", "WHERE"):
+                words.append(token.text.upper())
+                self.place += 1
+            elif token.says("USING") or (token.says("WITH") and not (blocks or words)):
+                self._graph(graphs)
+            else:
+                raise refusal(f"{token.text[:40]} does not belong here: {_SUPPORTED}", text, token.start)
+        if words or not blocks:
+            raise refusal(f"{' '.join(words) or 'WITH'} has no {{ ... }}", text, len(text))
+        changed = "".join(graphs["WITH"])
+        return _Part(text, declared, (), tuple(blocks), changed, tuple(graphs["USING"]), tuple(graphs["USING NAMED"]))
+
+    def _graph(self, graphs: dict[str, list[str]]) -> None:
+        """The name after WITH, USING or USING NAMED."""
+        word = self._found[self.place]
+        kind, self.place = word.text.upper(), self.place + 1
+        if kind == "USING" and self.place < len(self._found) and self._found[self.place].says("NAMED"):
+            kind, self.place = "USING NAMED", self.place + 1
+        if self.place >= len(self._found) or self._found[self.place].kind not in ("iri", "name"):
+            raise refusal(f"{kind} is followed by the IRI of a graph", self._text, word.start)
+        if kind == "WITH" and graphs["WITH"]:
+            raise refusal("WITH a second time: one graph is changed", self._text, word.start)
+        graphs[kind].append(self._found[self.place].text)
+        self.place += 1
 
 
-def _closing(text: str, found: Sequence[Token], opening: int) -> int:
-    depth = 0
-    for place in range(opening, len(found)):
-        depth += {"{": 1, "}": -1}.get(found[place].text, 0)
-        if depth == 0:
-            return place
-    raise refusal("this { is not closed", text, found[opening].start)
+# DELETE and INSERT with WHERE
 
 
-def _operation(part: _Part, prologue: str, fresh: Callable[[str], Term]) -> UpdateOperation:
-    """An operation whose patterns without a graph are in that of WITH; those of WHERE in that of USING if there is one.
+def _operations(part: _Part, context: UpdateContext) -> Iterator[UpdateOperation]:
+    if part.words:
+        yield from _management(part, context.graphs)
+        return
+    yield _modification(part, context)
+
+
+def _modification(part: _Part, context: UpdateContext) -> UpdateOperation:
+    """Patterns of templates without a graph are in that of WITH, those of WHERE in those of USING if there are any.
 
     SPARQL 1.1 Update, 3.1.3: USING overrides WITH for WHERE.
     """
-    change = _plain(part, prologue, fresh)
-    changed, read = (graph_name(prologue, each) if each else None for each in part.graphs)
-    if changed is None and read is None:
-        return change
-    if part.blocks[-1].keyword != "WHERE":
-        raise refusal("WITH and USING are for DELETE and INSERT with WHERE", part.text, part.blocks[0].start)
-    if isinstance(changed, Var) or isinstance(read, Var):
-        raise refusal("WITH and USING are followed by an IRI", part.text, part.blocks[0].start)
-    where = tuple(within(changed if read is None else read, each) for each in change.where)
-    delete, insert = (tuple(within(changed, each) for each in some) for some in (change.delete, change.insert))
-    return UpdateOperation(where, delete, insert)
-
-
-def _plain(part: _Part, prologue: str, fresh: Callable[[str], Term]) -> UpdateOperation:
-    keywords = tuple(block.keyword for block in part.blocks)
-    texts = [block.text for block in part.blocks]
+    keywords, prologue = tuple(block.keyword for block in part.blocks), part.prologue
+    texts = {block.keyword: block.text for block in part.blocks}
     match keywords:
-        case ("INSERT DATA",):
-            data, _ = _parsed(prologue, texts[0], "")
-            return UpdateOperation((), (), _ground(part, data, fresh))
-        case ("DELETE DATA",):
-            data, _ = _parsed(prologue, texts[0], "")
-            return UpdateOperation((), _ground(part, data, None), ())
         case ("DELETE WHERE",):
-            template, where = _parsed(prologue, texts[0], texts[0])
-            return UpdateOperation(_joined(part, where), _named(part, template), ())
+            _refuse_graphs(part, context.using)
+            template = _named(part, read_template(prologue, texts["DELETE WHERE"]))
+            return UpdateOperation(_where(part, texts["DELETE WHERE"], context), template, graphs=context.using or ALL)
         case ("DELETE", "WHERE") | ("INSERT", "WHERE") | ("DELETE", "INSERT", "WHERE"):
-            read = {key: _parsed(prologue, text, texts[-1]) for key, text in zip(keywords[:-1], texts, strict=False)}
-            where = next(iter(read.values()))[1]
-            delete, insert = (_named(part, read[key][0]) if key in read else () for key in ("DELETE", "INSERT"))
-            return UpdateOperation(_joined(part, where), delete, insert)
-    raise refusal(f"{', '.join(keywords)} is not supported: {_SUPPORTED}", part.text, part.blocks[0].start)
+            pass
+        case _:
+            raise refusal(f"{', '.join(keywords)} is not supported: {_SUPPORTED}", part.text, part.start)
+    changed = _iri(part, prologue, part.changed) if part.changed else None
+    read = {name: read_template(prologue, texts[name]) if name in texts else () for name in ("DELETE", "INSERT")}
+    delete, insert = (tuple(within(changed, pattern) for pattern in patterns) for patterns in read.values())
+    graphs, where = _graphs(part, prologue, changed, context.using), _where(part, texts["WHERE"], context)
+    return UpdateOperation(where, _named(part, delete), insert, graphs=graphs, fresh=context.fresh)
 
 
-def _parsed(prologue: str, template: str, where: str) -> tuple[tuple[TriplePattern, ...], Pattern]:
-    """A template and a pattern."""
-    form = parse_sparql(f"{prologue}\nCONSTRUCT {{}} WHERE {{{where}}}")
-    return _template(prologue, template), form.pattern
+def _graphs(part: _Part, prologue: str, changed: Term | None, using: GraphNames | None) -> GraphNames:
+    """The graphs of WHERE; QueryError where both the request and the text name some (SPARQL 1.1 Protocol, 2.2.3)."""
+    if using is not None:
+        _refuse_graphs(part, using)
+        return using
+    if part.using or part.using_named:
+        default, named = (
+            tuple(_iri(part, prologue, name) for name in names) for names in (part.using, part.using_named)
+        )
+        return GraphNames(default, named)
+    return ALL if changed is None else GraphNames((changed,))
 
 
-def _ground(
-    part: _Part, data: Sequence[TriplePattern], fresh: Callable[[str], Term] | None
-) -> tuple[TriplePattern, ...]:
-    """Data without variables; blank nodes by ``fresh``, refused without it."""
-    return tuple(_of_terms([_term(part, node, fresh) for node in _nodes(each)]) for each in data)
+def _refuse_graphs(part: _Part, using: GraphNames | None) -> None:
+    if using is not None and (part.changed or part.using or part.using_named):
+        raise refusal("WITH or USING beside using-graph-uri: name the graphs in one place", part.text, part.start)
+    if using is None and (part.changed or part.using or part.using_named):
+        raise refusal("WITH and USING are for DELETE and INSERT with WHERE", part.text, part.start)
 
 
-def _of_terms(terms: Sequence[Term]) -> TriplePattern:
-    return within(terms[3] if len(terms) == 4 else None, TriplePattern(terms[0], terms[1], terms[2]))
+def _iri(part: _Part, prologue: str, text: str) -> Term:
+    name = graph_name(prologue, text)
+    if isinstance(name, Var):
+        raise refusal("WITH and USING are followed by an IRI", part.text, part.start)
+    return name
 
 
-def _term(part: _Part, node: object, fresh: Callable[[str], Term] | None) -> Term:
-    if isinstance(node, str):
-        return node
-    if isinstance(node, Var) and node.name.startswith("_:") and fresh is not None:
-        return fresh(node.name)
-    what = "a blank node names nothing here: write its genid IRI" if _is_blank(node) else "data has no variables"
-    raise refusal(what, part.text, part.blocks[0].start)
+def _where(part: _Part, text: str, context: UpdateContext) -> Pattern:
+    pattern = parse_sparql(f"{part.prologue}\nCONSTRUCT {{}} WHERE {{{text}\n}}", bounds=SERVED).pattern
+    if context.now is not None:
+        pattern = with_value(pattern, Call("NOW", ()), context.now)
+    for tree in (tree for each in every_pattern(pattern) for tree in expressions(each)):
+        for call in every_expression(tree):
+            if isinstance(call, Call) and call.operator.upper() in _DRAWN:
+                raise refusal(f"{call.operator} is not supported in an update: write its value", part.text, part.start)
+    return pattern
 
 
 def _named(part: _Part, template: Sequence[TriplePattern]) -> tuple[TriplePattern, ...]:
-    for each in template:
-        if any(map(_is_blank, _nodes(each))):
-            raise refusal("a blank node in a template: write an IRI or a variable", part.text, part.blocks[0].start)
+    """A template of DELETE, which has no blank nodes (SPARQL 1.1 Update, 3.1.3.2)."""
+    nodes = (node for each in template for node in (each.subject, each.predicate, each.object))
+    if any(isinstance(node, Var) and node.name.startswith("_:") for node in nodes):
+        raise refusal("a blank node in a template of DELETE: write an IRI or a variable", part.text, part.start)
     return tuple(template)
 
 
-def _is_blank(node: object) -> bool:
-    return isinstance(node, Var) and node.name.startswith("_:")
+# Operations on whole graphs
 
 
-def _joined(part: _Part, pattern: Pattern) -> tuple[TriplePattern, ...]:
-    """The triple patterns of a basic graph pattern; QueryError names what else is there."""
-    match pattern:
-        case BGP(patterns):
-            paths = [each for each in patterns if not isinstance(each.predicate, Var | str)]
-            if not paths:
-                return patterns
-            raise refusal("a property path is not supported in an update", part.text, part.blocks[-1].start)
-        case Join(left, right):
-            return _joined(part, left) + _joined(part, right)
-        case Graph(name, inner):
-            return tuple(within(name, each) for each in _joined(part, inner))
-    kind = type(pattern).__name__.upper()
-    raise refusal(f"{kind} is not supported in an update: {_SUPPORTED}", part.text, part.blocks[-1].start)
+def _management(part: _Part, graphs: bool) -> Iterator[UpdateOperation]:
+    verb, *rest = [token for token in part.words if not token.says("SILENT")]
+    match verb.text.upper():
+        case "LOAD":
+            raise refusal("LOAD is not supported: send the data itself", part.text, part.start)
+        case "CREATE":
+            _target(part, rest, ("GRAPH",))
+        case "CLEAR" | "DROP":
+            target = _target(part, rest, ("GRAPH", "DEFAULT", "NAMED", "ALL"))
+            yield _cleared(target if graphs else None)
+        case word:
+            between = next((at for at, token in enumerate(rest) if token.says("TO")), len(rest))
+            source = _target(part, rest[:between], ("GRAPH", "DEFAULT", ""))
+            goal = _target(part, rest[between + 1 :], ("GRAPH", "DEFAULT", ""))
+            if source != goal:
+                yield _copied(source, goal, cleared=word != "ADD", moved=word == "MOVE")
+
+
+def _target(part: _Part, words: Sequence[Token], kinds: Sequence[str]) -> str | Node | None:
+    """The graph that an operation names: its IRI, ``None`` for the default graph, a variable for each, ``ALL``."""
+    kind = words[0].text.upper() if words and words[0].kind == "word" else ""
+    names = words[1:] if kind == "GRAPH" else words if kind == "" else ()
+    if kind not in kinds or len(words) != len(names) + (kind != "") or len(names) > 1:
+        raise refusal(f"expected one of {', '.join(filter(None, kinds))}", part.text, part.start)
+    if kind in ("GRAPH", ""):
+        if not names or names[0].kind not in ("iri", "name"):
+            raise refusal("expected the IRI of a graph", part.text, part.start)
+        return graph_name(part.prologue, names[0].text)
+    return {"DEFAULT": None, "NAMED": Var("g"), "ALL": "ALL"}[kind]
+
+
+def _triple(number: int) -> TriplePattern:
+    return TriplePattern(Var(f"s{number}"), Var(f"p{number}"), Var(f"o{number}"))
+
+
+def _all_of(graph: Node | None, number: int) -> tuple[Pattern, TriplePattern]:
+    """All triples of a graph: the pattern that they match, and the template that has them again."""
+    triple = _triple(number)
+    pattern: Pattern = BGP((triple,))
+    return (pattern, triple) if graph is None else (Graph(graph, pattern), within(graph, triple))
+
+
+def _cleared(target: str | Node | None) -> UpdateOperation:
+    pattern, template = _all_of(None if target == "ALL" else target, 1)
+    if target != "ALL":
+        return UpdateOperation(pattern, (template,))
+    named, of_named = _all_of(Var("g"), 2)
+    return UpdateOperation(Union(pattern, named), (template, of_named))
+
+
+def _copied(source: Node | str | None, goal: Node | str | None, cleared: bool, moved: bool) -> UpdateOperation:
+    """The triples of ``source`` in ``goal`` too: in it alone where it is ``moved``, beside no others if ``cleared``."""
+    pattern, template = _all_of(source, 1)
+    delete = (template,) if moved else ()
+    if cleared:
+        other, gone = _all_of(goal, 2)
+        pattern, delete = Union(pattern, other), (*delete, gone)
+    return UpdateOperation(pattern, delete, (within(goal, _triple(1)),))

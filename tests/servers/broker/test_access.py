@@ -17,6 +17,7 @@ STUDENTS = select("?x a :Student")
 UPDATE = {"Content-Type": "application/sparql-update"}
 INSERT = "INSERT DATA { <urn:t:s8> a <urn:t:Student> }"
 WRONG = "a-token-that-is-none-of-them"
+QUERY = {"Content-Type": "application/sparql-query"}
 ANYONE, HOLDER = "anyone", "holder"
 """Who needs no token at all, and who needs any."""
 
@@ -29,6 +30,8 @@ ROUTES = {
     ("POST", "/publish"): (("publish",), {"content": OTHER, "headers": TURTLE}),
     ("POST", "/delete"): (("delete",), {"content": GRAPH, "headers": TURTLE}),
     ("POST", "/update"): (("publish", "delete"), {"content": INSERT, "headers": UPDATE}),
+    ("GET", "/query"): (("query",), {"params": {"query": select("?x a :Grad")}}),
+    ("POST", "/query"): (("query",), {"content": select("?x a :Grad"), "headers": QUERY}),
     ("PUT", "/channels/{name}"): (("createChannel",), {"content": select("?x a :Grad")}),
     ("DELETE", "/channels/{name}"): (("deleteChannel",), {}),
     ("GET", "/channels/{name}"): (("subscribe",), {}),
@@ -59,7 +62,7 @@ def may(who, needs):
         return False
     grant = GRANTS[who]
     return needs == HOLDER or all(
-        each in grant.operations and (each in ("publish", "delete") or grant.channels != ("other-*", "news"))
+        each in grant.operations and (each in ("publish", "delete", "query") or grant.channels != ("other-*", "news"))
         for each in needs
     )
 
@@ -124,7 +127,8 @@ def test_a_token_in_the_address_is_for_what_can_send_no_header(method, path):
     needs, options = ROUTES[method, path]
     with served() as (client, made):
         where, before = path.format(name="news-1", subscriber="me"), state(made)
-        said = client(method, where, params={"access_token": GRANTS["all"].token}, **options)
+        given = {**options, "params": {"access_token": GRANTS["all"].token, **options.get("params", {})}}
+        said = client(method, where, **given)
         allowed = needs == ANYONE or method == "GET"
         assert (said.status_code != 401) is allowed
         assert allowed or state(made) == before

@@ -2,13 +2,13 @@
 
 import pytest
 
+from streamgauge.formats.bounds import most_characters
 from streamgauge.incremental.drivers.landmark import Landmark
 from streamgauge.query import parse_sparql
-from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.servers.broker.limits import BYTES_EACH, DENSE, LimitError, Limits, read_changes, read_graph
 from streamgauge.servers.broker.sqlite import SqliteJournal
-from streamgauge.servers.http.limits import most_characters
 from streamgauge.sparql import regular
+from streamgauge.sparql.needs import TooManySolutionsError
 from tests.servers.broker.served import Client
 from tests.servers.broker.world import BASE, broker, fact, select, student
 

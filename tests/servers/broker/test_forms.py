@@ -9,7 +9,6 @@ import pytest
 from streamgauge.formats.streams import FormatError
 from streamgauge.model.fact import in_graph, parted
 from streamgauge.query import QueryError, parse_sparql
-from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.reasoning.closure import NO_RULES
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import ExistingChannelError
@@ -20,6 +19,7 @@ from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.broker.strategies import begin
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
+from streamgauge.sparql.needs import TooManySolutionsError
 from tests.servers.broker.served import TURTLE, Client
 from tests.servers.broker.world import Clock
 
@@ -224,10 +224,18 @@ def test_named_graphs_are_published_deleted_updated_and_survive(tmp_path):
             ("PREFIX : <urn:> WITH :g2 DELETE { ?s :p 5 } INSERT { ?s :p 1 } USING :g1 WHERE { ?s :p ?v }",
              {"g0 2", "g1 6", "g2 1"}),
             ("DELETE { GRAPH ?g { ?s <urn:p> 6 } } USING <urn:g1> WHERE { ?s <urn:p> ?v . GRAPH ?g { ?s <urn:p> ?v } }",
-             {"g0 2", "g2 1"}),
+             {"g0 2", "g1 6", "g2 1"}),
+            ("DELETE { GRAPH ?g { ?s <urn:p> 6 } } USING <urn:g1> USING NAMED <urn:g1>"
+             " WHERE { ?s <urn:p> ?v . GRAPH ?g { ?s <urn:p> ?v } }", {"g0 2", "g2 1"}),
             ("WITH <urn:g2> DELETE WHERE { ?s <urn:p> 1 }", None),
-            ("INSERT { ?s <urn:p> 1 } USING <urn:g0> USING <urn:g2> WHERE { ?s <urn:p> ?v }", None),
-            ("INSERT { ?s <urn:p> 1 } USING NAMED <urn:g0> WHERE { ?s <urn:p> ?v }", None),
+            ("INSERT { GRAPH <urn:g5> { ?s <urn:p> 1 } } USING <urn:g0> USING <urn:g2> WHERE { ?s <urn:p> ?v }",
+             {"g0 2", "g2 1", "g5 1"}),
+            ("INSERT { ?s <urn:p> 1 } USING NAMED <urn:g0> WHERE { ?s <urn:p> ?v }", {"g0 2", "g2 1", "g5 1"}),
+            ("MOVE <urn:g5> TO <urn:g6>", {"g0 2", "g2 1", "g6 1"}),
+            ("COPY GRAPH <urn:g6> TO <urn:g0>; ADD SILENT <urn:g2> TO <urn:g6>", {"g0 1", "g2 1", "g6 1"}),
+            ("CLEAR GRAPH <urn:g6>; DROP SILENT GRAPH <urn:none>; CREATE GRAPH <urn:g6>", {"g0 1", "g2 1"}),
+            ("CLEAR NAMED; INSERT DATA { GRAPH <urn:g0> { <urn:n0> <urn:p> 2 } GRAPH <urn:g2> { <urn:n0> <urn:p> 1 } }",
+             {"g0 2", "g2 1"}),
             ("DELETE WHERE { GRAPH ?g { ?s <urn:p> 1 } }", {"g0 2"}),
             ("INSERT DATA { GRAPH <urn:g3> { _:b <urn:p> 1 } GRAPH <urn:g4> { _:b <urn:p> 2 . } . _:b <urn:q> 1 # all",
              None),
@@ -302,10 +310,12 @@ def test_strategies_that_evaluate_again_refuse_by_name(strategy):
 def test_a_template_with_very_many_graphs_is_refused():
     many = " ".join(f"GRAPH <urn:g{n}> {{ <urn:n0> <urn:p> {n} }}" for n in range(201))
     with pytest.raises(QueryError, match="201 graphs in one template"):
-        read_changes(f"INSERT DATA {{ {many} }}")
+        read_changes(f"INSERT {{ {many} }} WHERE {{}}")
     declared = " ".join(f"PREFIX p{n}: <urn:{n}>" for n in range(500))
     with pytest.raises(QueryError, match="fewer declarations"):
-        read_changes(f"{declared} INSERT DATA {{ {many[:1500].rpartition('GRAPH')[0]} }}")
+        read_changes(f"{declared} INSERT {{ {many[:1500].rpartition('GRAPH')[0]} }} WHERE {{}}")
+    (data,) = read_changes(f"INSERT DATA {{ {many} }}")
+    assert len(data.added) == 201
 
 
 def test_files_that_a_broker_begins_with_keep_their_graphs_and_blank_nodes(tmp_path):

@@ -119,9 +119,9 @@ class Clock:
         return int(self.now * 1000)
 
 
-def broker(strategy="incremental", clock=None, **more):
+def broker(strategy="incremental", clock=None, rules=RULES, **more):
     clock = clock or Clock()
-    return Broker(begin(strategy, RULES), clock.wall, clock.steady, **more)
+    return Broker(begin(strategy, rules), clock.wall, clock.steady, **more)
 
 
 def listening(broker, names=QUERIES):

@@ -4,7 +4,9 @@ import httpx
 import pytest
 
 from streamgauge.harness.process import ProgramError
-from streamgauge.query.updates import read_update
+from streamgauge.query.updates import UpdateContext, read_update
+from streamgauge.sparql.needs import Looks
+from streamgauge.sparql.updates import change as changed
 from streamgauge.suites.crowds.updates import Publisher, replaced, streamed, updates
 from tests.suites.crowds.boards import DEPARTURES, LATE, elements
 
@@ -20,8 +22,8 @@ def test_a_broker_is_told_what_is_over_and_all_that_holds():
     sent = list(replaced(updates(elements(4, 1000), 500)))
     facts: set[tuple[str, str, str]] = set()
     for each, update in zip(sent, updates(elements(4, 1000), 500), strict=True):
-        for change in read_update(each.content.decode(), lambda name: name):
-            deleted, inserted = change.triples(lambda *_: (), 1000)
+        for change in read_update(each.content.decode(), UpdateContext(str)):
+            deleted, inserted = changed(change, lambda *_: (), 1000, Looks(1000))
             facts = (facts - set(deleted)) | set(inserted)
         assert facts == set(update.triples)
     late = [b"DELETE" in each.content for each in sent]

@@ -8,8 +8,8 @@ from typing import Final
 from streamgauge.model.phrases import offered
 from streamgauge.servers.http.access import OPEN, TokenError, Tokens, identity
 
-OPERATIONS: Final = ("publish", "delete", "createChannel", "deleteChannel", "subscribe", "unsubscribe")
-_ON_FACTS: Final = frozenset(("publish", "delete"))
+OPERATIONS: Final = ("publish", "delete", "query", "createChannel", "deleteChannel", "subscribe", "unsubscribe")
+_ON_FACTS: Final = frozenset(("publish", "delete", "query"))
 
 
 class AccessError(PermissionError):

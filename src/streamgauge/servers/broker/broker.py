@@ -13,11 +13,12 @@ from functools import partial
 from threading import Lock
 from typing import Final
 
+from streamgauge.formats.instants import date_time
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.fact import is_named
 from streamgauge.model.terms import Row, Triple
-from streamgauge.query.updates import TooManySolutionsError, UpdateOperation, together, uses_graphs
+from streamgauge.query.updates import ALL, GraphNames, UpdateOperation, uses_graphs
 from streamgauge.reasoning.rules import VIOLATES, Rules
 from streamgauge.servers.broker.contract import (
     Accepted,
@@ -28,13 +29,25 @@ from streamgauge.servers.broker.contract import (
     Publication,
     Strategy,
 )
-from streamgauge.servers.broker.limits import LimitError, Limits, check_width, read_query, too_deep
+from streamgauge.servers.broker.limits import (
+    GraphError,
+    LimitError,
+    Limits,
+    check_width,
+    read_changes,
+    read_query,
+    too_deep,
+)
 from streamgauge.servers.broker.publications import FailedError, PublicationQueue, Receipt, WaitingPublication
+from streamgauge.servers.broker.questions import answered, read_question
 from streamgauge.servers.broker.registry import Registry, Require, anything
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.events import End
 from streamgauge.servers.http.retries import KeyReuseError, RetryKey, RetryMemory, request_digest
+from streamgauge.sparql.algebra import UndefinedError
+from streamgauge.sparql.expression import UnsupportedFunctionError
+from streamgauge.sparql.updates import together
 
 
 def _without_graphs() -> LimitError:
@@ -152,6 +165,11 @@ class Broker(Registry):
         added, removed = waiting.added, waiting.removed
         if not self._graphs and (uses_graphs(waiting.changes) or any(is_named(fact[0]) for fact in (*added, *removed))):
             raise _without_graphs()
+        if self._strategy.derives and any(operation.where is not None for operation in waiting.changes[1:]):
+            raise GraphError(
+                "WHERE after another operation, beside an ontology: it would not see what is derived from that; "
+                "send each by itself"
+            )
         if self.fault:
             raise self._failure()
         self._queue.add(waiting)
@@ -218,13 +236,24 @@ class Broker(Registry):
         if not first.changes or self._keys.holds(first.key):
             return self._take_in(batch)
         try:
-            added, removed = together(
-                first.changes, self._strategy.facts, self.limits.graph, min(self.limits.effort, self.limits.looks)
-            )
+            added, removed = self._changed(first.changes)
             check_width(added)
-        except (TooManySolutionsError, LimitError) as error:
+        except Exception as error:
             return [(first, error)]
         return self._take_in([first._replace(added=added, removed=removed)])
+
+    def _changed(self, changes: Sequence[UpdateOperation]) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
+        """The facts that come and go by an update; LimitError when its WHERE takes too long, TooManySolutionsError."""
+        limits = self.limits
+        try:
+            with DEADLINES.within(limits.where_seconds, limits.growth):
+                return together(changes, self._strategy.facts, limits.graph, min(limits.effort, limits.looks))
+        except TooMuchError as error:
+            raise LimitError(f"{error}: name more terms in WHERE") from error
+        except (UndefinedError, UnsupportedFunctionError) as error:
+            raise GraphError(str(error)) from error
+        except RecursionError:
+            raise too_deep() from None
 
     def _take_in(self, batch: list[WaitingPublication]) -> list[tuple[WaitingPublication, Receipt | BaseException]]:
         outcomes: list[tuple[WaitingPublication, Receipt | BaseException]] = []
@@ -347,6 +376,21 @@ class Broker(Registry):
             raise LimitError(f"{error}: ask for less") from error
         except RecursionError:
             raise too_deep() from None
+
+    def ask(self, query: str, graphs: GraphNames | None = None) -> tuple[QueryForm, tuple[Row, ...]]:
+        """The answer of a query over the facts as they are now, in ``graphs`` where some are named.
+
+        QueryError, LimitError, TooManySolutionsError, GraphError; FailedError as for ``facts``.
+        """
+        question = read_question(query, graphs, self.limits, self._clock())
+        if not self._graphs and question.graphs != ALL:
+            raise _without_graphs()
+        self._refuse_astray()
+        return question.form, answered(question, self._strategy.facts, self.limits, self._lock.later)
+
+    def read_update(self, text: str, graphs: GraphNames | None = None) -> list[UpdateOperation]:
+        """The operations of an update that comes now, over ``graphs`` where some are named; as ``read_changes``."""
+        return read_changes(text, self.limits, graphs, date_time(self._clock()))
 
     def delete_channel(self, name: str, *, require: Require = anything) -> None:
         """A channel ends; its subscribers are told. UnknownChannelError, or what ``require`` raises of the channel."""

@@ -102,12 +102,14 @@ class Strategy(Protocol):
 
     Each query is asked once by a name, however many channels ask it.
     ``complete`` is true when nothing is put off: what a publication causes is found before ``publish`` ends.
-    ``graphs`` is true when facts may be in named graphs, which ``facts`` then gives where a subject asks for them.
+    ``graphs`` is true when facts may be in named graphs, which ``facts`` then gives where a subject asks for them;
+    ``derives`` when rules may derive facts from others.
     A strategy that inherits bounds nothing, refuses nothing, prepares nothing and puts nothing off.
     """
 
     complete: bool = True
     graphs: bool = False
+    derives: bool = False
 
     def limit(self, effort: int, derived: int, change: int | None = None, changes: int | None = None) -> None:  # noqa: ARG002
         """How much may be looked at for an answer, how much a publication may derive; only for what can be stopped.

@@ -66,7 +66,7 @@ class Evaluating(Strategy):
     """Channels over an indexed closure. Nothing bounds an evaluation."""
 
     def __init__(self, rules: Rules) -> None:
-        self.stored = IndexedClosure(rules)
+        self.stored, self.derives = IndexedClosure(rules), bool(rules.rules)
         self.channels: dict[str, EvaluatedChannel] = {}
 
     def load(self, triples: Iterable[Triple]) -> None:

@@ -18,7 +18,6 @@ from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
-from streamgauge.query.updates import TooManySolutionsError, UpdateOperation
 from streamgauge.servers.broker.access import Access, AccessError
 from streamgauge.servers.broker.answers import StandingAnswers
 from streamgauge.servers.broker.broker import Broker
@@ -35,10 +34,10 @@ from streamgauge.servers.broker.limits import (
     MediaTypeError,
     ReservedNameError,
     check_name,
-    read_changes,
     read_graph,
     read_named_graph,
 )
+from streamgauge.servers.broker.protocol import SparqlProtocol
 from streamgauge.servers.broker.publications import FailedError, PublicationWorker, Receipt
 from streamgauge.servers.broker.registry import OPERATOR, Require
 from streamgauge.servers.broker.sepa import PREFIX, Conversation, SharedChannels, refuse_graph_parameters
@@ -59,8 +58,10 @@ from streamgauge.servers.http.openapi import (
     path_parameter,
     retry_key,
 )
+from streamgauge.servers.http.protocol import ProtocolTypeError, media_types
 from streamgauge.servers.http.replies import json_tag, page, problem, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, read_key
+from streamgauge.sparql.needs import TooManySolutionsError
 
 
 class UnknownSubscriberError(KeyError):
@@ -75,6 +76,7 @@ _STATUS: Final[dict[type[Exception], int]] = {
     LimitError: 422,
     TooManySolutionsError: 422,
     MediaTypeError: 415,
+    ProtocolTypeError: 415,
     ExistingChannelError: 409,
     UnknownChannelError: 404,
     UnknownSubscriberError: 404,
@@ -128,7 +130,10 @@ _KEY: Final = retry_key(
 def _routes(app: "BrokerApp") -> list[BaseRoute]:
     """The routes with their descriptions."""
     one, told, who = "/channels/{name}", "/channels/{name}/notifications", "/channels/{name}/subscribers/{subscriber}"
-    graph, update = body(tuple(SYNTAXES), _TEXT), body("application/sparql-update", _TEXT)
+    graph, update = body(tuple(SYNTAXES), _TEXT), body(media_types("update"), _TEXT)
+    question = parameter("query", "SELECT, ASK or CONSTRUCT.")
+    asked = operation("The answer of a SPARQL query over the facts as they are.", parameters=[question])
+    posted = operation("The same, by a form or as text.", "200", body(media_types("query"), _TEXT))
     published = operation("Facts are there from now on, those of named graphs too.", "200", graph, [_KEY])
     updated = operation("A SPARQL Update as one publication.", "200", update, [_KEY])
     page = parameter("after", "The last name of the page before.")
@@ -143,6 +148,8 @@ def _routes(app: "BrokerApp") -> list[BaseRoute]:
         DescribedRoute("POST", "/publish", app.publish, published),
         DescribedRoute("POST", "/delete", app.delete, operation("Facts are there no more.", "200", graph, [_KEY])),
         DescribedRoute("POST", "/update", app.update, updated),
+        DescribedRoute("GET", "/query", app.query, asked),
+        DescribedRoute("POST", "/query", app.query, posted),
         DescribedRoute("GET", "/channels", app.channels, operation("The names of channels.", parameters=[page])),
         DescribedRoute("PUT", one, app.create_channel, operation("Create it: SELECT, ASK or CONSTRUCT.", "201", query)),
         DescribedRoute("DELETE", one, app.delete_channel, operation("Delete it.", "204")),
@@ -169,7 +176,7 @@ class BrokerApp:
         self._broker, self._worker = broker, PublicationWorker(broker)
         texts = NotificationTexts()
         self._creation = Gate(broker.limits.creations, "begin a channel")
-        self._understanding = Gate(broker.limits.creations, "have long updates read")
+        self._protocol = SparqlProtocol(broker)
         self._connections, self._hooks = Connections(broker, texts), Webhooks(broker, texts, hooks)
         self._asked, self._answers = SharedChannels(broker), StandingAnswers(broker)
 
@@ -206,23 +213,16 @@ class BrokerApp:
     async def update(self, request: Request) -> Response:
         """A SPARQL Update as one publication."""
         self._require_unconditional(request, "publish", "delete")
-        refuse_graph_parameters(request.query_params)
-        async with self._sent(request) as (body, kind):
-            media = kind.partition(";")[0].strip().lower()
-            if media != "application/sparql-update":
-                raise MediaTypeError(
-                    f"an update comes as application/sparql-update: {media or 'no content type'} is none"
-                )
-            changes = await self._understood(text(body))
+        async with self._protocol.request("update", request) as (sent, body):
+            changes = await self._protocol.update(sent)
             owner = self._owner(request)
             return await _acknowledged(self._broker.modify(changes, _key(request, owner, body), owner))
 
-    async def _understood(self, update: str) -> list[UpdateOperation]:
-        """The operations of an update; long ones are read one after the other."""
-        if len(update) <= _SHORT:
-            return await run_in_threadpool(read_changes, update, self._broker.limits)
-        async with self._understanding.through():
-            return await run_in_threadpool(read_changes, update, self._broker.limits)
+    async def query(self, request: Request) -> Response:
+        """A SPARQL query over the facts as they are now."""
+        self._require(request, "query")
+        async with self._protocol.request("query", request) as (sent, _):
+            return await self._protocol.query(sent, request.headers.get("accept", ""))
 
     @asynccontextmanager
     async def _sent(self, request: Request) -> AsyncIterator[tuple[bytes, str]]:

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pyoxigraph as ox
 
-from streamgauge.formats.bounds import SERVED, check_rdf
+from streamgauge.formats.bounds import SERVED, check_rdf, most_characters
 from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.documents import FormatError
 from streamgauge.formats.streams import parse_file
@@ -25,12 +25,12 @@ from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import apart, in_graph, is_named
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.terms import Triple
+from streamgauge.model.terms import Term, Triple
 from streamgauge.query import parse_sparql
 from streamgauge.query.traversal import every_pattern, expressions
-from streamgauge.query.updates import UpdateOperation, read_update
+from streamgauge.query.updates import GraphNames, UpdateContext, UpdateOperation, read_update
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.servers.http.limits import document_turn, load_parsers, most_characters, refused_patterns
+from streamgauge.servers.http.limits import document_turn, load_parsers, refused_patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,10 @@ class Limits:
     grows by meanwhile, ``creations`` how many channels wait to begin. ``change`` is how many are looked at for one
     channel because of a publication, with 100 more for each of its triples, three times as many at most, and 100 for
     each triple beyond 10,000; ``changes`` is how many all channels together look at, beside a part of as many that each
-    has for itself, in the same proportion more; ``looks`` how many WHERE of an update looks at; ``derived`` how often,
-    at most, one publication lets rules derive or lose something, three times more for each triple beyond 10,000.
+    has for itself, in the same proportion more; ``looks`` how many WHERE of an update looks at, for ``where_seconds``
+    of CPU at most; ``question`` how many a query of the SPARQL protocol looks at, and the rows of its answer;
+    ``derived`` how often, at most, one publication lets rules derive or lose something, three times more for each
+    triple beyond 10,000.
     ``term`` is the most characters of a published term, ``text`` of what a query computes. ``answer`` is the most rows
     of the answer that a message of SEPA's begins with.
     """
@@ -64,6 +66,8 @@ class Limits:
     change: int = 20_000
     changes: int = 500_000
     looks: int = 50_000
+    where_seconds: float = 1.0
+    question: int = 200_000
     answer: int = 100_000
     derived: int = 10_000
     term: int = 2**20
@@ -179,22 +183,31 @@ def _called(operator: str, given: list[int]) -> int:
     return _WIDER.get(operator, 1) * max(given, default=0)
 
 
-def read_changes(text: str, limits: Limits | None = None) -> list[UpdateOperation]:
-    """The operations of a SPARQL Update; GraphError for one with WHERE that is not the first, QueryError.
+def read_changes(
+    text: str, limits: Limits | None = None, using: GraphNames | None = None, now: Term | None = None
+) -> list[UpdateOperation]:
+    """The operations of a SPARQL Update over the graphs ``using`` at the time ``now``; QueryError, LimitError.
 
-    LimitError when it takes longer than ``limits`` say to read it.
+    LimitError too when it takes longer than ``limits`` say to read it.
     """
-    named: dict[str, str] = {}
+    limits = limits or Limits()
+    names: dict[str, str] = {}
     start = uuid4().hex
+    context = UpdateContext(lambda name: names.setdefault(name, f"_:{start}b{len(names)}"), True, using, now)
     load_parsers()
     try:
-        with DEADLINES.within((limits or Limits()).seconds):
-            changes = read_update(text, lambda name: named.setdefault(name, f"_:{start}b{len(named)}"), graphs=True)
+        with DEADLINES.within(limits.seconds, limits.growth):
+            operations = read_update(text, context)
     except TooMuchError as error:
         raise LimitError(f"{error}: write a shorter update") from error
-    if any(change.where for change in changes[1:]):
-        raise GraphError("an operation with WHERE comes first: send what comes before it by itself")
-    return changes
+    for triple in (triple for each in operations for triple in (*each.added, *each.removed)):
+        if max(map(len, triple)) > limits.term:
+            raise _long_term(triple, limits)
+    return operations
+
+
+def _long_term(triple: Triple, limits: Limits) -> LimitError:
+    return LimitError(f"a term of more than {limits.term} characters: {max(triple, key=len)[:40]}...")
 
 
 SYNTAXES: Final = {
@@ -254,7 +267,7 @@ def _triples(body: bytes, syntax: ox.RdfFormat, limits: Limits) -> Iterator[Trip
         characters = len(subject) + len(predicate) + len(end)
         room -= characters
         if characters > limits.term and max(map(len, triple)) > limits.term:
-            raise LimitError(f"a term of more than {limits.term} characters: {max(triple, key=len)[:40]}...")
+            raise _long_term(triple, limits)
         if room < 0:
             raise too_wide(len(body))
         yield triple

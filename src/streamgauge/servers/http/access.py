@@ -207,6 +207,10 @@ def bearer(header: str) -> str | None:
     return token.strip() if kind.lower() == "bearer" else None
 
 
+_SAFE: Final = ("GET", "HEAD", "OPTIONS")
+_FOREIGN: Final = ("cross-site", "same-site")
+"""What a browser says of a page of another origin (Fetch Metadata), also where it leaves out ``Origin``."""
+
 FREE: Final = ("/", "/health", "/openapi.json")
 """Paths that need no token: they tell nothing of what a service holds."""
 
@@ -243,6 +247,8 @@ class Guard:
         method = scope.get("method", "GET")
         if origin is not None and _authority(origin) != host and not self._origins.admits(origin, method):
             return problem(403, f"requests from pages of {origin} are refused: --allow-origin lets them in")
+        if origin is None and method not in _SAFE and headers.get("sec-fetch-site") in _FOREIGN:
+            return problem(403, "a form of a page of another origin changes nothing here: send it from a program")
         if not self._tokens:
             named = host if host.endswith("]") else host.rsplit(":", 1)[0]
             local = _loopback(named.strip("[]"))

@@ -160,19 +160,6 @@ def text(body: bytes) -> str:
         raise TextError(f"not UTF-8 text: {error.reason} at byte {error.start}") from error
 
 
-SPREAD: Final = 4 * 2**20
-SPREAD_EACH: Final = 32
-"""Characters of the terms of a text's triples, whatever its size, and for each of its bytes.
-
-A long prefix, subject or base is written out in each triple that it stands for: 64 KB may become 150 MB.
-"""
-
-
-def most_characters(size: int) -> int:
-    """How many characters the terms of all triples of a text of so many bytes may have."""
-    return SPREAD + SPREAD_EACH * size
-
-
 class CrowdedError(RuntimeError):
     """Too many wait for the same already; the sentence says to come again."""
 

@@ -7,7 +7,8 @@ import pytest
 
 from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
-from streamgauge.query.updates import UpdateOperation, read_update
+from streamgauge.query.updates import UpdateContext, read_update
+from streamgauge.servers.fragments import writes
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.pages import select
 from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
@@ -36,15 +37,13 @@ def there(data):
 
 
 def update(text):
-    return [modification(each, NOW, (None, None)) for each in read_update(text, str)]
+    return [modification(each, NOW, (None, None)) for each in read_update(text, UpdateContext(str))]
 
 
 def where(monkeypatch):
     """The threads in which operations are worked out."""
-    found, triples = [], UpdateOperation.triples
-    monkeypatch.setattr(
-        UpdateOperation, "triples", lambda *args: (found.append(threading.get_ident()), triples(*args))[1]
-    )
+    found, change = [], writes.change
+    monkeypatch.setattr(writes, "change", lambda *args: (found.append(threading.get_ident()), change(*args))[1])
     return found
 
 

@@ -55,7 +55,7 @@ class Incremental(Strategy):
     graphs = True
 
     def __init__(self, rules: Rules) -> None:
-        self._driver = Landmark(rules)
+        self._driver, self.derives = Landmark(rules), bool(rules.rules)
         self._standing: dict[str, StandingQuery] = {}
         self._names: dict[StandingQuery, str] = {}
         self._refused: dict[int, str] = {}

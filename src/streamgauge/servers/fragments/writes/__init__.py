@@ -13,15 +13,21 @@ from dataclasses import replace as altered
 from itertools import count, product
 from typing import Final
 
+from streamgauge.model.algebra import BGP
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
-from streamgauge.query.updates import Looks, TooManySolutionsError, UpdateOperation
+from streamgauge.query.traversal import every_pattern
+from streamgauge.query.updates import UpdateOperation
 from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Match, Quad
 from streamgauge.servers.fragments.annotations import method
 from streamgauge.servers.fragments.labels import FIRST, LAST, Bounds, Label, as_labelled, label_subject
 from streamgauge.servers.fragments.pages import fits
 from streamgauge.servers.fragments.pages.dataset import DataSet, LocatedFact, TooManyError, TripleMatch, located_facts
 from streamgauge.servers.fragments.store import QuadChanges
+from streamgauge.sparql.algebra import UndefinedError
+from streamgauge.sparql.expression import UnsupportedFunctionError
+from streamgauge.sparql.needs import Looks, TooManySolutionsError, is_plain
+from streamgauge.sparql.updates import change
 
 MOST: Final = 100_000
 """Facts that one request may touch by a pattern."""
@@ -311,6 +317,9 @@ class TripleAllowance:
             raise TooManyError(f"the body has more than {self._most} triples: send them in several requests")
 
 
+ALONE: Final = 1_000_000
+"""The cost of an operation that is always worked out beside others."""
+
 LOOKS: Final = 50_000
 """Facts that WHERE of an update looks at, and those that its templates make."""
 
@@ -340,25 +349,32 @@ def expiration(wanted: TripleMatch, at: int | None) -> Operation:
     return Operation(lambda draft: draft.expire(wanted, at), lambda data: _matching(data, wanted))
 
 
-def modification(change: UpdateOperation, at: int, bounds: Bounds) -> Operation:
+def modification(operation: UpdateOperation, at: int, bounds: Bounds) -> Operation:
     """SPARQL's DELETE and INSERT with WHERE over the triples that hold now (SPARQL 1.1 Update, 3.1.3).
 
     Its cost is the number of its templates times the solutions that WHERE may have. TooManyError from ``apply`` for
-    more solutions than facts that a request may touch.
+    more solutions than facts that a request may touch, and for what is not evaluated.
     """
 
     def apply(draft: FactDraft) -> None:
         try:
-            deleted, inserted = change.triples(lambda *pattern: draft.asked(pattern), MOST, Looks(LOOKS))
+            deleted, inserted = change(operation, lambda *pattern: draft.asked(pattern), MOST, Looks(LOOKS))
         except TooManySolutionsError as error:
             raise TooManyError(str(error)) from error
+        except (UndefinedError, UnsupportedFunctionError, RecursionError) as error:
+            raise TooManyError(f"WHERE: {error}") from error
         for triple in deleted:
             draft.expire(triple, at)
         draft.add(Fact(triple, *bounds) for triple in inserted)
 
     def cost(dataset: DataSet) -> int:
-        size = len(change.delete) + len(change.insert)
-        solutions: int = _matching(dataset, (None, None, None)) ** len(change.where)
+        if operation.where is None:
+            return len(operation.removed) + len(operation.added)
+        size = len(operation.delete) + len(operation.insert)
+        if not is_plain(operation.where):
+            return ALONE
+        patterns = sum(len(part.patterns) for part in every_pattern(operation.where) if isinstance(part, BGP))
+        solutions: int = min(ALONE, _matching(dataset, (None, None, None)) ** patterns)
         return size * solutions
 
     return Operation(apply, cost)

@@ -21,10 +21,11 @@ from streamgauge.formats.streams import parse_file, rdf_syntax
 from streamgauge.formats.streams.format import Relabel
 from streamgauge.formats.syntaxes import parse_open
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, named_quad
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Match, Quad, named_quad
 from streamgauge.servers.fragments.annotations import method
 from streamgauge.servers.fragments.annotations.implicit import SAME_AS
 from streamgauge.servers.fragments.labels import Style, label_predicates, latest_ends, read_labels
+from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.fragments.store.indexed import Store
 from streamgauge.servers.fragments.store.quad_keys import BATCH, QuadBatch
 
@@ -33,6 +34,10 @@ BLOCK: Final = 2**20
 
 _PART: Final = 8 * BLOCK
 """Bytes of lines that are read at once."""
+
+ANY: Final[Match] = (None, None, None, None)
+_PAGE: Final = 10_000
+"""Quads that are read from a store at once."""
 
 RESERVED: Final = frozenset({"health", "metrics", "."})
 """Names that no data set may have, as something else is there."""
@@ -159,6 +164,21 @@ def load(path: Path, store: Store, style: Style, at: int | None = None) -> int:
         return store.load(ending_quads(list(read_quads(path)), style), at)
     ends = _labelled(_label_quads(path, own), style)
     return store.load_batches((QuadBatch(part, _ends(part, ends)) for part in read_parts(path)), at)
+
+
+def refill(path: Path, store: Store, style: Style, at: int | None = None) -> QuadChanges:
+    """Replace what a store holds by a file's quads, as one change; quads that are in both stay. FormatError, FullError.
+
+    Both are held in memory.
+    """
+    if _mentions(path, label_predicates(style.vocabulary)):
+        come = dict(ending_quads(list(read_quads(path)), style))
+    else:
+        come = dict.fromkeys(quad for part in read_parts(path) for quad in part)
+    pages = (store.page(ANY, offset, _PAGE) for offset in range(0, store.count(ANY), _PAGE))
+    held = {quad for page in pages for quad in page}
+    gone = [quad for quad in held if quad not in come]
+    return store.change(gone, [(quad, end) for quad, end in come.items() if end is not None or quad not in held], at)
 
 
 def _ends(quads: Sequence[Quad], ends: Mapping[Term, int | None]) -> list[tuple[int, int]]:

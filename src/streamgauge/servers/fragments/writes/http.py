@@ -13,15 +13,15 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as Incoming
 from starlette.types import Receive, Scope, Send
 
-from streamgauge.formats.bounds import SERVED, check_rdf, read_json
+from streamgauge.formats.bounds import SERVED, check_rdf, most_characters, read_json
 from streamgauge.formats.charsets import CharsetError
+from streamgauge.formats.instants import date_time
 from streamgauge.formats.streams.format import Relabel
 from streamgauge.formats.syntaxes import BY_MEDIA_TYPE, media_type, reason, served_text
-from streamgauge.model.algebra import TriplePattern, Var
+from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
 from streamgauge.query.text import QueryError
-from streamgauge.query.updates import UpdateOperation, read_update
 from streamgauge.servers.fragments import DEFAULT, VERSION, Quad, named_quad
 from streamgauge.servers.fragments.annotations import UnknownMethodError
 from streamgauge.servers.fragments.annotations import method as method_of
@@ -56,6 +56,7 @@ from streamgauge.servers.fragments.writes import (
     replacement,
 )
 from streamgauge.servers.fragments.writes.queue import SECONDS, WriteBusyError, WriteQueue
+from streamgauge.servers.fragments.writes.updates import read_local_update
 from streamgauge.servers.http.access import Tokens, bearer
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError
 from streamgauge.servers.http.headers import (
@@ -68,7 +69,8 @@ from streamgauge.servers.http.headers import (
     http_date,
     read_conditions,
 )
-from streamgauge.servers.http.limits import STATUS, counted_body, document_turn, load_parsers, most_characters
+from streamgauge.servers.http.limits import STATUS, counted_body, document_turn, load_parsers
+from streamgauge.servers.http.protocol import ProtocolError, media_types, read_protocol
 from streamgauge.servers.http.replies import Reply, error_reply, send_reply
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, RetryMemory, read_key
 
@@ -87,7 +89,6 @@ _TIMES: Final = {"add": VALIDITY_PARAMETERS, "remove": (), "replace": ("by", *VA
 
 _RDF: Final = "text/turtle, application/n-triples, application/n-quads, application/trig, application/ld+json"
 _SYNTAXES: Final = frozenset(BY_MEDIA_TYPE[name] for name in _RDF.split(", "))
-_UPDATE: Final = "application/sparql-update"
 _SHAPE: Final = '[{"add": TURTLE, "until": TIME}, {"remove" | "expire": PATTERN}, {"replace": PATTERN, "by": TURTLE}]'
 
 
@@ -132,6 +133,8 @@ def read_request(request: WriteRequest) -> list[Operation]:
         known = ", ".join(sorted(_KNOWN[request.method]))
         raise WriteRequestError(f"{sorted(unknown)[0]:.40}: not a parameter of {request.method}, which has {known}")
     match request.method:
+        case "POST" if request.media_type in media_types("update"):
+            return _update(request)
         case "POST":
             return [addition(_facts(request))]
         case "PUT":
@@ -143,15 +146,22 @@ def read_request(request: WriteRequest) -> list[Operation]:
     return _patch(request)
 
 
+def _update(request: WriteRequest) -> list[Operation]:
+    """The operations of a SPARQL Update, sent directly or by a form (SPARQL 1.1 Protocol, 2.2)."""
+    if styles := sorted(request.parameters.keys() & set(STYLES)):
+        raise WriteRequestError(f"{styles[0]}: not a parameter of an update, whose facts are not annotated")
+    sent = read_protocol("update", "", request.media_type, _text(request.body))
+    bounds = validity(request.parameters, request.style.label, request.now)
+    update = read_local_update(sent, request.fresh, request.base, date_time(request.now), request.triples.take)
+    return [modification(operation, request.now, bounds) for operation in update]
+
+
 def _patch(request: WriteRequest) -> list[Operation]:
-    if request.media_type == _UPDATE:
-        text = _text(request.body)
-        bounds = validity(request.parameters, request.style.label, request.now)
-        update = [_local(each, request.base) for each in read_update(text, _Fresh(request.fresh))]
-        return [modification(each, request.now, bounds) for each in update]
+    if request.media_type in media_types("update"):
+        return _update(request)
     if request.media_type != "application/json":
         raise WriteMediaTypeError(
-            f"{request.media_type or 'no content type'}: PATCH takes {_UPDATE} or application/json"
+            f"{request.media_type or 'no content type'}: PATCH takes {media_types('update')[0]} or application/json"
         )
     try:
         data = read_json(_text(request.body))
@@ -274,35 +284,11 @@ def _quads(request: WriteRequest) -> Iterator[Quad]:
         raise WriteRequestError(f"not {request.media_type}: {what}"[:300]) from None
 
 
-class _Fresh:
-    """Blank nodes of an update, by the names in it."""
-
-    def __init__(self, start: str) -> None:
-        self._start, self._known = start, dict[str, Term]()
-
-    def __call__(self, name: str) -> Term:
-        return self._known.setdefault(name, f"_:{self._start}b{len(self._known)}")
-
-
 def _text(body: bytes) -> str:
     try:
         return body.decode()
     except UnicodeDecodeError as error:
         raise WriteRequestError(f"not UTF-8 text: {error.reason} at byte {error.start}") from None
-
-
-def _local(operation: UpdateOperation, base: str) -> UpdateOperation:
-    """The operation with blank nodes for the server's names of them."""
-
-    def local(patterns: Sequence[TriplePattern]) -> tuple[TriplePattern, ...]:
-        return tuple(
-            replace(each, subject=unskolemised(each.subject, base), object=unskolemised(each.object, base))
-            for each in patterns
-        )
-
-    return replace(
-        operation, where=local(operation.where), delete=local(operation.delete), insert=local(operation.insert)
-    )
 
 
 _DIGEST: Final = 18
@@ -360,7 +346,17 @@ _STATUS: Final[dict[type[Exception], int]] = {
     DeadlineError: 422,
     WriteBusyError: 503,
     **dict.fromkeys(
-        (BadKeyError, ConditionError, WriteRequestError, TermError, QueryError, LabelError, UnknownMethodError), 400
+        (
+            BadKeyError,
+            ConditionError,
+            WriteRequestError,
+            TermError,
+            QueryError,
+            ProtocolError,
+            LabelError,
+            UnknownMethodError,
+        ),
+        400,
     ),
 }
 _PARALLEL: Final = 4

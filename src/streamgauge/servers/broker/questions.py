@@ -1,0 +1,80 @@
+"""Queries over the facts of a broker as they are now: their facts are fetched in one turn, then evaluated beside it."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from streamgauge.formats.instants import date_time
+from streamgauge.incremental.budget import TooMuchError
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import Row, Term
+from streamgauge.query.text import blank, refusal, tokens
+from streamgauge.query.traversal import with_value
+from streamgauge.query.updates import ALL, GraphNames
+from streamgauge.servers.broker.limits import GraphError, LimitError, Limits, read_query, too_deep
+from streamgauge.servers.http.deadlines import DEADLINES
+from streamgauge.sparql.algebra import UndefinedError, answer
+from streamgauge.sparql.expression import UnsupportedFunctionError
+from streamgauge.sparql.needs import Facts, Looks, Needs
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query and the graphs that it is over."""
+
+    form: al.QueryForm
+    graphs: GraphNames
+
+
+def read_question(text: str, graphs: GraphNames | None, limits: Limits, now: int) -> Question:
+    """A query with FROM and FROM NAMED, over ``graphs`` where the request names some; NOW() is ``now`` (ms).
+
+    QueryError, or LimitError where it costs too much.
+    """
+    if len(text) > limits.query_text:
+        raise LimitError(f"a query of more than {limits.query_text} characters: write a shorter one")
+    plain, own = _without_from(text)
+    form = read_query(plain, limits)
+    return Question(with_value(form, al.Call("NOW", ()), date_time(now)), graphs or own)
+
+
+def _without_from(text: str) -> tuple[str, GraphNames]:
+    """The text without FROM and FROM NAMED, which stand before the first brace, and the graphs that they name."""
+    words = tokens(text)
+    head = next((place for place, token in enumerate(words) if token.text == "{"), len(words))
+    graphs: dict[bool, list[Term]] = {False: [], True: []}
+    for place, token in enumerate(words[:head]):
+        if not token.says("FROM"):
+            continue
+        named = place + 1 < head and words[place + 1].says("NAMED")
+        name = words[place + 1 + named] if place + 1 + named < head else token
+        if name.kind != "iri":
+            raise refusal("FROM is followed by an IRI in angle brackets here", text, token.start)
+        graphs[named].append(name.text)
+        text = blank(text, token.start, name.end)
+    default, named_graphs = tuple(graphs[False]), tuple(graphs[True])
+    return text, GraphNames(default, named_graphs) if default or named_graphs else ALL
+
+
+def answered(
+    question: Question, facts: Facts, limits: Limits, turn: Callable[[], AbstractContextManager[None]]
+) -> tuple[Row, ...]:
+    """The rows of a query over facts that are read within ``turn()``.
+
+    TooManySolutionsError, LimitError, and GraphError for what has no defined answer.
+    """
+    needs = Needs(facts, question.graphs, limits.question, Looks(limits.question))
+    try:
+        with turn(), DEADLINES.within(limits.where_seconds, limits.growth):
+            needs.of(question.form.pattern)
+        with DEADLINES.within(limits.seconds, limits.growth):
+            rows = answer(question.form, needs.dataset())
+    except TooMuchError as error:
+        raise LimitError(f"{error}: ask for less") from error
+    except (UndefinedError, UnsupportedFunctionError) as error:
+        raise GraphError(str(error)) from error
+    except RecursionError:
+        raise too_deep() from None
+    if len(rows) > limits.question:
+        raise LimitError(f"the answer has {len(rows)} rows, {limits.question} at most: ask for less")
+    return rows

@@ -1,0 +1,131 @@
+"""Requests of the SPARQL 1.1 Protocol (W3C Recommendation, 2013): query by GET, both by a form or directly by POST."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+from urllib.parse import parse_qsl
+
+import pyoxigraph as ox
+
+from streamgauge.formats.results import MEDIA_TYPE as JSON
+from streamgauge.formats.syntaxes import media_type
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.terms import Term
+from streamgauge.query.updates import GraphNames
+from streamgauge.servers.http.headers import weights
+
+Kind: TypeAlias = Literal["query", "update"]
+
+FORM: Final = "application/x-www-form-urlencoded"
+MAX_PARAMETERS: Final = 1_000
+"""Parameters of a request, those that name graphs included."""
+
+_GRAPHS: Final[Mapping[Kind, tuple[str, str]]] = {
+    "query": ("default-graph-uri", "named-graph-uri"),
+    "update": ("using-graph-uri", "using-named-graph-uri"),
+}
+_PASSED: Final = {"access_token", "format", "output", "results"}
+"""Parameters that others read: the token, and what clients of other servers send beside Accept, which decides."""
+
+
+class ProtocolError(MistakeError, ValueError):
+    """A request that is none of the protocol; the sentence says what to send."""
+
+
+class ProtocolTypeError(ProtocolError):
+    """A body of a media type that is not taken; the sentence lists those that are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolRequest:
+    """The text of a query or update, and the graphs that the request names beside it."""
+
+    text: str
+    graphs: GraphNames | None
+
+
+def media_types(kind: Kind) -> tuple[str, str]:
+    """The media types of a body: the text itself, or a form."""
+    return f"application/sparql-{kind}", FORM
+
+
+def read_protocol(
+    kind: Kind, address: str, content_type: str = "", body: str | None = None, beside: Iterable[str] = ()
+) -> ProtocolRequest:
+    """The operation of a request with a query string and a body, ``None`` for a GET. ProtocolError.
+
+    ``beside`` are parameters of the address that others read.
+    """
+    parameters = _parameters(address)
+    if body is None:
+        return _request(kind, parameters)
+    direct, form = media_types(kind)
+    if media_type(content_type) == form:
+        return _request(kind, [*(pair for pair in parameters if pair[0] not in beside), *_parameters(body)])
+    if media_type(content_type) != direct:
+        what = media_type(content_type) or "no content type"
+        raise ProtocolTypeError(f"{what}: send {direct}, or {form} with {kind}=")
+    if any(name == kind for name, _ in parameters):
+        raise ProtocolError(f"{kind}= in the address and a body: send one of them")
+    return _request(kind, [*(pair for pair in parameters if pair[0] not in beside), (kind, body)])
+
+
+def _parameters(text: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS)
+    except ValueError:
+        raise ProtocolError(f"not a form in UTF-8 with at most {MAX_PARAMETERS} parameters") from None
+
+
+def _request(kind: Kind, parameters: Iterable[tuple[str, str]]) -> ProtocolRequest:
+    values: dict[str, list[str]] = {}
+    for name, value in parameters:
+        values.setdefault(name, []).append(value)
+    default, named = _GRAPHS[kind]
+    if unknown := sorted(values.keys() - {kind, default, named} - _PASSED):
+        raise ProtocolError(f"{unknown[0]:.40}: not a parameter of an {kind}, which has {kind}, {default}, {named}")
+    texts = values.get(kind, [])
+    if len(texts) != 1:
+        raise ProtocolError(f"{kind}= is given {len(texts)} times: give it once")
+    if default not in values and named not in values:
+        return ProtocolRequest(texts[0], None)
+    return ProtocolRequest(texts[0], GraphNames(_iris(values.get(default, ())), _iris(values.get(named, ()))))
+
+
+def _iris(texts: Iterable[str]) -> tuple[Term, ...]:
+    try:
+        return tuple(str(ox.NamedNode(text)) for text in texts)
+    except ValueError as error:
+        raise ProtocolError(f"a graph's name is an absolute IRI: {error}") from None
+
+
+RESULTS: Final = {
+    JSON: ox.QueryResultsFormat.JSON,
+    "application/json": ox.QueryResultsFormat.JSON,
+    "application/sparql-results+xml": ox.QueryResultsFormat.XML,
+    "application/xml": ox.QueryResultsFormat.XML,
+    "text/csv": ox.QueryResultsFormat.CSV,
+    "text/tab-separated-values": ox.QueryResultsFormat.TSV,
+}
+"""Formats of rows and of booleans by media type, the first where a client takes any."""
+
+TRIPLES: Final = {
+    "text/turtle": ox.RdfFormat.TURTLE,
+    "application/n-triples": ox.RdfFormat.N_TRIPLES,
+    "application/rdf+xml": ox.RdfFormat.RDF_XML,
+    "application/ld+json": ox.RdfFormat.JSON_LD,
+}
+"""Formats of triples by media type, the first where a client takes any."""
+
+
+def chosen(accept: str, formats: Iterable[str]) -> str | None:
+    """The media type that an Accept header weighs most, ``None`` where it takes none of them (RFC 9110, 12.5.1)."""
+    wanted = dict(weights(accept or "*/*"))
+    names = list(formats)
+
+    def weight(name: str) -> float:
+        ranges = (name, f"{name.partition('/')[0]}/*", "*/*")
+        return next((wanted[each] for each in ranges if each in wanted), 0.0)
+
+    best = max(names, key=lambda name: (weight(name), -names.index(name)))
+    return best if weight(best) > 0 else None

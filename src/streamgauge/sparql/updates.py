@@ -1,0 +1,160 @@
+"""What an update changes: the solutions of WHERE over the facts that it needs, and the triples of its templates."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from streamgauge.model import algebra as al
+from streamgauge.model.algebra import Node, TriplePattern, Var
+from streamgauge.model.fact import apart, asked, in_graph, is_named
+from streamgauge.model.terms import Term, Triple, is_blank, is_iri, is_literal
+from streamgauge.query.templates import graph_of
+from streamgauge.query.updates import UpdateOperation
+from streamgauge.sparql.algebra import answer
+from streamgauge.sparql.bgp import IndexedGraph
+from streamgauge.sparql.needs import Facts, Looks, Needs, TooManySolutionsError, is_plain
+
+_Row: TypeAlias = Sequence[Term | None]
+
+
+def change(operation: UpdateOperation, facts: Facts, most: int, looks: Looks) -> tuple[list[Triple], list[Triple]]:
+    """The triples that one operation deletes, and those that it inserts after them (SPARQL 1.1 Update, 3.1.3).
+
+    TooManySolutionsError beyond ``most`` solutions, and beyond ``looks``: at the facts that WHERE may need and at the
+    triples that the templates make. UnsupportedFunctionError and UndefinedError name what is not evaluated.
+    """
+    if operation.where is None:
+        return list(operation.removed), list(operation.added)
+    names, rows = _solutions(operation, facts, most, looks)
+    looks.spend(len(rows) * (len(operation.delete) + len(operation.insert)))
+    slots = {name: place for place, name in enumerate(names)}
+    inserted = _Template(operation.insert, slots, operation)
+    return _made(_Template(operation.delete, slots, operation), rows), _made(inserted, rows)
+
+
+def _solutions(
+    operation: UpdateOperation, facts: Facts, most: int, looks: Looks
+) -> tuple[Sequence[str], Sequence[_Row]]:
+    """The solutions of WHERE over the variables of the templates, each once."""
+    where = operation.where
+    assert where is not None
+    needs = Needs(facts, operation.graphs, most, looks)
+    known = needs.of(where)
+    if is_plain(where):
+        return (known[0].names, known[0].rows) if known else ((), ())
+    nodes = (node for each in (*operation.delete, *operation.insert) for node in nodes_of(each))
+    names = tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Var) and not _is_label(node)))
+    dataset = needs.dataset()
+    rows = answer(al.Select(al.Project(where, tuple(map(Var, names))), names), dataset)
+    if len(rows) > most:
+        raise TooManySolutionsError(f"more than {most} solutions: name more terms in WHERE")
+    old = dataset.default.nodes.union(*(graph.nodes for graph in dataset.named.values()))
+    return names, [tuple(_kept(term, old, operation) for term in row) for row in rows]
+
+
+def _kept(term: Term | None, old: frozenset[Term], operation: UpdateOperation) -> Term | None:
+    """A term of a solution; blank nodes that BNODE made get names that no other operation gives."""
+    if term is not None and is_blank(term) and term not in old:
+        return operation.fresh(f"{id(operation)} {term}")
+    return term
+
+
+class _Template:
+    """Triple patterns to fill with solutions, whose terms are at ``slots``; labels name a new node in each solution."""
+
+    def __init__(self, patterns: Sequence[TriplePattern], slots: Mapping[str, int], operation: UpdateOperation) -> None:
+        self._operation, self._labels = operation, set[str]()
+        self.patterns = [tuple(self._place(node, slots) for node in nodes_of(each)) for each in patterns]
+
+    def _place(self, node: Node, slots: Mapping[str, int]) -> int | str | Var:
+        if isinstance(node, Var):
+            self._labels |= {node.name} if _is_label(node) else set()
+            return slots.get(node.name, node)
+        return node
+
+    def filled(self, number: int, row: _Row) -> Iterator[tuple[Term | None, ...]]:
+        """The terms of each pattern for a solution; ``None`` for a variable that it leaves unbound."""
+        own = {name: self._operation.fresh(f"{name} {number} {id(self._operation)}") for name in self._labels}
+        for nodes in self.patterns:
+            yield tuple(
+                row[node] if isinstance(node, int) else own.get(node.name) if isinstance(node, Var) else node
+                for node in nodes
+            )
+
+
+def _made(template: _Template, rows: Iterable[_Row]) -> list[Triple]:
+    """The triples of a template that are triples: no literal as a subject (SPARQL 1.1 Update, 3.1.3)."""
+    made = dict[Triple, None]()
+    for number, row in enumerate(rows):
+        for subject, predicate, end, *graph in template.filled(number, row):
+            if subject is None or predicate is None or end is None or is_literal(subject) or not is_iri(predicate):
+                continue
+            triple = subject, predicate, end
+            if not graph:
+                made[triple] = None
+            elif graph[0] is not None and is_iri(graph[0]):
+                made[in_graph(graph[0], triple)] = None
+    return list(made)
+
+
+def _is_label(node: Var) -> bool:
+    """Whether a variable stands for a blank node of the text."""
+    return node.name.startswith("_:")
+
+
+def nodes_of(pattern: TriplePattern) -> tuple[Node, ...]:
+    """Subject, predicate, object; the graph where the pattern has one."""
+    assert isinstance(pattern.predicate, Var | str)
+    graph = graph_of(pattern)
+    return (pattern.subject, pattern.predicate, pattern.object, *(() if graph is None else (graph,)))
+
+
+def together(
+    operations: Sequence[UpdateOperation], facts: Facts, most: int, looks: int
+) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
+    """The triples that come and go by operations one after the other, each over the facts that those before it leave.
+
+    What rules derive from an operation is not seen by the next one. TooManySolutionsError beyond ``most`` solutions or
+    triples, and when WHERE looks at more than ``looks`` facts.
+    """
+    counted = Looks(looks)
+    added, removed = dict[Triple, None](), dict[Triple, None]()
+    for operation in operations:
+        seen = _Changed(facts, added, removed) if operation.where is not None and (added or removed) else facts
+        deleted, inserted = change(operation, seen, most, counted)
+        for triple in deleted:
+            added.pop(triple, None)
+            removed[triple] = None
+        added |= dict.fromkeys(inserted)
+    if len(added) + len(removed) > most:
+        raise TooManySolutionsError(f"an update of more than {most} triples: make it in parts")
+    return tuple(added), tuple(removed)
+
+
+class _Changed:
+    """Facts as they are after some were removed and others added."""
+
+    def __init__(self, facts: Facts, added: Mapping[Triple, None], removed: Mapping[Triple, None]) -> None:
+        self._facts, self._gone = facts, removed.keys() | added.keys()
+        self._default = IndexedGraph(triple for triple in added if not is_named(triple[0]))
+        named: dict[Term, list[Triple]] = {}
+        for fact in added:
+            if is_named(fact[0]):
+                name, triple = apart(fact)
+                named.setdefault(name, []).append(triple)
+        self._named = {name: IndexedGraph(triples) for name, triples in named.items()}
+
+    def __call__(self, subject: Term | None, predicate: Term | None, end: Term | None) -> Iterator[Triple]:
+        """The facts with these terms, those that were there before first."""
+        yield from (triple for triple in self._facts(subject, predicate, end) if triple not in self._gone)
+        if subject is None or " " not in subject or subject.startswith("<<"):
+            yield from _matching(self._default, subject, predicate, end)
+            return
+        name, own = asked(subject)
+        for known in self._named if name is None else [name] * (name in self._named):
+            yield from (in_graph(known, triple) for triple in _matching(self._named[known], own, predicate, end))
+
+
+def _matching(graph: IndexedGraph, *pattern: Term | None) -> Sequence[Triple]:
+    known = [(place, term) for place, term in enumerate(pattern) if term is not None]
+    terms = tuple(term for _, term in known)
+    return graph.at(tuple(place for place, _ in known), terms[0] if len(terms) == 1 else terms)
