@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from streamgauge.servers.http.heads import SINGLE, head_fault
+from streamgauge.servers.http.heads import SINGLE, encoded_target, head_fault
 from streamgauge.servers.http.server import Serving
 from tests.servers.broker.served import serving
 from tests.servers.broker.world import broker
@@ -129,3 +129,29 @@ def test_a_client_on_this_machine_does_not_say_the_scheme_or_the_address_of_anot
     scope = {"type": "http", "scheme": "http", "client": ("127.0.0.1", 1), "headers": told}
     asyncio.run(config.loaded_app(scope, None, None))
     assert seen == [("http", ("127.0.0.1", 1))]
+
+
+def test_an_address_in_utf8_is_encoded_as_an_iri_becomes_a_uri():
+    assert encoded_target('GET /grün?o="é" HTTP/1.1\r'.encode()) == b'GET /gr%C3%BCn?o="%C3%A9" HTTP/1.1\r'
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("size", [1, 7, 30, 10_000])
+def test_an_address_in_utf8_is_read_however_its_bytes_arrive(size):
+    """As curl and proxies send what people write; the next request of the connection is read alike."""
+    data = "GET /channels/grün HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+    last = "GET /channels/größer HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode()
+    with (
+        serving(broker()) as (address, _),
+        socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), 30) as client,
+    ):
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for request in (data, last):
+            for start in range(0, len(request), size):
+                client.sendall(request[start : start + size])
+            reply = b""
+            while b"}" not in reply:
+                reply += client.recv(65536)
+            assert b" 404 " in reply.partition(b"\r\n")[0]
+            name = request.decode().split()[1].rpartition("/")[2]
+            assert name in reply.decode()

@@ -34,3 +34,15 @@ def test_an_address_of_another_machine_is_said_with_the_option():
 def test_a_host_that_is_none_is_said():
     with pytest.raises(PortError, match="there is no machine of that name"):
         listening("no-such-host.invalid", 0)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="a system without IPv6")
+def test_every_address_of_both_families_is_two_colons():
+    (opened,) = listening("::", 0)
+    with opened:
+        port = opened.getsockname()[1]
+        for address in ("127.0.0.1", "::1"):
+            with socket.create_connection((address, port), 10) as client:
+                accepted, (peer, *_) = opened.accept()
+                accepted.close()
+                assert peer.removeprefix("::ffff:") == client.getsockname()[0]

@@ -110,6 +110,9 @@ def _unknown(name: str, prefix: str | None, prefixes: Mapping[str, str]) -> str:
     return f"the prefix {prefix}: of {name} is not known: {hint}"
 
 
+INSTANT: Final = tuple(f"<{PREFIXES['time']}{name}>" for name in ("inXSDDateTimeStamp", "inXSDDateTime", "inXSDDate"))
+"""The properties of a time:Instant (OWL-Time) that lead on to its time; the first that it has counts."""
+
 _MOMENTS: Final = (XSD + "dateTime", XSD + "dateTimeStamp", XSD + "date")
 
 Node = tuple[Term, Term]
@@ -127,18 +130,32 @@ class TimeProperty:
 
     def owners(self, triples: Sequence[Triple]) -> dict[Term, list[Term]]:
         """The subjects that have a time, each with the terms that the path leads to."""
-        owners: dict[Term, list[Term]] = {}
-        first, rest = self.path[0], self.path[1:]
-        for subject, predicate, item in triples:
-            if predicate == first:
-                owners.setdefault(subject, []).append(item)
-        for step in rest:
-            values: dict[Term, list[Term]] = {}
-            for subject, predicate, item in triples:
-                if predicate == step:
-                    values.setdefault(subject, []).append(item)
+        owners = _values(triples, self.path[0])
+        for step in self.path[1:]:
+            values = _values(triples, step)
             owners = {subject: [o for node in nodes for o in values.get(node, ())] for subject, nodes in owners.items()}
-        return {subject: terms for subject, terms in owners.items() if terms}
+        if all(is_literal(term) for terms in owners.values() for term in terms):
+            return {subject: terms for subject, terms in owners.items() if terms}
+        steps = [_values(triples, step) for step in INSTANT]
+        instants = {
+            subject: [o for term in terms for o in _of_instant(term, [values.get(term, []) for values in steps])]
+            for subject, terms in owners.items()
+        }
+        return {subject: terms for subject, terms in instants.items() if terms}
+
+
+def _values(triples: Sequence[Triple], step: Term) -> dict[Term, list[Term]]:
+    """The objects of a property, by subject."""
+    values: dict[Term, list[Term]] = {}
+    for subject, predicate, item in triples:
+        if predicate == step:
+            values.setdefault(subject, []).append(item)
+    return values
+
+
+def _of_instant(term: Term, times: Iterable[list[Term]]) -> list[Term]:
+    """The times of an instant by each of ``INSTANT``; a term that has none, or is a literal, stands for itself."""
+    return [term] if is_literal(term) else next(filter(None, times), [term])
 
 
 def time_property(reading: Reading, *, strict: bool = True) -> TimeProperty | None:
@@ -313,8 +330,11 @@ class Observations:
         """The nodes that the path of the time property leads to from a node."""
         graph, at = node[0], [node[1]]
         for step in self._stated.path:
-            at = [o for subject in at for _, p, o in self._nodes.get((graph, subject), ()) if p == step]
-        return at
+            at = [o for subject in at for o in self._objects((graph, subject), step)]
+        return [o for term in at for o in _of_instant(term, (self._objects((graph, term), step) for step in INSTANT))]
+
+    def _objects(self, node: Node, step: Term) -> list[Term]:
+        return [o for _, p, o in self._nodes.get(node, ()) if p == step]
 
     def _whole(self, times: dict[Node, int], refuse: Refuse) -> dict[Term, int]:
         """The named graphs that are one element, each with its time."""

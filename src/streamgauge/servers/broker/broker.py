@@ -165,7 +165,7 @@ class Broker(Registry):
         added, removed = waiting.added, waiting.removed
         if not self._graphs and (uses_graphs(waiting.changes) or any(is_named(fact[0]) for fact in (*added, *removed))):
             raise _without_graphs()
-        if self._strategy.derives and any(operation.where is not None for operation in waiting.changes[1:]):
+        if any(operation.where is not None for operation in waiting.changes[1:]) and self._strategy.derives:
             raise GraphError(
                 "WHERE after another operation, beside an ontology: it would not see what is derived from that; "
                 "send each by itself"

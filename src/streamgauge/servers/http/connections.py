@@ -20,6 +20,7 @@ from streamgauge.servers.http.heads import (
     HeadBytes,
     LongHeadError,
     PromptAnswer,
+    encoded_target,
     head_fault,
 )
 from streamgauge.servers.http.untaken import UntakenWatch
@@ -75,6 +76,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._prompt: PromptAnswer | None = getattr(self.app, "prompt", None)
         self._begun = self._prompted = self._over_already = False
         self._between, self._asked = True, 0
+        self._line_open = True
         self._read_headers: Mapping[bytes, bytes] = {}
         self._idle_since = 0.0
         self._answering: Any = None
@@ -137,7 +139,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
             return
         idle, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
         self._prompted = False
-        self._parse(data)
+        self._parse(self._encoded(data) if self._line_open else data)
         if self._prompted and not self._begun and (self.cycle is None or self.cycle.response_complete):
             self._rest(idle)
             if between and self._between and self._asked == 1:
@@ -211,7 +213,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The request is complete."""
-        self._between = True
+        self._between = self._line_open = True
         self._head_bytes.progress()
         if self._over_already:
             self._over_already = False
@@ -244,6 +246,13 @@ class PatientHttpProtocol(HttpToolsProtocol):
             )
         else:
             self._refuse(b"400 Bad Request", b"this is not a request of HTTP/1.1")
+
+    def _encoded(self, data: bytes) -> bytes:
+        """The bytes of a request from its beginning, in whose line an address that is written in UTF-8 is encoded."""
+        end = data.find(b"\n")
+        self._line_open = end < 0
+        line = data if end < 0 else data[:end]
+        return data if line.isascii() else encoded_target(line) + data[len(line) :]
 
     def _parse(self, data: bytes) -> None:
         super().data_received(data)

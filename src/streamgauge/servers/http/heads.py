@@ -58,6 +58,14 @@ def head_fault(version: str, target: bytes, headers: Sequence[tuple[bytes, bytes
     return ""
 
 
+_BEYOND: Final = re.compile(rb"[\x80-\xff]")
+
+
+def encoded_target(line: bytes) -> bytes:
+    """A request line whose bytes beyond ASCII are percent-encoded, as an IRI becomes a URI (RFC 3987, 3.1)."""
+    return _BEYOND.sub(lambda match: b"%%%02X" % match[0][0], line)
+
+
 HEAD: Final = 64 * 2**10
 """Bytes that a request may have beside its body: its head, trailers, and what frames a chunk."""
 

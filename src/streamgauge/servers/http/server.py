@@ -45,13 +45,17 @@ class PortError(MistakeError, OSError):
 
 
 def listening(host: str, port: int) -> list[socket.socket]:
-    """Sockets at every address of a host, of one port (a free one for 0); PortError."""
+    """Sockets at every address of a host, of one port (a free one for 0); PortError.
+
+    ``::`` is every address of this machine, of IPv4 too, whatever the system has set for IPv6 alone (RFC 3493, 5.3).
+    """
     opened: list[socket.socket] = []
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, address in dict.fromkeys((each[0], each[4]) for each in found):
             place = (str(address[0]), opened[0].getsockname()[1] if opened else port)
-            opened.append(socket.create_server(place, family=family, backlog=BACKLOG))
+            both = family == socket.AF_INET6 and address[0] == "::" and socket.has_dualstack_ipv6()
+            opened.append(socket.create_server(place, family=family, backlog=BACKLOG, dualstack_ipv6=both))
     except OSError as error:
         for each in opened:
             each.close()
