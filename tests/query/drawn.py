@@ -15,9 +15,10 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S
 from streamgauge.query import parse_sparql
 from streamgauge.query.graphs import reads, renamed
+from streamgauge.query.merged import with_named_windows
 from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.query.traversal import every_pattern, parts, with_pattern
+from streamgauge.query.traversal import every_pattern, parts, with_names, with_pattern
 from tests.query.texts import PREFIXES, QUERIES
 from tests.sparql.draw import OPERATORS, queries
 
@@ -140,7 +141,7 @@ def can_say(query: ContinuousQuery, dialect: str) -> bool:
     landmarks = [item.window for item in query.windows if item.window.kind == "landmark"]
     match dialect:
         case "rspql":
-            return named or len(query.windows) == 1
+            return named or len(query.windows) == 1 or (not timed and _is_mergeable(query))
         case "csparql":
             tumbling = all(window.size == window.slide for window in counts)
             return query.r2s in (None, R2S.RSTREAM) and not named and tumbling and not landmarks
@@ -153,17 +154,41 @@ def can_say(query: ContinuousQuery, dialect: str) -> bool:
             return keyword and not named and not timed and len(plain) == len(query.windows)
 
 
+def _is_mergeable(query: ContinuousQuery) -> bool:
+    """Whether no path is repeated or negated, and rows are not counted beside blank nodes."""
+    found = list(every_pattern(query.form.pattern))
+    triples = [triple for part in found if isinstance(part, al.BGP) for triple in part.patterns]
+    paths = " ".join(str(triple.predicate) for triple in triples if not isinstance(triple.predicate, str | al.Var))
+    labels = any(var.name.startswith("_:") for triple in triples for var in al.triple_variables(triple))
+    counts = any(
+        each.argument is None and each.distinct
+        for part in found if isinstance(part, al.Group) for _, each in part.aggregates
+    )  # fmt: skip
+    return "Repeat(" not in paths and "NegatedSet(" not in paths and not (labels and counts)
+
+
 def kept(query: ContinuousQuery, dialect: str) -> ContinuousQuery:
     """The query without what the dialect implies (its R2S operator) or has no place for (names)."""
     match dialect:
         case "rspql":
-            return query
+            return query if query.windows[0].name or len(query.windows) == 1 else _merged(query)
         case "csparql":
             return replace(query, r2s=None, name=query.name or "query")
         case "cqels":
             return replace(_numbered(query), r2s=None, name=None)
         case _:
             return replace(query, name=None)
+
+
+def _merged(query: ContinuousQuery) -> ContinuousQuery:
+    """The windows named; labels of a template are numbered anew where those of the patterns have become variables."""
+    named = with_named_windows(query)
+    if not isinstance(named.form, al.Construct):
+        return named
+    found = [var for triple in named.form.template for var in al.triple_variables(triple)]
+    labels = list(dict.fromkeys(var for var in found if var.name.startswith("_:")))
+    template = with_names(named.form.template, {label: al.Var(f"_:{n}") for n, label in enumerate(labels)})
+    return replace(named, form=replace(named.form, template=template))
 
 
 def _numbered(query: ContinuousQuery) -> ContinuousQuery:

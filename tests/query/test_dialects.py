@@ -85,12 +85,32 @@ def test_several_windows_are_named_graphs() -> None:
         print_query(replace(query, r2s=None), "csparql")
 
 
-def test_a_stream_through_two_unnamed_windows_has_no_rspql() -> None:
-    query = parse("SELECT ?s FROM STREAM <a:a> [RANGE 5s] FROM STREAM <a:b> [RANGE 5s] { ?s ?p ?o }")
+TWO = "SELECT ?s FROM STREAM <a:a> [RANGE 5s] FROM STREAM <a:b> [RANGE 5s] "
+
+
+def test_two_unnamed_windows_get_names_in_rspql() -> None:
+    query = parse(TWO + "{ ?s ?p ?o }")
     assert len(query.windows) == 2
-    with pytest.raises(ValueError, match="RSP-QL needs a name for each of several windows"):
-        print_query(query, "rspql")
+    assert " ".join(print_query(query, "rspql").split()) == (
+        "SELECT ?s FROM NAMED WINDOW <urn:streamgauge:window:1> ON <a:a> [RANGE PT5S STEP PT5S] "
+        "FROM NAMED WINDOW <urn:streamgauge:window:2> ON <a:b> [RANGE PT5S STEP PT5S] "
+        "WHERE { { SELECT DISTINCT ?s ?p ?o WHERE { { GRAPH ?w1 { ?s ?p ?o . } } UNION { ?s ?p ?o . } } } }"
+    )
     assert replace(parse(print_query(query, "csparql")), name=None) == query
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("?s <a:p>+ ?o", "no repeated or negated path over several windows"),
+        ("?s !<a:p> ?o", "no repeated or negated path over several windows"),
+        ("?s ?p ?o FILTER(timestamp(?s, ?p, ?o) > 3)", "no timestamp() over several windows without names"),
+        ("?s <a:p> [ <a:q> ?o ] { SELECT (COUNT(DISTINCT *) AS ?n) { ?s <a:p> [ <a:q> ?o ] } }", "COUNT"),
+    ],
+)
+def test_what_a_merge_of_windows_cannot_say_in_rspql_is_named(pattern, why) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        print_query(parse(f"{TWO}{{ {pattern} }}"), "rspql")
 
 
 def test_csparql_streams_whole_answers_only() -> None:

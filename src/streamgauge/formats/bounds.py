@@ -68,19 +68,6 @@ LOCAL: Final = TextBounds(2**20, 100_000, 4_000_000)
 SERVED: Final = TextBounds(64 * 2**10, 4_000, 125_000)
 """Of texts that a server takes."""
 
-SPREAD: Final = 4 * 2**20
-SPREAD_EACH: Final = 32
-"""Characters of the terms of a text's triples, whatever its size, and for each of its bytes.
-
-A long prefix, subject or base is written out in each triple that it stands for: 64 KB may become 150 MB.
-"""
-
-
-def most_characters(size: int) -> int:
-    """How many characters the terms of all triples of a text of so many bytes may have."""
-    return SPREAD + SPREAD_EACH * size
-
-
 _ESCAPED: Final = r"\\(?s:.)?"
 _STRINGS: Final = (
     rf'"""(?:[^"\\]|{_ESCAPED}|"(?!""))*+(?:""")?+|' + rf"'''(?:[^'\\]|{_ESCAPED}|'(?!''))*+(?:''')?+|"
@@ -182,8 +169,8 @@ class _SparqlScan:
 
     def _end(self, text: str) -> None:
         level = self.levels[-1]
-        if text == ";" and len(self.levels) == 1:  # the operations of an update are parsed one by one
-            level.parts = 0
+        if text == ";" and len(self.levels) == 1:
+            level.parts = 0  # the operations of an update are parsed one by one
         level.operators, self.operand = 0, False
         level.parts += _PART * (level.kind in ("{", "["))
 

@@ -134,3 +134,16 @@ def reason(error: SyntaxError) -> str:
         if found := re.fullmatch(pattern, said):
             return found.expand(words)
     return said
+
+
+SPREAD: Final = 4 * 2**20
+SPREAD_EACH: Final = 32
+"""Characters of the terms of a text's triples, whatever its size, and for each of its bytes.
+
+A long prefix, subject or base is written out in each triple that it stands for: 64 KB may become 150 MB.
+"""
+
+
+def most_characters(size: int) -> int:
+    """How many characters the terms of all triples of a text of so many bytes may have."""
+    return SPREAD + SPREAD_EACH * size

@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 import pyoxigraph as ox
 
-from streamgauge.formats.bounds import SERVED, check_rdf, most_characters
-from streamgauge.formats.syntaxes import reason
+from streamgauge.formats.bounds import SERVED, check_rdf
+from streamgauge.formats.syntaxes import most_characters, reason
 from streamgauge.model.fact import in_graph
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.templates import sections

@@ -76,7 +76,7 @@ def _uses_graphs(operation: UpdateOperation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class UpdateContext:
-    """What an update is read with: ``fresh`` gives new blank nodes by their names, ``graphs`` lets GRAPH be used.
+    """The context of an update: ``fresh`` gives new blank nodes by their names, ``graphs`` lets GRAPH be used.
 
     ``using`` are graphs that the request names (SPARQL 1.1 Protocol, 2.2.3), ``now`` is the value of NOW().
     """

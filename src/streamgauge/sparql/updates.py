@@ -1,4 +1,4 @@
-"""What an update changes: the solutions of WHERE over the facts that it needs, and the triples of its templates."""
+"""The changes of an update: the solutions of WHERE over the facts that it needs, and the triples of its templates."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -113,7 +113,7 @@ def together(
 ) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
     """The triples that come and go by operations one after the other, each over the facts that those before it leave.
 
-    What rules derive from an operation is not seen by the next one. TooManySolutionsError beyond ``most`` solutions or
+    The next operation does not see facts that rules derive from an operation. TooManySolutionsError beyond ``most`` solutions or
     triples, and when WHERE looks at more than ``looks`` facts.
     """
     counted = Looks(looks)

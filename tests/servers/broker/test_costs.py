@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamgauge.formats.bounds import most_characters
+from streamgauge.formats.syntaxes import most_characters
 from streamgauge.incremental.drivers.landmark import Landmark
 from streamgauge.query import parse_sparql
 from streamgauge.servers.broker.limits import BYTES_EACH, DENSE, LimitError, Limits, read_changes, read_graph

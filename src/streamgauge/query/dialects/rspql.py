@@ -24,12 +24,12 @@ from streamgauge.query.clauses import (
     xsd_duration,
 )
 from streamgauge.query.graphs import enclosed, reads, unnamed
+from streamgauge.query.merged import WINDOW, with_named_windows
 from streamgauge.query.printer import sparql
 from streamgauge.query.text import Token, tokens
 
 NAME: Final = "rspql"
 CLAUSE: Final = "FROM NAMED WINDOW <w> ON <stream> [RANGE PT5S STEP PT1S] ... WHERE { WINDOW <w> { ... } }"
-_WINDOW: Final = "urn:streamgauge:window"
 _FORMS: Final = Forms(
     dialect="RSP-QL",
     slide="STEP",
@@ -155,16 +155,19 @@ def _placed(clauses: Clauses, uses: list[_Use]) -> ContinuousQuery:
 
 
 def print_query(query: ContinuousQuery) -> str:
-    """The query as RSP-QL text; ValueError when its windows have no names. Static data is not part of the text."""
+    """The query as RSP-QL text; ValueError when it cannot say it. Static data is not part of the text.
+
+    Several windows without names get names, and each triple pattern is looked for in all of them (``query.merged``).
+    """
+    if len(query.windows) > 1 and unnamed(query):
+        query = with_named_windows(query)
     if not unnamed(query):
         text = _as_windows(sparql(query.form, dataset(query, _streams(query))))
-    elif len(query.windows) == 1:
-        form = enclosed(query.form, f"<{_WINDOW}>")
-        text = _as_windows(
-            sparql(form, dataset(query, _streams(query)), lambda group: f"{{ GRAPH <{_WINDOW}> {group} }}")
-        )
     else:
-        raise ValueError("RSP-QL needs a name for each of several windows: print the query as csparql")
+        form = enclosed(query.form, f"<{WINDOW}>")
+        text = _as_windows(
+            sparql(form, dataset(query, _streams(query)), lambda group: f"{{ GRAPH <{WINDOW}> {group} }}")
+        )
     return f"{_registration(query)}{text}\n" if query.name else f"{_inline_operator(query, text)}\n"
 
 
@@ -180,7 +183,7 @@ def _inline_operator(query: ContinuousQuery, text: str) -> str:
 
 def _streams(query: ContinuousQuery) -> str:
     return "\n".join(
-        f"FROM NAMED WINDOW <{item.name or _WINDOW}> ON <{item.stream}> {_FORMS.write(item.window)}"
+        f"FROM NAMED WINDOW <{item.name or WINDOW}> ON <{item.stream}> {_FORMS.write(item.window)}"
         for item in query.windows
     )
 

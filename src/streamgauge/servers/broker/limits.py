@@ -15,12 +15,12 @@ from uuid import uuid4
 
 import pyoxigraph as ox
 
-from streamgauge.formats.bounds import SERVED, check_rdf, most_characters
+from streamgauge.formats.bounds import SERVED, check_rdf
 from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.documents import FormatError
 from streamgauge.formats.streams import parse_file
 from streamgauge.formats.streams.format import Relabel
-from streamgauge.formats.syntaxes import reason, served_text
+from streamgauge.formats.syntaxes import most_characters, reason, served_text
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import apart, in_graph, is_named

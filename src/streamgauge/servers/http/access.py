@@ -209,7 +209,7 @@ def bearer(header: str) -> str | None:
 
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 _FOREIGN: Final = ("cross-site", "same-site")
-"""What a browser says of a page of another origin (Fetch Metadata), also where it leaves out ``Origin``."""
+"""Values for a page of another origin (Fetch Metadata), which browsers send also where they leave out ``Origin``."""
 
 FREE: Final = ("/", "/health", "/openapi.json")
 """Paths that need no token: they tell nothing of what a service holds."""

@@ -13,11 +13,11 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as Incoming
 from starlette.types import Receive, Scope, Send
 
-from streamgauge.formats.bounds import SERVED, check_rdf, most_characters, read_json
+from streamgauge.formats.bounds import SERVED, check_rdf, read_json
 from streamgauge.formats.charsets import CharsetError
 from streamgauge.formats.instants import date_time
 from streamgauge.formats.streams.format import Relabel
-from streamgauge.formats.syntaxes import BY_MEDIA_TYPE, media_type, reason, served_text
+from streamgauge.formats.syntaxes import BY_MEDIA_TYPE, media_type, most_characters, reason, served_text
 from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term

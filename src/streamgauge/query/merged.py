@@ -1,0 +1,86 @@
+"""Windows whose merge is the default graph, said with named windows: for dialects in which each window has a name.
+
+A pattern over the merge is matched where any window or the static data has the triple, once however many have it:
+
+    ?s :p ?o    becomes    { SELECT DISTINCT ?s ?o { { GRAPH ?window { ?s :p ?o } } UNION { ?s :p ?o } } }
+
+Each triple pattern is such a group of its own, because the triples of one solution may come from several windows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial, reduce
+from itertools import count
+from typing import Final
+
+from streamgauge.model import algebra as al
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.traversal import every_pattern, exists_parts, parts, variable_names, with_names, with_pattern
+
+WINDOW: Final = "urn:streamgauge:window"
+
+
+def with_named_windows(query: ContinuousQuery) -> ContinuousQuery:
+    """The query with a name for each window; ValueError names what cannot be said of their merge in this way."""
+    if uses_timestamp(query.form):
+        raise ValueError("RSP-QL has no timestamp() over several windows without names: name them, or print csparql")
+    form = _without_labels(query.form)
+    fresh = _fresh(form)
+    windows = tuple(replace(item, name=f"{WINDOW}:{n}") for n, item in enumerate(query.windows, 1))
+    return replace(query, form=with_pattern(form, _merged(form.pattern, fresh=fresh)), windows=windows)
+
+
+def _fresh(form: al.QueryForm) -> Iterator[al.Var]:
+    known = variable_names(form)
+    return (al.Var(name) for name in map("w{}".format, count(1)) if name not in known)
+
+
+def _without_labels(form: al.QueryForm) -> al.QueryForm:
+    """The form with a variable for each blank node of its patterns, which then stands in several groups."""
+    triples = [triple for part in every_pattern(form.pattern) if isinstance(part, al.BGP) for triple in part.patterns]
+    labels = [var for triple in triples for var in al.triple_variables(triple) if var.name.startswith("_:")]
+    if labels and any(_counts_rows(part) for part in every_pattern(form.pattern)):
+        raise ValueError("RSP-QL: COUNT(DISTINCT *) beside blank nodes, over several windows: write variables for them")
+    return with_pattern(form, with_names(form.pattern, dict(zip(dict.fromkeys(labels), _fresh(form), strict=False))))
+
+
+def _counts_rows(pattern: al.Pattern) -> bool:
+    return isinstance(pattern, al.Group) and any(
+        each.argument is None and each.distinct for _, each in pattern.aggregates
+    )
+
+
+def _merged(pattern: al.Pattern, fresh: Iterator[al.Var]) -> al.Pattern:
+    if isinstance(pattern, al.BGP):
+        groups = [_path(triple.predicate, triple.subject, triple.object, fresh) for triple in pattern.patterns]
+        return reduce(al.Join, groups) if groups else pattern
+    below = partial(_merged, fresh=fresh)
+    return parts(pattern, below, partial(exists_parts, on_pattern=below))
+
+
+def _path(path: al.Path | al.Var, subject: al.Node, end: al.Node, fresh: Iterator[al.Var]) -> al.Pattern:
+    """The groups of a triple pattern; a path without repetition is the join or union of its steps (18.2.2.4)."""
+    match path:
+        case str() | al.Var():
+            return _anywhere(al.TriplePattern(subject, path, end), fresh)
+        case al.Inverse(path=inner):
+            return _path(inner, end, subject, fresh)
+        case al.Sequence(steps=steps):
+            nodes = [subject, *(next(fresh) for _ in steps[1:]), end]
+            ends = zip(steps, nodes, nodes[1:], strict=False)
+            return reduce(al.Join, [_path(step, near, far, fresh) for step, near, far in ends])
+        case al.Alternative(choices=choices):
+            return reduce(al.Union, [_path(choice, subject, end, fresh) for choice in choices])
+    raise ValueError("RSP-QL has no repeated or negated path over several windows without names: print csparql")
+
+
+def _anywhere(triple: al.TriplePattern, fresh: Iterator[al.Var]) -> al.Pattern:
+    """A triple of any window or of the static data, once."""
+    block = al.BGP((triple,))
+    either: al.Pattern = al.Union(al.Graph(next(fresh), block), block)
+    variables = al.triple_variables(triple)
+    if not variables:
+        variables = (next(fresh),)
+        either = al.Extend(either, variables[0], '"1"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    return al.Distinct(al.Project(either, tuple(dict.fromkeys(variables))))
