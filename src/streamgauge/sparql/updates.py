@@ -113,8 +113,8 @@ def together(
 ) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
     """The triples that come and go by operations one after the other, each over the facts that those before it leave.
 
-    The next operation does not see facts that rules derive from an operation. TooManySolutionsError beyond ``most`` solutions or
-    triples, and when WHERE looks at more than ``looks`` facts.
+    The next operation does not see facts that rules derive from an operation. TooManySolutionsError beyond ``most``
+    solutions or triples, and when WHERE looks at more than ``looks`` facts.
     """
     counted = Looks(looks)
     added, removed = dict[Triple, None](), dict[Triple, None]()
