@@ -18,7 +18,7 @@ from streamgauge.query.graphs import reads, renamed
 from streamgauge.query.merged import with_named_windows
 from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.query.traversal import every_pattern, parts, with_names, with_pattern
+from streamgauge.query.traversal import every_pattern, parts, with_pattern
 from tests.query.texts import PREFIXES, QUERIES
 from tests.sparql.draw import OPERATORS, queries
 
@@ -171,24 +171,13 @@ def kept(query: ContinuousQuery, dialect: str) -> ContinuousQuery:
     """The query without what the dialect implies (its R2S operator) or has no place for (names)."""
     match dialect:
         case "rspql":
-            return query if query.windows[0].name or len(query.windows) == 1 else _merged(query)
+            return query if query.windows[0].name or len(query.windows) == 1 else with_named_windows(query)
         case "csparql":
             return replace(query, r2s=None, name=query.name or "query")
         case "cqels":
             return replace(_numbered(query), r2s=None, name=None)
         case _:
             return replace(query, name=None)
-
-
-def _merged(query: ContinuousQuery) -> ContinuousQuery:
-    """The windows named; labels of a template are numbered anew where those of the patterns have become variables."""
-    named = with_named_windows(query)
-    if not isinstance(named.form, al.Construct):
-        return named
-    found = [var for triple in named.form.template for var in al.triple_variables(triple)]
-    labels = list(dict.fromkeys(var for var in found if var.name.startswith("_:")))
-    template = with_names(named.form.template, {label: al.Var(f"_:{n}") for n, label in enumerate(labels)})
-    return replace(named, form=replace(named.form, template=template))
 
 
 def _numbered(query: ContinuousQuery) -> ContinuousQuery:

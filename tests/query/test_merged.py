@@ -26,7 +26,7 @@ def answers(form, contents):
     return sorted(answer(form, merge), key=repr), sorted(answer(named.form, apart), key=repr)
 
 
-@examples(80, 10_000)
+@examples(25, 10_000)
 @given(queries(OPERATORS), st.lists(triples(8), min_size=3, max_size=4))
 def test_named_windows_give_the_answer_of_their_merge(query, contents):
     merged, apart = answers(query, contents)
@@ -41,7 +41,7 @@ TEXTS = (
 )  # fmt: skip
 
 
-@examples(40, 2_000)
+@examples(20, 2_000)
 @given(st.sampled_from(TEXTS), st.lists(triples(8), min_size=3, max_size=3))
 def test_texts_over_several_windows(text, contents):
     merged, apart = answers(parse_sparql(f"PREFIX : <urn:x:> {text}"), contents)

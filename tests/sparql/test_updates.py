@@ -64,7 +64,7 @@ def expected(form, facts, graphs=ALL):
     return sorted(answer(form, dataset(facts, graphs)), key=repr)
 
 
-@examples(60, 20_000)
+@examples(40, 20_000)
 @given(queries(OPERATORS), triples())
 def test_the_facts_that_a_pattern_needs_give_its_answer(query, facts):
     assert rows_of(query, facts) == expected(query, facts)
@@ -96,7 +96,7 @@ def in_graphs(draw):
     return al.Select(replaced(query.pattern), query.variables), facts, GraphNames(default, named)
 
 
-@examples(50, 20_000)
+@examples(30, 20_000)
 @given(in_graphs())
 def test_the_facts_that_a_pattern_over_graphs_needs_give_its_answer(drawn):
     query, facts, graphs = drawn

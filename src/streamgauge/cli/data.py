@@ -86,6 +86,9 @@ def generate(
         str,
         one_named(_formats, help="parquet (the stream table), ntriples (its triples, sorted, once each), nquads, ..."),
     ] = "parquet",
+    static: Annotated[
+        Path | None, typer.Option(metavar="FILE.nt", help="Where its static data go too, as N-Triples.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same stream.")] = 0,
     annotated: Annotated[
         str | None, typer.Option(help="Methods of time annotation, or all: data sets in a folder.")
@@ -113,12 +116,19 @@ def generate(
     if closure is not None or ontology is not None:
         rules = _axioms(module, closure, ontology, kind, console.print, **options)
     target = place(out) if kind == "parquet" else local(out, f"--format {kind}" if wanted is None else kind)
-    if isinstance(target, Path) and target.exists():
-        raise FormatError(f"{target} is there already: remove it or name another place")
+    for file in (target, static):
+        if isinstance(file, Path) and file.exists():
+            raise FormatError(f"{file} is there already: remove it or name another place")
+    if static is not None and not hasattr(module, "static_plan"):
+        raise typer.BadParameter(f"the workload {workload} has no static data: leave it out", param_hint="--static")
     with telling(console, f"generate {workload}") as tell:
         tell("making the stream")
         tables = Maker(lambda: spark(master), always=master is not None, tell=tell)
         made = (module, seed, given)
+        if static is not None:
+            with stage(static) as staged:
+                tables.write_static(*made, staged)
+                overwrite(staged, static)
         if wanted is None and format == "parquet":
             tables.write_stream(*made, target)
         elif wanted is not None:

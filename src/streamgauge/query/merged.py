@@ -42,7 +42,12 @@ def _without_labels(form: al.QueryForm) -> al.QueryForm:
     labels = [var for triple in triples for var in al.triple_variables(triple) if var.name.startswith("_:")]
     if labels and any(_counts_rows(part) for part in every_pattern(form.pattern)):
         raise ValueError("RSP-QL: COUNT(DISTINCT *) beside blank nodes, over several windows: write variables for them")
-    return with_pattern(form, with_names(form.pattern, dict(zip(dict.fromkeys(labels), _fresh(form), strict=False))))
+    named = with_pattern(form, with_names(form.pattern, dict(zip(dict.fromkeys(labels), _fresh(form), strict=False))))
+    if not isinstance(named, al.Construct):
+        return named
+    nodes = [var for triple in named.template for var in al.triple_variables(triple) if var.name.startswith("_:")]
+    numbers = {label: al.Var(f"_:{n}") for n, label in enumerate(dict.fromkeys(nodes))}
+    return replace(named, template=with_names(named.template, numbers))
 
 
 def _counts_rows(pattern: al.Pattern) -> bool:

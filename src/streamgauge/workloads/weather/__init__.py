@@ -315,13 +315,13 @@ def system(station: Ints) -> pa.Array:
 
 
 def tenths(counts: Ints) -> pa.Array:
-    """The canonical xsd:float literals of numbers of tenths."""
+    """The xsd:float literals of numbers of tenths, with one decimal as YABench's SG1 writes them: ``27.0``."""
     return formatted(counts, lambda count: f'"{_decimal(count)}"^^<{XSD}float>')
 
 
 def _decimal(count: int) -> str:
     whole, rest = divmod(abs(count), 10)
-    return f"{'-' if count < 0 else ''}{whole}{f'.{rest}' if rest else ''}"
+    return f"{'-' if count < 0 else ''}{whole}.{rest}"
 
 
 _TRIPLES: Final = 7
