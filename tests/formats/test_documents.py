@@ -45,6 +45,12 @@ def test_packed_files(tmp_path, ending):
 @pytest.mark.parametrize("name", ["s.zip", "s.tar", "s.tar.gz", "s.tgz", "s.tar.zst"])
 def test_archives_are_folders(tmp_path, name):
     files = {"in/b_2.ttl": b"<urn:a> <urn:b> 2 .", "in/a_1.ttl": b"<urn:a> <urn:b> 1 .", "in/README.md": b"about it"}
+    files |= {
+        "__MACOSX/in/._a_1.ttl": b"\x00\x05",
+        "in/.c_3.ttl": b"no data",
+        "_SUCCESS": b"",
+        "in/_notes.ttl": b"none",
+    }
     file = io.BytesIO()
     if name == "s.zip":
         with zipfile.ZipFile(file, "w") as archive:

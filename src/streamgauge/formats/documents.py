@@ -92,10 +92,13 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def documents(path: Path, charset: str | None = None, base: str | None = None) -> list[Document]:
-    """The file itself, or the files in a folder, a zip or a tar archive, in the order of their names; FormatError."""
+    """The file itself, or the files in a folder, a zip or a tar archive, in the order of their names; FormatError.
+
+    Files whose names begin with ``_`` or ``.`` are left out, as Hadoop does.
+    """
     try:
         if path.is_dir():
-            files = sorted(Path(entry) for entry in os.scandir(path) if entry.is_file())
+            files = sorted(Path(entry) for entry in os.scandir(path) if entry.is_file() and _is_data(entry.name))
             return [file_document(file, charset, base) for file in files]
         kind = ending(path)
         if kind not in ARCHIVES:
@@ -103,7 +106,16 @@ def documents(path: Path, charset: str | None = None, base: str | None = None) -
         members = _zip_members(path) if kind == ".zip" else _tar_members(path)
     except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError) as error:
         raise FormatError(f"{path}: cannot be unpacked: {obstacle(error)}") from error
-    return [Document(f"{path}/{name}", PurePosixPath(name).name, raw, base, charset) for name, raw in members]
+    return [
+        Document(f"{path}/{name}", PurePosixPath(name).name, raw, base, charset)
+        for name, raw in members
+        if all(map(_is_data, PurePosixPath(name).parts))
+    ]
+
+
+def _is_data(name: str) -> bool:
+    """Whether a name is that of data: not ``_manifest.json``, ``_SUCCESS``, ``.DS_Store`` or ``__MACOSX``."""
+    return not name.startswith(("_", ".")) or name in (".", "..")
 
 
 def document_lines(document: Document) -> Iterator[tuple[int, str]]:

@@ -209,9 +209,7 @@ def stream_format(path: Path, form: str | None, reading: Reading | None = None) 
     """
     if form is not None:
         return _named(form)
-    if path.is_dir():
-        return _by_ending(path, sorted({ending(file) for file in path.iterdir()} - {""}), reading)
-    if ending(path) in ARCHIVES:
+    if path.is_dir() or ending(path) in ARCHIVES:
         return _by_ending(path, sorted({document.ending for document in documents(path)} - {""}), reading)
     return _by_ending(path, [ending(path)], reading)
 
