@@ -32,7 +32,18 @@ from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.syntaxes import BY_ENDING, parse_open
 from streamgauge.model.element import StreamElement
 from streamgauge.model.phrases import counted
-from streamgauge.model.terms import REIFIES, XSD, Term, Triple, blank_nodes, datatype, is_iri, is_triple, triple_parts
+from streamgauge.model.terms import (
+    REIFIES,
+    XSD,
+    Term,
+    Triple,
+    blank_nodes,
+    datatype,
+    is_iri,
+    is_literal,
+    is_triple,
+    triple_parts,
+)
 
 PREFIXES: Final[dict[str, str]] = {
     "dc": "http://purl.org/dc/elements/1.1/",
