@@ -116,19 +116,13 @@ def generate(
     if closure is not None or ontology is not None:
         rules = _axioms(module, closure, ontology, kind, console.print, **options)
     target = place(out) if kind == "parquet" else local(out, f"--format {kind}" if wanted is None else kind)
-    for file in (target, static):
-        if isinstance(file, Path) and file.exists():
-            raise FormatError(f"{file} is there already: remove it or name another place")
-    if static is not None and not hasattr(module, "static_plan"):
-        raise typer.BadParameter(f"the workload {workload} has no static data: leave it out", param_hint="--static")
+    _refuse_places(module, target, static)
     with telling(console, f"generate {workload}") as tell:
         tell("making the stream")
         tables = Maker(lambda: spark(master), always=master is not None, tell=tell)
         made = (module, seed, given)
         if static is not None:
-            with stage(static) as staged:
-                tables.write_static(*made, staged)
-                overwrite(staged, static)
+            _write_static(tables, made, static)
         if wanted is None and format == "parquet":
             tables.write_stream(*made, target)
         elif wanted is not None:
@@ -137,6 +131,21 @@ def generate(
             _write_graph(tables.stream(*made), rules, local(out), console)
         else:
             write_stream(elements(tables.stream_table(*made)), local(out), format)
+
+
+def _refuse_places(workload: Workload, *places: object) -> None:
+    """FormatError for a file that is there already; BadParameter for static data of a workload that has none."""
+    for file in places:
+        if isinstance(file, Path) and file.exists():
+            raise FormatError(f"{file} is there already: remove it or name another place")
+    if places[-1] is not None and not hasattr(workload, "static_plan"):
+        raise typer.BadParameter(f"{workload.NAME} has no static data: leave the option out", param_hint="--static")
+
+
+def _write_static(tables: Maker, made: Made, file: Path) -> None:
+    with stage(file) as staged:
+        tables.write_static(*made, staged)
+        overwrite(staged, file)
 
 
 def _tell_units(module: Workload, words: Mapping[str, str]) -> None:

@@ -111,10 +111,7 @@ def serve(
     if style.method == "implicit" and base is None and port == 0:
         raise typer.BadParameter("implicit graphs are named by the server's address: give --base or --port")
     past = None if keep is None else Keep(span=milliseconds(keep, "--keep"))
-    if reload and store is None:
-        raise typer.BadParameter("a store is needed: name its folder by --store", param_hint="--reload")
-    if store is not None:
-        end_with_sentence([store], f"look at it by `streamgauge fragments verify {store}/NAME`")
+    _tell_of_store(store, reload)
     with gc_frozen():
         address = base or f"http://{host}:{port}"
         stores = _stores(data or (), [name for name, _ in feeds], store, past, style, address, reload)
@@ -153,6 +150,14 @@ def verify(
 def now() -> int:
     """The time, ms since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def _tell_of_store(store: Path | None, reload: bool) -> None:
+    """BadParameter where --reload has no store; what breaks a store's disk later ends the program with a sentence."""
+    if reload and store is None:
+        raise typer.BadParameter("a store is needed: name its folder by --store", param_hint="--reload")
+    if store is not None:
+        end_with_sentence([store], f"look at it by `streamgauge fragments verify {store}/NAME`")
 
 
 def _stores(

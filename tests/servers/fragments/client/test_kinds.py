@@ -212,6 +212,38 @@ def test_of_versions_the_last_counts() -> None:
     assert [quad[0] for quad in found.quads] == ["<urn:m2>"]
 
 
+PERSONS = """<c> tree:member :m ; tree:shape {0} . :m :by :ada ; :v 1 ; :place [ :name "here" ] . :bob :knows :ada .
+:ada :name "Ada" ; :friend :eve ; :home :town . :eve :name "Eve" . :town :name "Town" . :not :a :member . """
+SHAPE = "@prefix sh: <http://www.w3.org/ns/shacl#> . "
+
+
+@pytest.mark.parametrize(
+    ("shape", "more"),
+    [
+        ("[ sh:property [ sh:path :by ] ]", []),
+        ("[ sh:property [ sh:path :by ; sh:node [ sh:property [ sh:path :name ] ] ] ]", ["ada"] * 3),
+        ("[ sh:property [ sh:path (:by :home) ] ]", ["ada"]),
+        ("[ sh:property [ sh:path (:by [ sh:alternativePath (:friend :home) ]) ; sh:node [] ] ]",
+         ["ada", "ada", "eve", "town"]),
+        ("[ sh:property [ sh:path (:by [ sh:inversePath :knows ]) ] ]", ["bob"]),
+        ("[ sh:property [ sh:path [ sh:oneOrMorePath [ sh:alternativePath (:by :friend) ] ] ] ]", ["ada"]),
+        ("<#own> . <#own> sh:and ( [ sh:property [ sh:path :by ; sh:node <#person> ] ] ) . "
+         "<#person> sh:property [ sh:path :friend ; sh:node <#person> ]", ["ada"] * 3 + ["eve"]),
+        ("<shape#person>", ["ada"] * 3),
+        ("<http://elsewhere.example/shape>", []),
+        ("<nowhere>", []),
+    ],
+)  # fmt: skip
+def test_what_a_shape_includes_belongs_to_members(shape: str, more: list[str]) -> None:
+    remote = SHAPE + "<#person> sh:property [ sh:path :by ; sh:node [] ] ."
+    server = Tree(d=SHAPE + PERSONS.format(shape), shape=remote)
+    found = fetched(server, EVERY, address=f"{HOST}/d").quads
+    others = sorted(quad[0][5:-1] for quad in found if quad[0].startswith("<urn:") and quad[0] != "<urn:m>")
+    assert others == more
+    assert len([quad for quad in found if quad[0] == "<urn:m>"]) == 3
+    assert any(quad[0].startswith("_:") and quad[2] == '"here"' for quad in found)
+
+
 def test_all_nodes_are_read_once_even_in_circles() -> None:
     def link(*names: str) -> str:
         return " ".join(f"<> tree:relation [ a tree:Relation ; tree:node <{name}> ] ." for name in names)

@@ -302,7 +302,7 @@ def read_patch(response: Response, limit: int) -> FetchedChange:
     if response.kind != PATCH_TYPE or response.version is None:
         raise SourceError(response.address, f"is {response.kind or 'of no stated media type'!r}, no patch of a version")
     added, removed = read_patch_lines(response.address, response.body, limit)
-    return FetchedChange(added, removed, response.at, response.until, response.version)
+    return FetchedChange(added, removed, response.at, renewal(response), response.version)
 
 
 def read_patch_lines(address: str, body: bytes, limit: int) -> tuple[tuple[Quad, ...], tuple[Quad, ...]]:
@@ -337,6 +337,17 @@ def body_digest(response: Response) -> str:
     return known
 
 
+UNSAID: Final = 10_000
+"""Between polls of sources that say neither a lifetime nor an expiration, ms."""
+
+
+def renewal(response: Response) -> int | None:
+    """When a response is to be renewed (ms of the server's clock); a lifetime of nothing, as no-cache, says no time."""
+    if response.until is None or response.until > response.at:
+        return response.until
+    return response.at + UNSAID
+
+
 def combined(quads: tuple[Quad, ...], responses: Sequence[Response]) -> FetchedQuads:
     """Quads with the times and versions of the responses that they are from."""
     versions = {response.version for response in responses}
@@ -344,7 +355,7 @@ def combined(quads: tuple[Quad, ...], responses: Sequence[Response]) -> FetchedQ
     return FetchedQuads(
         quads,
         min(response.at for response in responses),
-        min((response.until for response in responses if response.until is not None), default=None),
+        min((until for response in responses if (until := renewal(response)) is not None), default=None),
         digest,
         versions.pop() if len(versions) == 1 else None,
     )

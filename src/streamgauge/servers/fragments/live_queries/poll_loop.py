@@ -17,6 +17,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
 from streamgauge.outgoing.failures import permanent_status
 from streamgauge.servers.fragments.client import (
+    UNSAID,
     HopelessError,
     SourceError,
     StatusError,
@@ -80,8 +81,8 @@ SHORTEST_TOLD: Final = 50
 EMPTY: Final = 1000
 """Until the next poll, ms, when what should have been renewed was not (QueryStreamer.js waits as long)."""
 
-UNSAID: Final = 10_000
-"""Between polls of sources that say neither a lifetime nor an expiration, ms."""
+STALE: Final = 1_000
+"""How long before a poll began (ms) what it read may have become stale, as dates of HTTP are whole seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +120,9 @@ class PollTiming:
         ]
         if known := [time for time in times if time is not None]:
             return min(known)
-        fresh = polled.until is not None and polled.until > now
-        return polled.until if fresh and polled.until is not None else begun + UNSAID
+        if polled.until is None or polled.until <= begun - STALE:
+            return begun + UNSAID  # nothing is said, or a cache gives what is stale
+        return polled.until
 
 
 PATIENCE: Final = 600_000

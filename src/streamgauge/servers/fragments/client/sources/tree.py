@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from streamgauge.formats.canonical import value_text
-from streamgauge.model.terms import Term, is_blank, is_iri, is_literal
-from streamgauge.servers.fragments import DEFAULT, Quad, QuadPattern, plain_text
+from streamgauge.model.terms import Term, is_iri, is_literal
+from streamgauge.servers.fragments import Quad, QuadPattern, plain_text
 from streamgauge.servers.fragments.client import (
     Binding,
     FetchedQuads,
@@ -24,6 +24,7 @@ from streamgauge.servers.fragments.client import (
     read_quads,
 )
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.shapes import ShapeGraph, described
 from streamgauge.servers.fragments.client.sources import FirstResponse, gather_all, matching_quads
 from streamgauge.servers.fragments.client.transport import AddressRules, resolved_address
 
@@ -31,7 +32,9 @@ RANK: Final = 30
 
 _TREE: Final = "<https://w3id.org/tree#"
 _LDES: Final = "<https://w3id.org/ldes#"
-_MEMBER, _RELATION, _NODE, _VIEW = (f"{_TREE}{name}>" for name in ("member", "relation", "node", "view"))
+_MEMBER, _RELATION, _NODE, _VIEW, _SHAPE = (
+    f"{_TREE}{name}>" for name in ("member", "relation", "node", "view", "shape")
+)
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 _PARTS_S: Final = (86_400, 3_600, 60, 1)
 _NEVER: Final = (float("-inf"), "")
@@ -63,11 +66,26 @@ class TreeSource:
         """The matching quads of members; ``until`` by the polling interval where no response says how long it lasts."""
         responses = await self._nodes()
         said = [quad for each in responses for quad in read_quads(each, self.web.limits.quads)]
+        said += await self._remote_shapes(said)
         found = combined(matching_quads(pattern, _members(said)), responses)
         interval = _interval(said)
         if found.until is None and interval is not None:
             return replace(found, until=found.at + interval)
         return found
+
+    async def _remote_shapes(self, said: Sequence[Quad]) -> list[Quad]:
+        """The quads of shapes that a collection names and no page has, where they can be read."""
+        about = {quad[0] for quad in said}
+        named = [shape for _, predicate, shape, _ in said if predicate == _SHAPE and is_iri(shape)]
+        found = await gather_all(self._shape(shape) for shape in dict.fromkeys(named) if shape not in about)
+        return [quad for each in found for quad in each]
+
+    async def _shape(self, shape: Term) -> Sequence[Quad]:
+        try:
+            response = await self.web.get(self.reach.link(self.address, shape[1:-1].partition("#")[0]), self.reach)
+            return read_quads(response, self.web.limits.quads)
+        except SourceError:
+            return ()  # of another origin, or gone: members are as pages have them
 
     async def _nodes(self) -> list[Response]:
         """All nodes that can be reached, level by level; a page that the publisher has removed (410) is empty."""
@@ -103,24 +121,16 @@ class TreeSource:
 
 
 def _members(said: Sequence[Quad]) -> Iterator[Quad]:
-    """The quads of members: of their subjects, of blank nodes that these lead to, of graphs that they name."""
+    """The quads of members: of their subjects, of blank nodes that these lead to, of what their shape includes.
+
+    A member that names a graph is what is in that graph.
+    """
     members = {object_ for _, predicate, object_, _ in said if predicate == _MEMBER}
     members -= _superseded(said, members)
-    about: dict[Term, list[Quad]] = {}
-    for quad in said:
-        about.setdefault(quad[3] if quad[3] != DEFAULT else quad[0], []).append(quad)
+    shapes = tuple(dict.fromkeys(object_ for _, predicate, object_, _ in said if predicate == _SHAPE))
+    graph = ShapeGraph.of(said)
     for member in members:
-        yield from _described(member, about)
-
-
-def _described(member: Term, about: dict[Term, list[Quad]]) -> Iterator[Quad]:
-    seen, reached = {member}, [member]
-    while reached:
-        for quad in about.get(reached.pop(), ()):
-            yield (*quad[:3], DEFAULT)
-            if is_blank(quad[2]) and quad[2] not in seen:
-                seen.add(quad[2])
-                reached.append(quad[2])
+        yield from dict.fromkeys(described(member, graph, shapes))
 
 
 def _superseded(said: Sequence[Quad], members: set[Term]) -> set[Term]:
