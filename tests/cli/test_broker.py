@@ -108,7 +108,7 @@ def test_publish_and_subscribe_from_the_command_line(tmp_path, monkeypatch, comm
         (("broker", "serve", "--journal", "nowhere/journal"), "no journal can be kept here"),
         (("broker", "serve", "--webhook", "c=ftp://x"), "a webhook is CHANNEL=URL"),
         (("broker", "serve", "nowhere.ttl"), "nowhere.ttl"),
-        (("publish", "a.csv"), "RDF ends in one of"),
+        (("publish", "a.csv"), "no RDF format has the ending"),
         (("publish", "--at", "http://127.0.0.1:1", "__file__.ttl"), "__file__.ttl"),
         (("subscribe", "c", "--at", "http://127.0.0.1:1", "--query", "nowhere.rq"), "nowhere.rq"),
     ],

@@ -15,8 +15,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from streamgauge.formats.syntaxes import SENT
 from streamgauge.servers.broker.access import Access, read_grants
-from streamgauge.servers.broker.limits import SYNTAXES, Limits
+from streamgauge.servers.broker.limits import Limits
 from tests.servers.broker.served import Client, serving
 from tests.servers.broker.world import BASE, answers, broker, select
 
@@ -60,7 +61,7 @@ PARTS = st.sampled_from([" ", "{", "}", "<", ">", "<<(", ")>>", "\\", '"', "'''"
 
 
 PATHS = ("/publish", "/delete", "/update", "/channels/made", "/channels/%00", "/channels/made/rows", "/channels/none")
-KINDS = (*SYNTAXES, "application/sparql-update", "application/sparql-query", "text/plain", "")
+KINDS = (*SENT, "application/sparql-update", "application/sparql-query", "text/plain", "")
 
 
 @st.composite
@@ -133,7 +134,7 @@ def test_many_requests_of_any_kind() -> None:
     run(10_000)
 
 
-@schemathesis.serializer("application/sparql-update", "application/sparql-query", *SYNTAXES)
+@schemathesis.serializer("application/sparql-update", "application/sparql-query", *SENT)
 def as_text(_context: object, value: object) -> bytes:
     """A body as it is sent: text, whatever it is."""
     return str(value).encode(errors="replace")

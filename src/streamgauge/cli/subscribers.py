@@ -13,19 +13,12 @@ import typer
 
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.servers import BROKER, Patience, broker_token, say_again
+from streamgauge.formats.documents import file_document
+from streamgauge.formats.streams import rdf_syntax
+from streamgauge.formats.syntaxes import REGISTERED
 
 if TYPE_CHECKING:
     from streamgauge.broker import Client, Told
-
-_KINDS = {
-    ".ttl": "text/turtle",
-    ".nt": "application/n-triples",
-    ".rdf": "application/rdf+xml",
-    ".owl": "application/rdf+xml",
-    ".jsonld": "application/ld+json",
-    ".trig": "application/trig",
-    ".nq": "application/n-quads",
-}
 
 At = Annotated[str, typer.Option("--at", metavar="URL", help="The broker.")]
 
@@ -55,9 +48,9 @@ def _graphs(files: Iterable[Path], kind: str) -> Iterator[tuple[bytes, str, str]
     """Bodies, their media types and names."""
     found = list(files)
     for file in found:
-        if file.suffix not in _KINDS:
-            raise typer.BadParameter(f"{file}: RDF ends in one of {', '.join(_KINDS)}", param_hint="FILE")
-        yield file.read_bytes(), _KINDS[file.suffix], str(file)
+        media_type = REGISTERED[rdf_syntax(file)]
+        with file_document(file).open() as document:
+            yield document.read(), media_type, str(file)
     if not found:
         yield sys.stdin.buffer.read(), kind, "standard input"
 

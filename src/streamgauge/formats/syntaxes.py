@@ -44,6 +44,12 @@ BY_ENDING: Final[Mapping[str, ox.RdfFormat]] = {ending: syntax.form for syntax i
 BY_MEDIA_TYPE: Final[Mapping[str, ox.RdfFormat]] = {
     media_type: syntax.form for syntax in SYNTAXES for media_type in syntax.media_types
 }
+SENT: Final[Mapping[str, ox.RdfFormat]] = {
+    media_type: form for media_type, form in BY_MEDIA_TYPE.items() if form != ox.RdfFormat.N3
+}
+"""The syntaxes of bodies that servers take, by media type: N3 may state more than triples."""
+REGISTERED: Final = {syntax.form: syntax.media_types[0] for syntax in SYNTAXES}
+"""The registered media type of each syntax."""
 DATASETS: Final = {ox.RdfFormat.TURTLE: ox.RdfFormat.TRIG, ox.RdfFormat.N_TRIPLES: ox.RdfFormat.N_QUADS}
 """The syntax that reads what another one writes, and named graphs too."""
 

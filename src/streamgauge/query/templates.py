@@ -35,7 +35,7 @@ def within(graph: Node | None, pattern: TriplePattern) -> TriplePattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class TemplateSection:
     """Triples of a template in one graph, at [start, end): its name as it is written, empty for the default graph."""
 
     graph: str
@@ -78,9 +78,9 @@ def graph_name(prologue: str, text: str) -> Node:
     return form.pattern.pattern.name
 
 
-def sections(text: str, inside: Sequence[Token]) -> list[Section]:
+def sections(text: str, inside: Sequence[Token]) -> list[TemplateSection]:
     """The parts of a template whose tokens are given, one after the other, without empty ones. QueryError."""
-    parts: list[Section] = []
+    parts: list[TemplateSection] = []
     start = place = 0
     while place < len(inside):
         if inside[place].text in ("{", "}"):
@@ -103,14 +103,18 @@ def sections(text: str, inside: Sequence[Token]) -> list[Section]:
     return [part for part in parts if part.end > part.start]
 
 
-def _section(graph: str, inside: Sequence[Token]) -> Section:
+def _section(graph: str, inside: Sequence[Token]) -> TemplateSection:
     """The place of triples, without the dots around them."""
     first, last = 0, len(inside)
     while last > first and inside[last - 1].text == ".":
         last -= 1
     while first < last and inside[first].text == ".":
         first += 1
-    return Section(graph, inside[first].start, inside[last - 1].end) if first < last else Section(graph, 0, 0)
+    return (
+        TemplateSection(graph, inside[first].start, inside[last - 1].end)
+        if first < last
+        else TemplateSection(graph, 0, 0)
+    )
 
 
 def closing_of(text: str, inside: Sequence[Token], opening: int) -> int:

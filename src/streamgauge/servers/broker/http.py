@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from streamgauge.formats.syntaxes import SENT
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Triple
@@ -26,7 +27,6 @@ from streamgauge.servers.broker.contract import JournalError
 from streamgauge.servers.broker.delivery import Connections, NotificationTexts, Webhook, Webhooks
 from streamgauge.servers.broker.limits import (
     LONGEST_NAME,
-    SYNTAXES,
     BusyError,
     GraphError,
     LimitError,
@@ -130,7 +130,7 @@ _KEY: Final = retry_key(
 def _routes(app: "BrokerApp") -> list[BaseRoute]:
     """The routes with their descriptions."""
     one, told, who = "/channels/{name}", "/channels/{name}/notifications", "/channels/{name}/subscribers/{subscriber}"
-    graph, update = body(tuple(SYNTAXES), _TEXT), body(media_types("update"), _TEXT)
+    graph, update = body(tuple(SENT), _TEXT), body(media_types("update"), _TEXT)
     question = parameter("query", "SELECT, ASK or CONSTRUCT.")
     asked = operation("The answer of a SPARQL query over the facts as they are.", parameters=[question])
     posted = operation("The same, by a form or as text.", "200", body(media_types("query"), _TEXT))

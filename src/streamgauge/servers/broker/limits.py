@@ -20,7 +20,7 @@ from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.documents import FormatError
 from streamgauge.formats.streams import parse_file
 from streamgauge.formats.streams.format import Relabel
-from streamgauge.formats.syntaxes import most_characters, reason, served_text
+from streamgauge.formats.syntaxes import SENT, most_characters, reason, served_text
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import apart, in_graph, is_named
@@ -210,16 +210,6 @@ def _long_term(triple: Triple, limits: Limits) -> LimitError:
     return LimitError(f"a term of more than {limits.term} characters: {max(triple, key=len)[:40]}...")
 
 
-SYNTAXES: Final = {
-    "text/turtle": ox.RdfFormat.TURTLE,
-    "application/n-triples": ox.RdfFormat.N_TRIPLES,
-    "application/rdf+xml": ox.RdfFormat.RDF_XML,
-    "application/ld+json": ox.RdfFormat.JSON_LD,
-    "application/trig": ox.RdfFormat.TRIG,
-    "application/n-quads": ox.RdfFormat.N_QUADS,
-}
-
-
 DENSE: Final = 12_000
 BYTES_EACH: Final = 8
 """Triples of any text, and bytes of a text for each one more: lists of digits have a triple for each byte."""
@@ -236,9 +226,9 @@ class MediaTypeError(ValueError):
 def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
     """The triples of a graph; its blank nodes are new ones. GraphError, MediaTypeError, LimitError."""
     media = kind.partition(";")[0].strip().lower()
-    syntax = SYNTAXES.get(media)
+    syntax = SENT.get(media)
     if syntax is None:
-        raise MediaTypeError(f"a graph comes as one of {', '.join(SYNTAXES)}: {media or 'no content type'} is none")
+        raise MediaTypeError(f"a graph comes as one of {', '.join(SENT)}: {media or 'no content type'} is none")
     try:
         body = served_text(body, kind)
         check_rdf(body, syntax, SERVED)

@@ -19,14 +19,14 @@ from streamgauge.sparql.needs import Facts, Looks, Needs
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class GraphQuestion:
     """A query and the graphs that it is over."""
 
     form: al.QueryForm
     graphs: GraphNames
 
 
-def read_question(text: str, graphs: GraphNames | None, limits: Limits, now: int) -> Question:
+def read_question(text: str, graphs: GraphNames | None, limits: Limits, now: int) -> GraphQuestion:
     """A query with FROM and FROM NAMED, over ``graphs`` where the request names some; NOW() is ``now`` (ms).
 
     QueryError, or LimitError where it costs too much.
@@ -35,7 +35,7 @@ def read_question(text: str, graphs: GraphNames | None, limits: Limits, now: int
         raise LimitError(f"a query of more than {limits.query_text} characters: write a shorter one")
     plain, own = _without_from(text)
     form = read_query(plain, limits)
-    return Question(with_value(form, al.Call("NOW", ()), date_time(now)), graphs or own)
+    return GraphQuestion(with_value(form, al.Call("NOW", ()), date_time(now)), graphs or own)
 
 
 def _without_from(text: str) -> tuple[str, GraphNames]:
@@ -57,7 +57,7 @@ def _without_from(text: str) -> tuple[str, GraphNames]:
 
 
 def answered(
-    question: Question, facts: Facts, limits: Limits, turn: Callable[[], AbstractContextManager[None]]
+    question: GraphQuestion, facts: Facts, limits: Limits, turn: Callable[[], AbstractContextManager[None]]
 ) -> tuple[Row, ...]:
     """The rows of a query over facts that are read within ``turn()``.
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import pyoxigraph as ox
 
 from streamgauge.formats.results import MEDIA_TYPE as JSON
-from streamgauge.formats.syntaxes import media_type
+from streamgauge.formats.syntaxes import SENT, media_type
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Term
 from streamgauge.query.updates import GraphNames
@@ -110,10 +110,7 @@ RESULTS: Final = {
 """Formats of rows and of booleans by media type, the first where a client takes any."""
 
 TRIPLES: Final = {
-    "text/turtle": ox.RdfFormat.TURTLE,
-    "application/n-triples": ox.RdfFormat.N_TRIPLES,
-    "application/rdf+xml": ox.RdfFormat.RDF_XML,
-    "application/ld+json": ox.RdfFormat.JSON_LD,
+    media_type: form for media_type, form in SENT.items() if form not in (ox.RdfFormat.TRIG, ox.RdfFormat.N_QUADS)
 }
 """Formats of triples by media type, the first where a client takes any."""
 

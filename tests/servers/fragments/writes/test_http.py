@@ -218,7 +218,7 @@ REFUSED = [
     ("PATCH", "", '[{"grow": {}}]', JSON, 400, "expected one of"),
     ("PATCH", "", "<a:b> <a:c> 1 .", TURTLE, 415, "PATCH takes"),
     ("POST", "", "<a:b> <a:c> 1 .", "text/csv", 415, "text/csv: facts come as one of"),
-    ("POST", "", "<r/>", "application/rdf+xml", 415, "facts come as one of"),
+    ("POST", "", "<r/>", "text/n3", 415, "facts come as one of"),
     ("POST", "", "<a:b> <a:c>", TURTLE, 400, "not text/turtle"),
     ("POST", "", "<a:b> <a:c> 1 .", "application/ld+json", 400, "not application/ld+json"),
     ("POST", "", b"\xff\xfd", TURTLE, 400, "not text/turtle"),

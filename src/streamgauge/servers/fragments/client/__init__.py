@@ -9,8 +9,9 @@ import pyoxigraph as ox
 
 from streamgauge.formats.bounds import check_rdf, check_turtle
 from streamgauge.formats.charsets import text_in_utf8
+from streamgauge.formats.documents import suffix_of
 from streamgauge.formats.streams.format import Relabel
-from streamgauge.formats.syntaxes import reason
+from streamgauge.formats.syntaxes import BY_ENDING, BY_MEDIA_TYPE, DATASETS, reason
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term
 from streamgauge.servers.fragments import PATCH_TYPE, TIME, VERSION, Quad, QuadPattern, named_quad
@@ -225,37 +226,19 @@ class BgpSolutions:
     versions: tuple[str | None, ...] = ()
 
 
-SYNTAXES: Final = {
-    "application/trig": ox.RdfFormat.TRIG,
-    "application/n-quads": ox.RdfFormat.N_QUADS,
-    "text/x-nquads": ox.RdfFormat.N_QUADS,
-    "text/turtle": ox.RdfFormat.TRIG,
-    "application/x-turtle": ox.RdfFormat.TRIG,
-    "application/n-triples": ox.RdfFormat.N_QUADS,
-    "text/n3": ox.RdfFormat.TRIG,
-    "application/ld+json": ox.RdfFormat.JSON_LD,
-    "application/rdf+xml": ox.RdfFormat.RDF_XML,
-}
+_READ_AS: Final = {**DATASETS, ox.RdfFormat.N3: ox.RdfFormat.TRIG}
+SYNTAXES: Final = {media_type: _READ_AS.get(form, form) for media_type, form in BY_MEDIA_TYPE.items()}
 """By media type; TriG and N-Quads read what is Turtle and N-Triples too."""
 
 _UNTOLD: Final = ("", "text/plain", "application/octet-stream", "binary/octet-stream", "application/json", "text/xml")
-_ENDINGS: Final = {
-    ".trig": ox.RdfFormat.TRIG,
-    ".ttl": ox.RdfFormat.TRIG,
-    ".nq": ox.RdfFormat.N_QUADS,
-    ".nt": ox.RdfFormat.N_QUADS,
-    ".jsonld": ox.RdfFormat.JSON_LD,
-    ".rdf": ox.RdfFormat.RDF_XML,
-    ".owl": ox.RdfFormat.RDF_XML,
-}
 
 
 def rdf_syntax(response: Response) -> ox.RdfFormat | None:
     """The RDF syntax of a body by its media type, or its address's ending where that says nothing."""
     known = SYNTAXES.get(response.kind)
     if known is None and response.kind in _UNTOLD:
-        path = response.address.partition("?")[0].lower()
-        return next((each for ending, each in _ENDINGS.items() if path.endswith(ending)), None)
+        form = BY_ENDING.get(suffix_of(response.address.partition("?")[0].rpartition("/")[2]))
+        return form and _READ_AS.get(form, form)
     return known
 
 

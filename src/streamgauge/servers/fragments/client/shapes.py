@@ -1,4 +1,4 @@
-"""What ``tree:shape`` makes part of a member: the nodes along the paths of its property shapes (TREE; SHACL, 2.1).
+"""The parts that ``tree:shape`` gives a member: the nodes along the paths of its property shapes (TREE; SHACL, 2.1).
 
 Without a shape a member is its own quads and those of blank nodes that it leads to. A property shape adds the triples
 along its path, and where it names a shape of its own (``sh:node``) the nodes at the end of the path by that shape:

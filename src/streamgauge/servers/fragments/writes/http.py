@@ -17,7 +17,7 @@ from streamgauge.formats.bounds import SERVED, check_rdf, read_json
 from streamgauge.formats.charsets import CharsetError
 from streamgauge.formats.instants import date_time
 from streamgauge.formats.streams.format import Relabel
-from streamgauge.formats.syntaxes import BY_MEDIA_TYPE, media_type, most_characters, reason, served_text
+from streamgauge.formats.syntaxes import SENT, media_type, most_characters, reason, served_text
 from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
@@ -87,8 +87,6 @@ _KNOWN: Final = {
 _TIMES: Final = {"add": VALIDITY_PARAMETERS, "remove": (), "replace": ("by", *VALIDITY_PARAMETERS), "expire": ("at",)}
 """The members that may stand beside an operation in JSON."""
 
-_RDF: Final = "text/turtle, application/n-triples, application/n-quads, application/trig, application/ld+json"
-_SYNTAXES: Final = frozenset(BY_MEDIA_TYPE[name] for name in _RDF.split(", "))
 _SHAPE: Final = '[{"add": TURTLE, "until": TIME}, {"remove" | "expire": PATTERN}, {"replace": PATTERN, "by": TURTLE}]'
 
 
@@ -262,9 +260,9 @@ def _style(given: Mapping[str, str], own: Style) -> Style:
 
 def _quads(request: WriteRequest) -> Iterator[Quad]:
     """The quads of an RDF body, with the server's own names of blank nodes read back."""
-    syntax = ox.RdfFormat.from_media_type(request.media_type)
-    if syntax not in _SYNTAXES:
-        raise WriteMediaTypeError(f"{request.media_type or 'no content type'}: facts come as one of {_RDF}")
+    syntax = SENT.get(request.media_type)
+    if syntax is None:
+        raise WriteMediaTypeError(f"{request.media_type or 'no content type'}: facts come as one of {', '.join(SENT)}")
     relabel, base, room = Relabel(request.fresh), request.base, most_characters(len(request.body))
     try:
         check_rdf(request.body, syntax, SERVED)
