@@ -55,7 +55,7 @@ class ShapeGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class PathWalk:
     """The quads along a path from a node, and the nodes at its end."""
 
     quads: tuple[Quad, ...]
@@ -104,40 +104,42 @@ def _links(shape: Term, graph: ShapeGraph, depth: int) -> Iterator[tuple[Term, t
         yield from _links(other, graph, depth - 1)
 
 
-def _walk(path: Term, start: Term, graph: ShapeGraph, depth: int) -> Walk:
+def _walk(path: Term, start: Term, graph: ShapeGraph, depth: int) -> PathWalk:
     """A path of SHACL (2.3.1) from a node."""
     if not depth:
-        return Walk((), ())
+        return PathWalk((), ())
     inner = graph.about.get(path, ())
-    below: Callable[[Term, Term], Walk] = lambda step, node: _walk(step, node, graph, depth - 1)  # noqa: E731
+    below: Callable[[Term, Term], PathWalk] = lambda step, node: _walk(step, node, graph, depth - 1)  # noqa: E731
     if not is_blank(path):
         quads = tuple(quad for quad in graph.about.get(start, ()) if quad[1] == path and quad[0] == start)
-        return Walk(quads, tuple(quad[2] for quad in quads))
+        return PathWalk(quads, tuple(quad[2] for quad in quads))
     if graph.objects(path, _FIRST):
         return _sequence(tuple(graph.items(path)), start, below)
     for _, predicate, step, _ in inner:
         if predicate == _INVERSE:
             quads = tuple(quad for quad in graph.to.get(start, ()) if quad[1] == step)
-            return Walk(quads, tuple(quad[0] for quad in quads))
+            return PathWalk(quads, tuple(quad[0] for quad in quads))
         if predicate == _ALTERNATIVE:
             walks = [below(choice, start) for choice in graph.items(step)]
-            return Walk(tuple(q for walk in walks for q in walk.quads), tuple(e for walk in walks for e in walk.ends))
+            return PathWalk(
+                tuple(q for walk in walks for q in walk.quads), tuple(e for walk in walks for e in walk.ends)
+            )
         if predicate in _REPEATED:
             return _repeated(step, start, below)
-    return Walk((), ())
+    return PathWalk((), ())
 
 
-def _sequence(steps: Sequence[Term], start: Term, below: Callable[[Term, Term], Walk]) -> Walk:
+def _sequence(steps: Sequence[Term], start: Term, below: Callable[[Term, Term], PathWalk]) -> PathWalk:
     quads: list[Quad] = []
     ends: tuple[Term, ...] = (start,)
     for step in steps:
         walks = [below(step, end) for end in ends]
         quads += (quad for walk in walks for quad in walk.quads)
         ends = tuple(dict.fromkeys(end for walk in walks for end in walk.ends))
-    return Walk(tuple(quads), ends)
+    return PathWalk(tuple(quads), ends)
 
 
-def _repeated(step: Term, start: Term, below: Callable[[Term, Term], Walk]) -> Walk:
+def _repeated(step: Term, start: Term, below: Callable[[Term, Term], PathWalk]) -> PathWalk:
     quads: list[Quad] = []
     seen, waiting = {start: None}, [start]
     while waiting:
@@ -146,4 +148,4 @@ def _repeated(step: Term, start: Term, below: Callable[[Term, Term], Walk]) -> W
         fresh = [end for end in walk.ends if end not in seen]
         seen.update(dict.fromkeys(fresh))
         waiting += fresh
-    return Walk(tuple(quads), tuple(seen))
+    return PathWalk(tuple(quads), tuple(seen))
