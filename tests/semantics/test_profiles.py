@@ -18,6 +18,7 @@ from streamgauge.model.semantics import (
     Report,
     Scope,
     Semantics,
+    StaticData,
     Tick,
 )
 from streamgauge.semantics.profiles import (
@@ -45,6 +46,7 @@ MORE = {
     "updates": {"content": Counting.UPDATES},
     "no row over nothing": {"empty_aggregate": EmptyAggregate.NO_ROW},
     "an empty string over nothing": {"empty_aggregate": EmptyAggregate.EMPTY_STRING},
+    "beside static data": {"static_data": StaticData.BESIDE},
     "else each 1 s": {"period": 1000},
 }
 BORDERS = {

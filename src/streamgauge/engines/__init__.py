@@ -21,6 +21,7 @@ from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import print_query
+from streamgauge.semantics.static_data import as_printed, with_matched_static
 
 __all__ = [
     "Emit",
@@ -123,7 +124,9 @@ def on_the_pipe(refuse: Refuse, command: Callable[[], Sequence[str]], dialect: s
     """The ``start`` of an engine that is a program: in a process of its own."""
 
     def begin(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
-        return PipedSession(command(), Task(print_query(query, dialect), dialect, semantics, query.static), emit)
+        query = with_matched_static(query, semantics)
+        own = as_printed(query, semantics, dialect)
+        return PipedSession(command(), Task(print_query(query, dialect), dialect, own, query.static), emit)
 
     return starter(refuse, begin)
 

@@ -19,6 +19,7 @@ from streamgauge.reasoning.closure import NO_RULES
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.profiles import SENS
 from streamgauge.semantics.refusal import meaningless
+from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.broker.strategies import begin
@@ -29,7 +30,9 @@ PROFILES = ("sens",)
 STRATEGY: Final = "incremental"
 LIMITS: Final = Limits(graph=2_000_000)
 
-_FREE = ("name", "r2s", "r2s_able", "t0", "time_unit", "since", "grain", "partial_head", "scope", "due")
+_FREE = (
+    *("name", "r2s", "r2s_able", "t0", "time_unit", "since", "grain", "partial_head", "scope", "due", "static_data"),
+)
 _CHOSEN: Final[dict[str, Any]] = {name: getattr(SENS, name) for name in _FREE}
 """Choices that a query may make otherwise, or that make no difference to facts that stand until they are deleted."""
 
@@ -75,7 +78,7 @@ class BrokerSession:
         self._semantics, self._emit = semantics, emit
         self._r2s = query.r2s or semantics.r2s
         self._admission = Admission([each.stream for each in query.windows])
-        self._static = frozenset(query.static)
+        self._static = frozenset(with_matched_static(query, semantics).static)
         self._copies: Counter[Triple] = Counter()
         self._due: dict[int, list[tuple[int, tuple[Triple, ...]]]] = defaultdict(list)
         self._now, self._next = semantics.t0, semantics.t0 + semantics.time_unit

@@ -19,6 +19,7 @@ from streamgauge.query import QueryError
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.profiles import FRAGMENTS
 from streamgauge.semantics.refusal import meaningless
+from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.servers.fragments import writes
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
 from streamgauge.servers.fragments.labels import LAST, Label, Style
@@ -40,7 +41,7 @@ SCALE: Final = 1000
 LATEST: Final = LAST // SCALE
 """The latest time of a stream, ms: HTTP's dates end with the year 9999."""
 
-_FREE = ("name", "period", "t0", "since", "tick", "r2s", "r2s_able", "partial_head", "scope")
+_FREE = ("name", "period", "t0", "since", "tick", "r2s", "r2s_able", "partial_head", "scope", "static_data")
 _CHOSEN: Final[dict[str, Any]] = {name: getattr(FRAGMENTS, name) for name in _FREE}
 """Choices that a query may make otherwise, or that make no difference to facts that are polled."""
 
@@ -70,6 +71,7 @@ class FragmentsSession:
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:
         assert semantics.period is not None
+        query = with_matched_static(query, semantics)
         self._query, self._emit, self._period = query, emit, semantics.period
         self._semantics = semantics
         self._sends = _SENT[query.r2s or semantics.r2s]

@@ -20,10 +20,12 @@ from streamgauge.model.semantics import (
     Report,
     Scope,
     Semantics,
+    StaticData,
     Tick,
 )
 from streamgauge.semantics.honoured import HonouredFields, not_honoured
 from streamgauge.semantics.refusal import meaningless
+from streamgauge.semantics.static_data import with_matched_static
 
 if TYPE_CHECKING:
     from streamgauge.incremental.shards.plan import ShardingPlan
@@ -60,6 +62,7 @@ HONOURED: Final[HonouredFields] = {
         EmptyAggregate.NO_ROW,
     ),
     "since": None,
+    "static_data": (StaticData.OUTSIDE, StaticData.BESIDE),
 }
 _SENTENCES: Final[dict[object, str]] = {
     Report.EXPIRATION: "reports at expirations: live has arrivals and clocks, use the engine fragments",
@@ -97,8 +100,10 @@ def start_all(asked: Sequence[tuple[ContinuousQuery, Semantics, Emit]], shards: 
     if shards != 1 and asked and (planned := _plan([each[:2] for each in asked], shards)).shards > 1:
         from streamgauge.incremental.shards.session import ShardedSession
 
-        return ShardedSession(asked, planned)
-    return drive_all(asked)
+        return ShardedSession(
+            [(with_matched_static(query, semantics), semantics, emit) for query, semantics, emit in asked], planned
+        )
+    return drive_all([(with_matched_static(query, semantics), semantics, emit) for query, semantics, emit in asked])
 
 
 def sharding(asked: Sequence[tuple[ContinuousQuery, Semantics]], shards: int) -> str:

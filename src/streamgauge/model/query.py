@@ -62,7 +62,7 @@ class ContinuousQuery:
     ``form`` is the SPARQL algebra and decides equality; ``sparql`` is plain SPARQL 1.1 text without the
     stream clauses, what a SPARQL engine is given for one window's content. ``static`` is background data;
     ``background`` are the IRIs of the static graphs that the text names, whose triples it holds. ``notes`` say what was
-    taken for granted when the text was read.
+    taken for granted when the text was read. ``window_clause``: all patterns stand in the clause of its one window.
     """
 
     form: QueryForm
@@ -73,6 +73,7 @@ class ContinuousQuery:
     background: tuple[str, ...] = ()
     sparql: str = field(default="", compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
+    window_clause: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         """Background data of any collection is kept as a tuple; ValueError for what are no triples of terms."""

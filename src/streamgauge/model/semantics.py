@@ -93,6 +93,13 @@ class EmptyAggregate(StrEnum):
     NO_ROW = "no row"
 
 
+class StaticData(StrEnum):
+    """Where static data are matched by a query whose one window clause holds all of its patterns."""
+
+    OUTSIDE = "outside windows"  # RSP-QL: a window clause matches the stream only, whatever stands outside of it
+    BESIDE = "beside the stream"  # C-SPARQL, CQELS: then stream and static data are one graph
+
+
 class Changes(StrEnum):
     """Which changes of the content count for the content-change strategy."""
 
@@ -136,6 +143,7 @@ class Semantics:
     grain: Grain = Grain.REPORT
     empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL
     since: int | None = None
+    static_data: StaticData = StaticData.OUTSIDE
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, hash=False, repr=False)
 
     def __post_init__(self) -> None:

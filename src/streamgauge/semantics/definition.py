@@ -16,7 +16,7 @@ from streamgauge.model.terms import Row, Triple
 from streamgauge.semantics.arrivals import Contents, Head, admit, arrivals, arrived_triples, content, triples
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.due import candidates
-from streamgauge.semantics.evaluate import Loaded, Snapshot
+from streamgauge.semantics.evaluate import Loaded, snapshot_under
 from streamgauge.semantics.honoured import DEFINED, not_honoured
 from streamgauge.semantics.refusal import RefusedError, meaningless, undefined, volatile
 from streamgauge.semantics.updates import updates
@@ -101,7 +101,7 @@ def answered(found: Held, asked: Sequence[Asked]) -> list[tuple[ExpectedReport, 
     """
     counting = asked[0][1].content
     sizes = {due: sum(triples(contents, counting).values()) for due, contents in found}
-    snapshots = [Snapshot(query, semantics.content, semantics.empty_aggregate) for query, semantics in asked]
+    snapshots = [snapshot_under(query, semantics) for query, semantics in asked]
     answers: list[list[tuple[Row, ...]]] = [[] for _ in asked]
     loaded: Loaded | None = None
     for _, contents in found:

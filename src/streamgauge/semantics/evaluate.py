@@ -6,12 +6,13 @@ from typing import Final, TypeAlias
 
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Counting, EmptyAggregate
+from streamgauge.model.semantics import Counting, EmptyAggregate, Semantics
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact, uses_timestamp
 from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import Contents, latest
 from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.semantics.updates import element_graph
 from streamgauge.semantics.updates import restated as restated_updates
 from streamgauge.sparql.algebra import FALSE, UndefinedError, answer
@@ -164,6 +165,11 @@ class Snapshot:
             for triple, time in latest(chain.from_iterable(together)).items():
                 for fact in (*stamp(triple), time_fact(triple, time)):
                     yield stamps_graph(name), fact
+
+
+def snapshot_under(query: ContinuousQuery, semantics: Semantics) -> Snapshot:
+    """The query answered over contents as a semantics counts, aggregates nothing and sees static data."""
+    return Snapshot(with_matched_static(query, semantics), semantics.content, semantics.empty_aggregate)
 
 
 def by_element(contents: Contents) -> dict[Term, IndexedGraph]:

@@ -20,6 +20,7 @@ from streamgauge.model.semantics import (
     Report,
     Scope,
     Semantics,
+    StaticData,
     Tick,
 )
 
@@ -52,6 +53,7 @@ DEFINED: Final[HonouredFields] = {
         EmptyAggregate.SPARQL, EmptyAggregate.UNBOUND, EmptyAggregate.EMPTY_STRING, EmptyAggregate.NO_ROW,
     ),
     "since": None,
+    "static_data": (StaticData.OUTSIDE, StaticData.BESIDE),
 }  # fmt: skip
 """The fields and values that the definition honours: all that there are."""
 

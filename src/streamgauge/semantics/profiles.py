@@ -18,6 +18,7 @@ from streamgauge.model.semantics import (
     Report,
     Scope,
     Semantics,
+    StaticData,
     Tick,
 )
 
@@ -48,7 +49,9 @@ CSPARQL = Semantics(
     notify_empty=True,
     origin=Origin.SEARCH,
     time_unit=1000,
+    static_data=StaticData.BESIDE,
     sources={
+        "static_data": "C-SPARQL's FROM: streams and static data are one graph",
         **dict.fromkeys(("report", "tick", "r2s", "notify_empty", "time_unit"), _TABLE_1),
         "r2s_able": _SECTION_4,
         "origin": "CSRBench, section 6.1: t0 depends on the registration, so it is searched",
@@ -65,6 +68,7 @@ CSPARQL_097 = replace(
     partial_head=True,
     origin=Origin.FIRST,
     sources={
+        "static_data": CSPARQL.sources["static_data"],
         **dict.fromkeys(("report", "time_unit", "r2s", "r2s_able"), _CSPARQL_97),
         "tick": _CSPARQL_97 + ": Esper's clock ticks every second",
         "borders": _CSPARQL_97 + ": (start, end]",
@@ -98,7 +102,9 @@ CQELS = Semantics(
     time_unit=100,
     partial_head=True,
     grain=Grain.ROW,
+    static_data=StaticData.BESIDE,
     sources={
+        "static_data": "CQELS 1.x has one data set: what STREAM blocks alone do not say matches static data",
         **dict.fromkeys(("r2s", "notify_empty", "time_unit"), _TABLE_1),
         "r2s_able": _SECTION_4,
         "report": f"{_TABLE_1} (content change); non-empty by {_ORACLE}",
@@ -122,6 +128,7 @@ CQELS_1 = replace(
     time_unit=1,
     empty_aggregate=EmptyAggregate.NO_ROW,
     sources={
+        "static_data": CQELS.sources["static_data"],
         **dict.fromkeys(("tick", "r2s", "r2s_able", "notify_empty", "partial_head"), _CQELS_1),
         "report": _CQELS_1 + ": eager on every arrival",
         "clock": _CQELS_1 + ": System.nanoTime at arrival",
@@ -149,7 +156,9 @@ SPARQLSTREAM = Semantics(
     notify_empty=False,
     origin=Origin.SEARCH,
     time_unit=100,
+    static_data=StaticData.BESIDE,
     sources={
+        "static_data": "SPARQLstream's FROM NAMED STREAM: streams and static data are one graph here",
         **dict.fromkeys(("report", "tick", "r2s_able", "notify_empty", "time_unit"), _TABLE_1),
         "r2s": _ORACLE,
         "origin": "CSRBench, section 6.1",
@@ -166,6 +175,7 @@ RSPQL = Semantics(
     notify_empty=True,
     origin=Origin.FIXED,
     sources={
+        "static_data": "RSP-QL (Dell'Aglio et al. 2014): a WINDOW clause evaluates over the window's content alone",
         **dict.fromkeys(("report", "tick", "notify_empty"), _RSPQL),
         "r2s": _RSPQL + "; the query says which, Rstream when it is silent",
         "origin": _RSPQL + "; 0 here",
@@ -227,7 +237,9 @@ YABENCH = Semantics(
     origin=Origin.FIXED,
     borders=Borders.CLOSED,
     partial_head=True,
+    static_data=StaticData.BESIDE,
     sources={
+        "static_data": _YABENCH + ": one data set",
         "notify_empty": _YABENCH,
         "time_unit": _YABENCH,
         "report": _YABENCH + ": one window per report of the engine",
@@ -266,7 +278,9 @@ FRAGMENTS = Semantics(
     origin=Origin.FIXED,
     partial_head=True,
     period=1000,
+    static_data=StaticData.BESIDE,
     sources={
+        "static_data": _STREAMER + ": facts with and without time are one graph",
         "report": f"{_TPF}, section 6.1: the minimal expiration time of the results calls the streamer again",
         "tick": f"{_TPF}, section 6.1: time alone drives the loop",
         "r2s": f"{_TPF}, section 6.1: the results of one time instant; {_STREAMER}: all rows at each iteration",
@@ -299,7 +313,9 @@ SENS = Semantics(
     partial_head=True,
     answers=Counting.SET,
     grain=Grain.ROW,
+    static_data=StaticData.BESIDE,
     sources={
+        "static_data": _SEPBM + ": facts are one graph",
         "report": f"{_SEPBM}, section 4.1: each time the knowledge base is modified",
         "tick": f"{_SEPBM}, section 4.1: after each publication; publications are numbered, and time is the number",
         "r2s": f"{_SEPBM}, section 4.1: results that the sets before did not hold (Istream); rows that left beside",

@@ -16,6 +16,7 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.query import print_query
 from streamgauge.semantics.beginning import begun
 from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.static_data import as_printed
 from streamgauge.verification import query_text
 from streamgauge.watching.inputs import Query, Static, Stream, Terms, open_feeds, understand
 from streamgauge.workloads.parameters import duration
@@ -111,7 +112,8 @@ class RecordedSession:
 
     def _piped(self, program: list[str]) -> Session:
         text = print_query(self.query, self._dialect)
-        task = Task(text, self._dialect, self.semantics, self.query.static)
+        semantics = as_printed(self.query, self.semantics, self._dialect)
+        task = Task(text, self._dialect, semantics, self.query.static)
         try:
             return PipedSession(program, task, self.answers.append)
         except TaskRefusedError as error:

@@ -12,6 +12,7 @@ from streamgauge.oracle.judging.judge import first_time
 from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
+from streamgauge.semantics.static_data import as_printed
 from streamgauge.suites.conformance.cases import load
 from streamgauge.workbench.rooms.playground.comparison import ReportChange, compared
 from streamgauge.workbench.rooms.playground.evaluation import RowMemory, evaluated
@@ -144,7 +145,8 @@ def test_every_case_opens_as_it_is():
         assert found.troubles == (), case.name
         assert found.stream.elements == case.stream
         assert replace(found.query, name=None) == case.query
-        assert replace(found.a.declared, name="") == replace(case.semantics, name="")
+        semantics = as_printed(case.query, case.semantics, case_state(case).dialect)
+        assert replace(found.a.declared, name="") == replace(semantics, name="")
         assert said(found.a.reports) == due(case, case.semantics)
 
 

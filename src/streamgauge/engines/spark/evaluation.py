@@ -20,6 +20,7 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
 from streamgauge.model.terms import Term
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.compiler import lasting
 from streamgauge.spark.facts import Looked, PredicateCounts, Profile
@@ -204,11 +205,11 @@ class Evaluation:
         return self._plans[key].rows()
 
     def _of_bags(self, rows: DataFrame, due: Sequence[DueReport], known: Profile | None) -> DataFrame:
-        query, means = self._query, self._means(known)
+        query, means = with_matched_static(self._query, self._semantics), self._means(known)
         return answers(self._spark, rows, due, query.form, query.static, windows=query.windows, means=means)
 
     def _of_changes(self, rows: DataFrame, due: Sequence[DueReport], known: Profile | None) -> DataFrame:
-        query, means = self._query, self._means(known)
+        query, means = with_matched_static(self._query, self._semantics), self._means(known)
         return changes(self._spark, rows, due, query.form, query.static, windows=query.windows, means=means)
 
     def _means(self, known: Profile | None) -> ContentChoices:

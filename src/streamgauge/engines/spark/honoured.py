@@ -14,6 +14,7 @@ from streamgauge.model.semantics import (
     Origin,
     Report,
     Scope,
+    StaticData,
     Tick,
 )
 from streamgauge.semantics.honoured import HonouredFields
@@ -45,6 +46,7 @@ MICRO_BATCHES: Final[HonouredFields] = {
         EmptyAggregate.NO_ROW,
     ),
     "since": None,
+    "static_data": (StaticData.OUTSIDE, StaticData.BESIDE),
 }
 
 REAL_TIME: Final[HonouredFields] = {
@@ -74,4 +76,5 @@ REAL_TIME: Final[HonouredFields] = {
         EmptyAggregate.NO_ROW,
     ),
     "since": (None,),
+    "static_data": (StaticData.OUTSIDE, StaticData.BESIDE),
 }

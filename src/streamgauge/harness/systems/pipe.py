@@ -40,6 +40,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.phrases import counted
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.query import print_query
+from streamgauge.semantics.static_data import as_printed
 
 __all__ = ["PipeProgram", "RunLimits", "Watch", "feed", "program", "record", "task_of"]
 
@@ -66,7 +67,8 @@ def task_of(header: RunHeader, dialect: str | None = None) -> Task:
         dialect = own
     if dialect is not None:
         text, own = print_query(header.query, dialect), dialect
-    return Task(text, own, header.semantics, header.query.static, header.options)
+    semantics = as_printed(header.query, header.semantics, own)
+    return Task(text, own, semantics, header.query.static, header.options)
 
 
 def record(

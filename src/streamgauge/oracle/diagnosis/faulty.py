@@ -21,6 +21,7 @@ from streamgauge.semantics.arrivals import Arrival, Arrivals, Head, admit, arriv
 from streamgauge.semantics.definition import facts, operator, streamed
 from streamgauge.semantics.due import candidates_in_order
 from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.static_data import with_matched_static
 
 
 def relevant(query: ContinuousQuery, triples: Iterable[Triple]) -> frozenset[Triple] | None:
@@ -389,7 +390,8 @@ class Simulator:
 
     def _solver(self, case: Case, query: ContinuousQuery) -> tuple[int, Snapshot]:
         """One for equal queries; the hash of a query is long, so objects that were seen are known by their identity."""
-        key = (id(query), id(case.keeps), case.semantics.content, case.semantics.empty_aggregate)
+        semantics = case.semantics
+        key = (id(query), id(case.keeps), semantics.content, semantics.empty_aggregate, semantics.static_data)
         if key not in self._solvers_of:
             self._held += [query, case.keeps]
             self._solvers_of[key] = self._new_solver(case, query)
@@ -400,7 +402,8 @@ class Simulator:
         if not aggregates(query.form):
             empty = EmptyAggregate.SPARQL
         if case.keeps is not None:
-            query = ContinuousQuery(query.form, (*query.windows, case.keeps), query.r2s, query.static)
+            query = replace(query, windows=(*query.windows, case.keeps))
+        query = with_matched_static(query, case.semantics)
         key = (query.form, query.static, query.windows, counting, empty)
         if key not in self._solvers:
             self._solvers[key] = (len(self._solvers), Snapshot(query, counting, empty))

@@ -25,7 +25,7 @@ from streamgauge.model.semantics import Changes, Report, Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.oracle.expected.reports import inspected
 from streamgauge.semantics.arrivals import triples
-from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.evaluate import snapshot_under
 
 _EVERY: Final = 1 << 62
 """A view's ``seen``: everything that came in its times."""
@@ -156,7 +156,7 @@ def _answer(unit: int, due: DueReport, rows: pa.Table, query: ContinuousQuery, s
     held = sorted(elements(rows), key=lambda element: (element.time, element.sequence))
     whole = replace(due, views=tuple(replace(view, seen=_EVERY, after=0) for view in due.views))
     contents = inspected(held, query, semantics)(whole)
-    answer = Snapshot(query, semantics.content, semantics.empty_aggregate).rows(contents)
+    answer = snapshot_under(query, semantics).rows(contents)
     counts = triples(contents, semantics.content)
     nulls = [None] * len(answer)
     columns = ([*map(list, answer), None], [*nulls, sum(counts.values())], [*nulls, _digest(counts)])

@@ -33,6 +33,7 @@ from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arri
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import CAME, WENT, operator, signed
 from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.compiler import AMBIGUOUS
 from streamgauge.spark.hadoop_tables import read_table
@@ -134,8 +135,9 @@ class _Wanted:
 
     def _asked(self, job: Callable[..., DataFrame], query: ContinuousQuery, semantics: Semantics) -> pa.Table:
         means = ContentChoices(semantics.content, semantics.empty_aggregate)
+        static = with_matched_static(query, semantics).static
         return _collected(
-            job(self.session, self.stream, self.due, query.form, query.static, windows=query.windows, means=means)
+            job(self.session, self.stream, self.due, query.form, static, windows=query.windows, means=means)
         )
 
 

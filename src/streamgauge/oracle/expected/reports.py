@@ -29,6 +29,7 @@ from streamgauge.model.semantics import (
     Report,
     Scope,
     Semantics,
+    StaticData,
     Tick,
 )
 from streamgauge.model.terms import Row, Term
@@ -38,7 +39,7 @@ from streamgauge.query.traversal import every_expression, every_pattern, express
 from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arrivals, arrived_triples, content
 from streamgauge.semantics.definition import Asked, Held, answered, columns, held, operator, refuse, streamed
 from streamgauge.semantics.due import candidates
-from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.evaluate import Snapshot, snapshot_under
 from streamgauge.semantics.honoured import HonouredFields, not_honoured
 
 Net = Mapping[Row, int]
@@ -165,7 +166,7 @@ class Valid:
         self._times = [arrival.time for arrival in self._arrived]
         ends = (arrival.until for arrival in self._arrived if arrival.until is not None)
         self._borders = sorted({*self._times, *ends})
-        self._snapshot = Snapshot(query, semantics.content, semantics.empty_aggregate)
+        self._snapshot = snapshot_under(query, semantics)
         self._rows: dict[int, tuple[Row, ...]] = {}
 
     def at(self, instant: int) -> tuple[Row, ...]:
@@ -350,6 +351,7 @@ SPARK_HONOURED: Final[HonouredFields] = {
         EmptyAggregate.NO_ROW,
     ),
     "since": None,
+    "static_data": (StaticData.OUTSIDE, StaticData.BESIDE),
 }
 
 

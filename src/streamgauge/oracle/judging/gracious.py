@@ -30,7 +30,7 @@ from streamgauge.oracle.worlds.restatement import computed_columns
 from streamgauge.semantics.arrivals import Head, arrivals
 from streamgauge.semantics.definition import due_reports, operator
 from streamgauge.semantics.due import candidates
-from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.evaluate import snapshot_under
 from streamgauge.semantics.refusal import RefusedError
 
 BUDGET = 20_000_000
@@ -186,7 +186,7 @@ class _EveryPair:
     def __init__(self, run: Run, contents: Contents) -> None:
         query, semantics = run.header.query, run.header.semantics
         self._contents, self._computed = contents, computed_columns(query.form)
-        self._snapshot = Snapshot(query, semantics.content, semantics.empty_aggregate)
+        self._snapshot = snapshot_under(query, semantics)
         self._sends, self._answers = operator(query, semantics), semantics.answers
         self._budget = _Budget(BUDGET)
         self._known: dict[tuple[int, int], Counter[Row]] = {}

@@ -31,6 +31,7 @@ from streamgauge.model.semantics import (
     Origin,
     Report,
     Scope,
+    StaticData,
     Tick,
 )
 from streamgauge.model.terms import Row
@@ -49,6 +50,7 @@ from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.honoured import HonouredFields, not_honoured
+from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers
 from streamgauge.spark.files import location
 from streamgauge.spark.hadoop_tables import read_table
@@ -83,6 +85,7 @@ IN_TABLES: Final[HonouredFields] = {
     "grain": (Grain.REPORT,),
     "empty_aggregate": (EmptyAggregate.SPARQL,),
     "since": None,
+    "static_data": (StaticData.OUTSIDE, StaticData.BESIDE),
 }
 """The semantics that tables judge; any lateness bound, as a stream whose elements are in order has no late ones."""
 
@@ -219,7 +222,8 @@ class TableJudging:
         ]
         means = ContentChoices(semantics.content, semantics.empty_aggregate)
         reports = [report for report, _ in kept]
-        wanted = answers(self.session, seen, reports, query.form, query.static, windows=query.windows, means=means)
+        static = with_matched_static(query, semantics).static
+        wanted = answers(self.session, seen, reports, query.form, static, windows=query.windows, means=means)
         terms = fn.array(*(fn.col(f"`{name}`") for name in wanted.columns[1:])).cast("array<string>")
         return Answered(
             dict(enumerate(kept)), wanted.select(fn.col("report").cast("int").alias(_UNIT), terms.alias(_ROW))

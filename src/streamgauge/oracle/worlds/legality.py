@@ -20,7 +20,7 @@ from streamgauge.oracle.worlds.openings import CURRENT, Openings
 from streamgauge.oracle.worlds.restatement import computed_columns, restated
 from streamgauge.query.traversal import with_pattern
 from streamgauge.semantics.arrivals import Contents
-from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.evaluate import snapshot_under
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sparql.algebra import FALSE, UndefinedError, answer
 from streamgauge.sparql.bgp import Dataset
@@ -44,7 +44,7 @@ class Legality:
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, *, exact_datatypes: bool = False) -> None:
         self._query, self._semantics, self._exact_datatypes = query, semantics, exact_datatypes
-        self._snapshot = Snapshot(query, semantics.content, semantics.empty_aggregate)
+        self._snapshot = snapshot_under(query, semantics)
         self._form = with_pattern(self._snapshot.form, restated(self._snapshot.form.pattern))
         self._computed = computed_columns(query.form)
         self._cut = _cut(self._form)

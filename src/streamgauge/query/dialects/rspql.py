@@ -1,13 +1,14 @@
 """RSP-QL: ``REGISTER RSTREAM <out> AS``, ``FROM NAMED WINDOW <w> ON <s> [RANGE PT5S STEP PT1S]``, ``WINDOW <w> {..}``.
 
-With one window and all patterns inside its clause, its content and the static data are the default graph together.
-Otherwise each window is a named graph and patterns outside read the static data. Beyond the published grammar it has
-``[RANGE TRIPLES n STEP m]``, ``[NOW]``, ``[ALL STEP d]`` and ``timestamp()``.
+With one window and all patterns inside its clause, its content is the default graph, where no pattern matches static
+data unless the semantics says so (``static_data``). Otherwise each window is a named graph and patterns outside read
+the static data. Beyond the published grammar it has ``[RANGE TRIPLES n STEP m]``, ``[NOW]``,
+``[ALL STEP d]`` and ``timestamp()``.
 Source: Dell'Aglio et al., RSP-QL Semantics (IJSWIS 10(4), 2014), and the RSP community group's query language.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -151,7 +152,7 @@ def _placed(clauses: Clauses, uses: list[_Use]) -> ContinuousQuery:
         clauses.blank(use.token)
     ((window, token),) = clauses.windows
     clauses.windows = [(StreamWindow(window.stream, window.window), token)]
-    return compose(clauses)
+    return replace(compose(clauses), window_clause=True)
 
 
 def print_query(query: ContinuousQuery) -> str:

@@ -32,7 +32,7 @@ OWN = "own"
 """The name of the semantics that a case brings along."""
 
 _WORDS = ("name", "why", "source", "stream", "advance", "expected")
-_ASKED = ("window", "windows", "query", "static", "query_r2s")
+_ASKED = ("window", "windows", "query", "static", "query_r2s", "window_clause")
 _CHOICES = tuple(field.name for field in fields(Semantics) if field.name not in {"name", "sources"})
 _WINDOW = ("window", "kind", "on", "name")
 _ALL = "SELECT ?s { ?s <urn:p> ?o }"
@@ -150,7 +150,8 @@ def _query(table: Mapping[str, Any]) -> ContinuousQuery:
     windows = tuple(map(_window, table["windows"] if "windows" in table else [{"window": table["window"]}]))
     r2s = R2S(table["query_r2s"]) if "query_r2s" in table else None
     form = parse_sparql(table.get("query", _ALL))
-    return ContinuousQuery(form, windows, r2s, static=notation.triples(table.get("static", "")))
+    static, clause = notation.triples(table.get("static", "")), bool(table.get("window_clause", False))
+    return ContinuousQuery(form, windows, r2s, static=static, window_clause=clause)
 
 
 def _window(table: Mapping[str, Any]) -> StreamWindow:

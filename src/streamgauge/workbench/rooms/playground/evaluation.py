@@ -24,6 +24,7 @@ from streamgauge.semantics.definition import Held, columns, due_reports, facts, 
 from streamgauge.semantics.due import candidates_in_order
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.refusal import RefusedError, StreamNameError
+from streamgauge.semantics.static_data import with_matched_static
 
 MOST_CANDIDATES: Final = 2_000
 """Instants that are drawn at most."""
@@ -115,9 +116,9 @@ class RowMemory:
 
     def rows(self, contents: Contents, semantics: Semantics) -> tuple[Row, ...]:
         """The answer over a content, by the semantics' way to count and to aggregate nothing."""
-        way = (semantics.content, semantics.empty_aggregate)
+        way = (semantics.content, semantics.empty_aggregate, semantics.static_data)
         if way not in self._snapshots:
-            self._snapshots[way] = Snapshot(self._query, *way)
+            self._snapshots[way] = Snapshot(with_matched_static(self._query, semantics), *way[:2])
         held = tuple(tuple((each.time, *map(id, each.triples)) for each in inside) for inside in contents)
         key = (way, held)
         found = self._rows.get(key)

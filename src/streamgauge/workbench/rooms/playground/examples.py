@@ -11,6 +11,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.query import parse
 from streamgauge.query.prologue import declared_prefixes
+from streamgauge.semantics.static_data import as_printed
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.suites.conformance.cases import ConformanceCase, load, text
 from streamgauge.workbench.rooms.playground.fields import BASE, fields_of, profile_names, started_from
@@ -90,7 +91,7 @@ def case_state(case: ConformanceCase) -> PlaygroundState:
     written, dialect = text(case.query, None)
     names = names_of(written, case.query)
     stream, syntax = write_text(case.stream, names)
-    own = {"profile": BASE, **fields_of(case.semantics)}
+    own = {"profile": BASE, **fields_of(as_printed(case.query, case.semantics, dialect))}
     return PlaygroundState(
         written.rstrip() + "\n",
         stream,

@@ -19,6 +19,7 @@ from streamgauge.model.semantics import (
     Report,
     Scope,
     Semantics,
+    StaticData,
     Tick,
 )
 from streamgauge.semantics.profiles import PROFILES
@@ -231,6 +232,17 @@ CONTROLS: Final[tuple[FieldControl, ...]] = (
         "Which operators may a query ask for?",
         "several",
         {str(operator): f"a query may ask for {operator}" for operator in R2S},
+        rare=True,
+    ),
+    FieldControl(
+        "static_data",
+        "Static data",
+        "Does a WINDOW clause that holds all patterns match static data?",
+        "choice",
+        {
+            str(StaticData.OUTSIDE): "no: it matches the stream only",
+            str(StaticData.BESIDE): "yes: stream and static data are one graph",
+        },
         rare=True,
     ),
     FieldControl(
