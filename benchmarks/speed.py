@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -47,6 +48,7 @@ class SpeedCase:
     seconds: int = 0
     channels: int = 0
     publications: int = 0
+    first: int = 1000
     goal: int = 0
 
     @property
@@ -106,10 +108,11 @@ def _pipe(case: SpeedCase, _: Path) -> Callable[[], object]:
 
 
 def _arrow(case: SpeedCase, _: Path) -> Callable[[], object]:
-    """The same elements in batches of 1,000, decoded from Arrow as on the pipe."""
+    """The same elements in batches of 1,000, the first of ``first``, decoded from Arrow as on the pipe."""
     coded = import_module("streamgauge.formats.batches")
     (query, semantics), fed, writer = _asked(case), _fed(case), coded.BatchWriter()
-    data = b"".join([writer.encode(fed[at : at + 1000]) for at in range(0, len(fed), 1000)]) + writer.end()
+    cuts = [0, *range(case.first, len(fed), 1000), len(fed)]
+    data = b"".join([writer.encode(fed[begin:end]) for begin, end in pairwise(cuts)]) + writer.end()
     until = _until(fed)
 
     def answered() -> tuple[Any, ...]:
@@ -119,7 +122,7 @@ def _arrow(case: SpeedCase, _: Path) -> Callable[[], object]:
         while given.peek(1):
             for together in coded.read_batches(given):
                 for batch in together:
-                    session.push_batch(batch)
+                    (session.push_batch if hasattr(batch, "times") else session.push)(batch)
         session.advance(until)
         return tuple(found)
 

@@ -12,6 +12,7 @@ from streamgauge.formats.batches import NumberedTerms
 from streamgauge.incremental import span_joins, spans, term_ids
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.drivers import arrivals
+from streamgauge.incremental.drivers.window import WindowDriver
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S, Borders, Grain, Origin, Report, Semantics
@@ -122,6 +123,22 @@ def test_columns_are_answered_as_elements_are(text, size, semantics, elements, s
     expected = said(query, semantics, elements, 99)
     found = said_in_columns(query, semantics, elements, sizes, call, together, rounds, many)
     assert by_report(found, semantics.grain, R2S.ISTREAM) == by_report(expected, semantics.grain, R2S.ISTREAM)
+
+
+def test_the_first_batch_decides_nothing(monkeypatch):
+    """Columns begin with a later batch too, once batches brought as much as is held, and come back."""
+    monkeypatch.setattr(arrivals, "CALL", 20)
+    query, answers = ContinuousQuery(parse_sparql(QUERIES[0]), (StreamWindow(STREAM, Window(50, 50)),)), []
+    driver, fed = WindowDriver([(query, answers.append)], CHANGE), pairs(400)
+    columnar = []
+    for begin, end, size in ((0, 5, 1), (5, 105, 20), (105, 205, 1), (205, 400, 30)):
+        Batches(driver, [size]).push_all(fed[begin:end])
+        columnar.append(driver._arrivals is not None)
+    driver.advance(999)
+    assert columnar == [False, True, False, True]
+    assert by_report(answers, CHANGE.grain, R2S.ISTREAM) == by_report(
+        said(query, CHANGE, fed, 999), CHANGE.grain, R2S.ISTREAM
+    )
 
 
 def test_a_named_window_is_answered_in_columns():

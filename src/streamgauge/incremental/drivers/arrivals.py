@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from streamgauge.incremental.conditions import conjuncts
+from streamgauge.incremental.drivers.content import WindowContent
 from streamgauge.incremental.drivers.frames import WindowLooks
 from streamgauge.incremental.id_joins import IdConditions
 from streamgauge.incremental.plan import PlannedBgp, plan, pushable
@@ -125,7 +126,21 @@ class ArrivalWindow:
 
         Nor do joins make many rows that conditions leave out, for which there are other joins.
         """
-        return self._debt <= self._held and self._effort <= MANY * self._gain
+        return self._debt <= self._held and not self.wasteful
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether joins make many rows that conditions leave out."""
+        return self._effort > MANY * self._gain
+
+    def begin(self, content: WindowContent, ticked: int) -> None:
+        """Take over what a content holds, all of which was looked at up to a time (ms); the content is empty then."""
+        self.ticked = ticked
+        for triples in content.columns(self._ids):
+            self._joins.enter(triples, np.arange(self._came, self._came + len(triples)), ticked - self._looks.reach)
+            self._came += len(triples)
+            self._keep(triples)
+        content.crop(0)
 
     def take_batch(self, batch: "ElementBatch", t0: int) -> IdTriples:
         """Elements have come in order of time, those before ``t0`` (ms) do not count; what of them is left.

@@ -257,7 +257,7 @@ class WindowContent:
         latest: Latest | None = None,
         follow: Follow | None = None,
     ) -> None:
-        self._enter, self._leave, self._latest = enter, leave, latest
+        self._latest = latest
         self._follow = follow if isinstance(change_detector, AnyChange) and latest is None else None
         self._live: deque[Arrival] = deque()
         self._waiting: list[tuple[int, Sequence[Triple], int | None]] = []
@@ -267,7 +267,17 @@ class WindowContent:
         self._ended = 0
         self._changes = change_detector
         self._gathers = change_detector is None and latest is None
-        self._unheard = leave is unheard and self._gathers
+        self.feed(enter, leave)
+
+    def feed(self, enter: Feed, leave: Feed) -> None:
+        """Triples enter and leave by these functions from now on."""
+        self._enter, self._leave = enter, leave
+        self._unheard = leave is unheard and self._changes is None and self._latest is None
+
+    @property
+    def arrivals(self) -> int | None:
+        """How many arrivals are held, ``None`` where some end by themselves."""
+        return None if self._running or self._ended else len(self._live)
 
     @property
     def telling(self) -> bool:

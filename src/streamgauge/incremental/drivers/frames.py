@@ -183,13 +183,24 @@ def _begins(queries: Sequence[ContinuousQuery], semantics: Semantics) -> WindowB
     return WindowBegins(queries[0].windows[0].window, right_closed=right_closed, partial_head=semantics.partial_head)
 
 
-def is_dense(queries: Sequence[ContinuousQuery], triples: int, span: int) -> bool:
-    """Whether windows hold many triples where ``triples`` come in ``span`` ms, and queries are one pattern each.
+class Density:
+    """Whether it is worth it to look at whole contents more often: queries are one pattern, of many triples a window.
 
-    Then it is worth it to look at whole contents more often.
+    They are counted in periods as long as the longest window, from batches.
     """
-    longest = max(each.window.size for each in queries[0].windows)
-    return triples * longest >= DENSE * max(span, 1) and all(map(_is_star, queries))
+
+    def __init__(self, queries: Sequence[ContinuousQuery], semantics: Semantics) -> None:
+        stars = all(_is_star(each) and looks_rarely(each, semantics, DENSE_OVERLAP) for each in queries)
+        self._least: float = DENSE if stars else float("inf")
+        self._longest = max(each.window.size for each in queries[0].windows)
+        self._period, self._count = 0, 0
+
+    def reached(self, triples: int, time: int) -> bool:
+        """Whether so many triples more, up to a time (ms), are as many in its period as it takes."""
+        period = time // self._longest
+        self._count = triples + (self._count if period == self._period else 0)
+        self._period = period
+        return self._count >= self._least
 
 
 def _is_star(query: ContinuousQuery) -> bool:
@@ -349,9 +360,21 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, pool: JoinP
     for each in windows:
         graph = _graph(each)
         content = held(*pool.feeds(graph), change_detector(queries, semantics), latest[each.name], pool.follow(graph))
-        pool.see(graph, content.graphs, content.columns, content.gather)
+        _bind(graph, content, pool)
         made.append(_frame(each, content, semantics, t0))
     return tuple(made)
+
+
+def rebind(query: ContinuousQuery, held: Sequence[Frame], pool: JoinPool) -> None:
+    """Have contents seen whole by another pool, which takes in what they hold when it is looked at."""
+    for seen, frame in zip(query.windows, held, strict=True):
+        graph = _graph(seen)
+        frame.content.feed(*pool.feeds(graph))
+        _bind(graph, frame.content, pool)
+
+
+def _bind(graph: Term | None, content: WindowContent, pool: JoinPool) -> None:
+    pool.see(graph, content.graphs, content.columns, content.gather)
 
 
 def _latest(queries: Sequence[ContinuousQuery], pool: JoinPool, graph: Term) -> Latest:

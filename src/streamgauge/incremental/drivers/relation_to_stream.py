@@ -47,7 +47,8 @@ class RelationToStream:
 
     def renew(self) -> None:
         """Take the answer as it is now for the one of the last evaluated instant."""
-        self._changed()
+        if self._r2s is not R2S.RSTREAM:
+            self._changed()
 
     def _rows(self) -> tuple[Rows, Rows]:
         if self._r2s is R2S.RSTREAM:

@@ -5,7 +5,7 @@ Queries with the same windows, semantics and static data share one driver; other
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
 from itertools import groupby
 from operator import itemgetter
@@ -16,14 +16,14 @@ from streamgauge.incremental.drivers.frames import (
     NEVER,
     OVERLAP,
     CountFrame,
+    Density,
     Frame,
     TimeFrame,
     clocks,
     closing,
     evaluators,
     frames,
-    is_dense,
-    looks_rarely,
+    rebind,
 )
 from streamgauge.incremental.drivers.relation_to_stream import RelationToStream
 from streamgauge.model.element import StreamElement
@@ -31,7 +31,6 @@ from streamgauge.model.engine import Emit
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Triple
-from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.jumps import MOST_INSTANTS, is_quiet, refuse_jump
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 
@@ -110,6 +109,10 @@ class WindowDriver:
         self._batch: deque[Arrived] = deque()
         self._admission, self._heard = Admission(self._of), False
         self._arrivals: ArrivalWindow | None = None
+        self._columnar, self._followable = 0, True  # triples that came in large batches; whether columns may follow
+        self._density = Density(self._queries, semantics)
+        self._dense = self._whole = self._looked = False
+        """Whether contents are to be looked at whole, and are; whether there was a look before."""
         self.late = 0
         if semantics.origin is not Origin.FIRST:
             self._begin(semantics.t0)
@@ -175,20 +178,19 @@ class WindowDriver:
     def push_batch(self, batch: "ElementBatch") -> None:
         """Elements have come, in their order: in columns where contents are looked at whole."""
         times = batch.times
-        if self._greatest == _EARLY and is_dense(self._queries, len(batch.added) // 3, int(times[-1] - times[0])):
-            self._evaluate_with(DENSE_OVERLAP)
-            if self._begun:
-                self._begin(self._t0)
+        triples = len(batch.added) // 3
+        self._dense = self._dense or self._density.reached(triples, int(times[-1]))
+        if self._dense and not self._whole and not self._looked:
+            self._look_at_whole()
         rising = times[0] >= self._greatest and bool((times[1:] >= times[:-1]).all())
         if not rising or self.bounded:
             for element in batch.elements():
                 self.push(element)
             return
-        first = self._greatest == _EARLY
         if not self._admits(StreamElement(batch.stream, int(times[0]), int(batch.sequences[0]), ())):
             return
-        if first:
-            self._arrivals = self._in_columns(len(batch.added) // 3)
+        if self._arrivals is None:
+            self._arrivals = self._in_columns(triples)
         if self._arrivals is not None and self._arrivals.worth:
             self._follow_rest(batch.stream, self._arrivals.take_batch(batch, self._t0))
             self._greatest = int(times[-1])
@@ -215,15 +217,42 @@ class WindowDriver:
             at = until
         self._greatest = int(times[-1])
 
+    def _look_at_whole(self) -> None:
+        """Contents are looked at whole from now on; the answer at the last look is the one before."""
+        self._whole = True
+        self._evaluate_with(DENSE_OVERLAP)
+        if self._begun:
+            rebind(self._queries[0], self._frames, self._pool)
+            self._cut = self._next_cut(max(self._greatest, self._t0))
+
     def _in_columns(self, triples: int) -> "ArrivalWindow | None":
-        """A window whose arrivals stay in columns, where answers follow from these and the first batch is large."""
+        """A window whose arrivals stay in columns from now on, where answers follow from these.
+
+        It begins once batches of many triples have brought as much as it takes to put what is held into columns.
+        """
         from streamgauge.incremental.drivers import arrivals
 
-        asked = arrivals.arrival_query(self._queries, self._semantics) if triples >= arrivals.CALL else None
-        frame = self._frames[0]
-        if asked is None or not isinstance(frame, TimeFrame):
+        self._columnar += triples if triples >= arrivals.CALL else 0
+        frame, held = self._frames[0], self._frames[0].content.arrivals
+        if triples < arrivals.CALL or held is None or held > self._columnar or not isinstance(frame, TimeFrame):
             return None
-        return arrivals.ArrivalWindow(asked, frame.looks, self._semantics, self._emits[0])
+        asked = arrivals.arrival_query(self._queries, self._semantics) if self._followable else None
+        self._followable = asked is not None
+        if asked is None:
+            return None
+        window = arrivals.ArrivalWindow(asked, frame.looks, self._semantics, self._emits[0])
+        window.begin(frame.content, self._ticked)
+        self._renew()
+        return window
+
+    def _renew(self) -> None:
+        """What is held now was looked at."""
+        for frame in self._frames:
+            frame.content.settle()
+        self._pool.look()
+        for streaming in self._streamings:
+            streaming.renew()
+        self._pool.release()
 
     def _follow_rest(self, stream: str, left: "IdTriples") -> None:
         """Triples of a batch that were not taken in columns come one by one."""
@@ -232,16 +261,13 @@ class WindowDriver:
 
     def _out_of_columns(self, arrivals: "ArrivalWindow") -> None:
         """Triples that are held in columns enter the window as if they had come one by one; all were looked at."""
-        self._arrivals = None
+        self._arrivals, self._columnar = None, 0
+        self._followable = not arrivals.wasteful
         frame, self._ticked = self._frames[0], arrivals.ticked
         frame.tick(arrivals.ticked)
         for time, triples in arrivals.held():
             frame.arrive(time, triples, None)
-        frame.content.settle()
-        self._pool.look()
-        for streaming in self._streamings:
-            streaming.renew()
-        self._pool.release()
+        self._renew()
 
     def _admits(self, element: StreamElement) -> bool:
         """Whether an element is of the query's streams; the first one begins the windows."""
@@ -436,63 +462,10 @@ class WindowDriver:
             for streaming in self._streamings:
                 streaming.report(instant, scope)
             self._pool.release()
+            self._looked = True
+            if self._dense and not self._whole:
+                self._look_at_whole()
+                self._renew()
             held = any(frame.content.held for frame in self._frames)
             self._nothing = 0 if held else self._nothing + 1
             self._silent = not held and all(streaming.silent for streaming in self._streamings)
-
-
-DriverRequest: TypeAlias = tuple[ContinuousQuery, Semantics, Emit]
-"""A query, its semantics, and what takes its answers."""
-
-
-def drive_all(asked: Sequence[DriverRequest]) -> "WindowDriver | DriverGroup":
-    """One driver for queries that can share their contents, else several behind one session; ValueError without any."""
-    if not asked:
-        raise ValueError("no query is asked: name at least one")
-    groups: dict[Hashable, list[DriverRequest]] = {}
-    for each in asked:
-        groups.setdefault(_sharing(each[0], each[1]), []).append(each)
-    drivers = [WindowDriver([(query, emit) for query, _, emit in group], group[0][1]) for group in groups.values()]
-    return drivers[0] if len(drivers) == 1 else DriverGroup(drivers)
-
-
-def _sharing(query: ContinuousQuery, semantics: Semantics) -> Hashable:
-    """The key of queries that share a driver; one with timestamp() would have others keep stamps."""
-    return query.windows, query.static, semantics, looks_rarely(query, semantics), uses_timestamp(query.form)
-
-
-class DriverGroup:
-    """Drivers that are given the same input; ``late`` counts elements that came too late for any of them."""
-
-    def __init__(self, drivers: Sequence[WindowDriver]) -> None:
-        self._drivers = drivers
-        self.late = 0
-
-    def push(self, element: StreamElement) -> None:
-        """An element has come."""
-        before = self._missed()
-        for driver in self._drivers:
-            driver.push(element)
-        self.late += self._missed() != before
-
-    def push_batch(self, batch: "ElementBatch") -> None:
-        """Elements have come, in their order; one by one where they may be late for one and not for another."""
-        if any(driver.bounded for driver in self._drivers):
-            for element in batch.elements():
-                self.push(element)
-            return
-        for driver in self._drivers:
-            driver.push_batch(batch)
-
-    def advance(self, time: int) -> None:
-        """Nothing earlier than ``time`` (ms) will come."""
-        for driver in self._drivers:
-            driver.advance(time)
-
-    def close(self) -> None:
-        """No more input; raises what the first driver raises that has a complaint."""
-        for driver in self._drivers:
-            driver.close()
-
-    def _missed(self) -> int:
-        return sum([driver.late for driver in self._drivers])

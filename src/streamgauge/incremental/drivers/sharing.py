@@ -1,0 +1,71 @@
+"""Queries beside each other: those that can share their contents have one driver, others are given the same input."""
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from streamgauge.incremental.drivers.frames import looks_rarely
+from streamgauge.incremental.drivers.window import WindowDriver
+from streamgauge.model.element import StreamElement
+from streamgauge.model.engine import Emit
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+from streamgauge.query.stamps import uses_timestamp
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import ElementBatch
+
+DriverRequest: TypeAlias = tuple[ContinuousQuery, Semantics, Emit]
+"""A query, its semantics, and what takes its answers."""
+
+
+def drive_all(asked: Sequence[DriverRequest]) -> "WindowDriver | DriverGroup":
+    """One driver for queries that can share their contents, else several behind one session; ValueError without any."""
+    if not asked:
+        raise ValueError("no query is asked: name at least one")
+    groups: dict[Hashable, list[DriverRequest]] = {}
+    for each in asked:
+        groups.setdefault(_sharing(each[0], each[1]), []).append(each)
+    drivers = [WindowDriver([(query, emit) for query, _, emit in group], group[0][1]) for group in groups.values()]
+    return drivers[0] if len(drivers) == 1 else DriverGroup(drivers)
+
+
+def _sharing(query: ContinuousQuery, semantics: Semantics) -> Hashable:
+    """The key of queries that share a driver; one with timestamp() would have others keep stamps."""
+    return query.windows, query.static, semantics, looks_rarely(query, semantics), uses_timestamp(query.form)
+
+
+class DriverGroup:
+    """Drivers that are given the same input; ``late`` counts elements that came too late for any of them."""
+
+    def __init__(self, drivers: Sequence[WindowDriver]) -> None:
+        self._drivers = drivers
+        self.late = 0
+
+    def push(self, element: StreamElement) -> None:
+        """An element has come."""
+        before = self._missed()
+        for driver in self._drivers:
+            driver.push(element)
+        self.late += self._missed() != before
+
+    def push_batch(self, batch: "ElementBatch") -> None:
+        """Elements have come, in their order; one by one where they may be late for one and not for another."""
+        if any(driver.bounded for driver in self._drivers):
+            for element in batch.elements():
+                self.push(element)
+            return
+        for driver in self._drivers:
+            driver.push_batch(batch)
+
+    def advance(self, time: int) -> None:
+        """Nothing earlier than ``time`` (ms) will come."""
+        for driver in self._drivers:
+            driver.advance(time)
+
+    def close(self) -> None:
+        """No more input; raises what the first driver raises that has a complaint."""
+        for driver in self._drivers:
+            driver.close()
+
+    def _missed(self) -> int:
+        return sum([driver.late for driver in self._drivers])
