@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from streamgauge.incremental.common_groups import CommonGroups
 from streamgauge.incremental.drivers.content import BufferedContent, Latest, WindowContent, change_detector
@@ -25,6 +25,9 @@ from streamgauge.model.semantics import R2S, Borders, Due, Report, Scope, Semant
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.stamps import stamped_predicates, stamps_graph, uses_timestamp
 from streamgauge.query.traversal import every_pattern
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import ElementBatch
 
 NEVER = 2**62
 """A time (ms) after everything."""
@@ -195,12 +198,15 @@ class Density:
         self._longest = max(each.window.size for each in queries[0].windows)
         self._period, self._count = 0, 0
 
-    def reached(self, triples: int, time: int) -> bool:
-        """Whether so many triples more, up to a time (ms), are as many in its period as it takes."""
-        period = time // self._longest
-        self._count = triples + (self._count if period == self._period else 0)
+    def reached(self, batch: "ElementBatch") -> bool:
+        """Whether a batch makes as many in the period of its end as it takes, or has as many in each on average."""
+        times, triples = batch.times, len(batch.added) // 3
+        period = int(times[-1]) // self._longest
+        begun = int(batch.borders[int(times.searchsorted(period * self._longest))])
+        self._count = triples - begun + (self._count if period == self._period else 0)
         self._period = period
-        return self._count >= self._least
+        each = triples * self._longest // max(self._longest, int(times[-1] - times[0]))
+        return max(self._count, each) >= self._least
 
 
 def _is_star(query: ContinuousQuery) -> bool:

@@ -179,7 +179,7 @@ class WindowDriver:
         """Elements have come, in their order: in columns where contents are looked at whole."""
         times = batch.times
         triples = len(batch.added) // 3
-        self._dense = self._dense or self._density.reached(triples, int(times[-1]))
+        self._dense = self._dense or self._density.reached(batch)
         if self._dense and not self._whole and not self._looked:
             self._look_at_whole()
         rising = times[0] >= self._greatest and bool((times[1:] >= times[:-1]).all())
