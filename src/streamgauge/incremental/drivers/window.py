@@ -246,7 +246,7 @@ class WindowDriver:
         return window
 
     def _renew(self) -> None:
-        """What is held now was looked at."""
+        """Take the contents as they are now for those of the last look."""
         for frame in self._frames:
             frame.content.settle()
         self._pool.look()
