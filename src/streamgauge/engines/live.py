@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamgauge.engines import Emit, Session
-from streamgauge.incremental.drivers.sharing import drive_all
+from streamgauge.incremental.drivers.groups import drive_all
 from streamgauge.incremental.evaluator import refuse as refuse_form
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import (

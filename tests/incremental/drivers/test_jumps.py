@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental.drivers.sharing import drive_all
+from streamgauge.incremental.drivers.groups import drive_all
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S, Borders
 from streamgauge.query import parse_sparql

@@ -13,7 +13,7 @@ from typing import IO
 
 from streamgauge.formats.batches import Columns, ElementBatch, Taken, taken
 from streamgauge.formats.lines import Advance
-from streamgauge.incremental.drivers.sharing import DriverGroup, drive_all
+from streamgauge.incremental.drivers.groups import DriverGroup, drive_all
 from streamgauge.incremental.drivers.window import WindowDriver
 from streamgauge.incremental.shards.messages import (
     Pieces,
