@@ -178,22 +178,22 @@ class Running:
     def text(self) -> str:
         return self.log.read_text(errors="replace")
 
+    def family(self) -> list[psutil.Process]:
+        """The process and all that it started."""
+        return [self.process, *self.process.children(recursive=True)]
+
     def begin(self) -> None:
         """What it has now is what growth begins from."""
-        self.resident = sum(each.memory_info().rss for each in _family(self.process))
+        self.resident = sum(each.memory_info().rss for each in self.family())
 
     def grown(self) -> int:
         """Bytes that it has more than when it was ready."""
-        return sum(each.memory_info().rss for each in _family(self.process)) - self.resident
-
-
-def _family(process: psutil.Process) -> list[psutil.Process]:
-    return [process, *process.children(recursive=True)]
+        return sum(each.memory_info().rss for each in self.family()) - self.resident
 
 
 def _ports(process: psutil.Process) -> list[int]:
     found = set()
-    for each in _family(process):
+    for each in (process, *process.children(recursive=True)):
         with suppress(psutil.Error):
             found |= {c.laddr.port for c in each.net_connections("inet") if c.status == psutil.CONN_LISTEN}
     return sorted(found)

@@ -6,8 +6,11 @@ from contextlib import closing
 import pytest
 
 from streamgauge.servers.broker import recovery
+from streamgauge.servers.broker.access import Access, Grant
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.broker.sqlite import SqliteJournal
+from streamgauge.servers.http.access import identity
+from tests.servers.broker.served import Client
 from tests.servers.broker.world import broker, fact, select
 
 LIMIT = 2**16
@@ -130,3 +133,18 @@ def test_a_principal_leaves_others_their_budget():
     mine = made.subscribe("b", "absent", lambda: None, None, "b")
     assert [each.number for each in mine.take()] == list(range(1, 61))
     made.subscribe("b", "another", lambda: None, None, "b").close()
+
+
+def test_what_is_kept_for_a_token_is_told_with_the_channels():
+    made = broker(limits=Limits(kept_total=LIMIT))
+    ann, bob = ("the-token-of-ann-1234", "the-token-of-bob-1234")
+    away(made, identity(ann))
+    publish(made, 0, 60)
+    with Client(made, Access([Grant(ann), Grant(bob)])) as ask:
+        said = {
+            token: ask("GET", "/channels", headers={"Authorization": f"Bearer {token}"}).json()["kept"]
+            for token in (ann, bob)
+        }
+    assert said[bob] == {"bytes": 0, "limit": LIMIT, "refused": ""}
+    assert LIMIT // 2 < said[ann]["bytes"] <= LIMIT
+    assert f"reached {LIMIT} bytes: acknowledge notifications" in said[ann]["refused"]

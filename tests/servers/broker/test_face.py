@@ -38,7 +38,9 @@ def test_a_graph_is_published_and_deleted_and_rows_say_so(ask):
     )
     assert ask("POST", "/delete", content=GRAPH, headers=TURTLE).json()["publication"] == 2
     assert ask("GET", "/channels/students/rows").json()["results"]["bindings"] == []
-    assert ask("GET", "/channels").json() == {"channels": ["students"], "more": False}
+    listed = ask("GET", "/channels").json()
+    assert (listed["channels"], listed["more"]) == (["students"], False)
+    assert listed["kept"] == {"bytes": ask.broker.budget.bytes(""), "limit": 2**28, "refused": ""}
     assert ask("GET", "/channels/students").json()["notification"] == 2
     assert ask("DELETE", "/channels/students").status_code == 204
     assert ask("GET", "/channels/students").status_code == 404

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from streamgauge.model.fact import Fact
+from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.fragments.annotations import method, methods
 from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
@@ -18,7 +19,7 @@ from streamgauge.servers.fragments.writes import add, sweep
 from streamgauge.servers.http.server import Serving
 from streamgauge.workbench.rooms.servers.fragments import short_prefixes
 from tests.servers.broker.served import GRAPH, OTHER, serving
-from tests.servers.broker.world import broker, select
+from tests.servers.broker.world import broker, fact, select
 from tests.workbench.serving import opened
 
 pytestmark = pytest.mark.server
@@ -195,7 +196,7 @@ def test_what_is_no_broker_or_sends_too_much_is_said_in_a_sentence(bench):
     async def answer(scope, receive, send):
         path = scope["path"]
         body = {
-            "/channels": b'{"channels": ["<i>", "big"], "more": false}',
+            "/channels": b'{"channels": ["<i>", "big"], "kept": {"bytes": 1, "limit": 2, "refused": ""}}',
             "/channels/<i>": b'{"channel": "<i>", "query": 7, "notification": "many"}',
             "/channels/big": b'{"channel": "big", "query": "<i>", "form": "SELECT", "variables": ["x"],'
             b' "notification": 3, "subscribers": 0, "connections": 0}',
@@ -233,3 +234,16 @@ def test_only_hosts_that_may_be_are_asked(bench):
 def test_short_names_are_of_spaces_that_come_twice():
     terms = [f"<{E}a>", f"<{E}b>", "<http://xmlns.com/foaf/0.1/name>", "<urn:x>", "<http://once.example/a>"]
     assert short_prefixes(terms) == {"foaf": "http://xmlns.com/foaf/0.1/", "train": E}
+
+
+def test_what_is_kept_for_absent_subscribers_is_shown(bench):
+    made = broker(limits=Limits(kept_total=2**16))
+    for number in range(20):
+        made.create_channel(f"c{number}", select(f"?x a :Student FILTER (?x != :nobody{number})"))
+        made.subscribe(f"c{number}", "absent", lambda: None).close()
+    for number in range(60):
+        made.publish([fact(f"s{number}{place}", "a", "Student") for place in range(5)])
+    with serving(made) as (url, _):
+        shown = bench.get(name(bench, "broker", url)).text
+    assert "Kept for absent subscribers: 0.1 of 0.1 MiB." in shown
+    assert "reached 65536 bytes: acknowledge notifications, or unsubscribe" in shown

@@ -96,6 +96,15 @@ class ChannelStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptBytes:
+    """Bytes kept for absent subscribers of a token's channels, at most ``limit``, and why names are ``refused``."""
+
+    bytes: int
+    limit: int
+    refused: str
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerCall:
     """A request, below the broker's address."""
 
@@ -136,7 +145,7 @@ class ResumedSubscription:
         for event in self._parser.feed(chunk):
             if event.data is None:
                 raise BrokerError(f"a notification of more than {_LARGEST} bytes")
-            with _understanding(event.data):
+            with _understanding(repr(event.data)):
                 said = json.loads(event.data) if event.name in ("missed", "message") else {}
                 self.missed += int(said["missed"]) if event.name == "missed" else 0
                 told = read_told(said) if event.name == "message" else None
@@ -181,12 +190,12 @@ def _check_acknowledged(response: httpx.Response) -> None:
 
 
 @contextmanager
-def _understanding(said: bytes | httpx.URL) -> Iterator[None]:
+def _understanding(said: str | httpx.URL) -> Iterator[None]:
     """BrokerError for what no broker says."""
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BrokerError(f"{str(said)[:200]} is no broker's answer: does another server answer there?") from error
+        raise BrokerError(f"{str(said)[:200]} does not answer as a broker does: is the address right?") from error
 
 
 def _acknowledged(response: httpx.Response) -> Acknowledged:
@@ -199,6 +208,12 @@ def _standing(response: httpx.Response) -> Standing:
     _check(response)
     columns, found = rows(response.json())
     return Standing(int(response.headers["Notification"]), columns, tuple(found))
+
+
+def _kept(response: httpx.Response) -> KeptBytes:
+    _check(response)
+    said = response.json()["kept"]
+    return KeptBytes(int(said["bytes"]), int(said["limit"]), str(said["refused"]))
 
 
 def _names(response: httpx.Response) -> tuple[str, ...]:
@@ -314,6 +329,10 @@ class Client(_Operations[Acknowledged, None, Standing, tuple[str, ...], ChannelS
         with _understanding(response.request.url):
             return read(response)
 
+    def kept(self) -> KeptBytes:
+        """What is kept for this token's channels."""
+        return self._send(BrokerCall("GET", "/channels"), _kept)
+
     def subscribe(
         self,
         channel: str,
@@ -380,6 +399,10 @@ class AsyncClient(
             raise self._away(error) from error
         with _understanding(response.request.url):
             return read(response)
+
+    async def kept(self) -> KeptBytes:
+        """What is kept for this token's channels."""
+        return await self._send(BrokerCall("GET", "/channels"), _kept)
 
     async def subscribe(
         self,

@@ -266,11 +266,15 @@ class BrokerApp:
         return Response(status_code=204)
 
     async def channels(self, request: Request) -> Response:
-        """The channels that may be subscribed to, by name; ``?after=`` a name for those behind it."""
+        """The channels that may be subscribed to, by name; ``?after=`` a name for those behind it.
+
+        ``kept`` is what this token's channels keep for absent subscribers, and what they may keep.
+        """
         token, after = given(request.headers, request.scope), request.query_params.get("after", "")
         names = sorted(each.name for each in self._broker.channels() if each.name > after)
         allowed = [name for name in names if self.access.allows(token, "subscribe", name)]
-        return JSONResponse({"channels": allowed[:_PAGE], "more": len(allowed) > _PAGE})
+        kept = self._broker.kept_for(self._owner(request))
+        return JSONResponse({"channels": allowed[:_PAGE], "more": len(allowed) > _PAGE, "kept": kept})
 
     async def channel(self, request: Request) -> Response:
         """One channel."""

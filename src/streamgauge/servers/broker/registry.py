@@ -256,6 +256,12 @@ class Registry:
             named = sorted(found.acknowledged.items())
             return {name: number for name, number in named if owner in (OPEN, found.owners[name])}
 
+    def kept_for(self, owner: str) -> dict[str, int | str]:
+        """``bytes`` of notifications that are kept for an identity, their ``limit``, why more names are ``refused``."""
+        with self._lock:
+            budget = self.budget
+            return {"bytes": budget.bytes(owner), "limit": budget.limit, "refused": budget.refuses(owner)}
+
     def release(self, owners: Collection[str]) -> None:
         """Names of any other identity than these belong to nobody any more: the next that comes by one has the name."""
         with self._lock:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from logging import getLogger
+from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from types import FrameType
 from typing import Any, Final
@@ -69,6 +70,12 @@ SPARE_DESCRIPTORS: Final = 256
 
 SAY_EVERY_S: Final = 10.0
 """How often a server says that it is out of descriptors."""
+
+DESCRIPTOR_TICKS: Final = 10
+"""Ticks of uvicorn, ten a second, between two looks at how many there are."""
+
+_NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
+_OPEN_FILES: Final = Path("/proc/self/fd")
 
 _LOG: Final = getLogger("uvicorn.error")
 
@@ -155,11 +162,12 @@ class Serving(uvicorn.Server):
         }
         super().__init__(uvicorn.Config(app, host, port, **(own | dict(settings or {}))))
         self._leave, self._say, self._alone, self._freed = leave, say, alone, FreedMemory(resident)
+        self._descriptors = DescriptorReports(time.monotonic)
         sys.setswitchinterval(SWITCH_S)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve, and say where; PortError where nobody can listen."""
-        asyncio.get_running_loop().set_exception_handler(DescriptorReports(time.monotonic))
+        asyncio.get_running_loop().set_exception_handler(self._descriptors)
         await super().startup(sockets or listening(self.config.host, self.config.port))
         for server in self.servers:
             for bound in server.sockets:
@@ -185,7 +193,9 @@ class Serving(uvicorn.Server):
             signal.signal(signal.SIGHUP, before)
 
     async def on_tick(self, counter: int) -> bool:
-        """Now and then give memory back that requests have left."""
+        """Now and then give memory back that requests have left, and see whether there are descriptors."""
+        if self._alone and counter % DESCRIPTOR_TICKS == 0:
+            self._descriptors.look()
         if self._alone and counter % GIVE_BACK_TICKS == 0:
             await asyncio.to_thread(self._freed.give_back)
         return await super().on_tick(counter)
@@ -209,7 +219,10 @@ def _prepare() -> None:
 
 
 class DescriptorReports:
-    """An event loop's exception handler: that descriptors ran out is one sentence, now and then; all else as usual."""
+    """An event loop's exception handler: that descriptors ran out is one sentence, now and then; all else as usual.
+
+    Of a connection that there is no descriptor for uvloop says nothing, so that it has to be looked for.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock, self._next = clock, 0.0
@@ -217,8 +230,21 @@ class DescriptorReports:
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Report what no code handled."""
         error = context.get("exception")
-        if not (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
+        if isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS:
+            self._say()
+        else:
             loop.default_exception_handler(context)
-        elif self._clock() >= self._next:
+
+    def look(self) -> None:
+        """Report that no descriptor is left."""
+        try:
+            used, soft = sum(1 for _ in _OPEN_FILES.iterdir()), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        except OSError as error:
+            used, soft = int(error.errno in _NO_DESCRIPTORS), 1
+        if soft != resource.RLIM_INFINITY and used >= soft:
+            self._say()
+
+    def _say(self) -> None:
+        if self._clock() >= self._next:
             self._next = self._clock() + SAY_EVERY_S
             _LOG.error("no more connections for now: all descriptors are in use (raise ulimit -n)")

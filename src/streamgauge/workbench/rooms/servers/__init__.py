@@ -184,11 +184,11 @@ class BrokerHandlers:
     ) -> Response:
         after = request.query_params.get("after", "")
         channels: list[ChannelStatus] = []
-        away, more = "", False
+        away, more, kept = "", False, None
         try:
             names = await server.broker.channels(after)
             channels = await _statuses(server.broker, names[:CHANNELS])
-            more = len(names) > CHANNELS
+            more, kept = len(names) > CHANNELS, await server.broker.kept()
         except REFUSED as error:
             away = told(error)
         number = request.query_params.get("published", "")
@@ -197,6 +197,7 @@ class BrokerHandlers:
             "channels": channels,
             "more": channels[-1].name if more and channels else "",
             "away": away,
+            "kept": kept,
             "published": number if number.isascii() and number.isdigit() and len(number) < 20 else "",
             "formats": FORMATS,
         }

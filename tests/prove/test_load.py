@@ -1,0 +1,18 @@
+"""No server grows by being used: an hour of accelerated load each (``STREAMGAUGE_LOAD_MINUTES`` for less)."""
+
+import pytest
+
+from tests.prove.load import LOADS, MINUTES, growths, looks
+
+pytestmark = [pytest.mark.prove, pytest.mark.timeout(60 * (2 * MINUTES + 10))]
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_nothing_grows_by_being_used(name, capsys):
+    def tell(text):
+        with capsys.disabled():
+            print(f"\n{text}", end="")
+
+    found = looks(name, MINUTES, tell)
+    assert found[-1].steps > 100
+    assert growths(found) == {}
