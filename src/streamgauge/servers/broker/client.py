@@ -330,7 +330,7 @@ class Client(_Operations[Acknowledged, None, Standing, tuple[str, ...], ChannelS
             return read(response)
 
     def kept(self) -> KeptBytes:
-        """What is kept for this token's channels."""
+        """Bytes kept for absent subscribers of this token's channels."""
         return self._send(BrokerCall("GET", "/channels"), _kept)
 
     def subscribe(
@@ -401,7 +401,7 @@ class AsyncClient(
             return read(response)
 
     async def kept(self) -> KeptBytes:
-        """What is kept for this token's channels."""
+        """Bytes kept for absent subscribers of this token's channels."""
         return await self._send(BrokerCall("GET", "/channels"), _kept)
 
     async def subscribe(
