@@ -121,8 +121,8 @@ OWN = {
 OF_ALL = {
     Limits: {
         "answer", "batch", "body", "change", "changes", "connections", "creations", "derived", "effort", "facts",
-        "graph", "growth", "kept", "kept_bytes", "lag", "looks", "query_text", "question", "rows", "seconds", "term", "text",
-        "where_seconds",
+        "graph", "growth", "kept", "kept_bytes", "lag", "looks", "query_text", "question", "rows", "seconds", "term",
+        "text", "where_seconds",
     },
     QueryLimits: {
         "body", "growth", "jump", "kept", "kept_bytes", "lag", "lifetime", "memory", "query_text", "registrations",
