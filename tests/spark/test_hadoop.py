@@ -111,6 +111,40 @@ def test_what_cannot_be_written_is_refused_by_name(spark, words, sentence, tmp_p
     assert not list(tmp_path.iterdir())
 
 
+EXPERIMENT = """
+name = "far"
+[workload]
+name = "weather"
+stations = 4
+duration = "4s"
+[query]
+file = "{query}"
+[[engine]]
+name = "spark"
+semantics = "rspql"
+"""
+
+
+@pytest.mark.heavy("all stages on another file system, twice")
+def test_a_pipeline_runs_there_and_goes_on(spark, hdfs, tmp_path):
+    from streamgauge.spark.hadoop import HadoopFiles
+
+    file = tmp_path / "far.toml"
+    file.write_text(EXPERIMENT.format(query=QUERY))
+    words = ("pipeline", file, "--at", hdfs / "far", "--out", tmp_path / "out", "--master", "local[2]")
+    done = run(*words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    (folder,) = (tmp_path / "out").glob("spark-*")
+    verdict = read_verdict(folder)
+    assert verdict.judgement is Judgement.RIGHT
+    assert sum(window.expected for window in verdict.windows) > 4
+    names = {file.place.name for file in HadoopFiles(spark).listed(hdfs / "far")}
+    assert {folder.name, "report.html"} < names
+    again = run(*words)
+    assert again.exit_code == 0, (again.output, again.exception)
+    assert again.output.count("is there from before") == 3
+
+
 def test_an_empty_folder_is_no_table(spark, hdfs):
     from streamgauge.spark.hadoop_tables import manifest
 

@@ -45,6 +45,9 @@ COMMANDS: Final = {
     "run": CatalogueEntry(
         CataloguePart.MEASURE, "experiments", "Do an experiment: streams, engines, verdicts, report."
     ),
+    "pipeline": CatalogueEntry(
+        CataloguePart.MEASURE, "pipeline", "Do an experiment stage by stage, on Spark at any size."
+    ),
     "capacity": CatalogueEntry(CataloguePart.MEASURE, "experiments", "Find the highest load that an engine carries."),
     "generate": CatalogueEntry(CataloguePart.MEASURE, "data", "Make a workload's stream."),
     "workloads": CatalogueEntry(CataloguePart.MEASURE, "data", "List the workloads, their parameters and queries."),
@@ -90,6 +93,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "init": ("init mine",),
     "demo": ("demo --out demo-out",),
     "run": ("run select.toml", "run select.toml --set workload.stations=50 --out runs/small"),
+    "pipeline": ("pipeline select.toml", "pipeline select.toml --at s3a://bucket/select --master spark://host:7077"),
     "capacity": ("capacity select.toml --max-delay 1s", "capacity select.toml --load workload.stations --to 64"),
     "generate": ("generate weather --stations 50 --duration 30s --out weather",),
     "workloads": ("workloads",),

@@ -128,6 +128,14 @@ def answers(root: Path, *, finished: bool) -> tuple[Answer, ...]:
     return tuple(_answer(head, added, removed, root) for head in found)
 
 
+def first_answers(root: Path, count: int) -> tuple[Answer, ...]:
+    """The first answers of a run folder with their rows, of which later ones are not read; TableError."""
+    chosen = _heads(root)[:count]
+    last = max((head["report"] for head in chosen), default=-1)
+    added, removed = _rows(root / "rows.parquet", [head["report"] for head in chosen], last)
+    return tuple(_answer(head, added, removed, root) for head in chosen)
+
+
 def heads(root: Path) -> tuple[Answer, ...] | None:
     """The same without their rows, which are not read; ``None`` where reports are not numbered 0, 1, 2, ..."""
     found = _heads(root)
@@ -171,10 +179,8 @@ def _answer(head: dict[str, Any], added: dict[int, list[Row]], removed: dict[int
 
 
 def _rows(file: Path, reports: list[int], last: int | None) -> tuple[dict[int, list[Row]], dict[int, list[Row]]]:
-    found = read(file, ROWS)
     known, signs = set(reports), {1: dict[int, list[Row]](), -1: dict[int, list[Row]]()}
-    columns = (found["report"].to_pylist(), found["sign"].to_pylist(), found["position"].to_pylist())
-    for report, sign, position, row in zip(*columns, lists(found["values"]), strict=True):
+    for report, sign, position, row in _row_records(file, last):
         if last is not None and report > last:
             break
         if report not in known:
@@ -186,6 +192,17 @@ def _rows(file: Path, reports: list[int], last: int | None) -> tuple[dict[int, l
             raise TableError(f"{file}: report {report}: column position is {position}: expected {len(rows)}")
         rows.append(row)
     return signs[1], signs[-1]
+
+
+def _row_records(file: Path, last: int | None) -> Iterator[tuple[int, int, int, Row]]:
+    """Report, sign, position and values of the rows; batches after report ``last`` are not read."""
+    for _, batch in batches(file, ROWS):
+        if last is not None and len(batch) and batch.column("report")[0].as_py() > last:
+            return
+        names = ("report", "sign", "position")
+        yield from zip(
+            *(batch.column(name).to_pylist() for name in names), lists(pa.chunked_array([batch["values"]])), strict=True
+        )
 
 
 def _records(file: Path, schema: pa.Schema, kind: type[Any]) -> tuple[Any, ...]:

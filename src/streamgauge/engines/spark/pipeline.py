@@ -200,7 +200,7 @@ class Job:
 
     ``files``, or ``messages`` of a topic, are taken in one batch at most; batches begin ``every`` ms apart; ``drain``
     ends the job when everything that is there was answered, the last windows included. ``moves``: reports begin with
-    the stream, as no t0 is stated.
+    the stream, as no t0 is stated. ``header`` is the run's, where an experiment has one.
     """
 
     query: ContinuousQuery
@@ -217,6 +217,7 @@ class Job:
     latency: str = MICRO_BATCHES
     reason: str = ""
     moves: bool = False
+    header: RunHeader | None = None
 
 
 def interval(query: ContinuousQuery) -> int:
@@ -396,7 +397,8 @@ def _is_tables(folder: Path) -> bool:
 
 
 def _sink(job: Job, folder: Place, started: int) -> RunFolder | MessageSink:
-    header = RunHeader("spark", job.query, job.text, job.dialect, job.semantics, 0, started, evaluator="spark")
+    plain = RunHeader("spark", job.query, job.text, job.dialect, job.semantics, 0, started, evaluator="spark")
+    header = plain if job.header is None else replace(job.header, started=started)
     if job.reason:
         header = replace(header, options={"latency": job.latency, "reason": job.reason})
     if parse_address(job.sink).scheme in _MESSAGES:

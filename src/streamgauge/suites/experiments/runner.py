@@ -187,7 +187,7 @@ def run_experiment(experiment: Experiment, context: ExperimentContext) -> Iterat
             context.foretell(estimate(experiment, trials[number:], facts, context))
             foretold = True
         settled = replace(
-            _beside_static(experiment, trial, stream, context),
+            beside_static(experiment, trial, stream, context),
             semantics=begun(planned.query.windows, trial.semantics, facts.begins),
         )
         yield folder, *_do(experiment, settled, stream, facts, context.part(number, len(trials)))
@@ -227,7 +227,7 @@ def _stream(
     return path, stream_facts(path)
 
 
-def _beside_static(experiment: Experiment, trial: Trial, stream: Path, context: ExperimentContext) -> Trial:
+def beside_static(experiment: Experiment, trial: Trial, stream: Path, context: ExperimentContext) -> Trial:
     """The trial with the workload's static data, if it has some; ExperimentError when the engine does not take it."""
     if not trial.static:
         return trial
@@ -255,9 +255,11 @@ def estimate(
     return RunEstimate(len(to_do), span, facts.triples, experiment.feed.factor)
 
 
-def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, context: ExperimentContext) -> Judged:
-    """Record, judge and keep the run of a trial; where another process has finished the same one, that one stays."""
-    header = _header(experiment, trial, facts)
+def recorded_run(
+    experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, context: ExperimentContext
+) -> Run:
+    """The run of a trial, fed to its engine."""
+    header = header_of(experiment, trial, facts)
     windows = trial.query.query.windows
     refuse_clock(windows, trial.semantics, min(origins(trial.semantics, windows, facts.begins)), header.advanced_to)
     limits = RunLimits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)
@@ -270,7 +272,12 @@ def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, 
     stored.follow = so_far.follow
     told, watch = _progress(trial, header, stream, so_far, context)
     with progress_told(so_far, told):
-        run = record(header, program(trial.system), stored, limits, task=task, watch=watch)
+        return record(header, program(trial.system), stored, limits, task=task, watch=watch)
+
+
+def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, context: ExperimentContext) -> Judged:
+    """Record, judge and keep the run of a trial; where another process has finished the same one, that one stays."""
+    run = recorded_run(experiment, trial, stream, facts, context)
     with context.store.stage(trial.name) as place:
         write_run(place, run)
         link(stream, place / STREAM)
@@ -307,7 +314,8 @@ def _verdict(run: Run, stream: Path, trial: Trial, experiment: Experiment, conte
     return judge_run(run, stream, Means(context.spark, max_delay=experiment.max_delay, progress=tried))
 
 
-def _header(experiment: Experiment, trial: Trial, facts: StreamFacts) -> RunHeader:
+def header_of(experiment: Experiment, trial: Trial, facts: StreamFacts) -> RunHeader:
+    """The header of a trial's run before it has begun."""
     return RunHeader(
         engine=trial.system,
         query=trial.query.query,

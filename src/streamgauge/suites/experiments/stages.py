@@ -1,0 +1,349 @@
+"""An experiment stage by stage: generate, run, judge, diagnose, report; each stage goes on where it was stopped.
+
+A stage is done when its result is there, whole: a stream with its manifest, a run folder that is finished, a verdict, a
+diagnosis. In process and on Spark the stages are the same functions on the same tables; a stream on another file system
+is made, answered and judged by Spark alone.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property, partial
+from pathlib import Path
+from shutil import rmtree
+from typing import Final
+
+from streamgauge.formats.files import overwrite
+from streamgauge.formats.manifest import NAME
+from streamgauge.formats.places import Place, RemotePlace
+from streamgauge.formats.run import (
+    RunError,
+    read_heads,
+    read_run,
+    read_verdict,
+    stream_place,
+    write_run,
+    write_verdict,
+)
+from streamgauge.formats.stream import elements
+from streamgauge.formats.tables import first_answers
+from streamgauge.harness import PlannedQuery, Trial, made_once
+from streamgauge.model.element import StreamElement
+from streamgauge.model.run import Run
+from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.oracle.diagnosis.diagnose import explained
+from streamgauge.oracle.diagnosis.prefix import NoPrefixError, prefix
+from streamgauge.oracle.diagnosis.search import ANSWERS_LIMIT, TRIPLES_LIMIT
+from streamgauge.oracle.judging.judge import Means, judge_stored
+from streamgauge.query import parse
+from streamgauge.semantics.beginning import begun
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.suites.experiments import Experiment, ExperimentError
+from streamgauge.suites.experiments.plan import (
+    StreamFacts,
+    link,
+    parameters_of,
+    plan_query,
+    plan_runs,
+    refuse_streams,
+    stream_facts,
+    stream_folder,
+    write_recorded,
+    write_workload,
+)
+from streamgauge.suites.experiments.runner import (
+    STREAM,
+    ExperimentContext,
+    beside_static,
+    header_of,
+    recorded_run,
+    refuse_other,
+)
+from streamgauge.workloads import load as load_workload
+
+SPARK: Final = "spark"
+"""The engine that answers tables where they are."""
+
+WHOLE_ROWS: Final = 1_000_000
+"""Triples of a stream up to which the report reads a run with its rows; of larger ones it shows counts."""
+
+
+class Stage(StrEnum):
+    """The stages, in order."""
+
+    GENERATE = "generate"
+    RUN = "run"
+    JUDGE = "judge"
+    DIAGNOSE = "diagnose"
+    REPORT = "report"
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """A stage of one stream or run: where it was done, over how many triples, in how many seconds; ``kept``: before."""
+
+    stage: Stage
+    what: str
+    where: str
+    triples: int = 0
+    seconds: float = 0.0
+    kept: bool = False
+    note: str = ""
+
+
+Done = Callable[[StageResult], object]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """An experiment's stages: ``out`` has run folders and report, ``streams`` is where its streams are made.
+
+    ``master`` (or streams on another file system) puts stages on Spark; without it they run in this process.
+    """
+
+    experiment: Experiment
+    context: ExperimentContext
+    streams: Place
+    master: str | None = None
+    done: Done = lambda _result: None
+    clock: Callable[[], float] = time.monotonic
+
+    @cached_property
+    def planned(self) -> PlannedQuery:
+        """The query."""
+        return plan_query(self.experiment)
+
+    @cached_property
+    def trials(self) -> tuple[Trial, ...]:
+        """The runs, in order; ExperimentError for an engine that cannot read the streams where they are."""
+        trials = plan_runs(self.experiment, self.planned)
+        refuse_streams(self.experiment.workload, self.planned.query)
+        other = [trial.system for trial in trials if trial.system != SPARK]
+        static = any(trial.static for trial in trials)
+        if isinstance(self.streams, RemotePlace) and (other or static or self.experiment.workload.name is None):
+            what = f"engine {other[0]}" if other else "static data of a workload" if static else "a recorded stream"
+            raise ExperimentError(
+                f"{self.streams}: {what} comes from this machine: on another file system a workload without "
+                f"static data is made, and answered by the engine {SPARK}"
+            )
+        return trials
+
+    @property
+    def on_spark(self) -> bool:
+        """Whether stages are done on Spark."""
+        return self.master is not None or isinstance(self.streams, RemotePlace)
+
+    @property
+    def where(self) -> str:
+        """The place of a stage, in words."""
+        return f"on Spark, {self.master or 'local[*]'}" if self.on_spark else "in this process"
+
+    def run(self) -> list[tuple[Run, Verdict]]:
+        """Do all stages but the report, and return what it shows; runs that are kept are done anew where asked."""
+        for trial in self.trials if self.context.again else ():
+            for left in (self.folder(trial), self._checkpoint(trial)):
+                rmtree(left, ignore_errors=True)
+        for seed in dict.fromkeys(trial.seed for trial in self.trials):
+            self._generated(seed)
+        for trial in self.trials:
+            self._answered(trial)
+        for trial in self.trials:
+            self._judged(trial)
+        for trial in self.trials:
+            self._diagnosed(trial)
+        return [self._shown(trial) for trial in self.trials]
+
+    def stream(self, seed: int) -> Place:
+        """The place of the stream of a seed."""
+        folder = stream_folder(self.experiment.workload, self.planned.query, seed, Path())
+        return self.streams / folder.name
+
+    def folder(self, trial: Trial) -> Path:
+        """The run folder of a trial."""
+        return self.context.store.place(trial.name)
+
+    def _checkpoint(self, trial: Trial) -> Path:
+        """The state of a streaming job, which is also of one that was stopped."""
+        return self.context.out / ".checkpoints" / trial.name
+
+    def facts(self, seed: int) -> StreamFacts:
+        """The facts of a stream that was made."""
+        stream = self.stream(seed)
+        if isinstance(stream, Path):
+            return stream_facts(stream)
+        session = self.context.spark()
+        from streamgauge.oracle.expected.extent import extent
+        from streamgauge.spark.hadoop_tables import manifest, read_table
+
+        listed = manifest(session, stream)
+        reach = extent(read_table(session, stream), self.planned.query.streams)
+        if listed.time is None or reach.first is None:
+            raise ExperimentError(f"{stream}: the stream has no triples: nothing can be answered on it")
+        return StreamFacts(listed.rows, reach.first, *listed.time, listed.time.greatest)
+
+    def _generated(self, seed: int) -> None:
+        stream, part = self.stream(seed), self.experiment.workload
+        began, what = self.clock(), f"stream, seed {seed}"
+        kept = self._is_made(stream)
+        if not kept:
+            self.context.tell(f"generate: {what}", 0.0)
+            if isinstance(stream, RemotePlace):
+                self._remove(stream)
+                workload = load_workload(part.name or "")
+                self.context.tables.write_stream(workload, seed, parameters_of(self.experiment), stream)
+            elif part.sources:
+                made_once(stream, partial(write_recorded, self.experiment, self.planned.query, self.planned.text))
+            else:
+                made_once(stream, partial(write_workload, part, seed, tables=self.context.tables))
+        self._tell(Stage.GENERATE, what, self.facts(seed).triples, began, kept=kept)
+
+    def _is_made(self, stream: Place) -> bool:
+        """Whether a stream is there, whole: its manifest is written last."""
+        if isinstance(stream, Path):
+            return stream.is_dir()
+        session = self.context.spark()
+        from streamgauge.spark.hadoop import HadoopFiles
+
+        return HadoopFiles(session).exists(stream / NAME)
+
+    def _remove(self, place: RemotePlace) -> None:
+        """Remove what a stopped stage left."""
+        from streamgauge.spark.hadoop import HadoopFiles
+
+        HadoopFiles(self.context.spark()).remove(place)
+
+    def _answered(self, trial: Trial) -> None:
+        folder, began, facts = self.folder(trial), self.clock(), self.facts(trial.seed)
+        kept = _is_finished(folder)
+        stream = self.stream(trial.seed)
+        semantics = begun(self.planned.query.windows, trial.semantics, facts.begins)
+        settled = replace(trial, semantics=semantics)
+        if isinstance(stream, Path) and not kept:
+            settled = replace(beside_static(self.experiment, trial, stream, self.context), semantics=semantics)
+        if kept and (heads := read_heads(folder, parse)) is not None:
+            refuse_other(folder, heads.header, settled)
+        elif trial.system == SPARK and self.on_spark:
+            self._stream_job(settled, stream, facts)
+        elif isinstance(stream, Path):
+            run = recorded_run(self.experiment, settled, stream, facts, self.context)
+            with self.context.store.stage(trial.name) as place:
+                write_run(place, run)
+                link(stream, place / STREAM)
+                overwrite(place, folder)
+        where = self.where if trial.system == SPARK else f"by {trial.system}, fed from this process"
+        self._tell(Stage.RUN, trial.name, facts.triples, began, kept=kept, where=where)
+
+    def _stream_job(self, trial: Trial, stream: Place, facts: StreamFacts) -> None:
+        """Answer a table with Structured Streaming until its end; a job that was stopped goes on."""
+        session = self.context.spark()
+        from streamgauge.engines.spark.micro_batches import BatchAnswers
+        from streamgauge.engines.spark.pipeline import Job, run
+
+        began, header = self.clock(), header_of(self.experiment, trial, facts)
+
+        def tell(done: BatchAnswers) -> None:
+            rows, seconds = done.after.rows, max(1e-3, self.clock() - began)
+            rate = f"{rows:,} triples, {rows / seconds:,.0f} a second"
+            self.context.tell(f"run {trial.name}: {rate}, {done.after.sent:,} reports", rows / facts.triples)
+
+        query = trial.query
+        address = stream if isinstance(stream, RemotePlace) else stream.absolute()
+        job = Job(
+            query.query, query.text, query.dialect, trial.semantics, str(address), str(self.folder(trial)),
+            self._checkpoint(trial).absolute(), drain=True, header=header,
+        )  # fmt: skip
+        run(session, job, tell)
+
+    def _judged(self, trial: Trial) -> None:
+        folder, began = self.folder(trial), self.clock()
+        verdict = _verdict(folder)
+        kept = verdict is not None
+        reasons: list[str] = []
+        if verdict is None:
+            self.context.tell(f"judge: {trial.name}", 0.0)
+            means = Means(
+                self.context.spark,
+                max_delay=self.experiment.max_delay,
+                chosen=reasons.append,
+                in_tasks=self.on_spark,
+            )
+            whole = partial(read_run, folder, parse)
+            verdict = judge_stored(read_heads(folder, parse), whole, stream_place(folder), means)
+            write_verdict(folder, verdict)
+        note = f"{verdict.judgement} by {verdict.evaluator}"
+        self._tell(Stage.JUDGE, trial.name, self.facts(trial.seed).triples, began, kept=kept, note=note)
+
+    def _diagnosed(self, trial: Trial) -> None:
+        """The diagnosis of a wrong run, on its beginning where it is large."""
+        folder, began = self.folder(trial), self.clock()
+        verdict = read_verdict(folder)
+        if verdict.judgement is not Judgement.WRONG:
+            return
+        kept, note = verdict.diagnosis is not None, ""
+        size = self.facts(trial.seed).triples
+        if not kept:
+            self.context.tell(f"diagnose: {trial.name}", 0.0)
+            try:
+                run = read_heads(folder, parse) or read_run(folder, parse)
+                part, held = prefix(
+                    run, self._elements(trial), partial(first_answers, folder), TRIPLES_LIMIT, ANSWERS_LIMIT
+                )
+                found = explained(part, held).diagnosis
+                write_verdict(folder, replace(verdict, diagnosis=found))
+                seen = sum(len(element.added) for element in held)
+                note = f"on the first {seen:,} of {size:,} triples" if seen < size else ""
+                size = seen
+            except (NoPrefixError, RefusedError) as error:
+                note = f"none: {error}"
+        self._tell(Stage.DIAGNOSE, trial.name, size, began, kept=kept, where="in this process", note=note)
+
+    def _elements(self, trial: Trial) -> Iterator[StreamElement]:
+        """The elements of a trial's stream in order, as many as are asked for."""
+        stream = self.stream(trial.seed)
+        if isinstance(stream, Path):
+            yield from elements(stream)
+            return
+        session = self.context.spark()
+        from streamgauge.spark.hadoop_tables import read_table
+
+        ordered = read_table(session, stream).orderBy("sequence", "position").limit(TRIPLES_LIMIT + 1)
+        yield from elements(ordered.toArrow())
+
+    def _shown(self, trial: Trial) -> tuple[Run, Verdict]:
+        """A run as the report shows it."""
+        folder = self.folder(trial)
+        small = self.facts(trial.seed).triples <= WHOLE_ROWS
+        run = None if small else read_heads(folder, parse)
+        return run or read_run(folder, parse), read_verdict(folder)
+
+    def _tell(
+        self, stage: Stage, what: str, triples: int, began: float, *, kept: bool, where: str = "", note: str = ""
+    ) -> None:
+        self.done(StageResult(stage, what, where or self.where, triples, self.clock() - began, kept, note))
+
+    def publish(self, files: Sequence[Path], target: RemotePlace) -> None:
+        """Copy run folders and the report beside streams on another file system; HadoopError."""
+        from streamgauge.spark.hadoop import HadoopFiles
+
+        far = HadoopFiles(self.context.spark())
+        for file in files:
+            far.remove(target / file.name)
+            far.put(file, target / file.name)
+
+
+def _is_finished(folder: Path) -> bool:
+    """Whether a run folder is there, whole."""
+    try:
+        return json.loads((folder / "run.json").read_text("utf-8")).get("finished") is True
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _verdict(folder: Path) -> Verdict | None:
+    """The verdict that a run folder has."""
+    try:
+        return read_verdict(folder)
+    except RunError:
+        return None
