@@ -20,7 +20,6 @@ from streamgauge import __version__
 from streamgauge.cli.catalogue import COMMANDS, EXAMPLES, CatalogueEntry, renewed
 from streamgauge.cli.completion import ASKED, answer_shells
 from streamgauge.cli.streams import visible_streams
-from streamgauge.formats.places import local
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.phrases import expectation
 
@@ -58,6 +57,8 @@ class Command(TyperCommand):
 
 def _on_this_machine(value: Any, command: str) -> Any:
     """A parameter's value, ``file:`` URLs as paths; RemotePlaceError for a URL where the command takes paths."""
+    from streamgauge.formats.places import local  # late: help needs no place
+
     if isinstance(value, list | tuple):
         return type(value)(_on_this_machine(part, command) for part in value)
     return local(value, f"`streamgauge {command}`") if isinstance(value, Path) else value
