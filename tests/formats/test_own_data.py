@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.formats.instants import InstantError, Instants, strptime_pattern
-from streamgauge.formats.streams import Reading
+from streamgauge.formats.streams import FormatError, Reading, read_triples
 from streamgauge.formats.streams.observations import property_path
 from streamgauge.sources import SourceError, open_source
 
@@ -419,3 +419,15 @@ def test_units_zones_and_patterns_that_are_none():
 def test_a_unit_that_is_none_is_refused_before_anything_is_read(tmp_path):
     with pytest.raises(SourceError, match="time_in is 'h': numbers count ns, us, ms, s"):
         read(tmp_path, "o.ttl", ":a sosa:resultTime 1 .", replace(SOSA, time_in="h"))
+
+
+def test_static_data_take_a_base_contexts_and_a_charset_behind_their_name(tmp_path):
+    (tmp_path / "c.jsonld").write_text('{"@context": {"v": "urn:v"}}')
+    (tmp_path / "rooms.jsonld").write_text('{"@context": "urn:c", "@id": "room", "v": "é"}', encoding="latin-1")
+    name = f"{tmp_path}/rooms.jsonld"
+    options = f"base=http://b.example/&context=urn:c={tmp_path}/c.jsonld&charset=latin-1"
+    assert list(read_triples(f"{name}?{options}")) == [("<http://b.example/room>", "<urn:v>", '"é"')]
+    with pytest.raises(FormatError, match="bsae is no option of an RDF file: base, context, charset are"):
+        list(read_triples(f"{name}?bsae=x"))
+    (tmp_path / "odd?name.nt").write_text("<urn:a> <urn:b> <urn:c> .")
+    assert len(list(read_triples(tmp_path / "odd?name.nt"))) == 1

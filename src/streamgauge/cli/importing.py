@@ -40,7 +40,9 @@ def import_(
     semantics: Annotated[str | None, typer.Option(help="The engine's semantics: csparql, cqels, ...")] = None,
     format: Annotated[str | None, typer.Option(help="The sources' format, where it cannot be told.")] = None,  # noqa: A002
     engine: Annotated[str | None, typer.Option(help="The engine's name.")] = None,
-    static: Annotated[Path | None, typer.Option(help="Static data beside the stream: any RDF file.")] = None,
+    static: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Static data beside the stream: any RDF file.")
+    ] = None,
     samples: Annotated[Path | None, typer.Option(help="A P_ file of YABench: memory, CPU, threads.")] = None,
     times: Annotated[
         str | None, one_of(lambda: AnswerTimes, help="What the times are: count, received, instant.")

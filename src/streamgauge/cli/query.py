@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -70,7 +69,9 @@ def query(
     file: Annotated[str, typer.Argument(metavar="QUERY", help="The query's file; - for standard input.")],
     stream: Annotated[list[str], typer.Option(help="A file, URL or - (standard input), or IRI=SOURCE.")],
     own: OwnData = NO_OPTIONS,
-    static: Annotated[Path | None, typer.Option(help="An RDF file with data beside the streams.")] = None,
+    static: Annotated[
+        str | None, typer.Option(metavar="FILE", help="An RDF file with data beside the streams.")
+    ] = None,
     semantics: Annotated[
         str | None, one_named(semantics_names, help="A profile; that of the dialect unless given.")
     ] = None,

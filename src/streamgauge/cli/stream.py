@@ -73,7 +73,9 @@ def stream(
     ] = None,
     files: Annotated[int, typer.Option(min=1, help="Files that one batch takes at most.")] = 5,
     messages: Annotated[int, typer.Option(min=1, help="Messages of a Kafka topic that one batch takes.")] = 200_000,
-    static: Annotated[Path | None, typer.Option(help="An RDF file with data beside the streams.")] = None,
+    static: Annotated[
+        str | None, typer.Option(metavar="FILE", help="An RDF file with data beside the streams.")
+    ] = None,
     drain: Annotated[bool, typer.Option("--drain", help="End when everything there is was answered.")] = False,
     define: Parameters = None,
 ) -> None:

@@ -207,7 +207,9 @@ def expect(
     ] = None,
     own: OwnData = NO_OPTIONS,
     define: Parameters = None,
-    static: Annotated[Path | None, typer.Option(help="Static data beside the stream: any RDF file.")] = None,
+    static: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Static data beside the stream: any RDF file.")
+    ] = None,
     windows: Annotated[int | None, typer.Option(min=1, help="How many windows; sets how far time comes.")] = None,
     advance_to: AdvanceTo = None,
     t0: FirstWindow = None,

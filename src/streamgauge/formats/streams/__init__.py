@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import IO, Final, cast
+from urllib.parse import parse_qsl
 
 import pyoxigraph as ox
 
@@ -173,22 +174,37 @@ def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str 
         raise FormatError(f"{target}: could not be written: {obstacle(error)}") from error
 
 
-def read_triples(path: str | Path, base: str | None = None, context: str | None = None) -> Iterator[Triple]:
+def read_triples(path: str | Path) -> Iterator[Triple]:
     """The triples of an RDF file by its ending (background data); FormatError names file and line.
 
-    ``base`` resolves relative IRIs, ``context`` names the contexts of JSON-LD, as options of own data do.
+    Options stand behind its name as for streams: ``rooms.jsonld?base=http://b.example/&context=IRI=FILE``.
     """
-    source, relabel = Path(path), Relabel("s")
-    return map(relabel.triple, parse_file(source, base, context))
+    source, reading = _with_options(path)
+    return map(Relabel("s").triple, _parsed(source, rdf_syntax(source), reading))
 
 
-def parse_file(path: Path, base: str | None = None, context: str | None = None) -> Iterator[ox.Quad]:
+def parse_file(path: Path, base: str | None = None) -> Iterator[ox.Quad]:
     """The quads of an RDF file by its ending, unpacked and whatever its charset; FormatError names file and line."""
-    return _parsed(path, rdf_syntax(path), Reading(base=base, context=context))
+    return _parsed(path, rdf_syntax(path), Reading(base=base))
+
+
+def _with_options(path: str | Path) -> tuple[Path, Reading]:
+    """A file that is there as it is named, else what stands before ``?``, with the options behind; FormatError."""
+    name, mark, text = str(path).partition("?")
+    if not mark or Path(path).exists():
+        return Path(path), Reading()
+    options = dict(parse_qsl(text, keep_blank_values=True))
+    if unknown := sorted(options.keys() - set(_OF_FILES)):
+        raise FormatError(f"{name}: {unknown[0]} is no option of an RDF file: {', '.join(_OF_FILES)} are")
+    base, context, charset = map(options.get, _OF_FILES)
+    return Path(name), Reading(base=base, context=context, charset=charset)
+
+
+_OF_FILES: Final = ("base", "context", "charset")
 
 
 def _parsed(path: Path, syntax: ox.RdfFormat, reading: Reading) -> Iterator[ox.Quad]:
-    with file_document(path).open() as file:
+    with file_document(path, reading.charset).open() as file:
         yield from parse_open(file, str(path), syntax, reading.base, reading.contexts())
 
 

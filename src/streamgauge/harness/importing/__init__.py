@@ -59,7 +59,7 @@ class ImportRequest:
     semantics: Semantics | None = None
     engine: str | None = None
     samples: Path | None = None
-    static: Path | None = None
+    static: str | Path | None = None
     advance_to: int | None = None
     times: AnswerTimes | None = None
     test: str | None = None

@@ -192,7 +192,7 @@ class BackgroundError(MistakeError, ValueError):
     """A query names a static graph and nobody says which file has its triples."""
 
 
-def beside(query: ContinuousQuery, static: Path | None) -> ContinuousQuery:
+def beside(query: ContinuousQuery, static: str | Path | None) -> ContinuousQuery:
     """The query with the triples of an RDF file as static data; BackgroundError when it needs some and has none."""
     if static is not None:
         return query.with_static(tuple(read_triples(static)))
