@@ -264,3 +264,35 @@ def test_without_the_library_the_sentence_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "paho.mqtt.client", None)
     with pytest.raises(SourceError, match=r"MQTT needs paho-mqtt: pip install 'streamgauge\[mqtt\]'"):
         open_sink("mqtt://127.0.0.1/x")
+
+
+SENSOR = ("2026-03-01T08:00:00Z", "2026-03-01T08:00:01Z", "2026-03-01T09:00:02+01:00")
+DATE = "<http://www.w3.org/2001/XMLSchema#dateTime>"
+LD = '{"@context": {"@vocab": "urn:v:", "at": {"@type": "http://www.w3.org/2001/XMLSchema#dateTime"}}, "@id": "urn:o%d"'
+MESSAGES = {
+    "json": ("form=json&time_property=at", lambda n, at: f'{{"at": "{at}", "value": {n}, "room": {{"name": "é"}}}}'),
+    "csv": ("form=csv&time_property=at", lambda n, at: f"at,value,room\n{at},{n},é\n"),
+    "jsonld": ("form=jsonld&time_property=<urn:v:at>", lambda n, at: LD % n + f', "at": "{at}", "value": {n}}}'),
+    "turtle": ("form=turtle&time_property=<urn:v:at>",
+               lambda n, at: f'<urn:o{n}> <urn:v:at> "{at}"^^{DATE} ; <urn:v:value> {n} .'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", MESSAGES)
+def test_sensors_publish_plain_messages(mosquitto, form):
+    """What people's devices send through mosquitto, each message an element at the time that it states."""
+    import paho.mqtt.client as paho
+
+    options, written = MESSAGES[form]
+    source = open_source(f"mqtt://127.0.0.1:{mosquitto.port}/rooms/%2B?{options}")
+    device = paho.Client(paho.CallbackAPIVersion.VERSION2)
+    device.connect("127.0.0.1", mosquitto.port)
+    device.loop_start()
+    for number, at in enumerate(SENSOR):
+        device.publish(f"rooms/{number}", written(number, at).encode(), qos=1).wait_for_publish(30)
+    found = list(islice(source.items(), len(SENSOR)))
+    source.close()
+    device.loop_stop()
+    assert [item.time for item in found] == [1772352000000, 1772352001000, 1772352002000]
+    for number, item in enumerate(found):
+        assert f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' in {o for _, _, o in item.added}
