@@ -1,4 +1,4 @@
-"""The cases of reading.toml: files as people have them, by the file door and, where it is open, by the others."""
+"""The cases of reading.toml and reading_further.toml: files as people have them, by each door that is open."""
 
 import tomllib
 from pathlib import Path
@@ -10,10 +10,9 @@ from streamgauge.formats.lines import Advance
 from streamgauge.formats.streams import Reading
 from streamgauge.sources import SourceError, open_source
 
-CASES = {
-    case["name"]: case
-    for case in tomllib.loads(Path(__file__).with_suffix("").with_name("reading.toml").read_text())["case"]
-}
+FILES = [Path(__file__).with_name(name) for name in ("reading.toml", "reading_further.toml")]
+FOUND = [case for file in FILES for case in tomllib.loads(file.read_text(encoding="utf-8"))["case"]]
+CASES = {case["name"]: case for case in FOUND}
 BESIDE = {
     "context.jsonld": '{"@context": {"at": "urn:at", "n": "urn:n", "x": "urn:x"}}',
     "plain.json": '{"at": 1}',
@@ -56,4 +55,4 @@ def test_a_file_as_people_have_it(folder, name):
 
 
 def test_there_are_many_cases():
-    assert len(CASES) >= 60
+    assert len(CASES) == len(FOUND) >= 130

@@ -80,6 +80,7 @@ def arriving(file: IO[bytes]) -> io.RawIOBase:
     return ByteReader(cast(io.BufferedReader, file).read1)
 
 
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*\Z")
 _UNRESOLVED: Final = "unresolved://relative/"
 """The base of JSON-LD that has none, because a processor drops statements with relative IRIs without a word."""
 
@@ -95,6 +96,8 @@ def parse_open(
 
     ``base`` resolves relative IRIs, ``contexts`` are those of JSON-LD by their IRIs.
     """
+    if base is not None and not _ABSOLUTE.match(base):
+        raise FormatError(f"{place}: the base {base} is no absolute IRI: write it in full, as http://example.org/")
     try:
         if syntax == ox.RdfFormat.JSON_LD:
             yield from _json_ld(cast(IO[bytes], bounded(file, syntax)), base, contexts or {})

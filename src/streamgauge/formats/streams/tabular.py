@@ -166,7 +166,9 @@ class Rows:
             except StopIteration:
                 return
             except csv.Error as error:
-                raise FormatError(f"{self._place}, line {self._line}: not CSV: {error}") from error
+                alone = "new-line character" in str(error)  # csv's word for carriage returns without line feeds
+                why = "lines end in carriage returns alone: save it with line feeds" if alone else f"not CSV: {error}"
+                raise FormatError(f"{self._place}, line {self._line}: {why}") from error
             yield [cell.strip() for cell in row]
 
     def _columns(self, header: Sequence[str] | None) -> list[tuple[int | None, TableColumn]]:
