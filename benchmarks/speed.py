@@ -20,6 +20,7 @@ import tomllib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -54,6 +55,8 @@ class SpeedCase:
     @property
     def size(self) -> int:
         """Triples, of the broker publications and deletions, that the case is about."""
+        if self.kind == "reading" and not self.seconds:
+            return 2 * self.stations
         return 2 * self.publications if self.kind == "broker" else 7 * self.stations * self.seconds
 
 
@@ -173,8 +176,47 @@ def _broker(case: SpeedCase, _: Path) -> Callable[[], object]:
     return publish
 
 
+_AT: Final = "http://www.w3.org/ns/sosa/resultTime"
+_DATE: Final = "http://www.w3.org/2001/XMLSchema#dateTime"
+_RDF_HEAD: Final = (
+    '<r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:s="http://www.w3.org/ns/sosa/" '
+    'xmlns:e="urn:e:">'
+)
+OBSERVATIONS: Final[dict[str, tuple[str, str, str]]] = {
+    "csv": ("time,sensor,value\n", "{at},s{n},{n}.5\n", ""),
+    "jsonld": (
+        f'{{"@context": {{"@vocab": "urn:e:", "at": {{"@id": "{_AT}", "@type": "{_DATE}"}}}}, "@graph": [\n',
+        '{{"@id": "urn:o{n}", "at": "{at}", "value": {n}.5}},\n',
+        '{"@id": "urn:end"}]}',
+    ),
+    "nt": ("", f'<urn:o{{n}}> <{_AT}> "{{at}}"^^<{_DATE}> .\n<urn:o{{n}}> <urn:e:value> "{{n}}" .\n', ""),
+    "rdf": (
+        _RDF_HEAD,
+        f'<r:Description r:about="urn:o{{n}}"><s:resultTime r:datatype="{_DATE}">{{at}}</s:resultTime>'
+        "<e:value>{n}</e:value></r:Description>\n",
+        "</r:RDF>",
+    ),
+    "ttl": ("", f'<urn:o{{n}}> <{_AT}> "{{at}}"^^<{_DATE}> ; <urn:e:value> {{n}} .\n', ""),
+}
+"""Files of observations by ending: what stands before them, one of them, what stands after."""
+
+
+def _reading(case: SpeedCase, folder: Path) -> Callable[[], object]:
+    """A file of the format ``engine`` read by the file door, with the options ``query`` behind its name."""
+    streams, sources = (import_module(f"streamgauge.{name}") for name in ("formats.streams", "sources"))
+    file = folder / f"s.{case.engine}"
+    if case.engine in OBSERVATIONS:
+        head, one, tail = OBSERVATIONS[case.engine]
+        times = ((n, datetime.fromtimestamp(1_772_352_000 + n, UTC).strftime("%FT%TZ")) for n in range(case.stations))
+        file.write_text(head + "".join(one.format(n=n, at=at) for n, at in times) + tail)
+    else:
+        streams.write_stream(_fed(case), file)
+    reading = streams.Reading(stream="urn:s", note=lambda _: None)
+    return lambda: sum(1 for _ in sources.open_source(f"{file}{case.query}", reading).items())
+
+
 KINDS: Final[dict[str, Callable[[SpeedCase, Path], Callable[[], object]]]] = {
-    "engine": _engine, "pipe": _pipe, "arrow": _arrow, "check": _check, "broker": _broker,
+    "engine": _engine, "pipe": _pipe, "arrow": _arrow, "check": _check, "broker": _broker, "reading": _reading,
 }  # fmt: skip
 """Kinds of cases by name: from a case and a folder of its own to the call that is measured."""
 
