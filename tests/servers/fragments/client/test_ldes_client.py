@@ -1,6 +1,6 @@
 """ldes-client 0.3.0 (npm) beside ours on the same TREE collections: paged, nested, with shapes; the same members.
 
-STREAMGAUGE_LDES_HOME names a folder in which ldes-client@0.3.0 was installed by npm; without it this is skipped.
+``ldes`` in the folder STREAMGAUGE_LDF_HOME is where ldes-client@0.3.0 was installed by npm; else this is skipped.
 """
 
 import asyncio
@@ -88,10 +88,10 @@ def serving(pages: dict[str, str]) -> Iterator[str]:
 
 
 def theirs(address: str) -> str:
-    home = os.environ.get("STREAMGAUGE_LDES_HOME")
-    program = Path(home or "") / "node_modules/ldes-client/dist/bin/cli.js"
+    home = os.environ.get("STREAMGAUGE_LDF_HOME")
+    program = Path(home or "") / "ldes/node_modules/ldes-client/dist/bin/cli.js"
     if home is None or not program.is_file() or shutil.which("node") is None:
-        pytest.skip("ldes-client@0.3.0 is not in STREAMGAUGE_LDES_HOME: npm install it there to run this")
+        pytest.skip("ldes-client@0.3.0 is not in STREAMGAUGE_LDF_HOME/ldes: npm install it there to run this")
     done = subprocess.run(["node", str(program), f"{address}/root"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
