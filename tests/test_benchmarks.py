@@ -120,8 +120,16 @@ def test_an_unknown_case_is_named():
 @pytest.mark.parametrize("kind", list(speed.KINDS))
 def test_a_small_case_of_each_kind_runs(kind: str):
     sizes = {"channels": 2, "publications": 4} if kind == "broker" else {"stations": 4, "seconds": 6, "slide": 1}
-    case = speed.SpeedCase("small", kind, "live", "select", **sizes)
+    engine, query = ("nq", "") if kind == "reading" else ("live", "select")
+    case = speed.SpeedCase("small", kind, engine, query, **sizes)
     assert speed.least(case, 1) > 0
+
+
+def test_every_reading_case_is_of_a_format_that_is_written_or_told():
+    read = [case for case in speed.cases([]) if case.kind == "reading"]
+    assert len(read) >= 12
+    for case in read:
+        assert speed.least(replace(case, stations=3, seconds=min(case.seconds, 1)), 1) > 0
 
 
 @pytest.mark.slow
