@@ -12,6 +12,7 @@ from typing import Any, Final
 from urllib.parse import urljoin
 
 from streamgauge.formats.bounds import read_json
+from streamgauge.formats.vocabularies import BUNDLED
 from streamgauge.model.mistake import MistakeError, obstacle
 
 WHOLE: Final = ""
@@ -117,6 +118,8 @@ class _Embedding:
         for name in (iri, urljoin(self._base or "", iri)):
             if name in self._contexts:
                 return self.context(self._contexts[name], depth + 1)
+            if name in BUNDLED:
+                return dict(BUNDLED[name])
         raise ContextError(
             f"its context {iri} is not fetched: save it to a file and name that, as by --context {iri}=FILE"
         )
