@@ -1,11 +1,15 @@
 """ORDER BY with LIMIT and OFFSET under changes: after each step what evaluating again gives."""
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cmp_to_key
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from streamgauge.incremental import Evaluator
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.drivers.landmark import Landmark
 from streamgauge.incremental.query_forms import Ranking, apart, wanted
@@ -13,7 +17,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.sparql.comparison import ordered
-from tests.examples import proving
+from tests.examples import examples, proving
 
 STEPS = 220 if proving() else 80
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -162,3 +166,35 @@ def test_the_cost_of_a_change_is_not_that_of_the_window():
     effort.renew()
     assert ranking.change({('"00000a"',): 1}) == {('"19999"',): 1, ('"39999"',): -1}
     assert effort.left == 49_999
+
+
+SUBQUERIES = [
+    "SELECT * { { SELECT ?s ?v { ?s <urn:v> ?v } ORDER BY DESC(?v) ?s LIMIT 2 } ?s <urn:w> ?w }",
+    "SELECT ?n { { SELECT ?s (COUNT(?w) AS ?n) { ?s <urn:w> ?w } GROUP BY ?s ORDER BY DESC(?n) ?s OFFSET 1 LIMIT 1 } }",
+    "SELECT ?s { ?s <urn:v> ?v MINUS { SELECT DISTINCT ?s { ?s <urn:w> ?w } ORDER BY ?s LIMIT 1 } }",
+    "SELECT ?s ?t { ?s <urn:v> ?v OPTIONAL { SELECT ?s ?t { ?s <urn:w> ?t } ORDER BY ?s ?t LIMIT 3 } }",
+]
+_NODES = [f"<urn:{name}>" for name in "abc"]
+_FACT = st.tuples(st.sampled_from(_NODES), st.sampled_from(["<urn:v>", "<urn:w>"]), st.sampled_from(_NODES))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", SUBQUERIES)
+def test_a_cut_subquery_joined_with_more(text):
+    """After each step the rows are those of the definition over what is there."""
+
+    @examples(25, prove=1000)
+    @given(st.lists(st.lists(_FACT, max_size=4), min_size=1, max_size=6))
+    def check(steps):
+        form = parse_sparql(text)
+        evaluator, held = Evaluator(form, ranked=True), set()
+        for step in steps:
+            come, go = set(step) - held, set(step) & held
+            evaluator.enter(tuple(come))
+            evaluator.leave(tuple(go))
+            evaluator.settle()
+            held = (held | come) - go
+            expected = answer(form, Dataset(IndexedGraph(tuple(held)), {}))
+            assert Counter(evaluator.solutions()) == Counter(expected)
+
+    check()

@@ -94,7 +94,7 @@ def test_two_unnamed_windows_get_names_in_rspql() -> None:
     assert " ".join(print_query(query, "rspql").split()) == (
         "SELECT ?s FROM NAMED WINDOW <urn:streamgauge:window:1> ON <a:a> [RANGE PT5S STEP PT5S] "
         "FROM NAMED WINDOW <urn:streamgauge:window:2> ON <a:b> [RANGE PT5S STEP PT5S] "
-        "WHERE { { SELECT DISTINCT ?s ?p ?o WHERE { { GRAPH ?w1 { ?s ?p ?o . } } UNION { ?s ?p ?o . } } } }"
+        "WHERE { SELECT DISTINCT ?s ?p ?o WHERE { { GRAPH ?w1 { ?s ?p ?o . } } UNION { ?s ?p ?o . } } }"
     )
     assert replace(parse(print_query(query, "csparql")), name=None) == query
 
@@ -144,7 +144,7 @@ W = NAMED + "FROM NAMED WINDOW :w ON :s "
         (FROM + "[RANGE 0s STEP 1s] { }", 2, 26, "RANGE is 0s: it must be at least 1ms"),
         (FROM + "[RANGE 5s STEP 0s] { }", 2, 34, "STEP is 0s: it must be at least 1ms"),
         (FROM + "[RANGE 5s SLIDE PT0S] { }", 2, 35, "SLIDE is PT0S: it must be at least 1ms"),
-        (FROM + "[RANGE 5 STEP 1] { }", 2, 26, "RANGE 5 is no duration in whole ms"),
+        (FROM + "[RANGE 5 STEP 1] { }", 2, 26, "RANGE 5 has no unit"),
         (FROM + "[RANGE PT0.0001S] { }", 2, 26, "is no duration in whole ms"),
         (FROM + "[NOW] { }", 2, 20, "[NOW]: C-SPARQL has no NOW window: write [RANGE 10s STEP 5s]"),
         (FROM + "[RANGE 5s { }", 2, 19, "the window is not closed: add ]"),

@@ -158,7 +158,7 @@ def test_timestamp_is_said_by_rspql_and_csparql() -> None:
         (CQELS + "STREAM :s [NOW] { ?s ?p ?o FILTER(timestamp(?o) > 1) } }", "timestamp", "CQELS has no timestamp()"),
         (P + "SELECT ISTREAM ?s { STREAM :s [NOW] { ?s ?p ?o } }", "ISTREAM", "CQELS has no R2S keyword"),
         ("REGISTER QUERY q AS SELECT ?s { STREAM <a:s> [NOW] { ?s ?p ?o } }", "REGISTER", "CQELS has no REGISTER"),
-        (P + "SELECT ?s FROM NAMED :g { STREAM :s [NOW] { ?s ?p ?o } }", "FROM", "beside the query as static data"),
+        (P + "SELECT ?s FROM NAMED :g { STREAM :s [NOW] { ?s ?p ?o } }", "FROM", "no pattern reads that graph"),
         (P + "SELECT ?s FROM STREAM :s [RANGE 5s] FROM NAMED :g { ?s ?p ?o }", "FROM NAMED :g", "as static data"),
         (P + "SELECT ?s FROM STREAM :s [RANGE 5s] { GRAPH :g { ?s ?p ?o } }", "GRAPH", "the static data are one graph"),
         (P + "SELECT ISTREAM ?s FROM STREAM :s [RANGE 5s] { ?s ?p ?o }", "ISTREAM", "C-SPARQL has no R2S keyword"),

@@ -46,6 +46,7 @@ from streamgauge.incremental.rewrite import (
     scope,
 )
 from streamgauge.incremental.row_joins import Domain, JoinRows, Merge
+from streamgauge.incremental.slices import ranked_rows
 from streamgauge.model import algebra as al
 from streamgauge.query.traversal import expression_parts
 from streamgauge.sparql.paths import at_terms
@@ -62,8 +63,8 @@ class Builder:
     """Builds a tree of operators; columns come in ``order`` where that saves a step.
 
     ``make_leaf`` makes its leaves; ``groups`` are its aggregations by their normal patterns, ``states`` all that
-    remembers rows, ``effort`` what they may do, ``pull`` numbers the pulls of the tree; ``narrow``: right sides are
-    ``semijoins``; ``common``: aggregations of other queries too. Beside a ``domain`` every operator has its columns.
+    remembers rows, ``effort`` what they may do, ``pull`` numbers its pulls; ``narrow``: right sides are ``semijoins``;
+    ``common``: aggregations of other queries too. Beside a ``domain`` every operator has its columns.
     """
 
     make_leaf: MakeLeaf
@@ -105,6 +106,8 @@ class Builder:
                 return self._with(Unique(picked(self.build(inner, scope(inner)), names)))
             case al.Group():
                 return self._group(pattern)
+            case al.Slice():
+                return self._with(ranked_rows(pattern, self._normally, self.effort))
             case _:
                 raise UnsupportedError(f"{type(pattern).__name__}: it is not kept incrementally")
 
@@ -269,7 +272,7 @@ class Builder:
             operator = (
                 self._exists(operator, condition, left)
                 if reads_patterns(condition)
-                else _keep(operator, condition, self.effort)
+                else FilterRows(operator, _batch(condition, operator.variables, self.effort))
             )
         return operator
 
@@ -296,7 +299,7 @@ class Builder:
             left, right, late = self._sides(built, part.pattern, firm_left)
             return picked(self._with(matching.existing(left, right, wanted, self.effort, late)), built.variables)
         operator, plain = self._resolved(built, condition)
-        return picked(_keep(operator, plain, self.effort), built.variables)
+        return picked(FilterRows(operator, _batch(plain, operator.variables, self.effort)), built.variables)
 
     def _sides(
         self, built: Operator, pattern: al.Pattern, left: Sequence[al.TriplePattern] = ()
@@ -325,7 +328,7 @@ class Builder:
         def resolve(tree: al.Expression) -> al.Expression:
             nonlocal operator
             if not isinstance(tree, al.Exists):
-                return expression_parts(tree, _same_pattern, resolve)
+                return expression_parts(tree, lambda inner: inner, resolve)
             name = self._name("exists")
             left, right, late = self._sides(operator, tree.pattern)
             operator = picked(
@@ -392,6 +395,11 @@ class Builder:
             built = picked(replace(self, domain=domain).build(inner, frozenset(columns)), columns)
         return self._with(JoinRows(self.domain.tap(), built, self.effort))
 
+    def _normally(self, pattern: al.Pattern, columns: tuple[str, ...]) -> Operator:
+        if self.narrow or self.domain is not None:
+            raise UnsupportedError("LIMIT and OFFSET of a subquery that depends on what stands outside: leave them out")
+        return picked(self.build(self.normal.pattern(pattern), frozenset(columns)), columns)
+
     def _group(self, group: al.Group) -> Operator:
         """An aggregation, that of another query where there is the same."""
         if self.common is None or self.domain is not None:
@@ -444,10 +452,6 @@ def picked(operator: Operator, names: tuple[str, ...]) -> Operator:
     return operator if operator.variables == names else Pick(operator, names)
 
 
-def _same_pattern(pattern: al.Pattern) -> al.Pattern:
-    return pattern
-
-
 def _compare(pieces: Sequence[al.BGP], compares: Callable[[Collection[str], Collection[str]], bool]) -> bool:
     """Whether something of one piece is compared with something of another."""
     scopes = [block_names(piece) for piece in pieces]
@@ -475,10 +479,6 @@ def _known(node: al.Node, certain: frozenset[str]) -> int:
     if isinstance(node, str):
         return 2
     return 1 if node.name in certain else 0
-
-
-def _keep(operator: Operator, condition: al.Expression, effort: EvaluationBudget) -> Operator:
-    return FilterRows(operator, _batch(condition, operator.variables, effort))
 
 
 def _batch(expression: al.Expression, variables: Sequence[str], effort: EvaluationBudget) -> Batch:

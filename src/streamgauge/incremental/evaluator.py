@@ -18,13 +18,14 @@ from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.graphs import spread
 from streamgauge.query.stamps import stamped
+from streamgauge.query.traversal import every_pattern
 
 
 class OperatorTree:
     """A query over a default graph and graphs called ``names``; ``leaf`` makes its leaves, rows are over ``variables``.
 
     Without ``names`` (``None``) graphs may come and go: leaves are over each of them.
-    ``ranked``: LIMIT and OFFSET of the query as a whole are kept, with ties in the order that ``ranking`` says.
+    ``ranked``: LIMIT and OFFSET are kept, with ties in the order that ``query_forms`` says.
     ``common``: the aggregations of all queries that are pulled together.
     Raises UnsupportedError for what is not kept incrementally.
     """
@@ -39,6 +40,8 @@ class OperatorTree:
         ranked: bool = False,
         common: CommonGroups | None = None,
     ) -> None:
+        if not ranked and any(isinstance(each, al.Slice) for each in every_pattern(form.pattern)):
+            raise UnsupportedError("LIMIT and OFFSET: they depend on an order that changes with every fact")
         kept, cut = apart(form if names is None else _stamped(form)) if ranked and _is_cut(form) else (form, None)
         inner, plain = wanted(kept), _spread(kept, names)
         builder = Builder(leaf, inner, effort=effort or EvaluationBudget(), narrow=names is None, common=common)

@@ -155,6 +155,8 @@ def closed(pattern: al.Pattern, outer: Names) -> bool:
             return not zero_ends(pattern) & outer
         case al.Values():
             return True
+        case al.Slice():
+            return not scope(pattern) & outer
         case al.Join(left=left, right=right) | al.Union(left=left, right=right):
             return closed(left, outer) and closed(right, outer)
         case al.LeftJoin(left=left, right=right, condition=condition):
@@ -205,8 +207,10 @@ class Normaliser:
                 return replace(pattern, left=self.pattern(pattern.left), right=self.pattern(pattern.right))
             case al.Values():
                 return pattern
+            case al.Slice(pattern=inner, offset=0, limit=None):
+                return self.pattern(inner)
             case al.Slice():
-                raise UnsupportedError("LIMIT and OFFSET: they depend on an order that changes with every fact")
+                return pattern  # taken apart with its order when its operator is built
             case al.OrderBy(pattern=inner) | al.Reduced(pattern=inner):
                 return self.pattern(inner)
             case _:

@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import CQL, R2S
-from streamgauge.query.parser import parse_sparql
+from streamgauge.query.parser import read_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.prologue import DEFAULT_BASE, Prologue, read_prologue
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP
@@ -24,7 +24,7 @@ _SHORT: Final = re.compile(r"([0-9]+)\s*(ms|s|m|h|d)")
 _XSD: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d{1,3})0*)?S)?)?", re.ASCII)
 _LARGEST: Final = 10**15
 _SLIDES: Final = ("STEP", "SLIDE")
-_COUNTED: Final = ("TRIPLES", "ROWS", "ELEMENTS")
+_COUNTED: Final = ("TRIPLES", "ROWS", "TUPLES", "ELEMENTS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +184,9 @@ class _Inside:
 def whole_ms(text: str, word: WindowWord, clause: str) -> int:
     """The ms of a duration in the text, at least 1."""
     value = duration(word.text)
+    if value is None and word.text.isdigit():
+        what = f"{clause} {word.text} has no unit: write {word.text}s for seconds, {word.text}ms for milliseconds"
+        raise refusal(what, text, word.start)
     if value is None:
         what = f"{clause} {word.text} is no duration in whole ms; write 5s, 500ms, 1m, 1h, 1d or PT5S"
         raise refusal(what, text, word.start)
@@ -250,6 +253,9 @@ class Clauses:
     r2s: R2S | None = None
     name: str | None = None
     background: list[str] = field(default_factory=list)
+    named_static: set[str] = field(default_factory=set)
+    unread: dict[str, Token] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def token(self) -> Token:
@@ -293,16 +299,34 @@ class Clauses:
         """Blanks the text from a token up to the cursor."""
         self.plain = blank(self.plain, first.start, self.found[self.at - 1].end, replacement)
 
-    def static_graph(self) -> bool:
-        """Steps over ``FROM <g>`` before WHERE, a static graph that joins the default graph, if it follows."""
-        first, following = self.token, self.found[self.at + 1 : self.at + 2]
+    def static_graph(self, may_be_named: bool = False) -> bool:
+        """Steps over ``FROM <g>`` before WHERE, if it follows: static data, which are one graph.
+
+        ``may_be_named``: also over ``FROM NAMED <g>``, which ``GRAPH <g>`` reads (``takes_static``).
+        """
+        first, named = self.token, may_be_named and self.says("FROM", "NAMED")
+        following = self.found[self.at + 1 + named : self.at + 2 + named]
         if not first.says("FROM") or not following or following[0].kind not in ("iri", "name"):
             return False
         passed = [token.text for token in self.found[: self.at]]
         if passed.count("{") != passed.count("}"):
             self.refuse("FROM stands before WHERE", first)
-        self.at += 1
+        self.at += 1 + named
         self.background.append(self.iri("FROM"))
+        if named:
+            self.named_static.add(self.background[-1])
+            self.unread[self.background[-1]] = first
+        self.blank(first)
+        return True
+
+    def takes_static(self, first: Token, name: str) -> bool:
+        """Whether ``GRAPH <name>``, up to the cursor, is static data of FROM NAMED; then it is blanked."""
+        if name not in self.named_static:
+            return False
+        if len(self.background) > 1:
+            what = "static data is one graph: name one by FROM NAMED <g>, or write the patterns outside of GRAPH"
+            self.refuse(what, first)
+        self.unread.pop(name, None)
         self.blank(first)
         return True
 
@@ -344,6 +368,12 @@ class Clauses:
         self.windows.append((window, token))
 
 
+def names_its_windows(words: Sequence[Token]) -> bool:
+    """Whether a window in brackets has a name behind it, as in ``FROM STREAM <s> [RANGE 10s] AS <w>`` of RSP-QL."""
+    triples = zip(words, words[1:], words[2:], strict=False)
+    return any(one.text == "]" and two.says("AS") and three.kind in ("iri", "name") for one, two, three in triples)
+
+
 def open_clauses(text: str) -> Clauses:
     """The clauses of a text, its prologue read: before REGISTER, after it, or both."""
     found = tokens(text)
@@ -382,18 +412,30 @@ def end_registration(clauses: Clauses, first: Token) -> None:
 def form_of(clauses: Clauses) -> QueryForm:
     """The algebra of a text whose stream clauses are all read; errors show the text as it was written."""
     try:
-        return parse_sparql(clauses.plain, DEFAULT_BASE)
+        query = read_sparql(clauses.plain, DEFAULT_BASE).answerable()
     except QueryError as error:
         raise error.within(clauses.text) from None
+    clauses.notes = list(query.notes)
+    return query.form
 
 
 def compose(clauses: Clauses, form: QueryForm | None = None) -> ContinuousQuery:
     """The continuous query of a text whose stream clauses are all read."""
+    for name, token in clauses.unread.items():
+        what = f"FROM NAMED <{name}>: no pattern reads that graph; add GRAPH <{name}> {{ .. }}, or leave NAMED out"
+        clauses.refuse(what, token)
     form = form_of(clauses) if form is None else form
     windows = tuple(window for window, _ in clauses.windows)
     background = tuple(dict.fromkeys(clauses.background))
     return ContinuousQuery(
-        form, windows, clauses.r2s, (), clauses.name, background, sparql(form), _notes(clauses.prologue, clauses.plain)
+        form,
+        windows,
+        clauses.r2s,
+        (),
+        clauses.name,
+        background,
+        sparql(form),
+        (*_notes(clauses.prologue, clauses.plain), *clauses.notes),
     )
 
 

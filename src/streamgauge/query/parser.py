@@ -22,10 +22,7 @@ def parse_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL)
     Beyond SPARQL it knows ``timestamp(?s, ?p, ?o)``, as C-SPARQL's function by IRI or by that word. ``bounds`` say how
     long and deep the text may be.
     """
-    query = read_sparql(text, base, bounds)
-    if (error := query.unanswered or query.dataset) is not None:
-        raise error
-    return query.form
+    return read_sparql(text, base, bounds).answerable().form
 
 
 def read_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL) -> PlainQuery:

@@ -35,6 +35,13 @@ class PlainQuery:
     named_graphs: tuple[str, ...] = ()
     dataset: UnansweredError | None = None
     unanswered: UnansweredError | None = None
+    notes: tuple[str, ...] = ()
+
+    def answerable(self) -> "PlainQuery":
+        """The query itself; UnansweredError where a part of it is not answered."""
+        if (error := self.unanswered or self.dataset) is not None:
+            raise error
+        return self
 
 
 @dataclass(slots=True)
@@ -54,12 +61,14 @@ class _Solutions:
     order: tuple[tuple[al.Expression, bool], ...]
     limits: dict[str, int]
     grouped: bool
+    having: al.Expression | None
 
     def ordered(self, pattern: al.Pattern) -> al.Pattern:
         return al.OrderBy(pattern, self.order) if self.order else pattern
 
     def sliced(self, pattern: al.Pattern) -> al.Pattern:
-        return al.Slice(pattern, self.limits.get("OFFSET", 0), self.limits.get("LIMIT")) if self.limits else pattern
+        offset, limit = self.limits.get("OFFSET", 0), self.limits.get("LIMIT")
+        return pattern if not offset and limit is None else al.Slice(pattern, offset, limit)
 
 
 class QueryReader(ExpressionReader):
@@ -68,12 +77,14 @@ class QueryReader(ExpressionReader):
     def query(self) -> PlainQuery:
         """The whole query."""
         self._graphs = _Graphs()
+        self._notes: list[str] = []
         form = self._form()
         if self._token.text:
             self._expect("the end of the query")
         graphs, first = self._graphs, self._graphs.first
         dataset = unanswered(_FROM, self._text, first.start) if first is not None else None
-        return PlainQuery(form, tuple(graphs.default), tuple(graphs.named), dataset, self._unanswered)
+        default, named = tuple(graphs.default), tuple(graphs.named)
+        return PlainQuery(form, default, named, dataset, self._unanswered, tuple(dict.fromkeys(self._notes)))
 
     def _form(self) -> al.QueryForm:
         if self._says("ASK"):
@@ -196,6 +207,11 @@ class QueryReader(ExpressionReader):
                     self._refuse(f"?{var.name} has a value already: give the expression another name", token)
                 if solutions.grouped:
                     self._check_expression(expression, known, token)
+                if solutions.having is not None and var in al.expression_variables(solutions.having):
+                    self._notes.append(
+                        f"HAVING reads ?{var.name}, which SELECT computes after it (SPARQL 18.2.4), so it is unbound "
+                        "there: write the aggregate itself, as in HAVING (COUNT(*) > 1)"
+                    )
                 pattern = al.Extend(pattern, var, expression)
                 known.add(var)
             seen.add(var)
@@ -240,11 +256,12 @@ class QueryReader(ExpressionReader):
         if grouped:
             computed = tuple((var, aggregate) for aggregate, var in aggregates.items())
             pattern = al.Group(pattern, keys or (), computed)
-        if having:
-            pattern = al.Filter(reduce(_both, having), pattern)
+        condition = reduce(_both, having) if having else None
+        if condition is not None:
+            pattern = al.Filter(condition, pattern)
         if self._says("VALUES"):
             pattern = _join(pattern, self._values())
-        return _Solutions(pattern, order, limits, grouped)
+        return _Solutions(pattern, order, limits, grouped, condition)
 
     def _keys(self, pattern: al.Pattern) -> tuple[tuple[al.Var, al.Expression], ...] | None:
         if not self._says("GROUP"):

@@ -71,7 +71,7 @@ def parse(text: str) -> ContinuousQuery:
 def _clause(clauses: Clauses, blocks: list[_Block]) -> None:
     """Reads the stream clause at the cursor, or steps over one token."""
     first = clauses.token
-    if clauses.static_graph():
+    if clauses.static_graph(may_be_named=True):
         return
     clauses.at += 1
     if first.says("STREAM"):
@@ -85,7 +85,9 @@ def _clause(clauses: Clauses, blocks: list[_Block]) -> None:
     elif first.says("GRAPH"):
         if clauses.token.kind == "variable":
             clauses.refuse("GRAPH with a variable is not supported: static data is one graph, leave GRAPH out")
-        blocks.append(_Block(first, clauses.at + 1, clauses.iri("GRAPH")))
+        end, name = clauses.at + 1, clauses.iri("GRAPH")
+        if not clauses.takes_static(first, name):
+            blocks.append(_Block(first, end, name))
     elif clauses.begins(first) and clauses.token.says("RSTREAM", "ISTREAM", "DSTREAM"):
         clauses.refuse("CQELS has no R2S keyword, its answers are new ones (Istream): leave it out, or write rspql")
 

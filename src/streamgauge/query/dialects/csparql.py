@@ -21,6 +21,7 @@ from streamgauge.query.clauses import (
     dataset,
     duration,
     end_registration,
+    names_its_windows,
     open_clauses,
     registered_name,
     short_duration,
@@ -44,7 +45,8 @@ _FORMS: Final = Forms(
 def recognises(text: str) -> bool:
     """Whether the text has a C-SPARQL stream clause."""
     found = tokens(text)
-    return any(first.says("FROM") and second.says("STREAM") for first, second in pairwise(found))
+    named = names_its_windows(found)
+    return not named and any(first.says("FROM") and second.says("STREAM") for first, second in pairwise(found))
 
 
 def parse(text: str) -> ContinuousQuery:

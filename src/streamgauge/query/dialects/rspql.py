@@ -20,6 +20,7 @@ from streamgauge.query.clauses import (
     dataset,
     end_registration,
     form_of,
+    names_its_windows,
     open_clauses,
     registered_name,
     xsd_duration,
@@ -54,7 +55,7 @@ def recognises(text: str) -> bool:
     """Whether the text has an RSP-QL stream clause."""
     found = tokens(text)
     pairs = pairwise(found)
-    return any(first.says("NAMED") and second.says("WINDOW") for first, second in pairs)
+    return names_its_windows(found) or any(first.says("NAMED") and second.says("WINDOW") for first, second in pairs)
 
 
 def parse(text: str) -> ContinuousQuery:
@@ -85,14 +86,22 @@ def _register(clauses: Clauses) -> None:
 def _clause(clauses: Clauses, uses: list[_Use]) -> None:
     """Reads the stream clause at the cursor, or steps over one token."""
     first = clauses.token
-    if clauses.static_graph():
+    if clauses.static_graph(may_be_named=True):
         return
     if clauses.take("FROM", "NAMED", "WINDOW"):
         _declare(clauses, first)
+    elif clauses.take("FROM", "NAMED", "STREAM") or clauses.take("FROM", "STREAM"):
+        _declare_behind(clauses, first)
     elif first.says("WINDOW", "GRAPH"):
         clauses.at += 1
+        if first.says("GRAPH") and _inside_window(clauses, uses):
+            clauses.refuse(
+                "GRAPH inside WINDOW: a window is one graph, those of its elements are not kept; leave GRAPH out", first
+            )
         if clauses.token.kind != "variable":
-            uses.append(_Use(first, clauses.iri(first.text.upper()), clauses.at))
+            name = clauses.iri(first.text.upper())
+            if not (first.says("GRAPH") and clauses.takes_static(first, name)):
+                uses.append(_Use(first, name, clauses.at))
         elif first.says("WINDOW"):
             clauses.refuse("WINDOW with a variable is not supported: name the window")
     elif clauses.begins(first):
@@ -107,10 +116,41 @@ def _declare(clauses: Clauses, first: Token) -> None:
     if not clauses.take("ON"):
         clauses.refuse("FROM NAMED WINDOW ... ON <stream>: the ON is missing here")
     clauses.take("STREAM")
-    stream = clauses.iri("ON")
+    stream = _stream(clauses, "ON")
+    _add(clauses, StreamWindow(stream, clauses.window(_FORMS.read), name), first)
+
+
+def _declare_behind(clauses: Clauses, first: Token) -> None:
+    """``FROM [NAMED] STREAM <s> [..] AS <w>``, as early texts of RSP-QL name windows."""
+    stream = _stream(clauses, "FROM STREAM")
+    window = clauses.window(_FORMS.read)
+    if not clauses.take("AS"):
+        clauses.refuse("FROM STREAM <stream> [..] AS <window>: the AS is missing here; other windows have names")
+    _add(clauses, StreamWindow(stream, window, clauses.iri("AS")), first)
+
+
+def _stream(clauses: Clauses, clause: str) -> str:
+    if clauses.token.kind == "variable":
+        what = f"{clause} {clauses.token.text}: a window is over one stream; name it, with a window for each stream"
+        clauses.refuse(what)
+    return clauses.iri(clause)
+
+
+def _inside_window(clauses: Clauses, uses: list[_Use]) -> bool:
+    """Whether the cursor is in the group of a WINDOW clause."""
+    for use in uses:
+        if use.token.says("WINDOW"):
+            passed = [token.text for token in clauses.found[use.end : clauses.at]]
+            if passed.count("{") > passed.count("}"):
+                return True
+    return False
+
+
+def _add(clauses: Clauses, window: StreamWindow, first: Token) -> None:
+    name = window.name
     if any(name == window.name for window, _ in clauses.windows):
         clauses.refuse(f"the window <{name}> is declared twice: give each window its own name", first)
-    clauses.declare(StreamWindow(stream, clauses.window(_FORMS.read), name), first)
+    clauses.declare(window, first)
     clauses.blank(first)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.query.clauses import UNITS, Clauses, compose, dataset, open_clauses
+from streamgauge.query.clauses import UNITS, Clauses, compose, dataset, names_its_windows, open_clauses
 from streamgauge.query.graphs import unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import uses_timestamp
@@ -39,7 +39,8 @@ _WRITTEN: Final = {"DAY": UNITS["d"], "HOURS": UNITS["h"], "MINUTES": UNITS["m"]
 def recognises(text: str) -> bool:
     """Whether the text has a SPARQLstream stream clause."""
     found = tokens(text)
-    return any(first.says("NAMED") and second.says("STREAM") for first, second in pairwise(found))
+    named = names_its_windows(found)
+    return not named and any(first.says("NAMED") and second.says("STREAM") for first, second in pairwise(found))
 
 
 def parse(text: str) -> ContinuousQuery:
