@@ -41,6 +41,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Term
 from streamgauge.query import announced, detect
 from streamgauge.query.traversal import constant_predicates
+from streamgauge.semantics.growth import waits_for_time
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.servers.sinks import open_sink
 from streamgauge.sources import Delivery, Sink
@@ -110,6 +111,9 @@ def query(
         detect(text)
         with watch(text, *stream, **options) as answers, _teller(answers, text, chosen, to, dates) as tell:
             tell_notes(answers.asked[0].query)
+            waits = waits_for_time(answers.asked[0].query, answers.asked[0].semantics)
+            if waits and not wall and not all(Path(each).exists() for each in stream):
+                typer.echo(f"streamgauge: note: {waits}", err=True)
             if answers.sharding:
                 typer.echo(f"streamgauge: {answers.sharding}", err=True)
             raise typer.Exit(_print(answers, tell, limit))

@@ -1,5 +1,6 @@
 """The relation-to-stream side of a query: Rstream, Istream, Dstream or both changes, from changes of its solutions."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -7,7 +8,7 @@ from streamgauge.incremental.drivers.frames import QueryEvaluator
 from streamgauge.incremental.operators import repeated
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer, AnswerKind
-from streamgauge.model.semantics import R2S, Counting, Grain, Semantics
+from streamgauge.model.semantics import R2S, Counting, Grain, Semantics, Tick
 from streamgauge.model.terms import Row
 
 Rows: TypeAlias = tuple[Row, ...]
@@ -28,12 +29,14 @@ class RelationToStream:
         self._semantics = semantics
         self._sets = semantics.answers is Counting.SET
         self._kind = answer_kind(form)
+        self._again = semantics.tick is Tick.BATCH and semantics.grain is Grain.ROW
+        self._instant, self._left = -1, Counter[Row]()  # rows that left at the last instant
         self.silent = False
         """Whether the last report had nothing to send."""
 
     def report(self, instant: int, scope: tuple[int, int]) -> None:
         """Evaluate, and send what the operator gives; an empty answer only when the semantics notifies of it."""
-        added, removed = self._rows()
+        added, removed = self._rows(instant)
         self.silent = not (added or removed or self._semantics.notify_empty)
         since = self._semantics.since
         if self.silent or (since is not None and instant < since):
@@ -50,7 +53,7 @@ class RelationToStream:
         if self._r2s is not R2S.RSTREAM:
             self._changed()
 
-    def _rows(self) -> tuple[Rows, Rows]:
+    def _rows(self, instant: int) -> tuple[Rows, Rows]:
         if self._r2s is R2S.RSTREAM:
             return tuple(self._evaluator.answer()) if self._sets else self._evaluator.rows(), ()
         delta = self._changed()
@@ -58,10 +61,24 @@ class RelationToStream:
             return (), ()
         match self._r2s:
             case R2S.ISTREAM:
-                return self._moved(delta, 1), ()
+                return self._fresh(delta, instant), ()
             case R2S.DSTREAM:
                 return self._moved(delta, -1), ()
         return self._moved(delta, 1), self._moved(delta, -1)
+
+    def _fresh(self, delta: Mapping[Row, int], instant: int) -> Rows:
+        """The rows that came; where an instant is looked at again, those that left at it before are not new."""
+        added = self._moved(delta, 1)
+        if not self._again:
+            return added
+        if instant == self._instant and self._left:
+            left, again = self._left, Counter(added)
+            added = tuple((again - left).elements())
+            left -= again
+        elif instant != self._instant:
+            self._instant, self._left = instant, Counter()
+        self._left.update(self._moved(delta, -1))
+        return added
 
     def _changed(self) -> Mapping[Row, int]:
         """The change since it was last asked for; a bag whose changes are sent is not kept itself."""

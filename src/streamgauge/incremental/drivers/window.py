@@ -31,6 +31,7 @@ from streamgauge.model.engine import Emit
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Triple
+from streamgauge.semantics.growth import sent_at_once
 from streamgauge.semantics.jumps import MOST_INSTANTS, is_quiet, refuse_jump
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 
@@ -93,6 +94,7 @@ class WindowDriver:
         self._emits = [emit for _, emit in asked]
         self._evaluate_with(OVERLAP)
         query = self._queries[0]
+        self._at_once = all(sent_at_once(each, semantics) for each in self._queries)
         self._half_open = semantics.borders is Borders.CLOSED_OPEN
         self._closing = closing(semantics)
         self._counting = any(each.window.kind == "count" for each in query.windows)
@@ -364,8 +366,22 @@ class WindowDriver:
                     self._tick(time, [(time, held, (triple,), until)])
             case Tick.ELEMENT:
                 self._tick(time, [(time, held, triples, until)])
+            case _ if self._at_once:
+                self._grow(time, held, triples, until)
             case _:
                 self._batch.append((time, held, triples, until))
+
+    def _grow(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
+        """Batch-driven, where rows only become more at one time: they go out with each element."""
+        if time != self._ticked:
+            self._ticked = time
+            self._tick(time, [(time, held, triples, until)])
+            return
+        for frame in held:
+            if frame.takes(time):
+                frame.arrive(time, triples, until)
+        if self._pool.moved and self._counts(time):
+            self._look(time)
 
     def _follow(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
         """Tick with each triple; at a time that was looked at only those that reach a pattern are worth a look."""
