@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -112,7 +113,7 @@ def query(
         with watch(text, *stream, **options) as answers, _teller(answers, text, chosen, to, dates) as tell:
             tell_notes(answers.asked[0].query)
             waits = waits_for_time(answers.asked[0].query, answers.asked[0].semantics)
-            if waits and not wall and not all(Path(each).exists() for each in stream):
+            if waits and not wall and not all(Path(each.rpartition("=")[2]).exists() for each in stream):
                 typer.echo(f"streamgauge: note: {waits}", err=True)
             if answers.sharding:
                 typer.echo(f"streamgauge: {answers.sharding}", err=True)
