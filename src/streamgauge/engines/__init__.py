@@ -8,6 +8,7 @@ semantics that it has; ``DIALECT``, the one in which it reads queries; ``command
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TypeAlias, cast
@@ -21,6 +22,8 @@ from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import print_query
+from streamgauge.query.text import tokens
+from streamgauge.query.versions import LATER_FUNCTIONS, LATER_SIGNS
 from streamgauge.semantics.static_data import as_printed, with_matched_static
 
 __all__ = [
@@ -153,6 +156,19 @@ def unprintable(query: ContinuousQuery, dialect: str) -> str | None:
         print_query(query, dialect)
     except ValueError as error:
         return str(error)
+    return None
+
+
+def beyond_sparql_11(query: ContinuousQuery, dialect: str) -> str | None:
+    """Why an engine of SPARQL 1.1 cannot read a query, ``None`` when it can: what its text has of SPARQL 1.2."""
+    if reason := unprintable(query, dialect):
+        return reason
+    text = print_query(query, dialect)
+    for token, after in pairwise([*tokens(text), None]):
+        assert token is not None
+        called = token.text.upper() in LATER_FUNCTIONS and after is not None and after.text == "("
+        if called or token.text in LATER_SIGNS or (token.kind == "language" and "--" in token.text):
+            return f"{token.text} is of SPARQL 1.2, and this engine reads SPARQL 1.1: `live` answers the query"
     return None
 
 

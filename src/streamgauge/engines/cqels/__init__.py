@@ -3,12 +3,11 @@
 import os
 from pathlib import Path
 
-from streamgauge.engines import java_program, on_the_pipe
+from streamgauge.engines import beyond_sparql_11, java_program, on_the_pipe
 from streamgauge.formats.jvm import prepared
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.query import print_query
 from streamgauge.query.graphs import unnamed
 from streamgauge.query.traversal import every_expression, every_pattern
 from streamgauge.semantics.profiles import makes_choices_of
@@ -35,8 +34,9 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return reason
     if isinstance(query.form, al.Ask):
         return "CQELS has SELECT and CONSTRUCT, no ASK: select a variable"
+    if reason := beyond_sparql_11(query, DIALECT):
+        return reason
     try:
-        print_query(query, DIALECT)
         alone = unnamed(query)
     except ValueError as error:
         return str(error)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from streamgauge.engines import java_program, on_the_pipe, unprintable
+from streamgauge.engines import beyond_sparql_11, java_program, on_the_pipe
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.profiles import makes_choices_of
@@ -29,7 +29,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     timed = (each.window for each in query.windows if each.window.kind == "time")
     if any(window.size % TIME_UNIT_MS or window.slide % TIME_UNIT_MS for window in timed):
         return "C-SPARQL's parser knows no unit below the second: take a RANGE and STEP in whole seconds"
-    return unprintable(query, DIALECT)
+    return beyond_sparql_11(query, DIALECT)
 
 
 command = java_program("csparql", HOME, HOW, Path(__file__).parent / "CSparql.java")

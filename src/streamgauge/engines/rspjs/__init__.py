@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from streamgauge.engines import EngineUnavailableError, on_the_pipe, unprintable
+from streamgauge.engines import EngineUnavailableError, beyond_sparql_11, on_the_pipe
 from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
@@ -33,7 +33,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return "rsp-js has time-based windows only"
     if (query.r2s or semantics.r2s) is not R2S.RSTREAM:
         return "rsp-js has Rstream only"
-    return unprintable(query, DIALECT)
+    return beyond_sparql_11(query, DIALECT)
 
 
 def command() -> list[str]:

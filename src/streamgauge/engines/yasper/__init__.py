@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from streamgauge.engines import java_program, on_the_pipe
+from streamgauge.engines import beyond_sparql_11, java_program, on_the_pipe
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
@@ -36,7 +36,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     form = query.form
     if not isinstance(form, al.Select) or not isinstance(form.pattern, al.Project):
         return "YASPER's parser knows SELECT of variables: select them by name"
-    return _unread(form.pattern.pattern)
+    return beyond_sparql_11(query, DIALECT) or _unread(form.pattern.pattern)
 
 
 def _unread(pattern: al.Pattern) -> str | None:
