@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from streamgauge.model.controls import visible
 from streamgauge.report import charts
+from streamgauge.report.directions import directed
 from streamgauge.report.fitting_table import FittingTable
 from streamgauge.report.plots import Figure
 
@@ -84,13 +85,15 @@ def html(template: str, own: BaseLoader | None = None, **values: object) -> str:
 def _environment(own: BaseLoader | None) -> Environment:
     """The report's templates behind those of ``own``; text is escaped. Each template is compiled once."""
     shared = PackageLoader("streamgauge.report", "templates")
-    return Environment(
+    environment = Environment(
         loader=ChoiceLoader([own, shared]) if own else shared,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["directed"] = directed
+    return environment
 
 
 def render(

@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse
 from streamgauge.model.controls import visible
 from streamgauge.model.mistake import MistakeError
 from streamgauge.report import charts
+from streamgauge.report.directions import directed
 from streamgauge.servers.http.limits import BodyError, read_body, text
 
 POLICY: Final = (
@@ -58,6 +59,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["directed"] = directed
     environment.globals.update(
         light=Markup(charts.variables("light")),
         dark=Markup(charts.variables("dark")),

@@ -29,6 +29,8 @@ def shown_term(term: Term | None, prefixes: tuple[tuple[str, str], ...] = ()) ->
 def _short(term: Term, prefixes: dict[str, str]) -> str:
     if is_literal(term):
         tag = term[term.rfind('"') + 1 :]
+        if "--" in tag and tag.startswith("@"):
+            return f'"{lexical(term)}"{tag}'  # the quotes part what runs in this direction from its tag
         return lexical(term) + (f" {tag}" if tag.startswith("@") else "")
     return shortened(term, prefixes) if is_iri(term) else term
 

@@ -10,6 +10,16 @@ const put = (old, fresh) => {
   if (focus) document.getElementById(focus)?.focus({ preventScroll: true })
 }
 
+// A term in a cell; the text of a literal runs in its base direction.
+export const showTerm = (cell, term) => {
+  const [, text, tag, way] = /^("[^]*")(@[A-Za-z0-9-]+?--(ltr|rtl))$/.exec(term) || []
+  if (!way) { cell.textContent = term; return }
+  const apart = document.createElement("bdi")
+  apart.dir = way
+  apart.textContent = text
+  cell.replaceChildren(apart, tag)
+}
+
 export const readAgain = async () => {
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } })

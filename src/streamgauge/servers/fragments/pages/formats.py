@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 
 from streamgauge.model.algebra import Var
 from streamgauge.model.controls import visible
-from streamgauge.model.terms import Term, Triple, is_iri
+from streamgauge.model.terms import Term, Triple, is_iri, is_literal, is_triple, triple_parts
 from streamgauge.servers.fragments import DEFAULT, Quad, form_value
 from streamgauge.servers.fragments.labels import Bounds, LabelError
 from streamgauge.servers.fragments.pages import PLACES, FragmentRequest, FragmentShape, RequestedNodes, skolemised
@@ -225,6 +225,9 @@ def _cell(dataset: str, place: str, term: Term) -> str:
     if term == DEFAULT:
         return f'<td data-label="{place}"><span class="note">default</span></td>'
     text = form_value(term)
+    if not text.isascii() or is_triple(term) or "--" in text:
+        link = f"{_question(dataset, place)}{quote_plus(text)}"
+        return f'<td data-label="{place}"><a href="{link}" title="{escape(text)}">{_named(term)}</a></td>'
     start = max(text.rfind("/"), text.rfind("#")) + 1 if term[0] == "<" else 0
     end = text.rfind('"') + 1 if term[0] == '"' else len(text)
     (before, coded_before), (after, coded_after) = _shared(text[:start]), _shared(text[end:])
@@ -236,6 +239,20 @@ def _cell(dataset: str, place: str, term: Term) -> str:
         f"<i>{before}</i>{name}<i>{after}</i></a>"
     )
     return f'<td data-label="{place}">{named}</td>'
+
+
+def _named(term: Term) -> Markup:
+    """A term as HTML, a triple term by its parts: muted but for its name, a text in the direction that it has."""
+    if is_triple(term):
+        return Markup("<i>&lt;&lt;(</i> {} {} {} <i>)&gt;&gt;</i>").format(*map(_named, triple_parts(term)))
+    text = form_value(term)
+    if is_literal(term):
+        end = text.rfind('"') + 1
+        way = text[end:].partition("--")[2]
+        shown = Markup('<bdi dir="{}">{}</bdi>').format(way if way in ("ltr", "rtl") else "auto", text[:end])
+        return shown + Markup("<i>{}</i>").format(text[end:])
+    start = max(text.rfind("/"), text.rfind("#")) + 1
+    return Markup("<i>{}</i>{}").format(text[:start], text[start:])
 
 
 _UNRESERVED: Final = re.compile(r"[A-Za-z0-9_.~-]*")

@@ -21,7 +21,7 @@ from streamgauge.formats.lines import Advance
 from streamgauge.formats.streams import Reading, refused, stream_formats
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple, misplaced
+from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple, by_parts, misplaced
 
 SIMPLE: Final = "simple"
 SYNTAXES: Final[Mapping[str, str]] = {
@@ -87,7 +87,7 @@ class Names:
         if term is None:
             return "-"
         if term not in self._shown:
-            self._shown[term] = self.written(term) or term
+            self._shown[term] = by_parts(term, lambda part: self.written(part) or part)
         return self._shown[term]
 
     def written(self, term: Term) -> str | None:

@@ -1,11 +1,13 @@
 // Shows the answers of a query as they come: rows of server-sent events enter the table at its top.
+import { showTerm } from "/static/parts.js"
+
 const ROWS = 200
 const table = document.getElementById("answers")
 const link = document.getElementById("link")
 
 const cell = (row, text, name = "") => {
   const made = row.insertCell()
-  made.textContent = text
+  showTerm(made, text)
   made.className = name
   return made
 }

@@ -1,5 +1,5 @@
 // Shows the notifications of a channel as they come, and reads the channel's answer again after them.
-import { readAgain } from "/static/parts.js"
+import { readAgain, showTerm } from "/static/parts.js"
 
 const ROWS = 200
 const table = document.getElementById("changes")
@@ -8,7 +8,7 @@ let waiting = 0
 
 const cell = (row, text, name = "") => {
   const made = row.insertCell()
-  made.textContent = text
+  showTerm(made, text)
   made.className = name
 }
 
