@@ -73,6 +73,23 @@ FAMILIES = TAME | {
 }
 
 
+RDF12 = {
+    "triples": (
+        "<<( <urn:a> <urn:p> <urn:b> )>>",
+        f'<<( <urn:a> <urn:p> "1"^^<{XSD}integer> )>>',
+        f'<<( <urn:a> <urn:p> "1.0"^^<{XSD}decimal> )>>',
+        "<<( _:n1 <urn:q> <urn:b> )>>",
+        "<<( <urn:b> <urn:q> <<( <urn:a> <urn:p> <urn:b> )>> )>>",
+        *typed("integer", "1"),
+    ),
+    "directions": ('"a"@en--ltr', '"a"@en--rtl', '"a"@en', '"a"', '<<( <urn:a> <urn:p> "a"@en--ltr )>>', '"b"@ar--rtl'),
+}
+"""Terms of RDF 1.2 among others."""
+
+
+_PARTS_OF_TERMS = ("ISTRIPLE", "SUBJECT", "PREDICATE", "OBJECT", "LANGDIR", "HASLANG", "HASLANGDIR")
+
+
 @dataclass(frozen=True)
 class Case:
     """A query form and what its graphs hold."""
@@ -81,9 +98,9 @@ class Case:
     dataset: Dataset
 
 
-def drawn(random: Random, tame: bool = False) -> Case:
-    """One case."""
-    drawing = Drawing(random, tame)
+def drawn(random: Random, tame: bool = False, rdf12: bool = False) -> Case:
+    """One case; ``rdf12``: with triple terms and base directions among the data."""
+    drawing = Drawing(random, tame, rdf12)
     return Case(drawing.form(), drawing.dataset())
 
 
@@ -97,9 +114,9 @@ def drawn_contents(random: Random, count: int, tame: bool = False) -> list[Case]
 class Drawing:
     """The draws of one case, over a palette of its own."""
 
-    def __init__(self, random: Random, tame: bool) -> None:
-        self._random, self._numbers = random, 0
-        families = TAME if tame else FAMILIES
+    def __init__(self, random: Random, tame: bool, rdf12: bool = False) -> None:
+        self._random, self._numbers, self._rdf12 = random, 0, rdf12
+        families = RDF12 if rdf12 else TAME if tame else FAMILIES
         literals = list(dict.fromkeys(families[random.choice(list(families))]))
         self._literals = random.sample(literals, min(4, len(literals)))
         self._graphs = random.random() < 0.4
@@ -310,6 +327,10 @@ class Drawing:
 
     def _value(self, names: Sequence[al.Var], depth: int) -> al.Expression:
         kind = self._random.random()
+        if self._rdf12 and depth and self._random.random() < 0.25:
+            name = self._one((*_PARTS_OF_TERMS, "TRIPLE"))
+            count = 3 if name == "TRIPLE" else 1
+            return al.Call(name, tuple(self._value(names, depth - 1) for _ in range(count)))
         if depth == 0 or kind < 0.5:
             return self._variable(names) if self._random.random() < 0.8 else self._literal()
         if kind < 0.68:

@@ -10,6 +10,7 @@ from streamgauge.model import algebra as al
 from tests.sparql.simple.choices import Choices, ExpressionError, OpenError
 from tests.sparql.simple.functions import FUNCTIONS, arithmetic, cast, negated, numeric, truth
 from tests.sparql.simple.values import (
+    DIR_LANG_STRING,
     LANG_STRING,
     XSD,
     Moment,
@@ -18,10 +19,12 @@ from tests.sparql.simple.values import (
     boolean,
     compared,
     is_literal,
+    is_triple,
     promoted,
     same,
     split,
     term,
+    triple,
     value,
 )
 
@@ -132,6 +135,8 @@ class Expressions:
         """The operator ``=`` (17.3), RDFterm-equal where no other matches (17.4.1.7)."""
         if str(left) == str(right) and not _is_nan(left):
             return True
+        if is_triple(left) and is_triple(right):
+            return self._parts_equal(triple(left), triple(right))
         try:
             one, other = value(left), value(right)
         except ExpressionError:
@@ -145,6 +150,19 @@ class Expressions:
             return one == other
         return self._known_apart()
 
+    def _parts_equal(self, left: tuple[str, str, str], right: tuple[str, str, str]) -> bool:
+        """``=`` of triple terms (SPARQL 1.2, 17.3): of all parts; a part that differs decides beside errors."""
+        failed = None
+        for one, other in zip(left, right, strict=True):
+            try:
+                if not self.equal(one, other):
+                    return False
+            except ExpressionError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+        return True
+
     def _term_equal(self, left: str, right: str) -> bool:
         """RDFterm-equal: two literals that are not the same term are an error."""
         if same(left, right):
@@ -152,7 +170,7 @@ class Expressions:
         if not (is_literal(left) and is_literal(right)):
             return False
         one, other = split(left), split(right)
-        if LANG_STRING in (one[1], other[1]):
+        if {LANG_STRING, DIR_LANG_STRING} & {one[1], other[1]}:
             if one[1] == other[1] and one[0] == other[0] and one[2].lower() == other[2].lower():
                 if self._choices.policy("language tags are compared in lower case"):
                     return True

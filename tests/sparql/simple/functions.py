@@ -18,13 +18,16 @@ from tests.sparql.simple.values import (
     boolean,
     fields,
     float32,
+    is_iri,
     is_literal,
+    is_triple,
     lexical,
     literal,
     promoted,
     same,
     split,
     term,
+    triple,
     value,
 )
 
@@ -141,9 +144,9 @@ def written(found: str) -> str:
         raise OpenError("the lexical form of a computed number")
     if is_literal(found):
         return split(found)[0]
-    if found.startswith("<"):
+    if is_iri(found):
         return found[1:-1]
-    raise ExpressionError("STR of a blank node")
+    raise ExpressionError("STR of a blank node or triple term")
 
 
 def substring(source: str, start: str, length: str | None = None) -> str:
@@ -264,8 +267,8 @@ def cast(name: str, *found: str) -> str:
 
 
 def _as_string(source: str) -> str:
-    if source.startswith("_:"):
-        raise ExpressionError("no string of a blank node")
+    if source.startswith("_:") or is_triple(source):
+        raise ExpressionError("no string of a blank node or triple term")
     if source.startswith("<"):
         return literal(source[1:-1])
     try:
@@ -322,11 +325,20 @@ def _is_numeric(found: str) -> bool:
 
 
 def _iri(found: str) -> str:
-    return found if found.startswith("<") else f"<{plain(found)}>"
+    return found if is_iri(found) else f"<{plain(found)}>"
+
+
+def _triple(subject: str, predicate: str, item: str) -> str:
+    """TRIPLE (SPARQL 1.2, 17.4.7): what is no triple is an error."""
+    if isinstance(item, Computed):
+        raise OpenError("the lexical form of a computed number")
+    if is_literal(subject) or is_triple(subject) or not is_iri(predicate):
+        raise ExpressionError("no triple")
+    return f"<<( {subject} {predicate} {item} )>>"
 
 
 def _strdt(text: str, kind: str) -> str:
-    if not kind.startswith("<"):
+    if not is_iri(kind):
         raise ExpressionError("STRDT needs an IRI")
     return literal(plain(text), kind[1:-1])
 
@@ -354,12 +366,20 @@ def _number_function(name: str) -> Callable[[str], str]:
 
 FUNCTIONS: dict[str, Callable[..., str]] = {
     "STR": lambda found: literal(written(found)),
-    "LANG": lambda found: literal(split(found)[2]),
+    "LANG": lambda found: literal(split(found)[2].partition("--")[0]),
     "LANGMATCHES": matches,
     "DATATYPE": checked_datatype,
     "IRI": _iri,
     "URI": _iri,
-    "ISIRI": lambda found: boolean(found.startswith("<")),
+    "ISIRI": lambda found: boolean(is_iri(found)),
+    "ISTRIPLE": lambda found: boolean(is_triple(found)),
+    "SUBJECT": lambda found: triple(found)[0],
+    "PREDICATE": lambda found: triple(found)[1],
+    "OBJECT": lambda found: triple(found)[2],
+    "TRIPLE": _triple,
+    "LANGDIR": lambda found: literal(split(found)[2].partition("--")[2]),
+    "HASLANG": lambda found: boolean(is_literal(found) and bool(split(found)[2])),
+    "HASLANGDIR": lambda found: boolean(is_literal(found) and "--" in split(found)[2]),
     "ISBLANK": lambda found: boolean(found.startswith("_:")),
     "ISLITERAL": lambda found: boolean(is_literal(found)),
     "ISNUMERIC": lambda found: boolean(is_literal(found) and _is_numeric(found)),

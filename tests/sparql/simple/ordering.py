@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from streamgauge.model import algebra as al
 from tests.sparql.simple.choices import Choices, ExpressionError
 from tests.sparql.simple.expressions import Expressions, Solution
-from tests.sparql.simple.values import Moment, Number, compared, promoted, same, value
+from tests.sparql.simple.values import Moment, Number, compared, is_triple, promoted, same, triple, value
 
 
 def before(left: str | None, right: str | None) -> bool | None:
@@ -16,6 +16,8 @@ def before(left: str | None, right: str | None) -> bool | None:
         return False
     if same(left, right):
         return False
+    if is_triple(left):
+        return _triples(triple(left), triple(right))
     if left.startswith("<"):
         return left[1:-1] < right[1:-1]
     if left.startswith("_:"):
@@ -44,7 +46,19 @@ def _literals(left: str, right: str) -> bool | None:
 def _kind(found: str | None) -> int:
     if found is None:
         return 0
+    if is_triple(found):
+        return 4
     return 1 if found.startswith("_:") else 2 if found.startswith("<") else 3
+
+
+def _triples(left: tuple[str, str, str], right: tuple[str, str, str]) -> bool | None:
+    """By subject, predicate and object (SPARQL 1.2, 15.1)."""
+    for one, other in zip(left, right, strict=True):
+        if (first := before(one, other)) is not False:
+            return first
+        if before(other, one) is not False:
+            return False if before(other, one) else None
+    return False
 
 
 def least(cells: Sequence[str | None], choices: Choices, descending: bool = False) -> str | None:

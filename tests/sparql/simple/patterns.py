@@ -16,7 +16,7 @@ from tests.sparql.simple.expressions import Expressions
 from tests.sparql.simple.ordering import Order
 from tests.sparql.simple.paths import walked
 from tests.sparql.simple.substitution import substituted
-from tests.sparql.simple.values import boolean, same
+from tests.sparql.simple.values import boolean, is_iri, same
 
 Solution = dict[str, str]
 Triple = tuple[str, str, str]
@@ -259,7 +259,7 @@ def _constructed(template: Sequence[al.TriplePattern], solutions: list[Solution]
         for triple in template:
             nodes = [_made(node, solution, at) for node in (triple.subject, triple.predicate, triple.object)]
             subject, predicate, item = nodes
-            if subject and predicate and item and not subject.startswith('"') and predicate.startswith("<"):
+            if subject and predicate and item and not subject.startswith(('"', "<<")) and is_iri(predicate):
                 made.append((subject, predicate, item))
     return tuple(dict.fromkeys(made))
 

@@ -73,11 +73,11 @@ def disagreement(case: Case, evaluate: Callable[[Case], Any]) -> str:
     return f"legal {legal[:3]}, given {given}"
 
 
-def check(seeds: range, evaluator: str, tame: bool = False) -> Counter[str]:
+def check(seeds: range, evaluator: str, tame: bool = False, rdf12: bool = False) -> Counter[str]:
     """Cases by seed; how many were refused, open, compared."""
     evaluate, tally = EVALUATORS[evaluator], Counter[str]()
     for seed in seeds:
-        case = drawn(Random(seed), tame)
+        case = drawn(Random(seed), tame, rdf12)
         told = disagreement(case, evaluate)
         tally[told if told in ("open", "refused") else "compared"] += 1
         if told not in ("", "open", "refused"):
@@ -102,6 +102,20 @@ def test_drawn(first: int, evaluator: str) -> None:
     tally = check(range(first, first + PART), evaluator)
     assert tally["open"] < PART / 10
     assert tally["compared"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("evaluator", EVALUATORS)
+def test_drawn_with_terms_of_rdf12(evaluator: str) -> None:
+    tally = check(range(2 * PART), evaluator, rdf12=True)
+    assert tally["compared"] > PART
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("evaluator", EVALUATORS)
+@pytest.mark.parametrize("first", range(2 * PART, TO_PROVE // 2, 1500))
+def test_many_drawn_with_terms_of_rdf12(first: int, evaluator: str) -> None:
+    check(range(first, min(first + 1500, TO_PROVE // 2)), evaluator, rdf12=True)
 
 
 @pytest.mark.parametrize("evaluator", EVALUATORS)

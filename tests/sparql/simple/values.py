@@ -13,6 +13,7 @@ from tests.sparql.simple.choices import ExpressionError, OpenError
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
+DIR_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString"
 INTEGERS: dict[str, tuple[int | None, int | None]] = {
     "integer": (None, None),
     "nonPositiveInteger": (None, 0),
@@ -77,7 +78,7 @@ def split(term: str) -> tuple[str, str, str]:
     close = term.rindex('"')
     text, rest = unescaped(term[1:close]), term[close + 1 :]
     if rest.startswith("@"):
-        return text, LANG_STRING, rest[1:]
+        return text, DIR_LANG_STRING if "--" in rest else LANG_STRING, rest[1:]
     return text, rest[3:-1] if rest else XSD + "string", ""
 
 
@@ -101,6 +102,24 @@ def literal(text: str, kind: str = XSD + "string", language: str = "") -> str:
 def boolean(value: bool) -> str:
     """The term of a truth value."""
     return literal("true" if value else "false", XSD + "boolean")
+
+
+def is_iri(term: str) -> bool:
+    """Whether the term is an IRI."""
+    return term.startswith("<") and not is_triple(term)
+
+
+def is_triple(term: str) -> bool:
+    """Whether the term is a triple term (RDF 1.2)."""
+    return term.startswith("<<( ")
+
+
+def triple(term: str) -> tuple[str, str, str]:
+    """The parts of a triple term: neither subject nor predicate is one, so neither has a blank."""
+    if not is_triple(term):
+        raise ExpressionError("not a triple term")
+    subject, predicate, item = term[4:-4].split(" ", 2)
+    return subject, predicate, item
 
 
 def is_literal(term: str) -> bool:
