@@ -102,14 +102,14 @@ def outcome(test: SuiteTest) -> tuple[Outcome, str]:
         return "right", ""
     if "C14N" in test.kind:
         text = "".join([" ".join(filter(None, quad)) + " .\n" for quad in quads])
-        canonical = test.result.read_text(encoding="utf-8")
-        return ("right", "") if text == canonical else ("wrong", f"{text!r}, not {canonical!r}")
+        wanted = test.result.read_text(encoding="utf-8")
+        return ("right", "") if text == wanted else ("wrong", f"{text!r}, not {wanted!r}")
     other = ox.parse(test.result.read_bytes(), format=rdf_syntax(test.result), base_iri=test.base)
-    mine, theirs = _canonical(parse_file(test.action, test.base)), _canonical(other)
+    mine, theirs = canonical(parse_file(test.action, test.base)), canonical(other)
     return ("right", "") if mine == theirs else ("wrong", f"only here {mine - theirs}, only there {theirs - mine}")
 
 
-def _canonical(quads: Iterator[ox.Quad]) -> set[str]:
+def canonical(quads: Iterator[ox.Quad]) -> set[str]:
     """Quads as texts that do not depend on the names of blank nodes."""
     dataset = ox.Dataset(quads)
     dataset.canonicalize(ox.CanonicalizationAlgorithm.UNSTABLE)

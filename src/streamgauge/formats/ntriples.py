@@ -15,6 +15,7 @@ import pyoxigraph as ox
 
 from streamgauge.formats.bounds import check_turtle
 from streamgauge.formats.canonical import to_triples
+from streamgauge.formats.line_versions import without_versions
 from streamgauge.model.terms import Term, Triple
 
 _CHARACTERS: Final = r"A-Za-z0-9._~!$&'()*+,;=:@\-"
@@ -75,7 +76,8 @@ class NTriplesReader:
         if found is not None:
             return tuple(found)
         check_turtle(text)
-        return to_triples(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
+        lines = without_versions(text, ox.RdfFormat.N_TRIPLES)
+        return to_triples(ox.parse(lines, format=ox.RdfFormat.N_TRIPLES))
 
     def several(self, texts: Sequence[bytes]) -> list[tuple[Triple, ...]]:
         """The triples of each of several texts, which are split together where they are canonical; errors as above."""

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Final, cast
+from xml.etree.ElementTree import ParseError, canonicalize
 
 import pyoxigraph as ox
 
@@ -13,6 +14,7 @@ from streamgauge.formats.bounds import BoundError
 from streamgauge.formats.charsets import CharsetError, text_in_utf8
 from streamgauge.formats.contexts import ContextError, embedded
 from streamgauge.formats.documents import FormatError
+from streamgauge.formats.line_versions import LINES, UnversionedFile
 from streamgauge.model.mistake import obstacle
 
 
@@ -101,8 +103,12 @@ def parse_open(
     try:
         if syntax == ox.RdfFormat.JSON_LD:
             yield from _json_ld(cast(IO[bytes], bounded(file, syntax)), base, contexts or {})
+        elif syntax == ox.RdfFormat.RDF_XML:
+            yield from _rdf_xml(cast(IO[bytes], bounded(file, syntax)).read(), base)
         else:
-            yield from ox.parse(cast(IO[bytes], bounded(file, syntax)), format=syntax, base_iri=base)
+            read = bounded(file, syntax)
+            lines = UnversionedFile(read) if syntax in LINES else read
+            yield from ox.parse(cast(IO[bytes], lines), format=syntax, base_iri=base)
     except (BoundError, CharsetError, ContextError) as error:
         raise FormatError(f"{place}: {error}") from error
     except SyntaxError as error:
@@ -110,6 +116,33 @@ def parse_open(
         raise FormatError(f"{where}: {reason(error)}") from error
     except (OSError, EOFError) as error:
         raise FormatError(f"{place}: cannot be read: {obstacle(error)}") from error
+
+
+_LITERAL_OF_XML: Final = re.compile(rb"""parseType\s*=\s*(["'])(?!Resource\1|Collection\1|Triple\1)""")
+_XML_LITERAL: Final = ox.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral")
+
+
+def _rdf_xml(body: bytes, base: str | None) -> Iterator[ox.Quad]:
+    """The quads of RDF/XML, those of ``rdf:parseType="Literal"`` canonical (RDF 1.2 XML, 7.2.17)."""
+    quads = ox.parse(body, format=ox.RdfFormat.RDF_XML, base_iri=base)
+    if not _LITERAL_OF_XML.search(body):
+        yield from quads
+        return
+    for quad in quads:
+        yield ox.Quad(quad.subject, quad.predicate, _canonical_xml(quad.object), quad.graph_name)
+
+
+def _canonical_xml(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Any:
+    """An XML literal in canonical form, which declares a namespace only where it is used; other terms as they are."""
+    if isinstance(term, ox.Triple):
+        return ox.Triple(term.subject, term.predicate, _canonical_xml(term.object))
+    if not isinstance(term, ox.Literal) or term.datatype != _XML_LITERAL or "xmlns" not in term.value:
+        return term
+    try:
+        text = canonicalize(f"<x>{term.value}</x>", with_comments=True)
+    except ParseError:
+        return term  # written out as text, with a datatype: its form is its own
+    return ox.Literal(text[len("<x>") : -len("</x>")], datatype=_XML_LITERAL)
 
 
 def _json_ld(file: IO[bytes], base: str | None, contexts: Mapping[str, Any]) -> Iterator[ox.Quad]:

@@ -17,6 +17,7 @@ import pyoxigraph as ox
 
 from streamgauge.formats.bounds import BoundError, check_turtle
 from streamgauge.formats.documents import FormatError
+from streamgauge.formats.line_versions import without_versions
 from streamgauge.formats.streams.format import (
     Decode,
     Format,
@@ -245,7 +246,7 @@ class _Log:
 
     def _parsed(self, piece: Piece, syntax: ox.RdfFormat) -> list[ox.Quad]:
         check_turtle(piece.text)
-        parser = ox.parse(self._header + piece.text, format=syntax)
+        parser = ox.parse(self._header + without_versions(piece.text, syntax), format=syntax)
         quads = list(parser)
         if parser.prefixes or parser.base_iri:
             base = f"BASE <{parser.base_iri}> " if parser.base_iri else ""

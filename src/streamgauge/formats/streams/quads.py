@@ -19,6 +19,7 @@ from streamgauge.formats.bounds import BoundError, check_turtle
 from streamgauge.formats.canonical import to_triple, value_text
 from streamgauge.formats.documents import FormatError
 from streamgauge.formats.instants import InstantError
+from streamgauge.formats.line_versions import without_versions
 from streamgauge.formats.streams.format import (
     Decode,
     Format,
@@ -344,7 +345,7 @@ def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator
         try:
             if b"<<" in line:
                 check_turtle(line)
-            for quad in ox.parse(line, format=ox.RdfFormat.N_QUADS):
+            for quad in ox.parse(without_versions(line, ox.RdfFormat.N_QUADS), format=ox.RdfFormat.N_QUADS):
                 yield where, to_triple(quad), graph_name(quad)
         except SyntaxError as error:
             refuse(FormatError(f"{where}: not N-Quads: {reason(error)}"))

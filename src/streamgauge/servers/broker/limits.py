@@ -18,6 +18,7 @@ import pyoxigraph as ox
 from streamgauge.formats.bounds import SERVED, check_rdf
 from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.documents import FormatError
+from streamgauge.formats.line_versions import without_versions
 from streamgauge.formats.streams import parse_file
 from streamgauge.formats.streams.format import Relabel
 from streamgauge.formats.syntaxes import SENT, most_characters, reason, served_text
@@ -245,7 +246,7 @@ def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
 
 def _triples(body: bytes, syntax: ox.RdfFormat, limits: Limits) -> Iterator[Triple]:
     most, room = min(limits.graph, DENSE + len(body) // BYTES_EACH), most_characters(len(body))
-    for count, quad in enumerate(ox.parse(body, format=syntax, rename_blank_nodes=True), 1):
+    for count, quad in enumerate(ox.parse(without_versions(body, syntax), format=syntax, rename_blank_nodes=True), 1):
         if count > most and most == limits.graph:
             raise LimitError(f"a publication of more than {most} triples: publish it in parts")
         if count > most:

@@ -10,6 +10,7 @@ import pyoxigraph as ox
 from streamgauge.formats.bounds import check_rdf, check_turtle
 from streamgauge.formats.charsets import text_in_utf8
 from streamgauge.formats.documents import suffix_of
+from streamgauge.formats.line_versions import without_versions
 from streamgauge.formats.streams.format import Relabel
 from streamgauge.formats.syntaxes import BY_ENDING, BY_MEDIA_TYPE, DATASETS, reason
 from streamgauge.model.algebra import Var
@@ -264,7 +265,7 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
     try:
         body = text_in_utf8(response.body)
         check_rdf(body, form)
-        for quad in ox.parse(body, format=form, base_iri=response.address):
+        for quad in ox.parse(without_versions(body, form), format=form, base_iri=response.address):
             if len(found) >= limit:
                 raise SourceError(response.address, f"has more than {limit} quads: raise the limit `quads`")
             found.append(named_quad(quad, naming))

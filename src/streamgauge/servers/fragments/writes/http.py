@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from streamgauge.formats.bounds import SERVED, check_rdf, read_json
 from streamgauge.formats.charsets import CharsetError
 from streamgauge.formats.instants import date_time
+from streamgauge.formats.line_versions import without_versions
 from streamgauge.formats.streams.format import Relabel
 from streamgauge.formats.syntaxes import SENT, media_type, most_characters, reason, served_text
 from streamgauge.model.algebra import Var
@@ -267,7 +268,7 @@ def _quads(request: WriteRequest) -> Iterator[Quad]:
     try:
         check_rdf(request.body, syntax, SERVED)
         with document_turn(request.body, syntax):
-            for quad in ox.parse(request.body, format=syntax):
+            for quad in ox.parse(without_versions(request.body, syntax), format=syntax):
                 request.triples.take()
                 s, p, o, graph = named_quad(quad, relabel)
                 room -= len(s) + len(p) + len(o)

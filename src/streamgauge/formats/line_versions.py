@@ -1,0 +1,49 @@
+"""Announcements of a version in N-Triples and N-Quads (RDF 1.2): lines that a parser of lines does not know.
+
+They are hints, so a line of ``VERSION "1.2"`` is read as an empty one; numbers of lines stay. Neither syntax has
+literals over several lines, so that a line is one of these wherever it stands.
+"""
+
+import io
+import re
+from typing import IO, Final
+
+import pyoxigraph as ox
+
+_LINE: Final = re.compile(
+    rb"""^[ \t]*VERSION[ \t]+(?:"[^"\r\n\\]*"|'[^'\r\n\\]*')[ \t]*(?:#[^\r\n]*)?\r?$""", re.MULTILINE
+)
+LINES: Final = (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.N_QUADS)
+"""The syntaxes of a statement a line."""
+
+_WORD: Final = b"VERSION"
+
+
+def without_versions(body: bytes, syntax: ox.RdfFormat) -> bytes:
+    """Text with empty lines for its announcements; text of other syntaxes, whose parsers know them, as it is."""
+    return _LINE.sub(b"", body) if syntax in LINES and _WORD in body else body
+
+
+class UnversionedFile(io.RawIOBase):
+    """An open file of lines without its announcements; blocks without one pass as they come."""
+
+    def __init__(self, file: "IO[bytes] | io.RawIOBase") -> None:
+        self._file, self._rest, self._ready = file, b"", b""
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """The next bytes, at least one before the end."""
+        while not self._ready:
+            block = self._file.read(len(buffer)) or b""
+            if not block:
+                self._ready, self._rest = self._rest, b""
+                self._ready = _LINE.sub(b"", self._ready)
+                break
+            whole, newline, self._rest = (self._rest + block).rpartition(b"\n")
+            self._ready = _LINE.sub(b"", whole + newline) if _WORD in whole else whole + newline
+        part, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
