@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -40,12 +41,13 @@ from streamgauge.cli.servers import (
     tell_readers,
 )
 from streamgauge.formats.files import read_text
-from streamgauge.incremental.budget import gc_frozen
+from streamgauge.incremental.budget import gc_frozen, gc_young
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted
 from streamgauge.reasoning import Rules
 from streamgauge.servers.broker.access import Access, read_grants
 from streamgauge.servers.broker.broker import VIOLATIONS, Broker, open_violations
+from streamgauge.servers.broker.channels import UnknownChannelError
 from streamgauge.servers.broker.contract import Strategy
 from streamgauge.servers.broker.delivery import read_hook
 from streamgauge.servers.broker.http import application
@@ -169,15 +171,27 @@ def verify(
     reported(journal, recovery.verify, recovery.save, save_to)
 
 
+FROZEN_ROWS: Final = 10_000
+"""Rows of an answer that the collector need not look at again; chosen: a full collection over fewer takes some ms."""
+
+
 class _Served(Broker):
-    """A broker with a process to itself: what stands, facts and answers, the collector need not look at again."""
+    """A broker with a process to itself: what stands, facts and large answers, the collector need not look at again.
+
+    What a small channel leaves behind is garbage with cycles, which is never found among what is frozen.
+    """
 
     def create_channel(
         self, name: str, query: str, *, owner: str = OPEN, require: Require = anything
     ) -> tuple[str, ...]:
         """A channel begins, with an answer that may be large."""
-        with gc_frozen():
-            return super().create_channel(name, query, owner=owner, require=require)
+        with gc_young():
+            variables = super().create_channel(name, query, owner=owner, require=require)
+        with suppress(UnknownChannelError, KeyError):  # another request may have deleted it
+            if self._strategy.size(self.channel(name).log.name) >= FROZEN_ROWS:
+                with gc_frozen():
+                    pass
+        return variables
 
 
 def _begun(

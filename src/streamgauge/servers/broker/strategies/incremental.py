@@ -47,6 +47,8 @@ def _let_go(standing: StandingQuery) -> None:
     """Have the memory of a query that has ended let go of."""
     if answer_bytes((standing,)) > LARGE:
         Thread(target=standing.let_go, name="streamgauge-release", daemon=True).start()
+    else:
+        standing.let_go()
 
 
 class Incremental(Strategy):
