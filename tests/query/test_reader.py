@@ -155,3 +155,11 @@ def test_each_drawn_text(first):
 def test_what_is_no_sparql_1_1_is_refused_as_before(text):
     with pytest.raises(QueryError):
         parse_sparql(HEAD + text)
+
+
+@pytest.mark.parametrize("digits", ["9" * 20, "9" * 5_000, "0" * 5_000 + "7", "18446744073709551616"])
+@pytest.mark.parametrize("word", ["LIMIT", "OFFSET"])
+def test_a_number_of_rows_may_have_any_number_of_digits(word, digits):
+    sliced = parse_sparql(f"SELECT ?s {{ ?s ?p ?o }} {word} {digits}").pattern
+    number = sliced.limit if word == "LIMIT" else sliced.offset
+    assert number == (7 if digits.endswith("07") else 10**18)

@@ -178,7 +178,7 @@ FROZEN_ROWS: Final = 10_000
 class _Served(Broker):
     """A broker with a process to itself: what stands, facts and large answers, the collector need not look at again.
 
-    What a small channel leaves behind is garbage with cycles, which is never found among what is frozen.
+    Small channels leave garbage with cycles behind, which is never found among frozen objects.
     """
 
     def create_channel(

@@ -313,9 +313,9 @@ class QueryReader(ExpressionReader):
         limits: dict[str, int] = {}
         while (word := self._word()) in ("LIMIT", "OFFSET") and word not in limits:
             self._at += 1
-            if not self._token.text.isdigit():
+            if not (self._token.text.isascii() and self._token.text.isdigit()):
                 self._expect(f"a whole number behind {word}")
-            limits[word] = int(self._take().text)
+            limits[word] = _bounded(self._take().text)
         return limits
 
     # Groups
@@ -426,6 +426,16 @@ class QueryReader(ExpressionReader):
         triple = self._iri(), self._predicate(), self._data()
         self._must(")>>")
         return triple_term(triple)
+
+
+_ENDLESS: Final = 10**18
+"""More rows than there are: Python reads no numbers of thousands of digits."""
+
+
+def _bounded(digits: str) -> int:
+    """The number of a LIMIT or OFFSET, at most ``_ENDLESS``."""
+    short = digits.lstrip("0")[:20]
+    return min(_ENDLESS, int(short or "0"))
 
 
 def _both(left: al.Expression, right: al.Expression) -> al.Expression:
