@@ -23,12 +23,9 @@ a list of (time in ms, triples), or a dictionary from the stream's IRI to one of
 The whole of it is on one page: docs/python.md.
 """
 
-import sys
 from importlib import import_module
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
-
-from streamgauge.old_names import OldNames
 
 if TYPE_CHECKING:
     from streamgauge.api import Expectations, check, expect, load_run
@@ -100,9 +97,6 @@ _HOMES = {
     "watch": "watching",
 }
 """Where each public name is; it is loaded when first used."""
-
-
-sys.meta_path.insert(0, OldNames())
 
 
 def __getattr__(name: str) -> Any:

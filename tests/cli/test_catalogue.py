@@ -13,7 +13,6 @@ from streamgauge.cli.catalogue import COMMANDS, CataloguePart
 from streamgauge.cli.main import load
 
 OWN = {
-    "streamgauge.old_names",
     "streamgauge",
     "streamgauge.__main__",
     "streamgauge.cli",

@@ -13,8 +13,8 @@ import pytest
 from streamgauge.spark.contexts import running_context
 
 SRC = Path(__file__).parents[2] / "src" / "streamgauge"
-LOOKING = {"spark/contexts.py", "old_names.py"}
-"""Files that use ``sys.modules``: the one that knows half-made modules, and the import hook."""
+LOOKING = {"spark/contexts.py"}
+"""Files that use ``sys.modules``: the one that knows half-made modules."""
 
 CONTEXT = "pyspark.core.context"
 

@@ -219,7 +219,6 @@ def test_the_plugin_imports_nothing_that_is_not_used():
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert set(said) == {
         "streamgauge",
-        "streamgauge.old_names",
         "streamgauge.testing",
         "streamgauge.testing.plugin",
     }

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from streamgauge import __version__
-from streamgauge.cli.catalogue import COMMANDS, EXAMPLES, CatalogueEntry, renewed
+from streamgauge.cli.catalogue import COMMANDS, EXAMPLES, CatalogueEntry
 from streamgauge.cli.completion import ASKED, answer_shells
 from streamgauge.cli.streams import visible_streams
 from streamgauge.model.mistake import MistakeError, obstacle
@@ -25,7 +25,7 @@ from streamgauge.model.phrases import expectation
 
 
 class Command(TyperCommand):
-    """A command: old names of its options go on, its help ends with an example."""
+    """A command whose help ends with an example."""
 
     def __init__(self, *given: Any, **attributes: Any) -> None:
         super().__init__(*given, **attributes)
@@ -36,7 +36,7 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The parameters that the words give; UsageError for words that the command does not take."""
         try:
-            rest = super().parse_args(ctx, list(renewed(_words(ctx), args)))
+            rest = super().parse_args(ctx, args)
         except typer.BadParameter as error:
             problems = getattr(error.__cause__, "errors", None)
             if callable(problems):
