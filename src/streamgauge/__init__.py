@@ -24,6 +24,7 @@ The whole of it is on one page: docs/python.md.
 """
 
 from importlib import import_module
+from threading import RLock
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -99,15 +100,20 @@ _HOMES = {
 """Where each public name is; it is loaded when first used."""
 
 
+_LOADING = RLock()
+"""One thread at a time loads what a name needs: two that met in the midst of packages could break each other off."""
+
+
 def __getattr__(name: str) -> Any:
     """A public name, loaded when first used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}: it has {', '.join(__all__)}")
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), "parse" if name == "parse_query" else name)
-    if isinstance(found, FunctionType):
-        found = import_module(f"{__name__}.model.mistake").plain_mistakes(found)
-    globals()[name] = found
-    return found
+    with _LOADING:
+        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), "parse" if name == "parse_query" else name)
+        if isinstance(found, FunctionType):
+            found = import_module(f"{__name__}.model.mistake").plain_mistakes(found)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from streamgauge.query import dialects, print_query
+from streamgauge.query import dialect_names, print_query
 from streamgauge.suites.conformance.cases import load
 from streamgauge.workbench.rooms.playground.examples import FIRST
 from tests.browser.driving import CONTRAST, complaints, faults, keep, show
@@ -158,7 +158,7 @@ def test_the_grammar_knows_every_text_of_the_conformance_cases(browser: Any, ben
     shown(browser, bench)
     found = []
     for case in load():
-        for dialect in dialects():
+        for dialect in dialect_names():
             try:
                 found.append(print_query(case.query, dialect))
             except ValueError:

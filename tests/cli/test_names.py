@@ -7,7 +7,7 @@ import pytest
 from streamgauge import engines, workloads
 from streamgauge.formats.streams import stream_format, stream_formats
 from streamgauge.papers.rules import names as rules
-from streamgauge.query import dialects, parse
+from streamgauge.query import dialect_names, parse
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.broker.strategies import strategies
 from streamgauge.servers.fragments import annotations
@@ -66,7 +66,7 @@ def test_a_command_takes_names_in_any_case(here, command, monkeypatch):  # noqa:
     assert code == 0, err
     assert "RANGE" in out
     assert {"csrbench", "yabench"} == set(rules())
-    assert set(dialects()) == {"cqels", "csparql", "rspql", "sparqlstream"}
+    assert set(dialect_names()) == {"cqels", "csparql", "rspql", "sparqlstream"}
     assert "incremental" in strategies()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.query import dialects, parse
+from streamgauge.query import dialect_names, parse
 
 QUERIES = Path(__file__).resolve().parents[2] / "src" / "streamgauge" / "workloads"
 SELECT = QUERIES / "weather" / "queries" / "select.rq"
@@ -17,7 +17,7 @@ def translate(command):
     return functools.partial(command, "translate")
 
 
-@pytest.mark.parametrize("dialect", dialects())
+@pytest.mark.parametrize("dialect", dialect_names())
 def test_every_dialect(translate, dialect):
     code, out, err = translate(QUERIES / "csrbench" / "queries" / "q7.rq", "--to", dialect)
     assert (code, err) == (0, "")

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.query import QueryError, dialects, parse, parse_sparql, print_query
+from streamgauge.query import QueryError, dialect_names, parse, parse_sparql, print_query
 from streamgauge.query.text import Token, blank, tokens
 from tests.examples import examples
 from tests.query.drawn import kept
@@ -82,7 +82,7 @@ def parses_or_is_refused(text: str, readers: tuple[Callable[[str], object], ...]
 
 
 def prints_or_is_refused(query: ContinuousQuery) -> None:
-    for dialect in dialects():
+    for dialect in dialect_names():
         with suppress(ValueError):
             printed = print_query(query, dialect)
             assert outcome(parse, printed) == kept(query, dialect)
@@ -92,7 +92,7 @@ def any_reader(dialect: str | None) -> tuple[Callable[[str], object], ...]:
     return (parse_sparql,) if dialect == "sparql" else (lambda text: parse(text, dialect),)
 
 
-readers = st.sampled_from((None, None, "sparql", *dialects())).map(any_reader)
+readers = st.sampled_from((None, None, "sparql", *dialect_names())).map(any_reader)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S
-from streamgauge.query import QueryError, detect, dialects, parse, parse_sparql, print_query
+from streamgauge.query import QueryError, detect, dialect_names, parse, parse_sparql, print_query
 
 CSPARQL = """PREFIX : <http://e/>
 REGISTER QUERY hot AS
@@ -36,7 +36,7 @@ def test_two_texts_of_one_query_are_equal() -> None:
 
 
 def test_the_dialect_is_told_by_the_clause_or_by_name() -> None:
-    assert dialects() == ("cqels", "csparql", "rspql", "sparqlstream")
+    assert dialect_names() == ("cqels", "csparql", "rspql", "sparqlstream")
     assert (detect(CSPARQL), detect(RSPQL)) == ("csparql", "rspql")
     assert parse(CSPARQL, "csparql") == parse(CSPARQL)
     with pytest.raises(QueryError, match=re.escape("an RSP-QL query needs a window: add FROM NAMED WINDOW")):
@@ -62,7 +62,7 @@ def test_rspql_says_every_operator(operator: R2S | None, name: str | None) -> No
         assert parse(print_query(query, "rspql")) == query
 
 
-@pytest.mark.parametrize("dialect", dialects())
+@pytest.mark.parametrize("dialect", dialect_names())
 def test_no_dialect_says_that_rows_come_and_go_in_one_answer(dialect: str) -> None:
     query = ContinuousQuery(parse_sparql("SELECT ?s { ?s ?p ?o }"), (StreamWindow("http://e/s", Window(5000, 500)),))
     with pytest.raises(ValueError, match="no dialect says Istream and Dstream: leave the operator to semantics"):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.query import dialects, fill, parameters, parse, parse_sparql, print_query
+from streamgauge.query import dialect_names, fill, parameters, parse, parse_sparql, print_query
 from streamgauge.query.printer import sparql
 from tests.examples import examples
 from tests.query.drawn import can_say, continuous, kept
@@ -53,7 +53,7 @@ def test_a_query_without_streams(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dialect", dialects())
+@pytest.mark.parametrize("dialect", dialect_names())
 @pytest.mark.parametrize("name", sorted(FILES.keys() - STANDING))
 def test_a_query_of_the_repository(name: str, dialect: str) -> None:
     template = FILES[name].read_text(encoding="utf-8")
@@ -65,12 +65,12 @@ def test_a_query_of_the_repository(name: str, dialect: str) -> None:
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_a_recorded_query(name: str) -> None:
     query = parse(text(name))
-    for dialect in dialects():
+    for dialect in dialect_names():
         comes_back(query, dialect)
 
 
 def said_or_refused(query: ContinuousQuery) -> None:
-    for dialect in dialects():
+    for dialect in dialect_names():
         one_said_or_refused(query, dialect)
 
 

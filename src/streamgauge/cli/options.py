@@ -189,9 +189,9 @@ def workload_names() -> Iterable[str]:
 
 def dialect_names() -> Iterable[str]:
     """The dialects."""
-    from streamgauge.query import dialects
+    from streamgauge.query import dialect_names
 
-    return dialects()
+    return dialect_names()
 
 
 def sparql_versions() -> Iterable[str]:

@@ -1,43 +1,23 @@
-"""Continuous SPARQL: dialects in, one algebra, any dialect out; templates with ``${NAME}`` for a value."""
+"""Continuous SPARQL: dialects in, one algebra, any dialect out."""
 
-import re
-from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.phrases import meant, spelled
-from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import R2S
-from streamgauge.query.dialects import Dialect, load
-from streamgauge.query.parser import parse_sparql, refuse_sequences
-from streamgauge.query.text import QueryError, check_bounds, refusal
-from streamgauge.query.versions import VERSIONS, announced
+from streamgauge.model.lazily import names_of
 
-_PARAMETER: Final = re.compile(r"\$\{([^}\s]*)\}")
-
-
-class TemplateError(MistakeError, ValueError):
-    """Values for parameters that a template does not have; the sentence names both."""
-
-
-def parameters(template: str) -> tuple[str, ...]:
-    """The names of a template's parameters, in order of first appearance."""
-    return tuple(dict.fromkeys(_PARAMETER.findall(template)))
-
-
-def fill(template: str, values: Mapping[str, object]) -> str:
-    """The text with every ``${NAME}`` replaced by its value; a missing value is a QueryError, others TemplateError."""
-    for match in _PARAMETER.finditer(template):
-        if match.group(1) not in values:
-            raise refusal(
-                f"the parameter {match.group(1)} has no value: give {match.group(1)}=...", template, match.start()
-            )
-    unused = sorted(set(values) - set(parameters(template)))
-    if unused:
-        known = ", ".join(parameters(template)) or "none"
-        raise TemplateError(f"the query has no parameter {', '.join(unused)}; its parameters: {known}")
-    return _PARAMETER.sub(lambda match: str(values[match.group(1)]), template)
-
+if TYPE_CHECKING:
+    from streamgauge.query.continuous import (
+        TemplateError,
+        detect,
+        dialect_names,
+        fill,
+        parameters,
+        parse,
+        print_query,
+        recognised,
+    )
+    from streamgauge.query.parser import parse_sparql
+    from streamgauge.query.text import QueryError
+    from streamgauge.query.versions import VERSIONS, announced
 
 __all__ = [
     "VERSIONS",
@@ -45,7 +25,7 @@ __all__ = [
     "TemplateError",
     "announced",
     "detect",
-    "dialects",
+    "dialect_names",
     "fill",
     "parameters",
     "parse",
@@ -54,41 +34,20 @@ __all__ = [
     "recognised",
 ]
 
+_HOMES: Final = {
+    "QueryError": "text",
+    "TemplateError": "continuous",
+    "VERSIONS": "versions",
+    "announced": "versions",
+    "detect": "continuous",
+    "dialect_names": "continuous",
+    "fill": "continuous",
+    "parameters": "continuous",
+    "parse": "continuous",
+    "parse_sparql": "parser",
+    "print_query": "continuous",
+    "recognised": "continuous",
+}
+"""The module of each name, which is loaded when first used."""
 
-def dialects() -> tuple[str, ...]:
-    """The names of the dialects that can be read and printed."""
-    return tuple(sorted(load()))
-
-
-def recognised(text: str) -> str | None:
-    """The name of the dialect whose stream clause the text has; ``None`` for plain SPARQL, and for anything else."""
-    return next((name for name in dialects() if load()[name].recognises(text)), None)
-
-
-def detect(text: str) -> str:
-    """The name of the dialect whose stream clause the text has; QueryError says what to add when it has none."""
-    check_bounds(text)
-    if (name := recognised(text)) is not None:
-        return name
-    refuse_sequences(text)
-    clauses = "; ".join(f"{name}: {load()[name].CLAUSE}" for name in dialects())
-    raise QueryError(f"this query names no stream: add a stream clause ({clauses})", text, 1, 1)
-
-
-def parse(text: str, dialect: str | None = None) -> ContinuousQuery:
-    """The query of a text, its dialect told by its stream clause unless named; QueryError says where it is wrong."""
-    check_bounds(text)
-    return _named(detect(text) if dialect is None else dialect).parse(text)
-
-
-def print_query(query: ContinuousQuery, dialect: str) -> str:
-    """The query as text of a dialect; ValueError when that dialect cannot say it."""
-    if query.r2s is R2S.CHANGES:
-        raise ValueError(f"no dialect says {query.r2s}: leave the operator to semantics that have it, as sens has")
-    return _named(dialect).print_query(query)
-
-
-def _named(name: str) -> Dialect:
-    if (found := spelled(name, dialects())) is None:
-        raise ValueError(f"there is no dialect {name}; there are: {', '.join(dialects())}{meant(name, dialects())}")
-    return load()[found]
+__getattr__ = names_of(__name__, _HOMES)

@@ -1,7 +1,24 @@
 """Reasoning: an ontology as rules (``ontology``), and their closure kept while facts come and go (``closure``)."""
 
-from streamgauge.reasoning.closure import Closure
-from streamgauge.reasoning.ontology import read_rules
-from streamgauge.reasoning.rules import VIOLATES, OntologyError, Rule, Rules
+from typing import TYPE_CHECKING, Final
+
+from streamgauge.model.lazily import names_of
+
+if TYPE_CHECKING:
+    from streamgauge.reasoning.closure import Closure
+    from streamgauge.reasoning.ontology import read_rules
+    from streamgauge.reasoning.rules import VIOLATES, OntologyError, Rule, Rules
 
 __all__ = ["VIOLATES", "Closure", "OntologyError", "Rule", "Rules", "read_rules"]
+
+_HOMES: Final = {
+    "Closure": "closure",
+    "OntologyError": "rules",
+    "Rule": "rules",
+    "Rules": "rules",
+    "VIOLATES": "rules",
+    "read_rules": "ontology",
+}
+"""The module of each name, which is loaded when first used."""
+
+__getattr__ = names_of(__name__, _HOMES)

@@ -17,7 +17,7 @@ from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
-from streamgauge.query import detect, dialects, parse
+from streamgauge.query import detect, dialect_names, parse
 from streamgauge.query.text import check_bounds
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.http.limits import document_turn
@@ -55,7 +55,7 @@ def read_registration(data: object) -> QueryRegistration:
         request = replace(decode(QueryRegistration, plain), semantics=_named(data.get("semantics")))
     except FieldError as error:
         raise RequestError(str(error)) from error
-    for field, value, known in (("dialect", request.dialect, dialects()), ("advance", request.advance, ("wall",))):
+    for field, value, known in (("dialect", request.dialect, dialect_names()), ("advance", request.advance, ("wall",))):
         if value is not None and value not in known:
             raise RequestError(f"{field} is {value!r}: expected one of {', '.join(known)}")
     return request

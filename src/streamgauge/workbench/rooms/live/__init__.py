@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Route
 from streamgauge.formats.bounds import BoundError
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import XSD
-from streamgauge.query import dialects
+from streamgauge.query import dialect_names
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.servers.http import events
 from streamgauge.servers.http.deadlines import DeadlineError
@@ -230,7 +230,7 @@ class LiveRoom:
             "error": error,
             "engines": engines,
             "profiles": sorted(PROFILES),
-            "dialects": dialects(),
+            "dialects": dialect_names(),
         }
         return page(request, "live_new.html.j2", "Register a query", status, **values, files=files, limits=LIMITS)
 

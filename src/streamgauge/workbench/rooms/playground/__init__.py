@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from streamgauge.formats.bounds import BoundError, read_json
 from streamgauge.model.mistake import MistakeError
-from streamgauge.query import dialects
+from streamgauge.query import dialect_names
 from streamgauge.servers.http.limits import STATUS, BodyError, CrowdedError, Gate, read_body, text
 from streamgauge.workbench.pages import HEADERS, page
 from streamgauge.workbench.rooms import Bench, Room
@@ -185,7 +185,7 @@ def _controls(found: PlaygroundResult) -> dict[str, object]:
         "state": found.state,
         "controls": CONTROLS,
         "profiles": profile_names(),
-        "dialects": dialects(),
+        "dialects": dialect_names(),
         "syntaxes": SYNTAXES,
         "workloads": examples.DRAWN,
         "chosen": {which: _chosen(found, which) for which in "ab"},

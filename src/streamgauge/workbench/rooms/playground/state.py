@@ -15,7 +15,7 @@ from streamgauge.formats.bounds import BoundError, read_json
 from streamgauge.formats.fields import FieldError
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.semantics import Semantics
-from streamgauge.query import dialects
+from streamgauge.query import dialect_names
 from streamgauge.workbench.rooms.playground.fields import CONTROLS, fields_of, profile_names, semantics_of, started_from
 from streamgauge.workbench.rooms.playground.stream_text import SIMPLE, SYNTAXES
 
@@ -91,8 +91,8 @@ def of_json(data: object) -> PlaygroundState:
 def _check_choices(texts: Mapping[str, str]) -> None:
     if texts.get("syntax", SIMPLE) not in SYNTAXES:
         raise StateError(f"there is no notation {texts['syntax']!r}: there are {', '.join(SYNTAXES)}", "stream")
-    if texts.get("dialect", "") not in ("", *dialects()):
-        raise StateError(f"there is no dialect {texts['dialect']!r}: there are {', '.join(dialects())}", "query")
+    if texts.get("dialect", "") not in ("", *dialect_names()):
+        raise StateError(f"there is no dialect {texts['dialect']!r}: there are {', '.join(dialect_names())}", "query")
 
 
 def _semantics(which: str, data: object) -> Mapping[str, Any]:

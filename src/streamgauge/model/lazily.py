@@ -1,0 +1,21 @@
+"""Names of a package that are loaded from its modules when they are first used.
+
+A package whose ``__init__`` imports its own modules can stop threads: the one that imports ``package.one`` first holds
+the lock of ``one`` while it runs ``__init__``, which waits for ``two``; another that began with ``package.two`` holds
+that and waits for ``one``. Python then breaks the deadlock by an ImportError, or hands out a module half made.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def names_of(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package: ``homes`` are its names with the module of each, below the package."""
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}: it has {', '.join(sorted(homes))}")
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
+
+    return load
