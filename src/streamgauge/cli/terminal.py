@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any, Final, Protocol
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
@@ -18,8 +18,10 @@ from rich.text import Text
 
 from streamgauge.model.controls import visible
 from streamgauge.model.phrases import elapsed
-from streamgauge.report.fitting_table import FittingTable
 from streamgauge.spark.contexts import running_context
+
+if TYPE_CHECKING:
+    from streamgauge.report.fitting_table import FittingTable
 
 
 class Terminal(Console):
@@ -181,6 +183,8 @@ WIDTH: Final = 80
 
 def table(*columns: str, title: str | None = None) -> FittingTable:
     """A table of these columns, which loses nothing where the terminal is narrow."""
+    from streamgauge.report.fitting_table import FittingTable
+
     return FittingTable(*columns, title=title)
 
 
