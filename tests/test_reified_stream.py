@@ -151,6 +151,9 @@ def test_recorded_results_are_imported_and_judged_right(command, here):
     done = command("import", "answers.json", *words)
     assert done.code == 0, done.err
     assert "Every one of" in command("check", "imported").out
+    shown = command("explain", "imported", "--window", "1").out
+    assert 'reading0 reifies <<( room0 temperature "18.0"^^decimal )>>' in shown
+    assert "<<( reading8 says <<( room2 temperature" in " ".join(shown.split())
 
 
 def test_a_broker_tells_each_reading_as_it_was_published():

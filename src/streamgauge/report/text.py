@@ -256,15 +256,20 @@ def _rows(window: "Worked | _Sides", with_model: bool) -> Table:
 
 
 def _text(row: Row) -> Text:
-    return Text(", ".join("unbound" if term is None else by_parts(term, _short) for term in row))
+    return Text(", ".join("unbound" if term is None else _short(term) for term in row))
 
 
 def _short(term: str) -> str:
+    """A term for people, a triple term by its parts."""
+    return by_parts(term, _short_part)
+
+
+def _short_part(term: str) -> str:
     """An IRI's last part, a literal with its datatype's."""
     if term.startswith("<"):
         return term[1:-1].replace("#", "/").rpartition("/")[2] or term
     text, marked, kind = term.rpartition("^^")
-    return f"{text}^^{_short(kind)}" if marked and term.startswith('"') else term
+    return f"{text}^^{_short_part(kind)}" if marked and term.startswith('"') else term
 
 
 def _times(times: int) -> str:
