@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from streamgauge.formats.lines import decode_answer, decode_input, decode_inputs
 from streamgauge.formats.ntriples import NTriplesReader
 from streamgauge.formats.results import results, rows
 from streamgauge.formats.stream import elements, read_written, to_table
-from streamgauge.formats.streams import Reading, stream_formats
+from streamgauge.formats.streams import Reading, stream_formats, write_stream
 from streamgauge.formats.syntaxes import parse_open
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -92,6 +93,26 @@ def test_the_pipe_in_lines_and_in_columns(triples):
     )
     ((found,),) = read_batches(BytesIO(BatchWriter().encode([one])))
     assert found == one
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+@pytest.mark.parametrize(
+    ("triple", "fault"),
+    [
+        (("<urn:a>", "<urn:b>"), "has 2 terms: subject, predicate and object are expected"),
+        (("<urn:a>", "<urn:b>", "<urn:c>", "<urn:d>"), "has 4 terms"),
+        (("<<( <urn:a> <urn:b> <urn:c> )>>", "<urn:b>", "<urn:c>"), "has the subject <<( "),
+        (("<urn:a>", "_:b", "<urn:c>"), "has the predicate _:b: <IRI> is expected"),
+        (("<urn:a>", "<urn:b>", "c"), "has the object c: "),
+    ],
+)
+def test_what_is_no_triple_is_not_written(tmp_path, name, triple, fault):
+    good = element((("<urn:a>", "<urn:b>", "<urn:c>"),))
+    bad = replace(element((*good.added, triple)), sequence=1, time=2000)
+    with pytest.raises(FormatError) as refused_:
+        write_stream([good, bad], tmp_path / "out", name)
+    assert "element 1, triple 1: " in str(refused_.value)
+    assert f"is not a triple: it {fault}" in str(refused_.value)
 
 
 @given(TRIPLES)

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import starmap
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,13 +12,13 @@ from streamgauge.formats.canonical import parse_term, to_term, to_triple
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.formats.ntriples import NTriplesReader
 from streamgauge.formats.streams import read_triples
-from streamgauge.formats.streams.format import Reading, which
+from streamgauge.formats.streams.format import Reading, check_triple, checked, which
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.query import ContinuousQuery, static_missing, static_triples
 from streamgauge.model.semantics import Semantics
-from streamgauge.model.terms import Triple, is_triple_of, misplaced
+from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError, detect, parse
 from streamgauge.query.prologue import declared_prefixes
 from streamgauge.semantics.profiles import profile
@@ -227,7 +226,10 @@ class _Making:
     def __call__(self, given: Item) -> Input:
         """The element; WatchError says what was expected."""
         if isinstance(given, StreamElement):
-            return self._checked(given)
+            try:
+                return checked(given)
+            except ValueError as error:
+                raise WatchError(str(error)) from error
         if isinstance(given, Advance):
             return given
         try:
@@ -242,17 +244,6 @@ class _Making:
             )
         self._next += 1
         return StreamElement(self._stream, time, self._next - 1, self._triples(triples))
-
-    def _checked(self, element: StreamElement) -> StreamElement:
-        """An element whose triples have terms where a triple may have them; they are not parsed."""
-        triples = (*element.added, *element.removed)
-        try:
-            sound = all(starmap(is_triple_of, triples))
-        except (AttributeError, TypeError):
-            sound = False
-        for at, triple in enumerate(() if sound else triples):
-            _check_triple(triple, f"element {element.sequence}, triple {at}")
-        return element
 
     def _triples(self, triples: Triples) -> tuple[Triple, ...]:
         where = f"element {self._next - 1}"
@@ -269,17 +260,12 @@ class _Making:
     def _triple(self, triple: Triple | ox.Triple, where: str) -> Triple:
         if isinstance(triple, ox.Triple | ox.Quad):
             return to_triple(triple)
-        _check_triple(triple, where)
+        try:
+            check_triple(triple, where)
+        except ValueError as error:
+            raise WatchError(str(error)) from error
         try:
             subject, predicate, item = (to_term(parse_term(term)) for term in triple)
         except ValueError as error:
             raise WatchError(f"{where}: {error}") from error
         return subject, predicate, item
-
-
-def _check_triple(triple: object, where: str) -> None:
-    """WatchError for what is not a tuple of three terms at their places."""
-    if not isinstance(triple, tuple | list):
-        raise WatchError(f"{where}: {triple!r:.80} is not a triple: give a tuple of three N-Triples terms")
-    if fault := misplaced(triple):
-        raise WatchError(f"{where}: {triple!r:.120} is not a triple: it {fault}")

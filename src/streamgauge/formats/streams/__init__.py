@@ -18,7 +18,18 @@ import pyoxigraph as ox
 from streamgauge.formats.charsets import CharsetError, in_utf8
 from streamgauge.formats.documents import ARCHIVES, Document, FormatError, documents, ending, file_document
 from streamgauge.formats.lines import Input
-from streamgauge.formats.streams.format import STREAM, Decode, Format, Reading, Refuse, Relabel, Way, Whole, refused
+from streamgauge.formats.streams.format import (
+    STREAM,
+    Decode,
+    Format,
+    Reading,
+    Refuse,
+    Relabel,
+    Way,
+    Whole,
+    checked,
+    refused,
+)
 from streamgauge.formats.streams.options import check_options
 from streamgauge.formats.syntaxes import BY_ENDING, parse_open
 from streamgauge.model.element import StreamElement
@@ -169,9 +180,18 @@ def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str 
         raise FormatError(f"{target}: {chosen.name} is read only: formats to write are {able}")
     try:
         with target.open("wb") as file:
-            chosen.write(elements, file)
+            chosen.write(_sound(elements, target), file)
     except OSError as error:
         raise FormatError(f"{target}: could not be written: {obstacle(error)}") from error
+
+
+def _sound(elements: Iterable[StreamElement], target: Path) -> Iterator[StreamElement]:
+    """The same elements; FormatError for one whose triples are none."""
+    for element in elements:
+        try:
+            yield checked(element)
+        except ValueError as error:
+            raise FormatError(f"{target}: {error}") from error
 
 
 def read_triples(path: str | Path) -> Iterator[Triple]:

@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import starmap
 from pathlib import Path
 from typing import IO, Any, Final, Literal, TypeAlias
 
@@ -187,6 +188,26 @@ _IRI = re.compile(
 )
 """IRIs that are surely right; others are looked at by the parser."""
 _KNOWN_LIMIT = 100_000
+
+
+def checked(element: StreamElement) -> StreamElement:
+    """An element as its maker wrote it, whose triples have terms at their places; ValueError names the first other."""
+    triples = (*element.added, *element.removed)
+    try:
+        sound = all(starmap(is_triple_of, triples))
+    except (AttributeError, TypeError):
+        sound = False
+    for at, triple in enumerate(() if sound else triples):
+        check_triple(triple, f"element {element.sequence}, triple {at}")
+    return element
+
+
+def check_triple(triple: object, where: str) -> None:
+    """ValueError for what is not a tuple of three terms at their places."""
+    if not isinstance(triple, tuple | list):
+        raise ValueError(f"{where}: {triple!r:.80} is not a triple: give a tuple of three N-Triples terms")
+    if fault := misplaced(triple):
+        raise ValueError(f"{where}: {triple!r:.120} is not a triple: it {fault}")
 
 
 class TermCheck:
