@@ -84,7 +84,7 @@ class Histories:
 
     def _is_certain(self, report: SentDifference) -> bool:
         try:
-            return self._legality.answers(report.due).is_certain
+            return self._legality.is_closed(report.due) or self._legality.answers(report.due).is_certain
         except OpenError:
             return False
 
@@ -93,7 +93,8 @@ class Histories:
     ) -> tuple[Opinion, list[Part] | None]:
         """The opinion on a report, and its legal answers that fit; ``None`` where they cannot be listed."""
         try:
-            now = self._legality.answers(report.due).parts(self._texts)
+            closed = self._legality.is_closed(report.due)
+            now = [[report.rows]] if closed else self._legality.answers(report.due).parts(self._texts)
             if not report.sent:
                 return Opinion(True), now
             if before is None:
@@ -148,7 +149,7 @@ class Histories:
         bare = list(dict.fromkeys(map(self._bare, report.received)))
         own: dict[Row, Row] = {}
         for known in (previous, report):
-            if known is not None:
+            if known is not None and not self._legality.is_closed(known.due):
                 own |= self._legality.answers(known.due).canonical(bare)
         return Counter(
             (*own.get(self._bare(row), self._bare(row)), *row[len(self._bare(row)) :]) for row in report.received

@@ -43,7 +43,7 @@ from streamgauge.oracle.expected.reports import refuse_spark
 from streamgauge.oracle.judging.compare import Overlap
 from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Unit, due_time, judge, ratio
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, decide
-from streamgauge.oracle.judging.units import is_compared_by_term
+from streamgauge.oracle.worlds.restatement import is_compared_by_term
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.arrivals import Arrivals
 from streamgauge.semantics.beginning import is_sent

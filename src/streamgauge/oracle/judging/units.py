@@ -21,10 +21,10 @@ from streamgauge.oracle.judging.compare import Alike, Bags, Overlap, fits
 from streamgauge.oracle.judging.histories import Histories, SentDifference
 from streamgauge.oracle.judging.metrics import Unit
 from streamgauge.oracle.worlds.legality import Opinion, ReportLegality
-from streamgauge.oracle.worlds.restatement import computed_columns, computes
+from streamgauge.oracle.worlds.restatement import computed_columns
 from streamgauge.oracle.worlds.slices import misplaced
 from streamgauge.oracle.worlds.tolerance import close
-from streamgauge.query.traversal import every_expression, every_pattern, expressions
+from streamgauge.query.traversal import every_pattern, expressions
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import operator
 
@@ -45,18 +45,6 @@ def may_be_open(form: a.QueryForm, answers: Sequence[Answer]) -> bool:
             return True
     terms = (term for answer in answers for row in answer.added for term in row if term)
     return any(term[0] == '"' and term[-1] not in '">' for term in terms)
-
-
-def is_compared_by_term(form: a.QueryForm) -> bool:
-    """Whether a query computes no number that rounds, and samples and cuts nothing."""
-    for pattern in every_pattern(form.pattern):
-        if isinstance(pattern, a.Slice | a.Reduced):
-            return False
-        if isinstance(pattern, a.Group) and any(each.function != "COUNT" for _, each in pattern.aggregates):
-            return False
-        if any(computes(part, frozenset()) for tree in expressions(pattern) for part in every_expression(tree)):
-            return False
-    return True
 
 
 def in_order(unit: Unit, keys: Sequence[tuple[int, bool]]) -> Unit:
@@ -129,6 +117,8 @@ class Alignment:
             near = self._near_bags.similarity(i, j)
             if near == 1.0 and self._bags.similarity(i, j) == 1.0:
                 return 1.0
+            if legality.is_closed(self.expected[i].due):
+                return min(near, 0.999)
             legal = legality.of(self.expected[i].due, self.answers[j].added).legal
             return 1.0 if legal else min(near, 0.999)
 
@@ -177,7 +167,11 @@ class LegalUnits:
         if self._semantics.notify_empty or not any(unit.report is None for unit in plain):
             return self._plain
         silent = [
-            report for report in self._everything() if report.due not in known and self._legality.may_speak(report.due)
+            report
+            for report in self._everything()
+            if report.due not in known
+            and not self._legality.is_closed(report.due)
+            and self._legality.may_speak(report.due)
         ]
         if not silent:
             return self._plain
@@ -194,6 +188,8 @@ class LegalUnits:
     def _judged(self, unit: Unit) -> Unit | None:
         """A unit by all legal answers; ``None`` where it need not be."""
         if is_right(unit) or unit.report is None:
+            return unit
+        if self._legality.is_closed(unit.report.due):
             return unit
         if unit.answer is None:
             return self._missed(unit)

@@ -16,8 +16,8 @@ from streamgauge.oracle.worlds.blank_nodes import alike_numbers, has_blanks, ren
 from streamgauge.oracle.worlds.conditions import ALWAYS, CutOffError
 from streamgauge.oracle.worlds.intervals import OpenError
 from streamgauge.oracle.worlds.membership import Cut, Nearest, PossibleAnswers
-from streamgauge.oracle.worlds.openings import CURRENT, Openings
-from streamgauge.oracle.worlds.restatement import computed_columns, restated
+from streamgauge.oracle.worlds.openings import CURRENT, Openings, is_plain
+from streamgauge.oracle.worlds.restatement import computed_columns, constants, is_compared_by_term, restated
 from streamgauge.query.traversal import with_pattern
 from streamgauge.semantics.arrivals import Contents
 from streamgauge.semantics.evaluate import snapshot_under
@@ -130,7 +130,11 @@ class ReportLegality:
     ) -> None:
         self._contents = contents
         self._legality = Legality(query, semantics, exact_datatypes=exact_datatypes)
+        named = (*constants(query.form), *(triple[2] for triple in query.static))
+        by_bags = semantics.answers is not Counting.SET
+        self._by_term = by_bags and is_compared_by_term(query.form) and all(map(is_plain, named))
         self._known: dict[tuple[DueReport, bool], PossibleAnswers | str] = {}
+        self._closed: dict[DueReport, bool] = {}
 
     def answers(self, due: DueReport, *, lenient: bool = False) -> PossibleAnswers:
         """The possible answers of a report; OpenError where nobody can tell."""
@@ -144,6 +148,14 @@ class ReportLegality:
         if isinstance(known, str):
             raise OpenError(known)
         return known
+
+    def is_closed(self, due: DueReport) -> bool:
+        """Whether one answer only is legal, the evaluator's own: the query and the content leave nothing open."""
+        if due not in self._closed:
+            self._closed[due] = self._by_term and all(
+                is_plain(triple[2]) for view in self._contents(due) for arrival in view for triple in arrival.triples
+            )
+        return self._closed[due]
 
     def of(self, due: DueReport, received: Sequence[Row]) -> Opinion:
         """Whether the rows are a legal answer of a report."""

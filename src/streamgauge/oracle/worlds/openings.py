@@ -180,19 +180,19 @@ class Openings:
     def outcomes(self, run: Callable[[], Result], given: Condition = ALWAYS) -> list[tuple[Result, Condition]]:
         """The results of ``run`` by all decisions that it meets, each with its condition."""
         before = self._script, self._place, self.condition
-        found: list[tuple[Result, Condition]] = []
-        self._script = []
+        self._script, self._place, self.condition = [], 0, given
         try:
-            while True:
+            found = [(run(), self.condition)]
+            while self._script:
+                alternatives, at = self._script[-1]
+                if at + 1 == len(alternatives):
+                    self._script.pop()
+                    continue
+                self._script[-1] = alternatives, at + 1
                 self._place, self.condition = 0, given
                 found.append((run(), self.condition))
                 limit(len(found), (condition for _, condition in found))
-                while self._script and self._script[-1][1] + 1 == len(self._script[-1][0]):
-                    self._script.pop()
-                if not self._script:
-                    return found
-                alternatives, at = self._script[-1]
-                self._script[-1] = alternatives, at + 1
+            return found
         finally:
             self._script, self._place, self.condition = before
 
@@ -339,6 +339,15 @@ def _merged(alternatives: Alternatives, holds: Callable[[int], bool], number: Op
 
 
 CURRENT: Final[ContextVar[Openings]] = ContextVar("openings")
+
+
+def is_plain(term: Term) -> bool:
+    """Whether no choice is ever about a stored term: it has no language tag, and every implementation supports it."""
+    if term[0] != '"':
+        return True
+    return term[-1] in '">' and (
+        term.rfind('"') <= DIGITS + 1 or (number := read(term)) is None or is_supported(number.kind, term)
+    )
 
 
 def is_supported(kind: int, term: Term) -> bool:

@@ -1,13 +1,14 @@
 """A query restated so that its operations ask the openings (``operations``), and what it computes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Final
 
 from streamgauge.model import algebra as a
+from streamgauge.model.terms import Term
 from streamgauge.oracle.worlds.operations import BINARY, CASTS, UNARY, extension
-from streamgauge.query.traversal import every_pattern, parts
+from streamgauge.query.traversal import every_expression, every_pattern, expressions, parts
 from streamgauge.sparql.functions import COMPARISONS
 
 _KIND_ONLY: Final = frozenset({"DATATYPE", "ISNUMERIC", "ISLITERAL", "ISIRI", "ISBLANK"})
@@ -159,3 +160,23 @@ class _Restating:
         return (
             a.Call(extension("kind"), (self.bare(tree, bound),)) if computes(tree, bound) else self.value(tree, bound)
         )
+
+
+def is_compared_by_term(form: a.QueryForm) -> bool:
+    """Whether a query computes no number that rounds, and samples and cuts nothing."""
+    for pattern in every_pattern(form.pattern):
+        if isinstance(pattern, a.Slice | a.Reduced):
+            return False
+        if isinstance(pattern, a.Group) and any(each.function != "COUNT" for _, each in pattern.aggregates):
+            return False
+        if any(computes(part, frozenset()) for tree in expressions(pattern) for part in every_expression(tree)):
+            return False
+    return True
+
+
+def constants(form: a.QueryForm) -> Iterator[Term]:
+    """The terms that expressions and inline data of a query name."""
+    for pattern in every_pattern(form.pattern):
+        yield from (part for tree in expressions(pattern) for part in every_expression(tree) if isinstance(part, str))
+        if isinstance(pattern, a.Values):
+            yield from (term for row in pattern.rows for term in row if term is not None)
