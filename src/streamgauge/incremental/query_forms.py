@@ -320,6 +320,30 @@ class Ranking(Stateful):
         del self._places[at]
 
 
+class RowOrder:
+    """ORDER BY over whole answers, by keys that read the answer's own columns."""
+
+    def __init__(self, keys: Sequence[Key], names: Sequence[str]) -> None:
+        self._keys = [(Batch(key, names), down) for key, down in keys]
+
+    @staticmethod
+    def of(form: al.QueryForm) -> "RowOrder | None":
+        """The order of a query; ``None`` where it has none, or reads what is no column."""
+        pattern = form.pattern
+        while isinstance(pattern, al.Slice | al.Distinct | al.Reduced | al.Project):
+            pattern = pattern.pattern
+        if not isinstance(form, al.Select) or not isinstance(pattern, al.OrderBy):
+            return None
+        read_ = {var.name for key, _ in pattern.keys for var in al.expression_variables(key)}
+        return RowOrder(pattern.keys, form.variables) if read_ <= {*form.variables} else None
+
+    def sorted(self, rows: Sequence[Row]) -> tuple[Row, ...]:
+        """The rows in order; those that it does not order stay as they came."""
+        columns = [[_key(value, down) for value in values.values(rows)] for values, down in self._keys]
+        places = list(zip(*columns, strict=True))
+        return tuple(rows[place] for place in sorted(range(len(rows)), key=places.__getitem__))
+
+
 def _sign(change: tuple[Row, int]) -> bool:
     return change[1] > 0
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from streamgauge.engines import live
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
@@ -10,6 +11,7 @@ from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
+from streamgauge.semantics.profiles import RSPQL
 from tests.notation import STREAM, rows, stream
 
 CONTENT = "0: a p 3. b p 1. c p 2. d p 'x'. e p 1.0."
@@ -78,3 +80,23 @@ def test_elsewhere_the_order_is_left_out(text: str, more: dict[str, bool | R2S])
 def test_a_query_without_an_order_says_nothing_of_it() -> None:
     plain = "SELECT ?s ?v { ?s <urn:p> ?v FILTER(isNumeric(?v)) }"
     assert verdict(plain, "c 2 ; a 3 ; b 1 ; e 1.0").tolerance == "terms compared exactly"
+
+
+@pytest.mark.parametrize("keys", ["?v", "DESC(?v) ?s", "?s", "(0 - ?v)"])
+@pytest.mark.parametrize("cut", ["", " LIMIT 3"])
+def test_live_sends_whole_answers_in_order(keys: str, cut: str) -> None:
+    """Also where rows came and went since the answer before."""
+    text = "SELECT ?s ?v { ?s <urn:p> ?v } ORDER BY " + keys + cut
+    query = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(5, 2)),))
+    elements = stream("0: a p 3. b p 1. | 2: c p 2. d p 7. | 4: e p 5. f p 0. | 6: a p 1. g p 4. | 9: h p 9.")
+    answers: list[Answer] = []
+    session = live.start(query, RSPQL, answers.append)
+    for element in elements:
+        session.push(element)
+    session.advance(12)
+    header = RunHeader("live", query, text, "rspql", RSPQL, advanced_to=12, started=0, ordered=True)
+    judged = check(Run(header, tuple(answers), ()), definition(elements), 0, JudgingRules())
+    assert judged.judgement is Judgement.RIGHT
+    assert ("in the order of" in judged.tolerance) is (keys[0] != "(")
+    values = [row[1] for row in answers[-1].added]
+    assert keys != "?v" or values == sorted(values)

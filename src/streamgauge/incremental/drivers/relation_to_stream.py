@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from streamgauge.incremental.drivers.frames import QueryEvaluator
 from streamgauge.incremental.operators import repeated
+from streamgauge.incremental.query_forms import RowOrder
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.semantics import R2S, Counting, Grain, Semantics, Tick
@@ -31,6 +32,7 @@ class RelationToStream:
         self._kind = answer_kind(form)
         self._again = semantics.tick is Tick.BATCH and semantics.grain is Grain.ROW
         self._instant, self._left = -1, Counter[Row]()  # rows that left at the last instant
+        self._order = RowOrder.of(form) if r2s is R2S.RSTREAM else None
         self.silent = False
         """Whether the last report had nothing to send."""
 
@@ -55,7 +57,8 @@ class RelationToStream:
 
     def _rows(self, instant: int) -> tuple[Rows, Rows]:
         if self._r2s is R2S.RSTREAM:
-            return tuple(self._evaluator.answer()) if self._sets else self._evaluator.rows(), ()
+            rows = tuple(self._evaluator.answer()) if self._sets else self._evaluator.rows()
+            return (rows if self._order is None else self._order.sorted(rows)), ()
         delta = self._changed()
         if not delta:
             return (), ()

@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from streamgauge.formats.batches import Times
 from streamgauge.incremental.drivers.frames import clock_of, closing
+from streamgauge.incremental.query_forms import RowOrder
 from streamgauge.incremental.shards.keys import Route, ShardKey, TripleRoutes, shard_key
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
@@ -147,6 +148,8 @@ def _key(query: ContinuousQuery, semantics: Semantics) -> tuple[ShardKey | None,
     if key is None:
         return None, "not all joins, groups, DISTINCT and LIMIT go through one variable"
     r2s = query.r2s or semantics.r2s
+    if r2s is R2S.RSTREAM and RowOrder.of(query.form) is not None:
+        return None, "the rows of all shards have one order"
     if not key.disjoint and (r2s is not R2S.RSTREAM or semantics.answers is Counting.SET):
         return None, f"?{key.name} is no column of the answer, whose rows are compared with those of other shards"
     if Report.NON_EMPTY in semantics.report and query.static:

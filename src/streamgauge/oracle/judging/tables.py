@@ -42,7 +42,7 @@ from streamgauge.oracle.expected.in_tasks import refusal as refuse_tasks
 from streamgauge.oracle.expected.reports import refuse_spark
 from streamgauge.oracle.judging.compare import Overlap
 from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Unit, due_time, judge, ratio
-from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, decide
+from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, compared_order, decide
 from streamgauge.oracle.worlds.restatement import is_compared_by_term
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.arrivals import Arrivals
@@ -95,7 +95,7 @@ def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
     query, semantics = header.query, header.semantics
     if header.failure is not None:
         return "an engine that failed"
-    if header.ordered:
+    if compared_order(header):
         return "answers that keep the order of their rows"
     if reason := not_honoured(semantics, IN_TABLES, "a judge in tables"):
         return reason

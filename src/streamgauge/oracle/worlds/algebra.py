@@ -72,7 +72,7 @@ class ConditionalEvaluation:
         match pattern:
             case a.BGP():
                 self._refuse_numbers(pattern)
-                return ((each, ALWAYS) for each in Block(pattern, self._graph, self.fixed).solutions({}))
+                return ((solution, ALWAYS) for solution in Block(pattern, self._graph, self.fixed).solutions({}))
             case a.Join(left=left, right=right):
                 return self._joined(left, right)
             case a.LeftJoin(left=left, right=right, condition=wanted):
@@ -132,10 +132,10 @@ class ConditionalEvaluation:
         test = condition(wanted)
 
         def cases(row: Solution, given: Condition) -> list[Condition]:
-            found = self.outcomes(lambda each: test({**self.fixed, **each}, self._exists), row, given)
-            if len(found) == 1:
-                return [case for kept, case in found if kept]
-            return any_of([case for kept, case in found if kept])
+            results = self.outcomes(lambda solution: test({**self.fixed, **solution}, self._exists), row, given)
+            if len(results) == 1:
+                return [case for kept, case in results if kept]
+            return any_of([case for kept, case in results if kept])
 
         return cases
 
@@ -155,8 +155,8 @@ class ConditionalEvaluation:
         def alternatives() -> Alternatives:
             rows = self._openings.outcomes(lambda: list(self.over(self._graph, fixed).rows(test.pattern)), ALWAYS)
             ((inner, _),) = rows
-            found = any_of([case for _, given in inner if (case := both(before, given)) is not None])
-            return [*((True, case) for case in found), *((False, case) for case in none_of(found, before))]
+            cases = any_of([case for _, given in inner if (case := both(before, given)) is not None])
+            return [*((True, case) for case in cases), *((False, case) for case in none_of(cases, before))]
 
         answer: bool = self._openings.choose(alternatives)
         if self._openings.condition is before and not before:
@@ -177,8 +177,10 @@ class ConditionalEvaluation:
         if not open_names:
             yield row, given
             return
-        found = self._openings.outcomes(lambda: {name: self._openings.decided(row[name]) for name in open_names}, given)
-        for terms, case in found:
+        options = self._openings.outcomes(
+            lambda: {name: self._openings.decided(row[name]) for name in open_names}, given
+        )
+        for terms, case in options:
             plain = {name: term for name, term in row.items() if name not in terms}
             yield {**plain, **{name: term for name, term in terms.items() if term is not None}}, case
 
@@ -246,7 +248,7 @@ class ConditionalEvaluation:
     def _extensions(self, left: a.Pattern, right: a.Pattern) -> tuple[list[str], Extensions]:
         """The shared variables, and the right rows that are compatible with a left one."""
         names = self._shared(left, right)
-        if isinstance(right, a.BGP) and all(isinstance(each.predicate, a.Var | str) for each in right.patterns):
+        if isinstance(right, a.BGP) and all(isinstance(triple.predicate, a.Var | str) for triple in right.patterns):
             self._refuse_numbers(right)
             blocks: dict[tuple[str, ...], Block] = {}
 
@@ -254,7 +256,7 @@ class ConditionalEvaluation:
                 bound = tuple(name for name in names if name in row)
                 if bound not in blocks:
                     blocks[bound] = Block(right, self._graph, self.fixed, bound)
-                return ((found, ALWAYS) for found in blocks[bound].solutions(row))
+                return ((match, ALWAYS) for match in blocks[bound].solutions(row))
 
             return names, matches
         others = [(dict(other), own) for other, own in self._keyed(self.rows(right), names)]
@@ -277,7 +279,7 @@ class ConditionalEvaluation:
         for row, given in self.rows(inner):
             seen = {**self.fixed, **row}
             made = calls.bound(row, seen, self._exists)
-            for term, case in self.outcomes(lambda each: compute(each, self._exists), {**seen, **made}, given):
+            for term, case in self.outcomes(lambda solution: compute(solution, self._exists), {**seen, **made}, given):
                 yield {**row, **labels(made), **({} if term is None else {name: term})}, case
 
     def _inline(self, data: a.Values) -> Iterator[ConditionalRow]:
@@ -332,7 +334,7 @@ class ConditionalEvaluation:
             yield from ((row, case) for case in any_of(conditions))
             for place, given in enumerate(conditions[1:], 1):
                 kept = OpenChoice((True, False), "how many duplicates REDUCED keeps (SPARQL 18.5)")
-                for case in any_of([c for each in conditions[:place] if (c := both(given, each)) is not None]):
+                for case in any_of([c for earlier in conditions[:place] if (c := both(given, earlier)) is not None]):
                     more = both(case, chosen(kept, True))
                     assert more is not None
                     yield row, more
@@ -370,11 +372,11 @@ class ConditionalEvaluation:
             ]
         keys = [inside.valuation(key) for key, _ in order]
         directions = tuple(down for _, down in order)
-        found = []
+        keyed = []
         for shown, row, given in plain:
-            for terms, case in inside.outcomes(lambda each: tuple(value(each) for value in keys), row, given):
-                found.append(KeyedRow(shown, Keys(terms, directions), case))
-        return found
+            for terms, case in inside.outcomes(lambda solution: tuple(value(solution) for value in keys), row, given):
+                keyed.append(KeyedRow(shown, Keys(terms, directions), case))
+        return keyed
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,10 +399,10 @@ def answers(form: a.QueryForm, dataset: Dataset) -> list[PossibleRow]:
         case a.Select(pattern=pattern, variables=names):
             return [PossibleRow(tuple(map(row.get, names)), given) for row, given in evaluation.rows(pattern)]
         case a.Ask(pattern=pattern):
-            found = any_of([given for _, given in evaluation.rows(pattern)])
+            cases = any_of([given for _, given in evaluation.rows(pattern)])
             return [
-                *(PossibleRow((TRUE,), given) for given in found),
-                *(PossibleRow((FALSE,), given) for given in none_of(found)),
+                *(PossibleRow((TRUE,), given) for given in cases),
+                *(PossibleRow((FALSE,), given) for given in none_of(cases)),
             ]
         case a.Construct(template=template, pattern=pattern):
             rows = list(evaluation.rows(pattern))

@@ -58,13 +58,13 @@ def _known(rows: Iterable[Row], computed: Computed) -> list[Row]:
 
 def alike_numbers(rows: Sequence[Row], computed: frozenset[int]) -> Computed:
     """For each computed column one number for all that may be equal: neighbours in order that are close."""
-    found: dict[int, dict[Term | None, Term | None]] = {}
+    neighbours: dict[int, dict[Term | None, Term | None]] = {}
     for place in computed:
         numbers = {(value, row[place]) for row in rows if (value := number(row[place])) is not None}
-        found[place] = {}
+        neighbours[place] = {}
         for (_, before), (_, term) in pairwise(sorted(numbers)):
-            found[place][term] = found[place].get(before, before) if close(before, term) else term
-    return found
+            neighbours[place][term] = neighbours[place].get(before, before) if close(before, term) else term
+    return neighbours
 
 
 def _blanks(row: Row) -> Iterator[Term]:
@@ -150,9 +150,9 @@ def _matching(expected: Sequence[Row], actual: Sequence[Row]) -> dict[Term, Term
     for component in _components(actual, palette):
         for other in waiting[component.signature]:
             palette.choices = CHOICES
-            found = _isomorphism(other, component, other.history[-1], component.history[-1], palette)
-            if found is not None:
-                names.update(found)
+            names_of = _isomorphism(other, component, other.history[-1], component.history[-1], palette)
+            if names_of is not None:
+                names.update(names_of)
                 waiting[component.signature].remove(other)
                 break
         else:
@@ -166,11 +166,11 @@ def _isomorphism(
 ) -> dict[Term, Term] | None:
     """Received to expected blank node so that the rows are equal; ``None`` when there is none (or none was found)."""
     classes, others = _classes(wanted), _classes(given)
-    if {colour: len(found) for colour, found in classes.items()} != {c: len(found) for c, found in others.items()}:
+    if {colour: len(blanks) for colour, blanks in classes.items()} != {c: len(blanks) for c, blanks in others.items()}:
         return None
-    open_classes = [colour for colour, found in classes.items() if len(found) > 1]
+    open_classes = [colour for colour, blanks in classes.items() if len(blanks) > 1]
     if not open_classes:
-        names = {others[colour][0]: found[0] for colour, found in classes.items()}
+        names = {others[colour][0]: blanks[0] for colour, blanks in classes.items()}
         return names if Counter(expected.rows) == Counter(_with(names, actual.rows)) else None
     colour = min(open_classes, key=lambda colour: len(classes[colour]))
     mark = palette.number(("chosen", colour))
@@ -180,9 +180,9 @@ def _isomorphism(
         if palette.choices < 0:
             return None
         second = actual.refined({**given, candidate: mark}, palette)[-1]
-        found = _isomorphism(expected, actual, first, second, palette)
-        if found is not None:
-            return found
+        deeper = _isomorphism(expected, actual, first, second, palette)
+        if deeper is not None:
+            return deeper
     return None
 
 

@@ -137,19 +137,21 @@ def _is_orderable(condition: Condition) -> bool:
     Numbers are dense, so these exist when the wanted order has no cycle that is less than itself, and no number that is
     to be below another one has to be above it by their spans.
     """
-    comparisons = [(each, allowed) for each, allowed in condition.items() if isinstance(each, NumberOrder)]
+    comparisons = [
+        (comparison, allowed) for comparison, allowed in condition.items() if isinstance(comparison, NumberOrder)
+    ]
     if not comparisons:
         return True
     order: dict[tuple[OpenNumber, OpenNumber], bool] = {}
     apart: list[tuple[OpenNumber, OpenNumber]] = []
-    for each, allowed in comparisons:
+    for comparison, allowed in comparisons:
         assert isinstance(allowed, frozenset)
-        for low, high, sign in ((each.left, each.right, 1), (each.right, each.left, -1)):
+        for low, high, sign in ((comparison.left, comparison.right, 1), (comparison.right, comparison.left, -1)):
             if sign not in allowed:
                 order[low, high] = 0 not in allowed
         if allowed == {-1, 1}:
-            apart.append((each.left, each.right))
-    _close(order, {number for each, _ in comparisons for number in (each.left, each.right)})
+            apart.append((comparison.left, comparison.right))
+    _close(order, {number for comparison, _ in comparisons for number in (comparison.left, comparison.right)})
     if any(low is high and strict for (low, high), strict in order.items()):
         return False
     if any(pair in order and pair[::-1] in order for pair in apart):
@@ -207,7 +209,7 @@ def none_of(conditions: Iterable[Condition], given: Condition = ALWAYS) -> list[
 
 
 def _without(given: Condition, condition: Condition) -> Iterator[Condition]:
-    return (case for each in negated(condition) if (case := both(given, each)) is not None)
+    return (case for part in negated(condition) if (case := both(given, part)) is not None)
 
 
 def any_of(conditions: Sequence[Condition]) -> list[Condition]:
@@ -218,11 +220,11 @@ def any_of(conditions: Sequence[Condition]) -> list[Condition]:
         return [ALWAYS]
     if merged := _of_one_choice(conditions):
         return merged
-    found: list[Condition] = []
+    cases: list[Condition] = []
     for condition in conditions:
-        found += none_of(found, condition)
-        limit(len(found), found)
-    return found
+        cases += none_of(cases, condition)
+        limit(len(cases), cases)
+    return cases
 
 
 def _of_one_choice(conditions: Sequence[Condition]) -> list[Condition] | None:
@@ -232,8 +234,8 @@ def _of_one_choice(conditions: Sequence[Condition]) -> list[Condition] | None:
     differing = [variable for variable, different in allowed.items() if len(different) > 1]
     if len(differing) != 1 or isinstance(choice := differing[0], OpenNumber) or None in allowed[choice]:
         return None
-    options = frozenset().union(*(each for each in allowed[choice] if isinstance(each, frozenset)))
-    rest = {variable: each for variable, each in conditions[0].items() if variable is not choice}
+    options = frozenset().union(*(options_of for options_of in allowed[choice] if isinstance(options_of, frozenset)))
+    rest = {variable: options_of for variable, options_of in conditions[0].items() if variable is not choice}
     whole = rest if len(options) == len(choice.options) else {**rest, choice: options}
     return [whole or ALWAYS]
 

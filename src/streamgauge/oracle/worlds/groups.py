@@ -72,8 +72,12 @@ class Grouping:
         self._openings = CURRENT.get()
         self._keys = [(variable.name, evaluation.valuation(key)) for variable, key in group.keys]
         self._sets = [
-            (variable.name, each, None if each.argument is None else evaluation.valuation(each.argument))
-            for variable, each in group.aggregates
+            (
+                variable.name,
+                aggregation,
+                None if aggregation.argument is None else evaluation.valuation(aggregation.argument),
+            )
+            for variable, aggregation in group.aggregates
         ]
 
     def rows(self) -> Iterator[ConditionalRow]:
@@ -96,19 +100,19 @@ class Grouping:
         """The key of a row's group, and the arguments of the aggregates."""
         openings = self._openings
         key = tuple(None if (term := value(row)) is None else openings.decided(term) for _, value in self._keys)
-        return key, tuple(self._argument(row, each, value) for _, each, value in self._sets)
+        return key, tuple(self._argument(row, aggregation, value) for _, aggregation, value in self._sets)
 
-    def _argument(self, row: Solution, each: a.Aggregate, value: Valuation | None) -> Hashable:
+    def _argument(self, row: Solution, aggregation: a.Aggregate, value: Valuation | None) -> Hashable:
         if value is None:
-            if not each.distinct:
+            if not aggregation.distinct:
                 return _ROW
             return frozenset((name, self._certain(term)) for name, term in row.items())
         term: Term | None = value(row)
-        if each.function == "COUNT" and not each.distinct:
+        if aggregation.function == "COUNT" and not aggregation.distinct:
             if term is not None and self._may_fail(term):
                 term = self._openings.decided(term)
             return None if term is None else _ROW
-        return self._certain(term) if each.distinct and term is not None else term
+        return self._certain(term) if aggregation.distinct and term is not None else term
 
     def _may_fail(self, term: Term) -> bool:
         choice = self._openings.open_term(term)
@@ -139,16 +143,16 @@ class Grouping:
         """The aggregates over a bag of arguments."""
 
         def run(_row: Solution) -> Solution:
-            found: Solution = {}
-            for place, (name, each, _) in enumerate(self._sets):
+            solution: Solution = {}
+            for place, (name, aggregation, _) in enumerate(self._sets):
                 values: list[Any] = [arguments[place] for arguments in total]
-                if each.argument is None and each.distinct:
+                if aggregation.argument is None and aggregation.distinct:
                     values = [_ROW] * len(set(values))
-                plain = each.distinct and each.argument is not None
-                term = aggregate(each.function, values, distinct=plain, separator=each.separator)
+                plain = aggregation.distinct and aggregation.argument is not None
+                term = aggregate(aggregation.function, values, distinct=plain, separator=aggregation.separator)
                 if term is not None:
-                    found[name] = term
-            return found
+                    solution[name] = term
+            return solution
 
         return [(row, case) for row, case in self._evaluation.outcomes(run, {}, given)]
 
@@ -170,14 +174,14 @@ class Grouping:
         groups: list[tuple[set[Variable], list[tuple[Condition, Any]]]] = []
         for given, arguments in members:
             variables = set(given)
-            touched = [each for each in groups if each[0] & variables]
+            touched = [group for group in groups if group[0] & variables]
             rows = [row for _, own in touched for row in own]
-            groups = [each for each in groups if not any(each is one for one in touched)]
+            groups = [group for group in groups if not any(group is one for one in touched)]
             groups.append((variables.union(*(own for own, _ in touched)), [*rows, (given, arguments)]))
         named: list[tuple[Condition, Any]] = []
         hidden: list[list[tuple[Condition, Any]]] = []
         for variables, rows in groups:
-            if any(each.shared or users[each] > 1 or each in shown for each in variables):
+            if any(variable.shared or users[variable] > 1 or variable in shown for variable in variables):
                 named += rows
             else:
                 hidden.append(rows)

@@ -286,10 +286,10 @@ def _extreme(operator: str, kind: int, left: Interval, right: Interval) -> Inter
         return None
     a, b = float(left.number), float(right.number)
     if operator == "/" and b == 0:
-        found = nan if a == 0 or isnan(a) else copysign(inf, a) * copysign(1, b)
+        result = nan if a == 0 or isnan(a) else copysign(inf, a) * copysign(1, b)
     else:
-        found = _IEEE[operator](a, b)
-    return _special(kind, found) if not isfinite(found) else point(kind, Fraction(found))
+        result = _IEEE[operator](a, b)
+    return _special(kind, result) if not isfinite(result) else point(kind, Fraction(result))
 
 
 def unary(function: str, operand: Interval) -> Interval:
@@ -375,7 +375,7 @@ class IntervalSum:
         """Numbers one by one, or with how often each comes."""
         self._counted = numbers if isinstance(numbers, Counter) else Counter(numbers)
         self.count = self._counted.total()
-        self._kind = max((each.kind for each in self._counted), default=INTEGER)
+        self._kind = max((number.kind for number in self._counted), default=INTEGER)
 
     @property
     def total(self) -> Interval:
@@ -383,11 +383,11 @@ class IntervalSum:
         if self.count == 1:
             return next(iter(self._counted))
         numbers = Counter[Interval]()
-        for each, times in self._counted.items():
-            numbers[promoted(each, self._kind)] += times
-        parts = [(each.low, each.high, each.value, each.size) for each in numbers]
-        if any(each.special is not None for each in numbers):
-            return _special(self._kind, sum(each.special for each in numbers if each.special is not None))
+        for number, times in self._counted.items():
+            numbers[promoted(number, self._kind)] += times
+        parts = [(number.low, number.high, number.value, number.size) for number in numbers]
+        if any(number.special is not None for number in numbers):
+            return _special(self._kind, sum(number.special for number in numbers if number.special is not None))
         low, high, value, size = (
             sum((ends[at] * times for ends, times in zip(parts, numbers.values(), strict=True)), start=_NOTHING)
             for at in range(4)
@@ -401,19 +401,19 @@ class IntervalSum:
     def _adds_exactly(self, numbers: Counter[Interval], size: Fraction) -> bool:
         if self._kind == INTEGER:
             return True
-        if not all(each.exact for each in numbers):
+        if not all(number.exact for number in numbers):
             return False
         if self._kind == DECIMAL:
-            scales = [_scale(each.value) for each in numbers]
+            scales = [_scale(number.value) for number in numbers]
             return None not in scales and size * 10 ** max(scale or 0 for scale in scales) < 10**DIGITS
-        grain = max(each.value.denominator for each in numbers)
-        whole = [abs(int(each.value * grain)) for each in numbers if each.value]
-        common = min((each & -each for each in whole), default=1)
+        grain = max(number.value.denominator for number in numbers)
+        whole = [abs(int(number.value * grain)) for number in numbers if number.value]
+        common = min((number & -number for number in whole), default=1)
         return size * grain / common <= 1 << _BITS[self._kind]
 
     @property
     def average(self) -> Interval:
         """The sum by the count (18.5.1.4); 0 for nothing."""
-        found = arithmetic("/", self.total, point(INTEGER, self.count)) if self.count else point(INTEGER, 0)
-        assert found is not None
-        return found
+        average = arithmetic("/", self.total, point(INTEGER, self.count)) if self.count else point(INTEGER, 0)
+        assert average is not None
+        return average

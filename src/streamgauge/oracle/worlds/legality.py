@@ -165,10 +165,10 @@ class ReportLegality:
         """A legal answer near the received one; ``None`` where that cannot be told."""
         try:
             possible = self.answers(due)
-            found = [possible.nearest(rows) for rows in readings(possible, received)]
+            answers = [possible.nearest(rows) for rows in readings(possible, received)]
         except (OpenError, CutOffError):
             return None
-        return None if possible.is_cut else max(found, key=lambda each: each.common)
+        return None if possible.is_cut else max(answers, key=lambda answer: answer.common)
 
     def may_speak(self, due: DueReport) -> bool:
         """Whether some legal answer of a report has rows."""

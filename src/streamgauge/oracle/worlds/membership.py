@@ -113,9 +113,9 @@ class PossibleAnswers:
     @property
     def variables(self) -> list[Variable]:
         """The choices that rows depend on."""
-        found = dict.fromkeys(variable for row in self.rows for variable in row.condition)
+        variables = dict.fromkeys(variable for row in self.rows for variable in row.condition)
         opened = (self.openings.variable(term) for row in self.rows for term in row.terms)
-        return list(dict.fromkeys((*found, *(variable for variable in opened if variable is not None))))
+        return list(dict.fromkeys((*variables, *(variable for variable in opened if variable is not None))))
 
     def admit(self, received: Sequence[Row]) -> bool:
         """Whether some world gives exactly these rows; CutOffError where the search would be too long."""
@@ -164,7 +164,7 @@ class PossibleAnswers:
         if choice is not None:
             if isinstance(choice, Concatenation):
                 return chosen(choice, given) if choice.allowed(given) else None
-            options = [each for each in choice.options if self._cell(_as_term(each), given, computed) is not None]
+            options = [option for option in choice.options if self._cell(_as_term(option), given, computed) is not None]
             return chosen(choice, *options) if options else None
         if given is None:
             return None
@@ -215,14 +215,14 @@ class PossibleAnswers:
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise CutOffError(cut_off(self.variables))
-        found: Moves = [
+        moves: Moves = [
             (other, case)
             for other, own in options.items()
             if (self._as_sets or need[other] > 0) and (case := both(given, own)) is not None
         ]
         if row.condition:
-            found += [(None, case) for case in none_of([row.condition], given)]
-        return found
+            moves += [(None, case) for case in none_of([row.condition], given)]
+        return moves
 
     def _solve(self, rows: Sequence[WaitingRow], wanted: Counter[Row], given: Condition) -> bool:
         """Whether the rows of a component can be moved so that no received row of theirs is left."""
@@ -380,14 +380,14 @@ class PossibleAnswers:
     def canonical(self, received: Collection[Row]) -> dict[Row, Row]:
         """Received rows that may be possible ones, with SPARQL's own values of the numbers that they show."""
         token = CURRENT.set(self.openings)
-        found: dict[Row, Row] = {}
+        own: dict[Row, Row] = {}
         try:
             for row, options in zip(self.rows, self._options(received), strict=True):
                 for other in options:
-                    found.setdefault(other, self._own(row, other))
+                    own.setdefault(other, self._own(row, other))
         finally:
             CURRENT.reset(token)
-        return found
+        return own
 
     def _own(self, row: PossibleRow, received: Row) -> Row:
         """A received row with the numbers, and the language tags, of the possible one that it is."""
@@ -478,10 +478,10 @@ class _Index:
         places = [place for place in range(len(row)) if place not in flexible]
         key = flexible, len(row)
         if key not in self._known:
-            found = self._known[key] = defaultdict(list)
+            index = self._known[key] = defaultdict(list)
             for other in self._rows:
                 if len(other) == len(row):
-                    found[tuple(other[place] for place in places)].append(other)
+                    index[tuple(other[place] for place in places)].append(other)
         return self._known[key].get(tuple(row[place] for place in places), ())
 
 

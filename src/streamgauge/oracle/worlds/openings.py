@@ -56,10 +56,10 @@ SentTexts: TypeAlias = Mapping[int, Sequence[Term]]
 
 def sent_texts(rows: Iterable[Row]) -> SentTexts:
     """The strings in some rows."""
-    found: dict[int, dict[Term, None]] = {}
+    texts: dict[int, dict[Term, None]] = {}
     for term in {term for row in rows for term in row if term is not None and term[:1] == term[-1:] == '"'}:
-        found.setdefault(len(parse_term(term).value), {})[term] = None
-    return {length: sorted(terms) for length, terms in found.items()}
+        texts.setdefault(len(parse_term(term).value), {})[term] = None
+    return {length: sorted(terms) for length, terms in texts.items()}
 
 
 class OpenTerm(OpenChoice):
@@ -182,7 +182,7 @@ class Openings:
         before = self._script, self._place, self.condition
         self._script, self._place, self.condition = [], 0, given
         try:
-            found = [(run(), self.condition)]
+            results = [(run(), self.condition)]
             while self._script:
                 alternatives, at = self._script[-1]
                 if at + 1 == len(alternatives):
@@ -190,9 +190,9 @@ class Openings:
                     continue
                 self._script[-1] = alternatives, at + 1
                 self._place, self.condition = 0, given
-                found.append((run(), self.condition))
-                limit(len(found), (condition for _, condition in found))
-            return found
+                results.append((run(), self.condition))
+                limit(len(results), (condition for _, condition in results))
+            return results
         finally:
             self._script, self._place, self.condition = before
 
@@ -227,7 +227,7 @@ class Openings:
         if not self.is_lenient(LIMITED):
             return plain
         wrapped = {(value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1)) for bits in _WIDTHS}
-        options = (plain, *(f'"{each}"^^<{XSD}integer>' for each in sorted(wrapped - {value})), None)
+        options = (plain, *(f'"{number}"^^<{XSD}integer>' for number in sorted(wrapped - {value})), None)
         return self.named(("beyond", value), lambda: self.term(OpenTerm(options, LIMITED, shared=True)))
 
     def open_number(self, term: Term | None) -> OpenNumber | None:
@@ -258,10 +258,10 @@ class Openings:
         """The interval of a number under the present condition; ``None`` for what is no number."""
         number = self._numbers.get(term)
         if number is None:
-            found = read(term)
-            if found is not None and found.exact and not is_supported(found.kind, term):
+            literal = read(term)
+            if literal is not None and literal.exact and not is_supported(literal.kind, term):
                 self._refuse(term)
-            return found
+            return literal
         span = self.condition.get(number)
         if not isinstance(span, NumberSpan):
             return number.interval
@@ -288,11 +288,11 @@ class Openings:
         number = self._numbers.get(term)
         if number is not None:
             return number
-        found = read(term)
-        assert found is not None
-        if found.exact or found.special is not None:
-            return found
-        return self.named(("literal", term), lambda: OpenNumber(found, ARITHMETIC, shared=True))
+        literal = read(term)
+        assert literal is not None
+        if literal.exact or literal.special is not None:
+            return literal
+        return self.named(("literal", term), lambda: OpenNumber(literal, ARITHMETIC, shared=True))
 
     def _beside(self, holds: Callable[[int], bool], number: OpenNumber, other: Interval) -> bool:
         if other.special is not None:
@@ -305,8 +305,8 @@ class Openings:
         }
 
         def alternatives() -> Alternatives:
-            found = [(sign, span.within(number.span)) for sign, span in parts.items()]
-            return [(sign, {number: span}) for sign, span in found if not span.empty]
+            pieces = [(sign, span.within(number.span)) for sign, span in parts.items()]
+            return [(sign, {number: span}) for sign, span in pieces if not span.empty]
 
         return holds(self.choose(lambda: _merged(alternatives(), holds, number)))
 
@@ -326,16 +326,16 @@ class Openings:
 
 def _merged(alternatives: Alternatives, holds: Callable[[int], bool], number: OpenNumber) -> Alternatives:
     """The parts of a span, neighbours of one outcome as one."""
-    found: list[tuple[int, NumberSpan]] = []
+    pieces: list[tuple[int, NumberSpan]] = []
     for sign, condition in alternatives:
         span = condition[number]
         assert isinstance(span, NumberSpan)
-        if found and holds(found[-1][0]) is holds(sign):
-            before = found[-1][1]
-            found[-1] = sign, NumberSpan(before.low, span.high, before.low_open, span.high_open)
+        if pieces and holds(pieces[-1][0]) is holds(sign):
+            before = pieces[-1][1]
+            pieces[-1] = sign, NumberSpan(before.low, span.high, before.low_open, span.high_open)
         else:
-            found.append((sign, span))
-    return [(sign, {number: span}) for sign, span in found]
+            pieces.append((sign, span))
+    return [(sign, {number: span}) for sign, span in pieces]
 
 
 CURRENT: Final[ContextVar[Openings]] = ContextVar("openings")

@@ -85,8 +85,8 @@ def _number(operator: Value, *operands: Value) -> Value | None:
     numbers = [openings.interval(term) for term in terms]
     known = [number for number in numbers if number is not None]
     if len(known) < len(numbers):
-        found = expression.evaluate(a.Call(name, terms), {})
-        return None if found is None else value_of(found)
+        plain = expression.evaluate(a.Call(name, terms), {})
+        return None if plain is None else value_of(plain)
     if _is_known(name, terms, known):
         return value_of(openings.number(intervals.point(known[0].kind, 0 if name == "-" else 1)))
     if _steps(name) in _STEPS and (number := openings.open_number(terms[0])) is not None:
@@ -94,7 +94,7 @@ def _number(operator: Value, *operands: Value) -> Value | None:
     result = _operated(name, known)
     if result is None:
         return None
-    neutral = next((term for term, each in zip(terms, known, strict=True) if result is each), None)
+    neutral = next((term for term, number in zip(terms, known, strict=True) if result is number), None)
     if neutral is not None:
         return value_of(neutral)
     return value_of(openings.number(result, ("result", name, *zip(terms, known, strict=True))))
@@ -105,7 +105,9 @@ def _exactly(name: str, operands: Sequence[Value]) -> Value | None:
     if name not in _RING or len(operands) < 2 or operands[0].kind != operands[1].kind:
         return None
     kind, numbers = operands[0].kind, [operand.value for operand in operands]
-    if kind not in (INTEGER, FLOAT, DOUBLE) or not all(abs(each) < _SMALL and each == int(each) for each in numbers):
+    if kind not in (INTEGER, FLOAT, DOUBLE) or not all(
+        abs(number) < _SMALL and number == int(number) for number in numbers
+    ):
         return None
     value = _RING[name](*numbers)
     return Value(kind, value) if value else None
@@ -252,8 +254,8 @@ def _truth(value: Value) -> Value | None:
     number = openings.open_number(term)
     if number is not None:
         return _compared("!=", term, typed("0", "integer"), openings.interval(term) or number.interval, _ZERO)
-    found = effective(value)
-    return None if found is None else TRUE if found else FALSE
+    truth = effective(value)
+    return None if truth is None else TRUE if truth else FALSE
 
 
 _ZERO: Final = intervals.point(INTEGER, 0)
@@ -262,8 +264,8 @@ _ZERO: Final = intervals.point(INTEGER, 0)
 # Terms
 def _term(value: Value) -> Value | None:
     """The term that an open one is decided to be; a number stays as it is."""
-    found = CURRENT.get().decided(written(value))
-    return None if found is None else value_of(found)
+    decided = CURRENT.get().decided(written(value))
+    return None if decided is None else value_of(decided)
 
 
 def _text(value: Value) -> Value | None:
@@ -364,12 +366,12 @@ def _first(terms: Sequence[Term], least: bool) -> Term:
 def _candidates(terms: Sequence[Term], least: bool) -> list[Term]:
     """The terms that no other has to come before."""
     before = -1 if least else 1
-    found = list(terms[:1])
+    candidates = list(terms[:1])
     for term in terms[1:]:
-        if not any(ordered(other, term) == before for other in found):
-            found = [other for other in found if ordered(term, other) != before]
-            found.append(term)
-    return [term for term in found if not any(ordered(other, term) == before for other in terms)]
+        if not any(ordered(other, term) == before for other in candidates):
+            candidates = [other for other in candidates if ordered(term, other) != before]
+            candidates.append(term)
+    return [term for term in candidates if not any(ordered(other, term) == before for other in terms)]
 
 
 _CONCATENATED: Final = (
@@ -379,10 +381,10 @@ _CONCATENATED: Final = (
 
 def _sampled(terms: Sequence[Term | None], _: str) -> Term | None:
     """Any one value of a group (18.5.1.8)."""
-    found = [term for term in dict.fromkeys(terms) if term is not None]
-    if len(found) < 2:
-        return next(iter(found), None)
-    return CURRENT.get().term(OpenTerm(found, "the value of SAMPLE (SPARQL 18.5.1.8)"))
+    values = [term for term in dict.fromkeys(terms) if term is not None]
+    if len(values) < 2:
+        return next(iter(values), None)
+    return CURRENT.get().term(OpenTerm(values, "the value of SAMPLE (SPARQL 18.5.1.8)"))
 
 
 def _joined(terms: Sequence[Term | None], separator: str) -> Term | None:

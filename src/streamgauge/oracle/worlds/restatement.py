@@ -49,7 +49,7 @@ def computes(tree: a.Expression, bound: frozenset[a.Var]) -> bool:
             return tree in bound
         case a.Call(operator=operator, arguments=arguments):
             own = operator in BINARY or operator in UNARY or operator in CASTS
-            return own or any(computes(each, bound) for each in arguments)
+            return own or any(computes(argument, bound) for argument in arguments)
         case _:
             return False
 
@@ -61,9 +61,9 @@ def restated(pattern: a.Pattern) -> a.Pattern:
 
 def _joined_variables(pattern: a.Pattern) -> Iterable[a.Var]:
     """The variables that triple patterns and inline data bind: a computed number beside them is compared as a term."""
-    for each in every_pattern(pattern):
-        if isinstance(each, a.BGP | a.Values):
-            yield from a.pattern_variables(each)
+    for part in every_pattern(pattern):
+        if isinstance(part, a.BGP | a.Values):
+            yield from a.pattern_variables(part)
 
 
 class _Restating:
@@ -93,16 +93,16 @@ class _Restating:
     def _grouped(self, group: a.Group) -> a.Group:
         bound = computed_variables(group.pattern)
         keys = tuple((variable, self.bare(key, bound)) for variable, key in group.keys)
-        sets = tuple((variable, self._aggregate(each, bound)) for variable, each in group.aggregates)
+        sets = tuple((variable, self._aggregate(aggregate, bound)) for variable, aggregate in group.aggregates)
         return a.Group(self.pattern(group.pattern), keys, sets)
 
-    def _aggregate(self, each: a.Aggregate, bound: frozenset[a.Var]) -> a.Aggregate:
-        if each.argument is None:
-            return each
-        if each.function == "COUNT":
-            return replace(each, argument=self.bare(each.argument, bound))
-        read_as = self.as_term if each.function in ("SAMPLE", "GROUP_CONCAT") else self.value
-        return replace(each, function=extension(each.function), argument=read_as(each.argument, bound))
+    def _aggregate(self, aggregate: a.Aggregate, bound: frozenset[a.Var]) -> a.Aggregate:
+        if aggregate.argument is None:
+            return aggregate
+        if aggregate.function == "COUNT":
+            return replace(aggregate, argument=self.bare(aggregate.argument, bound))
+        read_as = self.as_term if aggregate.function in ("SAMPLE", "GROUP_CONCAT") else self.value
+        return replace(aggregate, function=extension(aggregate.function), argument=read_as(aggregate.argument, bound))
 
     def as_term(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
         """An expression of which the very term matters: an argument of STR."""
@@ -138,7 +138,7 @@ class _Restating:
         if name == "BOUND":
             return tree
         if name in ("&&", "||", "!"):
-            return a.Call(name, tuple(self.condition(each, bound) for each in arguments))
+            return a.Call(name, tuple(self.condition(argument, bound) for argument in arguments))
         if name == "IF" and len(arguments) == 3:
             return a.Call(name, (self.condition(arguments[0], bound), *values(arguments[1:])))
         if name == "IN" and len(arguments) > 1:
@@ -151,10 +151,10 @@ class _Restating:
         if name == "LANG":
             return a.Call(extension("lang"), tuple(values(arguments)))
         if name in _KIND_ONLY:
-            return a.Call(name, tuple(self._kind_only(each, bound) for each in arguments))
+            return a.Call(name, tuple(self._kind_only(argument, bound) for argument in arguments))
         if name in ("COALESCE", "IN"):
             return a.Call(name, tuple(values(arguments)))
-        return a.Call(operator, tuple(self.as_term(each, bound) for each in arguments))
+        return a.Call(operator, tuple(self.as_term(argument, bound) for argument in arguments))
 
     def _kind_only(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
         return (
@@ -167,7 +167,7 @@ def is_compared_by_term(form: a.QueryForm) -> bool:
     for pattern in every_pattern(form.pattern):
         if isinstance(pattern, a.Slice | a.Reduced):
             return False
-        if isinstance(pattern, a.Group) and any(each.function != "COUNT" for _, each in pattern.aggregates):
+        if isinstance(pattern, a.Group) and any(aggregate.function != "COUNT" for _, aggregate in pattern.aggregates):
             return False
         if any(computes(part, frozenset()) for tree in expressions(pattern) for part in every_expression(tree)):
             return False

@@ -132,14 +132,14 @@ class Precedence:
             terms = [keys.terms[place] for keys in self._keys]
             if any(map(openings.is_open, terms)):
                 return None
-            found = ranks(terms)
-            undecided = {rank for rank, decided in found if not decided}
+            ranked = ranks(terms)
+            undecided = {rank for rank, decided in ranked if not decided}
             if any(
-                len({term for term, (rank, _) in zip(terms, found, strict=True) if rank == each}) > 1
-                for each in undecided
+                len({term for term, (rank, _) in zip(terms, ranked, strict=True) if rank == tied}) > 1
+                for tied in undecided
             ):
                 return None
-            columns.append([-rank if down else rank for rank, _ in found])
+            columns.append([-rank if down else rank for rank, _ in ranked])
         return list(zip(*columns, strict=True)) if columns else [()] * len(self._keys)
 
     @property
@@ -159,8 +159,8 @@ class Precedence:
             return True
         inside = set(kept)
         others = [place for place in range(len(self._keys)) if place not in inside]
-        first = {place for place in others if any(self.before(place, each) for each in kept)}
-        last = {place for place in others if any(self.before(each, place) for each in kept)}
+        first = {place for place in others if any(self.before(place, row) for row in kept)}
+        last = {place for place in others if any(self.before(row, place) for row in kept)}
         return not first & last and len(first) <= offset <= len(others) - len(last)
 
     def slices(self, offset: int, size: int) -> list[tuple[int, ...]]:
@@ -180,7 +180,7 @@ class Precedence:
         if more < 0 or comb(len(possible), more) > 10 * MAX_CASES:
             raise CutOffError(f"more than {MAX_CASES:,} legal answers would have to be compared; open are: {KEPT}")
         slices = (tuple(sorted((*certain, *chosen))) for chosen in combinations(possible, more))
-        return [each for each in slices if self.is_slice(each, offset)]
+        return [rows for rows in slices if self.is_slice(rows, offset)]
 
 
 def slice_size(rows: int, offset: int, limit: int | None) -> int:
@@ -203,7 +203,8 @@ Member = TypeVar("Member", bound=Sliced)
 def legal_slices(rows: Sequence[Member], offset: int, limit: int | None) -> list[list[Member]]:
     """Every legal slice of some rows, those of equal solutions once."""
     places = Precedence(rows).slices(offset, slice_size(len(rows), offset, limit))
-    found = {
-        frozenset(Counter(frozenset(rows[place].solution.items()) for place in each).items()): each for each in places
+    different = {
+        frozenset(Counter(frozenset(rows[place].solution.items()) for place in members).items()): members
+        for members in places
     }
-    return [[rows[place] for place in each] for each in found.values()]
+    return [[rows[place] for place in members] for members in different.values()]

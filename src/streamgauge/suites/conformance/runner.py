@@ -248,6 +248,7 @@ def _outcome(
         0,
         evaluator=subject.evaluator,
         factor=asked.factor,
+        ordered=True,
     )
     try:
         run = in_time(tasks, header, asked)

@@ -334,4 +334,5 @@ def header_of(experiment: Experiment, trial: Trial, facts: StreamFacts) -> RunHe
         options=trial.options,
         experiment=experiment.name,
         parameters={key: str(value) for key, value in experiment.query.parameters.items()},
+        ordered=True,
     )
