@@ -234,6 +234,7 @@ def test_an_answer_is_legal_when_some_world_gives_it(seed: int) -> None:
 
 
 @pytest.mark.prove
+@pytest.mark.timeout(3600)
 def test_every_kind_of_choice_under_every_operator() -> None:
     """5,000 draws and more; a combination that is never compared has an inexact number in it."""
     compared = {seed % len(COMBINATIONS) for seed in range(3 * len(COMBINATIONS)) if agree(seed)}
