@@ -93,18 +93,22 @@ FIELDS: Final = tuple(field.name for field in msgspec.structs.fields(_Line))
 _line = msgspec.json.Decoder(_Line).decode
 _known_line = msgspec.json.Decoder(_KnownLine).decode
 _lines = msgspec.json.Decoder(_Line).decode_lines
+_known_lines = msgspec.json.Decoder(_KnownLine).decode_lines
 
 
 def decode_inputs(lines: bytes) -> Iterable[Input]:
     """The same of several whole lines; LineError when the first that is wrong has its turn."""
-    together = _together(lines)
+    together = decode_together(lines, known=False)
     return map(decode_input, io.BytesIO(lines)) if together is None else together
 
 
-def _together(lines: bytes) -> list[Input] | None:
-    """The contents of lines, all their triples split at once; ``None`` when one of them is not as most are."""
+def decode_together(lines: bytes, known: bool) -> list[Input] | None:
+    """The contents of lines, all their triples split at once; ``None`` when one of them is not as most are.
+
+    ``known``: nor has one a field of another name.
+    """
     try:
-        read = _lines(lines)
+        read = _known_lines(lines) if known else _lines(lines)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     triples = _split("".join([each.add for each in read]))

@@ -258,7 +258,7 @@ class Numbering:
         self._next += 1
         return StreamElement(self._reading.stream, time, self._next - 1, triples)
 
-    def own(self, place: str, element: StreamElement) -> StreamElement | None:
+    def own(self, place: object, element: StreamElement) -> StreamElement | None:
         """An element that has a number of its own, none when it is a repetition."""
         self._next = element.sequence + 1
         if self._reading.once:
@@ -268,7 +268,7 @@ class Numbering:
         self._check(place, element.time)
         return element
 
-    def _check(self, place: str, time: int) -> None:
+    def _check(self, place: object, time: int) -> None:
         last = self._last
         if self._reading.lateness is None and last is not None and time < last:
             raise FormatError(f"{place}: time goes back from {last} to {time} ms: declare a lateness bound or sort")
@@ -300,17 +300,29 @@ def message_text(payload: bytes, place: str, reading: Reading, charset: str | No
         raise FormatError(f"{place}: {error}") from error
 
 
-def bounded_lines(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[tuple[int, bytes]]:
-    """The lines of an open file, numbered from 1; a longer one than ``limit`` bytes is refused and passed over."""
-    count = 0
-    while line := file.readline(limit + 1):
+def bounded_lines(
+    file: IO[bytes], place: str, limit: int, refuse: Refuse, together: bool = False
+) -> Iterator[tuple[int, bytes]]:
+    """The lines of an open file, numbered from 1; a longer one than ``limit`` bytes is refused and passed over.
+
+    ``together``: lines that are there already come as one piece, with the number of the first.
+    """
+    count, peek = 0, getattr(file, "peek", None) if together else None
+    while line := (_whole_lines(file, peek, limit) if peek else b"") or file.readline(limit + 1):
         count += 1
         if len(line) <= limit:
             yield count, line
+            count += line.count(b"\n") - 1 if peek and line.endswith(b"\n") else 0
             continue
         while line and not line.endswith(b"\n"):
             line = file.readline(limit)
         refuse(FormatError(f"{place}, line {count}: longer than {limit} bytes: raise the limit"))
+
+
+def _whole_lines(file: IO[bytes], peek: Callable[[int], bytes], limit: int) -> bytes:
+    """The whole lines that are there, without waiting for more; none where they are longer than a line may be."""
+    end = peek(limit).rfind(b"\n", 0, limit) + 1
+    return file.read(end) if end else b""
 
 
 class Relabel:

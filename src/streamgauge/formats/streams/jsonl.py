@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import IO
+from io import BytesIO
+from typing import IO, Final, NamedTuple
 
 from streamgauge.formats.documents import FormatError
-from streamgauge.formats.lines import Advance, Input, LineError, decode_input, encode_element
+from streamgauge.formats.lines import Advance, Input, LineError, decode_input, decode_together, encode_element
 from streamgauge.formats.streams.format import (
     Decode,
     Format,
@@ -26,13 +27,18 @@ def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Ite
 
     An element that names no stream is of the reading's, one without a number gets the next.
     """
-    take = _Taking(reading).take
-    for count, line in bounded_lines(file, place, reading.limit, refuse):
-        try:
-            if not line.isspace():
-                yield from take(line, f"{place}, line {count}")
-        except FormatError as error:
-            refuse(error)
+    taking = _Taking(reading)
+    for count, lines in bounded_lines(file, place, reading.limit, refuse, together=True):
+        together = taking.together(lines)
+        pieces = BytesIO(lines) if together is None else together
+        for at, piece in enumerate(pieces, count):
+            try:
+                if isinstance(piece, bytes):
+                    yield from () if piece.isspace() else taking.take(piece, f"{place}, line {at}")
+                elif (item := taking.own(piece, LinePlace(place, at))) is not None:
+                    yield item
+            except FormatError as error:
+                refuse(error)
 
 
 def decoder(reading: Reading) -> Decode:
@@ -61,6 +67,20 @@ def recognised(head: bytes) -> bool:
     return _OURS.match(head) is not None
 
 
+ONE_BY_ONE: Final = 32
+"""Pieces of a file that are read line by line after one that had to be."""
+
+
+class LinePlace(NamedTuple):
+    """A line of a file, whose name is made when it is said."""
+
+    place: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.place}, line {self.line}"
+
+
 class _Taking:
     """Reads one line after another; the ``Unsaid`` of its elements: the reading's stream, the next number, ``time``."""
 
@@ -68,11 +88,35 @@ class _Taking:
         self._numbering, self._check, self._among = Numbering(reading), TermCheck(reading), reading.among
         self.stream = None if reading.among else reading.stream
         self.time: int | None = None
+        self._apart = 0
 
     @property
     def sequence(self) -> int:
         """The number of the next element that has none."""
         return self._numbering.next
+
+    def together(self, lines: bytes) -> list[Input] | None:
+        """The items of several lines, read at once; ``None`` where one of them is not as most are.
+
+        After such lines the next few are read one by one, too.
+        """
+        self._apart = max(0, self._apart - 1)
+        if self._apart or lines.count(b"\n") < 2:
+            return None
+        items = decode_together(lines, known=True)
+        self._apart = ONE_BY_ONE if items is None else 0
+        return items
+
+    def own(self, item: Input, place: object) -> Input | None:
+        """An item under its own stream and number, none when it is a repetition."""
+        if isinstance(item, Advance):
+            return item
+        try:
+            self._check(item.added)
+            self._check(item.removed)
+        except ValueError as error:
+            raise FormatError(f"{place}: {error}") from error
+        return self._numbering.own(place, item)
 
     def take(self, line: bytes, place: str) -> Sequence[Input]:
         """The items of a line, none when it is a repetition."""
@@ -83,15 +127,8 @@ class _Taking:
             if "field t is missing" in str(error) or "is unknown" in str(error):
                 hint = " (form=json reads plain JSON, form=jsonld JSON-LD: docs/own-data.md)"
             raise FormatError(f"{place}: {error}{hint}") from error
-        if isinstance(item, Advance):
-            return (item,)
-        try:
-            self._check(item.added)
-            self._check(item.removed)
-        except ValueError as error:
-            raise FormatError(f"{place}: {error}") from error
-        element = self._numbering.own(place, item)
-        return () if element is None else (element,)
+        found = self.own(item, place)
+        return () if found is None else (found,)
 
 
 FORMATS = (
