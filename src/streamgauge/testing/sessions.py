@@ -85,7 +85,7 @@ class RecordedSession:
         own = evaluator(load(self._engine)) if self._program is None else None
         name = self._engine if self._program is None else shlex.join(self._program)
         header = RunHeader(name, self.query, query_text(self.query), "rspql", self.semantics, self._time, 0,
-                           evaluator=own, ordered=True)  # fmt: skip
+                           evaluator=own, ordered=own != "spark")  # fmt: skip
         return Run(header, tuple(self.answers), ()), tuple(self._stream)
 
     def __enter__(self) -> Self:

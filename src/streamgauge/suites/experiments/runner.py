@@ -316,6 +316,7 @@ def _verdict(run: Run, stream: Path, trial: Trial, experiment: Experiment, conte
 
 def header_of(experiment: Experiment, trial: Trial, facts: StreamFacts) -> RunHeader:
     """The header of a trial's run before it has begun."""
+    own = evaluator(load_engine(trial.system))
     return RunHeader(
         engine=trial.system,
         query=trial.query.query,
@@ -325,7 +326,7 @@ def header_of(experiment: Experiment, trial: Trial, facts: StreamFacts) -> RunHe
         advanced_to=_duration(experiment, facts),
         started=0,
         begin=0 if experiment.workload.name is not None else facts.first,
-        evaluator=evaluator(load_engine(trial.system)),
+        evaluator=own,
         factor=trial.pace,
         workload={**trial.workload, "triples": facts.triples},
         versions=versions(),
@@ -334,5 +335,5 @@ def header_of(experiment: Experiment, trial: Trial, facts: StreamFacts) -> RunHe
         options=trial.options,
         experiment=experiment.name,
         parameters={key: str(value) for key, value in experiment.query.parameters.items()},
-        ordered=True,
+        ordered=own != "spark",
     )
