@@ -48,3 +48,17 @@ def test_triples_repeat_often_within_and_across_parts(monkeypatch):
     assert not COUNTS.look(tables(valued(number("1"), number("2"), number("3")))).often
     monkeypatch.setattr(facts, "MOST_COMPARED", 1)
     assert not COUNTS.look(tables(thrice)).often
+
+
+def test_a_look_at_many_parts_keeps_those_that_are_compared_alone(monkeypatch):
+    """Memory that Arrow has, part by part: after the last one that is compared it no longer grows."""
+    monkeypatch.setattr(facts, "MOST_COMPARED", 2_000)
+    sizes = []
+
+    def parts():
+        for number_ in range(20):
+            sizes.append(pa.total_allocated_bytes())
+            yield tables([(f"<urn:s{number_}-{row}>", "<urn:in>", "<urn:o>") for row in range(1_000)])[0]
+
+    assert COUNTS.look(parts()).often is False
+    assert sizes[-1] < sizes[5] + 100_000

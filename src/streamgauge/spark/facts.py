@@ -190,8 +190,9 @@ class PredicateCounts:
                 if len(objects := named.filter(pc.equal(named["predicate"], name))["object"]):
                     kind = _only(objects)
                     kinds[name] = kind if kinds.get(name, kind) == kind else None
-            compared.append(named.slice(0, room))
-            room -= len(compared[-1])
+            if room:  # even an empty slice would keep the whole part in memory
+                compared.append(named.slice(0, room))
+                room -= len(compared[-1])
         return Looked(kinds, _often(compared))
 
     def profile(self, counts: Sequence[int], looked: Looked) -> Profile:
