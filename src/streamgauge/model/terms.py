@@ -52,7 +52,8 @@ def is_literal(term: Term) -> bool:
 
 def is_triple_of(subject: Term, predicate: Term, item: Term) -> bool:
     """Whether the terms are a triple of RDF: no literal or triple term as subject, an IRI as predicate (1.2, 3.1)."""
-    return (is_iri(subject) or is_blank(subject)) and is_iri(predicate) and item.startswith(("<", '"', "_:"))
+    placed = subject.startswith(("<", "_:")) and predicate.startswith("<") and item.startswith(("<", '"', "_:"))
+    return placed and not (subject.startswith("<<(") or predicate.startswith("<<("))
 
 
 def misplaced(terms: Sequence[object]) -> str:

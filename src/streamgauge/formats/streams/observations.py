@@ -302,13 +302,13 @@ class Observations:
     def _triples(self, nodes: Iterable[Node]) -> tuple[Triple, ...]:
         return tuple(dict.fromkeys(triple for node in nodes for triple in self._of(node)))
 
-    def _of(self, node: Node) -> Iterator[Triple]:
+    def _of(self, node: Node) -> list[Triple]:
         """The triples of a node, and those that it annotates: asserted triples that it reifies (RDF 1.2)."""
-        yield from self._nodes[node]
-        yield from self._annotated_by(node)
+        own = self._nodes[node]
+        return [*own, *self._annotated_by(node)] if self._annotated else own
 
     def _annotated_by(self, node: Node) -> Iterator[Triple]:
-        for _, predicate, item in self._nodes[node] if self._annotated else ():
+        for _, predicate, item in self._nodes[node]:
             if predicate == REIFIES and is_triple(item) and (node[0], triple := triple_parts(item)) in self._annotated:
                 yield triple
 
@@ -342,6 +342,8 @@ class Observations:
         graph, at = node[0], [node[1]]
         for step in self._stated.path:
             at = [o for subject in at for o in self._objects((graph, subject), step)]
+        if all(map(is_literal, at)):
+            return at
         return [o for term in at for o in _of_instant(term, (self._objects((graph, term), step) for step in INSTANT))]
 
     def _objects(self, node: Node, step: Term) -> list[Term]:
@@ -372,6 +374,8 @@ class Observations:
 
     def _parts(self, predicate: Term, item: Term) -> list[Term]:
         """Where a description goes on: blank nodes, also in a triple term, and the objects of part properties."""
+        if is_literal(item):
+            return []
         return [*blank_nodes(item), *([item] if predicate in self._stated.parts else ())]
 
     def _hint(self) -> str:
