@@ -126,6 +126,7 @@ class S3:
             "spark.hadoop.fs.s3a.access.key": "key",
             "spark.hadoop.fs.s3a.secret.key": "secret",
             "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.connection.expect.continue": "false",  # moto answers late where a machine is loaded
         }
 
     def stop(self) -> None:
