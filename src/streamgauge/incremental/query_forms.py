@@ -196,9 +196,10 @@ def apart(form: al.QueryForm) -> tuple[al.QueryForm, OrderedSlice | None]:
     pattern, offset, limit, distinct = form.pattern, 0, None, False
     if isinstance(pattern, al.Slice):
         offset, limit, pattern = pattern.offset, pattern.limit, pattern.pattern
-    if isinstance(pattern, al.Distinct | al.Reduced):
-        distinct, pattern = isinstance(pattern, al.Distinct), pattern.pattern
-    if isinstance(pattern, al.Project):
+    if isinstance(form, al.Select):  # below another form they are a subquery's
+        if isinstance(pattern, al.Distinct | al.Reduced):
+            distinct, pattern = isinstance(pattern, al.Distinct), pattern.pattern
+        assert isinstance(pattern, al.Project)
         pattern = pattern.pattern
     keys: tuple[Key, ...] = ()
     if isinstance(pattern, al.OrderBy):
