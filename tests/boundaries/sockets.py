@@ -101,7 +101,7 @@ def _query(folder: Path) -> list[str]:
         "query",
         str(folder / "f.rq"),
         "--stream",
-        f"urn:s={folder / 'feed.jsonl'}?follow=1",
+        f"urn:s={folder / 'feed.jsonl'}?follow=1&form=jsonl",
         "--to",
         sink,
         "--json",

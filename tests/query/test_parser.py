@@ -268,3 +268,11 @@ def test_a_construct_with_an_empty_template_has_none():
     assert parse_sparql("CONSTRUCT {} WHERE { GRAPH ?g { ?s ?p ?o } }").template == ()
     assert len(parse_sparql("CONSTRUCT WHERE { ?s ?p ?o }").template) == 1
     assert parse_sparql("CONSTRUCT WHERE {}").template == ()
+
+
+@pytest.mark.parametrize("keyword", ["INSERT DATA", "DELETE DATA"])
+@pytest.mark.parametrize(("opening", "closing"), [("<< ", " >>"), ("<<( ", " )>>")])
+def test_triple_terms_too_deep_in_an_update_are_refused(keyword: str, opening: str, closing: str) -> None:
+    data = f"<urn:s> <urn:p> {f'{opening}<urn:s> <urn:p> ' * 60}1{closing * 60}"
+    with pytest.raises(QueryError, match="lie"):
+        read_update(f"{keyword} {{ {data} }}", UpdateContext(str))

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 import pyoxigraph as ox
 
-from streamgauge.formats.bounds import SERVED, check_rdf
+from streamgauge.formats.bounds import SERVED, BoundError, check_rdf
 from streamgauge.formats.syntaxes import most_characters, reason
 from streamgauge.model.fact import in_graph
 from streamgauge.model.terms import Term, Triple
@@ -40,6 +40,8 @@ def read_data(
     try:
         check_rdf(document, ox.RdfFormat.TRIG, SERVED)
         return tuple(_facts(document, text, fresh))
+    except BoundError as error:
+        raise refusal(str(error), text, blocks[0][0].start if blocks and blocks[0] else 0) from None
     except SyntaxError as error:
         line = min(error.lineno or 1, text.count("\n") + 1)
         raise QueryError(f"not RDF: {reason(error)}", text, line, 1) from None
