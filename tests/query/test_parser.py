@@ -9,6 +9,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.printer import sparql
+from streamgauge.query.updates import UpdateContext, read_update
 from tests.query.texts import DATA, PREFIXES, QUERIES
 from tests.sparql.suite import Case, Result, difference, evaluate, from_turtle
 
