@@ -41,7 +41,7 @@ def read_data(
         check_rdf(document, ox.RdfFormat.TRIG, SERVED)
         return tuple(_facts(document, text, fresh))
     except BoundError as error:
-        raise refusal(str(error), text, blocks[0][0].start if blocks and blocks[0] else 0) from None
+        raise refusal(str(error), text, 0) from None
     except SyntaxError as error:
         line = min(error.lineno or 1, text.count("\n") + 1)
         raise QueryError(f"not RDF: {reason(error)}", text, line, 1) from None
