@@ -71,10 +71,13 @@ class HadoopFiles:
             self._system(path).copyToLocalFile(False, path, self._jvm_path(f"file:{target.absolute()}"), True)
 
     def put(self, source: Path, place: RemotePlace) -> None:
-        """Copy a local file there, in place of what is there."""
+        """Copy a local file or folder there, a file in place of what is there."""
         with _told(place):
-            path = self._path(place)
-            self._system(path).copyFromLocalFile(False, True, self._jvm_path(f"file:{source.absolute()}"), path)
+            path, copied = self._path(place), self._jvm_path(f"file:{source.absolute()}")
+            here = self._system(copied)  # by streams: an object store's own way of copying has another HTTP client
+            self._jvm.org.apache.hadoop.fs.FileUtil.copy(
+                here, copied, self._system(path), path, False, True, self._settings
+            )
 
     def remove(self, place: RemotePlace) -> None:
         """Remove a file or a folder with all that is in it; nothing where there is none."""
