@@ -86,7 +86,7 @@ def test_a_job_of_a_workbench_is_done_again_from_what_is_finished(tmp_path, whom
         else:
             until(lambda: not [each for each in running.family()[1:] if each.is_running()])
             page = get(running.ports[0], "/runs/experiment/killed.toml").decode(errors="replace")
-            assert re.search("ended|failed|stopped|killed", page), page
+            assert re.search("ended|failed|stopped|killed", page), running.text
     kept = whole(out)
     assert kept
     with started(BOUNDARIES["workbench"], tmp_path) as running:
