@@ -32,6 +32,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 EVENTS = OK + b"Content-Type: text/event-stream\r\n\r\n"
 FAULTY = {
     "an endless body": (piecewise([OK + b"\r\n", *[b"x" * 50_000] * 200], 0), httpx.ReadError),
+    "endless events that nobody asked for": (piecewise([EVENTS, *[b"data: {}\n\n" * 5_000] * 200], 0), httpx.ReadError),
     "an endless event": (piecewise([EVENTS, *[b"data: " + b"x" * 50_000] * 200], 0), httpx.ReadError),
     "a body that trickles": (piecewise([OK + b"\r\n", *[b"x"] * 100], 0.05), httpx.ReadTimeout),
     "a head that trickles": (piecewise([OK, *[b"X: y\r\n"] * 100], 0.05), httpx.ReadTimeout),
@@ -90,7 +91,7 @@ def test_events_go_on_for_longer_than_an_exchange():
     with (
         answering(piecewise(pieces, 0.1)) as port,
         client(LIMITS) as web,
-        web.stream("GET", f"http://127.0.0.1:{port}/") as response,
+        web.stream("GET", f"http://127.0.0.1:{port}/", headers={"Accept": "text/event-stream"}) as response,
     ):
         assert sum(map(len, response.iter_bytes())) == 10 * 40_010
 

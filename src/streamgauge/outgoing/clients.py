@@ -127,6 +127,12 @@ def _check_coding(request: httpx.Request, response: httpx.Response) -> None:
         raise httpx.DecodingError(f"the response is encoded as {coding:.40}, which nobody asked for", request=request)
 
 
+def _is_endless(request: httpx.Request, response: httpx.Response) -> bool:
+    """Whether a response is the stream of events that was asked for; any other is read whole, so it has a bound."""
+    asked = _EVENTS in request.headers.get("accept", "").lower()
+    return asked and response.headers.get("content-type", "").startswith(_EVENTS)
+
+
 class _Received:
     """Counts the bytes of a response; ReadError above ``limit``."""
 
@@ -170,7 +176,7 @@ class AsyncBoundedTransport(httpx.AsyncBaseTransport):
         except httpx.DecodingError:
             await stream.aclose()
             raise
-        events = response.headers.get("content-type", "").startswith(_EVENTS)
+        events = _is_endless(request, response)
         response.stream = _AsyncBoundedStream(stream, self._limits, None if events else until)
         return response
 
@@ -236,7 +242,7 @@ class BoundedTransport(httpx.HTTPTransport):
         except httpx.DecodingError:
             stream.close()
             raise
-        events = response.headers.get("content-type", "").startswith(_EVENTS)
+        events = _is_endless(request, response)
         response.stream = _BoundedStream(stream, self._limits, None if events else until)
         return response
 

@@ -127,7 +127,8 @@ class ResumedSubscription:
     def call(self) -> BrokerCall:
         """Begin, or go on after the last one."""
         self._parser = EventParser(_LARGEST, None)
-        headers = {} if self.last is None else {"Last-Event-ID": str(self.last)}
+        since = {} if self.last is None else {"Last-Event-ID": str(self.last)}
+        headers = {"Accept": "text/event-stream", **since}
         return BrokerCall("GET", f"{_path(self._channel)}/notifications", headers=headers, params=self._params)
 
     def ended(self, response: httpx.Response) -> bool:
