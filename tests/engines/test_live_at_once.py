@@ -28,7 +28,7 @@ OTHER = (
     "SELECT ?s { ?s <urn:p> ?v FILTER NOT EXISTS { ?s <urn:r> ?w } }",
     "SELECT * { ?s <urn:p> ?v OPTIONAL { ?s <urn:q> ?w } }",
     "SELECT ?s { ?s <urn:p> ?v MINUS { ?s <urn:r> ?w } }",
-    "SELECT ?s ?v { ?s <urn:p> ?v } ORDER BY ?v LIMIT 1",
+    "SELECT ?s ?v { ?s <urn:p> ?v } ORDER BY ?v ?s LIMIT 1",
 )
 
 
