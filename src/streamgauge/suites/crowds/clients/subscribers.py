@@ -35,8 +35,9 @@ class AnswerSubscriber:
         """All answers, until the query ends."""
         while not self.over:
             begun = self.last
-            where = f"{self.address}/answers"
-            async with self.client.stream("GET", where, params={"after": begun}, timeout=None) as response:
+            where, wanted = f"{self.address}/answers", {"Accept": "text/event-stream"}
+            asking = self.client.stream("GET", where, params={"after": begun}, headers=wanted, timeout=None)
+            async with asking as response:
                 async for line in response.aiter_lines():
                     self._hear(line)
             self.over = self.over or self.last == begun
