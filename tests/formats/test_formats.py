@@ -142,7 +142,7 @@ def test_weather_in_yabenchs_lines_is_what_its_generator_writes_in_the_streams_l
     assert lines[0] == (
         f'<{ssw}Observation_AirTemperature_A0_0> <{rdf}type> <{ssw}ont/weather.owl#TemperatureObservation> "0" .'
     )
-    assert lines[12] == f'<{ssw}MeasureData_AirTemperature_A0_1031> <{OM_OWL}floatValue> 77^^<{XSD}float> "1031" .'
+    assert lines[12] == f'<{ssw}MeasureData_AirTemperature_A0_1031> <{OM_OWL}floatValue> 77.0^^<{XSD}float> "1031" .'
     assert list(read_stream(tmp_path / "SG_test1")) == elements
 
 

@@ -164,8 +164,10 @@ BY_VALUE = {
     "numbers: an average that does not end",
     "numbers: a sum of floats",
     "numbers: beyond 2^63 in other operations",
+    "terms: truth of strings",
 }
-"""Right within a tolerance, or in another datatype, which the judge allows and SPARQL does not speak of."""
+"""Right within a tolerance, in another datatype, or under the other version of SPARQL, which the judge allows and the
+simple evaluator does not know."""
 
 
 def is_legal(legal: Sequence[Legal], said: tuple[Row, ...]) -> bool:

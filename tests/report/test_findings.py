@@ -59,7 +59,7 @@ def test_the_page_says_all_of_it(tmp_path: Path):
         "Fits best",
     ):
         assert sentence in page.text, sentence
-    assert "[11.1, 15.3) s: 100%, 100%" in page.text
+    assert "[11.1, 15.3] s: 100%, 100%" in page.text
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "init": ("init mine",),
     "demo": ("demo --out demo-out",),
     "run": ("run select.toml", "run select.toml --set workload.stations=50 --out runs/small"),
-    "pipeline": ("pipeline select.toml", "pipeline select.toml --at s3a://bucket/select --master spark://host:7077"),
+    "pipeline": ("pipeline select.toml", "pipeline select.toml --at s3a://bucket/select --master yarn"),
     "capacity": ("capacity select.toml --max-delay 1s", "capacity select.toml --load workload.stations --to 64"),
     "generate": ("generate weather --stations 50 --duration 30s --out weather",),
     "workloads": ("workloads",),

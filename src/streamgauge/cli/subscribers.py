@@ -48,7 +48,7 @@ def _graphs(files: Iterable[Path], kind: str) -> Iterator[tuple[bytes, str, str]
     """Bodies, their media types and names."""
     found = list(files)
     for file in found:
-        media_type = REGISTERED[rdf_syntax(file)]
+        media_type = REGISTERED[rdf_syntax(file, registered=True)]
         with file_document(file).open() as document:
             yield document.read(), media_type, str(file)
     if not found:

@@ -85,10 +85,23 @@ def test_a_sparql_update_is_a_publication(ask, update, left):
 def test_a_graph_that_is_named_beside_a_text_is_refused(ask, name):
     """SPARQL 1.1 Protocol, 2.2.3: passed over, the update would read another graph than was asked for."""
     made = ask("PUT", "/channels/c", params={name: "urn:g"}, content=select("?x a :Student"))
-    update = f"{PREFIX}DELETE {{ ?s :p ?o }} WHERE {{ ?s :p ?o }}"
-    changed = ask("POST", "/update", params={name: "urn:g"}, content=update, headers=UPDATE)
-    for said in (made, changed):
-        assert (said.status_code, f"{name} is not supported: write " in said.json()["error"]) == (400, True)
+    assert (made.status_code, f"{name} is not supported: write " in made.json()["error"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/query", "using-graph-uri"),
+        ("/query", "named"),
+        ("/update", "default-graph-uri"),
+        ("/update", "named-graph-uri"),
+    ],
+)
+def test_a_parameter_that_is_not_of_the_operation_is_refused(ask, path, name):
+    kind = "application/sparql-update" if path == "/update" else "application/sparql-query"
+    text = f"{PREFIX}DELETE {{ ?s :p ?o }} WHERE {{ ?s :p ?o }}" if path == "/update" else "SELECT * { ?s ?p ?o }"
+    refused = ask("POST", path, params={name: "urn:g"}, content=text, headers={"Content-Type": kind})
+    assert (refused.status_code, f"{name}: not a parameter of a" in refused.json()["error"]) == (400, True)
 
 
 def test_an_update_sees_what_was_published_just_before_it():
@@ -136,7 +149,7 @@ def test_an_update_beyond_the_limit_changes_nothing(ask):
             "DELETE WHERE {?s ?p 1}; DELETE WHERE {?s ?p 2}",
             UPDATE["Content-Type"],
             400,
-            "comes first",
+            "beside an ontology",
         ),
         ("POST", "/update", "", "text/turtle", 415, "application/sparql-update"),
         ("PUT", "/channels/c", "SELECT", "", 400, ""),

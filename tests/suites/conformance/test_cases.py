@@ -61,8 +61,8 @@ def test_a_case_is_the_same_query_in_the_language_that_engines_are_given(case):
 
 def test_a_dialect_that_cannot_say_a_case_refuses_it():
     several = next(case for case in CASES if case.theme == "windows")
-    with pytest.raises(ValueError, match="RSP-QL needs a name"):
-        text(several.query, "rspql")
+    with pytest.raises(ValueError, match="it cannot say several without names"):
+        text(several.query, "cqels")
 
 
 def test_every_choice_of_the_model_has_a_case():

@@ -35,7 +35,7 @@ TASKS = {task.name: task for task in asked(load(), ("rspql",), Scale())}
 HALF_OPEN = TASKS["tumbling windows are half-open @ rspql"]
 SLIDING = TASKS["sliding windows overlap @ rspql"]
 OPTIONAL = TASKS["OPTIONAL leaves unbound what is not there @ rspql"]
-UNNAMED = TASKS["unnamed windows are united @ rspql"]
+NAMED = TASKS["named windows are named graphs @ rspql"]
 
 
 def no_spark():
@@ -69,9 +69,9 @@ def test_a_task_is_refused_by_the_engine_its_program_or_its_language(tmp_path):
     assert (program.kind, program.sentence[:18]) == (TaskResult.REFUSED, "this engine reads ")
     (module,) = outcomes(minimal(tmp_path, refuse=lambda _query, semantics: f"not {semantics.name}"), HALF_OPEN)
     assert (module.kind, module.sentence) == (TaskResult.REFUSED, "not rspql")
-    (language,) = outcomes(minimal(tmp_path, dialect="rspql"), UNNAMED)
+    (language,) = outcomes(minimal(tmp_path, dialect="csparql"), NAMED)
     assert language.kind is TaskResult.REFUSED
-    assert "RSP-QL needs a name" in language.sentence
+    assert "C-SPARQL has no named windows" in language.sentence
 
 
 @pytest.mark.server

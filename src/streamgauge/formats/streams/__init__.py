@@ -228,11 +228,14 @@ def _parsed(path: Path, syntax: ox.RdfFormat, reading: Reading) -> Iterator[ox.Q
         yield from parse_open(file, str(path), syntax, reading.base, reading.contexts())
 
 
-def rdf_syntax(path: Path) -> ox.RdfFormat:
-    """The syntax of an RDF file by its ending; FormatError, for a folder too."""
+def rdf_syntax(path: Path, *, registered: bool = False) -> ox.RdfFormat:
+    """The syntax of an RDF file by its ending; FormatError, for a folder too.
+
+    ``registered``: only by an ending that is a syntax's own, as ``.ttl``; else also by one of data, as ``.txt``.
+    """
     if path.is_dir():
         raise FormatError(f"{path}: a folder, where an RDF file is needed: name a file in it")
-    syntax = BY_ENDING.get(ending(path), _OF_DATA.get(ending(path)))
+    syntax = BY_ENDING.get(ending(path), None if registered else _OF_DATA.get(ending(path)))
     if syntax is None:
         raise FormatError(f"{path}: no RDF format has the ending {ending(path)!r}: use {', '.join(BY_ENDING)}")
     return syntax

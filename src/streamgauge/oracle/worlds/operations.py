@@ -16,7 +16,7 @@ from operator import add, mul, sub
 from typing import Any, Final
 
 from streamgauge.model import algebra as a
-from streamgauge.model.terms import XSD, Term, is_literal
+from streamgauge.model.terms import XSD, Term, is_literal, lexical
 from streamgauge.oracle.worlds import intervals
 from streamgauge.oracle.worlds.conditions import NumberSpan, OpenChoice, OpenNumber, chosen
 from streamgauge.oracle.worlds.intervals import DIGITS, Interval, IntervalSum, OpenError, read
@@ -254,8 +254,10 @@ def _truth(value: Value) -> Value | None:
     number = openings.open_number(term)
     if number is not None:
         return _compared("!=", term, typed("0", "integer"), openings.interval(term) or number.interval, _ZERO)
-    truth = effective(value)
-    return None if truth is None else TRUE if truth else FALSE
+    if value.kind == TAGGED:
+        reason = "the truth of a language-tagged string: its length (SPARQL 1.1, 17.2.2), or an error (SPARQL 1.2)"
+        return boolean(_choose(openings.named(("17.2.2", term), lambda: _named((bool(lexical(term)), None), reason))))
+    return boolean(effective(value))
 
 
 _ZERO: Final = intervals.point(INTEGER, 0)

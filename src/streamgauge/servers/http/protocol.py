@@ -83,7 +83,10 @@ def _request(kind: Kind, parameters: Iterable[tuple[str, str]]) -> ProtocolReque
         values.setdefault(name, []).append(value)
     default, named = _GRAPHS[kind]
     if unknown := sorted(values.keys() - {kind, default, named} - _PASSED):
-        raise ProtocolError(f"{unknown[0]:.40}: not a parameter of an {kind}, which has {kind}, {default}, {named}")
+        article = "an" if kind == "update" else "a"
+        raise ProtocolError(
+            f"{unknown[0]:.40}: not a parameter of {article} {kind}, which has {kind}, {default}, {named}"
+        )
     texts = values.get(kind, [])
     if len(texts) != 1:
         raise ProtocolError(f"{kind}= is given {len(texts)} times: give it once")

@@ -22,7 +22,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S, Clock, Semantics
 from streamgauge.model.terms import Row
-from streamgauge.query import QueryError, parse_sparql, print_query
+from streamgauge.query import QueryError, parse, parse_sparql, print_query
 from streamgauge.semantics.arrivals import admit, origins
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.profiles import PROFILES
@@ -257,11 +257,17 @@ def _task(case: ConformanceCase, semantics: Semantics, scale: Scale) -> Conforma
 
 @cache
 def text(query: ContinuousQuery, dialect: str | None) -> tuple[str, str]:
-    """The query in the dialect that an engine reads, or in the first that can say it; ValueError when it cannot."""
+    """The query in the dialect that an engine reads, or in the first that says it as it is; ValueError when it cannot.
+
+    A dialect may say a query in other words: RSP-QL names windows that have no name, and unites them.
+    """
     if dialect is not None:
         return print_query(query, dialect), dialect
     *others, last = DIALECTS
     for name in others:
         with suppress(ValueError):
-            return print_query(query, name), name
+            written = print_query(query, name)
+            again = parse(written, name)
+            if (again.form, again.windows) == (query.form, query.windows):
+                return written, name
     return print_query(query, last), last
