@@ -104,7 +104,7 @@ def _engine(case: SpeedCase, _: Path) -> Callable[[], object]:
 
 
 def _pipe(case: SpeedCase, _: Path) -> Callable[[], object]:
-    coded = import_module("streamgauge.wire.lines")
+    coded = import_module("streamgauge.formats.lines")
     (query, semantics), fed = _asked(case), _fed(case)
     lines = [coded.encode_element(element) for element in fed]
     return lambda: _answers(case, query, semantics, [coded.decode_input(line) for line in lines])
@@ -134,10 +134,10 @@ def _arrow(case: SpeedCase, _: Path) -> Callable[[], object]:
 
 def _check(case: SpeedCase, folder: Path) -> Callable[[], object]:
     """Judging a run of the engine by the definition; its answers are made before."""
-    judge, runs = import_module("streamgauge.bench.judging.judge"), import_module("streamgauge.model.run")
+    judge, runs = import_module("streamgauge.oracle.judging.judge"), import_module("streamgauge.model.run")
     (query, semantics), fed = _asked(case), _fed(case)
     answers = _answers(case, query, semantics, fed)
-    import_module("streamgauge.wire.stream").write(fed, folder / "stream.parquet")
+    import_module("streamgauge.formats.stream").write(fed, folder / "stream.parquet")
     header = runs.RunHeader(case.engine, query, query.sparql, "sparql", semantics, _until(fed), 0)
     means = judge.Means(lambda: sys.exit("the definition needs no Spark"), evaluator="definition")
     return lambda: _right(judge.judge_run(runs.Run(header, answers, ()), folder / "stream.parquet", means))
@@ -150,10 +150,10 @@ def _right(verdict: Any) -> None:
 
 def _broker(case: SpeedCase, _: Path) -> Callable[[], object]:
     """Facts of ``channels`` classes, published and deleted one by one; a channel joins the facts of one class."""
-    core = import_module("streamgauge.services.broker.broker")
-    limits = import_module("streamgauge.services.broker.limits").Limits()
-    rules = import_module("streamgauge.compute.reasoning.rules").Rules()
-    begin = import_module("streamgauge.services.broker.strategies").begin
+    core = import_module("streamgauge.servers.broker.broker")
+    limits = import_module("streamgauge.servers.broker.limits").Limits()
+    rules = import_module("streamgauge.reasoning.rules").Rules()
+    begin = import_module("streamgauge.servers.broker.strategies").begin
     broker = core.Broker(begin("incremental", rules), lambda: 0, time.monotonic, None, limits)
     for number in range(case.channels):
         broker.create_channel(f"c{number}", f"SELECT * {{ ?x a <urn:C{number}> ; <urn:n> ?n FILTER(?n < 50) }}")

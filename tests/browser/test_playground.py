@@ -148,7 +148,7 @@ def test_mistakes_are_underlined_where_they_are(browser: Any, bench: Any) -> Non
             range.setEndBefore(mark); return range.toString() + mark.textContent"""
             line = browser.execute_script(script)
             text = head.replace("BODY", body).splitlines()[-1]
-            at = text.index(wrong) if wrong != ">" else text.index(">>") + 1
+            at = text.index(wrong) if wrong != ">" else text.index(">>")
             at = text.index(". ?s") if wrong == "." else text.index(")") if wrong == ")" else at
             assert line == text[: at + len(wrong)], (dialect, body)
     assert not browser.find_element(By.ID, "stale").get_attribute("hidden")

@@ -133,7 +133,7 @@ def test_borders_that_fit_best_are_drawn_against_the_expected_ones(browser: Any,
     plot = figure.find_element("css selector", ".plot.wide")
     assert plot.is_displayed()
     tips = [one.get_attribute("textContent") for one in plot.find_elements("css selector", "title")]
-    assert any("expected [10, 15) s, fits best [11.1, 15.3) s" in tip for tip in tips)
+    assert any("expected [10, 15] s, fits best [11.1, 15.3] s" in tip for tip in tips)
     outlines, found = (
         plot.find_elements("css selector", f"path[fill-opacity='{share}']") for share in ("0.04", "0.75")
     )

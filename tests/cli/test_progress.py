@@ -126,8 +126,8 @@ def test_every_long_command_tells_how_far_it_is(here, monkeypatch):
         "run: ": ("run", "e.toml", "--out", "runs"),
         "check: ": ("check", "runs/live-csparql-seed0-1"),
         "explain: ": ("explain", "runs/live-csparql-seed0-1"),
-        "expect: ": ("expect", "q.rq", "--stream", "weather", "--as", "csparql"),
-        "certify live: ": ("certify", "live", "--case", "tumbling windows are half-open", "--profile", "own"),
+        "expect: ": ("expect", "q.rq", "--stream", "weather", "--semantics", "csparql"),
+        "certify live: ": ("certify", "live", "--case", "tumbling windows are half-open", "--semantics", "own"),
         "capacity: ": ("capacity", "e.toml", "--to", "20", "--lasting", "100ms", "--out", "capacity"),
     }  # fmt: skip
     for begins, command in words.items():
@@ -142,7 +142,7 @@ def test_a_master_that_was_not_needed_is_said(here):
 
     spark.cache_clear()
     words = {
-        ("expect", "q.rq", "--stream", "weather", "--as", "csparql"): "; --evaluator spark takes Spark",
+        ("expect", "q.rq", "--stream", "weather", "--semantics", "csparql"): "; --evaluator spark takes Spark",
         ("run", "file.toml", "--out", "runs"): "",
         ("check", "runs/live-csparql-seed0-1"): "; --evaluator spark takes Spark",
     }

@@ -37,7 +37,6 @@ def program() -> list[str]:
         ("static data has no timestamp", RSPJS, "no timestamp"),
         ("a landmark window and pure RANGE", RSPJS, "time-based windows only"),
         ("the query's keyword wins over the semantics' default", RSPJS, "Rstream only"),
-        ("unnamed windows are united", RSPJS, "RSP-QL needs a name"),
     ],
 )
 def test_what_it_cannot_do_it_refuses_by_name(name, semantics, words):

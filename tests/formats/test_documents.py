@@ -167,7 +167,7 @@ def test_contexts_that_name_each_other(tmp_path):
 
 def test_background_data_have_a_base_and_contexts(tmp_path):
     (tmp_path / "s.ttl").write_text("<a> <b> <c> .")
-    assert list(read_triples(tmp_path / "s.ttl", "http://b/")) == [("<http://b/a>", "<http://b/b>", "<http://b/c>")]
+    assert list(read_triples(f"{tmp_path}/s.ttl?base=http://b/")) == [("<http://b/a>", "<http://b/b>", "<http://b/c>")]
     with pytest.raises(FormatError, match="a relative IRI"):
         list(read_triples(Path(tmp_path / "s.ttl")))
 

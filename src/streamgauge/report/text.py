@@ -80,7 +80,7 @@ def _figures(lines: Sequence[tuple[str, str]]) -> Table:
 
 
 def _table(windows: list[WindowVerdict], unit: str, borders: Borders) -> Table:
-    table = FittingTable(unit, box=None, padding=(0, 2), header_style="bold")
+    table = FittingTable(unit, box=None, padding=(0, 1), header_style="bold")
     table.columns[0].justify = "right"
     shown = tuple(compress(_OF_REPORT, in_use(_OF_REPORT, windows)))
     for measure in shown:
