@@ -5,9 +5,13 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from types import ModuleType
 
 import pytest
+
+with suppress(ImportError):  # its clients keep the standard error of the moment at which they are imported
+    import mcp.client.stdio  # noqa: F401
 
 from tests.agents.test_tools import QUERY, STREAM, A, B, C, E
 

@@ -119,10 +119,11 @@ def _facts(stream: tuple[StreamElement, ...]) -> tuple[StreamElement, ...]:
     """The elements from 1970 on, in order of time, each triple once: a store of facts has one end for each."""
     seen: set[Triple] = set()
     found: list[StreamElement] = []
-    for each in sorted(stream, key=lambda one: abs(one.time) % 1_000_000):
+    first = min((each.time for each in stream), default=0)
+    for each in sorted(stream, key=lambda one: one.time):
         added = tuple(triple for triple in each.added if triple not in seen)
         seen.update(added)
-        time = abs(each.time) % 1_000_000
+        time = each.time - first + abs(first) % 1_000_000
         until = None if each.until is None else time + each.until - each.time
         if added:
             found.append(StreamElement(each.stream, time, len(found), added, (), until))

@@ -108,7 +108,7 @@ def agree(spark, folder, seed: int) -> None:
             assert {each.instant: {*each.missing, *each.surplus} for each in found.windows} == wrong, evaluator
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3, 5, 7, 8])
+@pytest.mark.parametrize("seed", [0, 3, 5, *(pytest.param(seed, marks=pytest.mark.prove) for seed in (2, 7, 8))])
 @pytest.mark.slow
 def test_the_verdict_is_the_one_of_this_process(spark, tmp_path, seed):
     agree(spark, tmp_path, seed)

@@ -262,12 +262,17 @@ def text(query: ContinuousQuery, dialect: str | None) -> tuple[str, str]:
     A dialect may say a query in other words: RSP-QL names windows that have no name, and unites them.
     """
     if dialect is not None:
-        return print_query(query, dialect), dialect
+        return _as_it_is(query, dialect), dialect
     *others, last = DIALECTS
     for name in others:
         with suppress(ValueError):
-            written = print_query(query, name)
-            again = parse(written, name)
-            if (again.form, again.windows) == (query.form, query.windows):
-                return written, name
-    return print_query(query, last), last
+            return _as_it_is(query, name), name
+    return _as_it_is(query, last), last
+
+
+def _as_it_is(query: ContinuousQuery, dialect: str) -> str:
+    written = print_query(query, dialect)
+    again = parse(written, dialect)
+    if (again.form, again.windows) != (query.form, query.windows):
+        raise ValueError(f"{dialect} says this query in other words, by which no engine is certified: name its windows")
+    return written
