@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from streamgauge import expect, verify, watch
 from streamgauge.model import algebra as al
+from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import Due
+from streamgauge.model.semantics import R2S, Due, Report, Semantics, Tick
 from streamgauge.model.verdict import Judgement
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
@@ -123,3 +124,25 @@ def test_a_verdict_does_not_change_with_a_triple_that_no_pattern_can_match(data)
     assert [(each.instant, each.due, each.right, each.expected, each.actual) for each in more.windows] == [
         (each.instant, each.due, each.right, each.expected, each.actual) for each in plain.windows
     ]
+
+
+def test_a_report_that_is_silent_stays_so_beside_a_literal_that_not_all_engines_support():
+    """Under Dstream: which silent reports may speak depends on what is open in answers, not on any literal held."""
+    text = """SELECT ?s FROM NAMED WINDOW <urn:w> ON <urn:in> [RANGE PT0.001S STEP PT0.001S]
+    WHERE { WINDOW <urn:w> { ?s <urn:value> ?o FILTER(?o > 0) } }"""
+    one, huge = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in (1, 10**22))
+    semantics = Semantics(
+        "drawn", frozenset({Report.CONTENT_CHANGE}), Tick.ELEMENT, R2S.DSTREAM, notify_empty=False, partial_head=False
+    )
+    answers = [Answer(("s",), (("<urn:b>",),), instant=3)] * 2
+    counts = set()
+    for more in ((), (("<urn:x>", "<urn:unmatched>", huge),)):
+        held = [
+            (1, (("<urn:b>", "<urn:value>", one),)),
+            (3, (("<urn:a>", "<urn:near>", "<urn:a>"), *more)),
+            (3, (("<urn:a>", "<urn:value>", one),)),
+        ]
+        elements = [StreamElement("urn:in", time, number, added) for number, (time, added) in enumerate(held)]
+        found = verify(text, elements, answers=answers, explain=False, semantics=semantics, t0=-1, advance_to=4)
+        counts.add((found.judgement, found.precision, found.recall, found.missed, found.surplus))
+    assert len(counts) == 1

@@ -195,7 +195,9 @@ RSPJS = Semantics(
     partial_head=True,
     due=Due.LAST,
     grain=Grain.ROW,
+    static_data=StaticData.BESIDE,
     sources={
+        "static_data": _RSPJS + ": dist/operators/r2r.js puts static data into the store of the window's triples",
         **dict.fromkeys(("r2s_able", "notify_empty", "time_unit"), _RSPJS),
         "report": _RSPJS + ": only window close is coded, empty windows are never reported",
         "tick": _RSPJS + ": an element's arrival drives it",
@@ -213,6 +215,7 @@ YASPER = replace(
     name="yasper",
     tick=Tick.ELEMENT,
     grain=Grain.REPORT,
+    static_data=StaticData.OUTSIDE,
     sources={
         "r2s": _YASPER,
         "time_unit": _YASPER,

@@ -78,15 +78,9 @@ class Histories:
         """The last place up to the first difference before which one answer only is legal, or the first place."""
         if differing == len(sent):
             return differing
-        while differing > place and not self._is_certain(sent[differing - 1]):
+        while differing > place and not self._legality.is_certain(sent[differing - 1].due):
             differing -= 1
         return differing
-
-    def _is_certain(self, report: SentDifference) -> bool:
-        try:
-            return self._legality.is_closed(report.due) or self._legality.answers(report.due).is_certain
-        except OpenError:
-            return False
 
     def _step(
         self, report: SentDifference, previous: SentDifference | None, before: list[Part] | None

@@ -166,12 +166,11 @@ class LegalUnits:
         known = {report.due for report in self._plain.expected}
         if self._semantics.notify_empty or not any(unit.report is None for unit in plain):
             return self._plain
+        reports = self._everything()
         silent = [
             report
-            for report in self._everything()
-            if report.due not in known
-            and not self._legality.is_closed(report.due)
-            and self._legality.may_speak(report.due)
+            for before, report in zip((None, *reports), reports, strict=False)
+            if report.due not in known and self._may_speak(report, before)
         ]
         if not silent:
             return self._plain
@@ -179,6 +178,13 @@ class LegalUnits:
         empty = [replace(report, rows=(), variables=names) for report in silent]
         order = sorted((*self._plain.expected, *empty), key=lambda report: (report.due.instant, report.due.seen))
         return Alignment(order, self._plain.said, self._query, self._semantics)
+
+    def _may_speak(self, report: ExpectedReport, before: ExpectedReport | None) -> bool:
+        """Whether a report for which the evaluator sends nothing has rows in some legal answer, or some difference."""
+        certain = self._legality.is_certain(report.due)
+        if self._r2s is R2S.RSTREAM:
+            return not certain and self._legality.may_speak(report.due)
+        return not certain or (before is not None and not self._legality.is_certain(before.due))
 
     def _everything(self) -> tuple[ExpectedReport, ...]:
         """All that holds at every instant."""

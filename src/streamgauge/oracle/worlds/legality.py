@@ -157,6 +157,13 @@ class ReportLegality:
             )
         return self._closed[due]
 
+    def is_certain(self, due: DueReport) -> bool:
+        """Whether one answer only is legal, whatever the content holds that no choice is about."""
+        try:
+            return self.is_closed(due) or self.answers(due).is_certain
+        except OpenError:
+            return False
+
     def of(self, due: DueReport, received: Sequence[Row]) -> Opinion:
         """Whether the rows are a legal answer of a report."""
         return opinion(lambda lenient: self.answers(due, lenient=lenient), received)
