@@ -1,6 +1,7 @@
 """Judging on Spark: windows beside pyoxigraph, and runs with tens of thousands of reports.
 
-python -m benchmarks.oracle [--parts windows growth operators prefix] [--stations 10000] [--seconds 30] ...
+python -m benchmarks.oracle [--parts windows growth operators prefix choice] [--stations 10000] [--seconds 30] ...
+python -m benchmarks.oracle --parts paired --before OTHER/src [--repeat 5]
 
 CPU is user + system time of the process tree, the JVM included; resident memory is its peak.
 `windows`: all windows of YABench's experiment (--query) in one Spark job, ``--repeat`` times, and window by window with
@@ -13,9 +14,14 @@ changes. `prefix`: the first ``--prefix`` ms by both sides: pyoxigraph evaluates
 definition), Spark does as above; its answers are whole bags.
 `choice`: whole judgements by both sides in a session that is there, beside what `oracle/judging/estimate.py` expects of
 them, and what starting a session adds.
+`paired`: right answers, and answers of which some lack a row, judged by the definition of these sources and of those of
+another checkout in turn, ``--repeat`` times; the least CPU of each. No Spark.
 """
 
 import argparse
+import os
+import subprocess
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +37,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.measure import Cost, OneOf, measured, options, own_cost, write_weather
 from benchmarks.results import ResultTable
-from benchmarks.stations import PREFIXES, QUERIES, window_query
+from benchmarks.stations import PREFIXES, QUERIES, STREAM, window_query
 from streamgauge.engines import live
 from streamgauge.formats.canonical import Canonical
 from streamgauge.formats.stream import elements, write
@@ -285,15 +291,79 @@ def judge_by(evaluator: Evaluator, point: JudgedPoint, opened: SparkSession, fol
     return spent.cpu
 
 
+PAIRED: Final = (
+    *POINTS[:2],
+    JudgedPoint("select", CLOSE, 1000, 300, 30),
+    JudgedPoint("average", CLOSE, 1000, 300, 30),
+    *POINTS[6:9],
+)
+JUDGE: Final = """
+import sys, time
+from dataclasses import replace
+from pathlib import Path
+from streamgauge.engines import live
+from streamgauge.formats.stream import elements
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import Report, Semantics, Tick
+from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.query import parse_sparql
+stream, name, text, slide, report, seconds, lost = sys.argv[1:]
+query = ContinuousQuery(parse_sparql(text), (StreamWindow(name, Window(5000, int(slide))),), sparql=text)
+semantics = Semantics("benchmark", report=frozenset({Report(report)}), tick=Tick.BATCH, partial_head=True)
+answers = []
+running = live.start(query, semantics, answers.append)
+for element in elements(Path(stream)):
+    running.push(element)
+running.advance(int(seconds) * 1000)
+answers = [replace(a, added=a.added[1:]) if lost and at % 3 == 1 else a for at, a in enumerate(answers)]
+header = RunHeader("live", query, text, "rspql", semantics, int(seconds) * 1000, 0, 0, "changes", 1.0)
+run, means = Run(header, tuple(answers), ()), Means(None, "definition")
+judge_run(run, Path(stream), means)
+began = time.process_time()
+verdict = judge_run(run, Path(stream), means)
+print(time.process_time() - began, verdict.judgement)
+"""
+"""The second of two equal judgements, in a process that finds the sources of either checkout."""
+
+
+def paired(given: argparse.Namespace, folder: Path) -> None:
+    checkouts = given.before, Path(__file__).parents[1] / "src"
+    with ResultTable("oracle_paired", ("run", "answers", "before, CPU s", "now, CPU s", "ratio", "verdict")) as table:
+        for point in PAIRED:
+            path = folder / f"paired{point.stations}-{point.seconds}"
+            made(path, point.stations, point.seconds)
+            for answers_are, lost in (("right", ""), ("a row lost of every third", "lost")):
+                both = [[_judged_by(sources, path, point, lost) for sources in checkouts] for _ in range(given.repeat)]
+                before, now = (min(pair[side][0] for pair in both) for side in (0, 1))
+                verdicts = " / ".join(sorted({verdict for pair in both for _, verdict in pair}))
+                table.add(point.title, answers_are, f"{before:.3f}", f"{now:.3f}", f"{now / before:.2f}", verdicts)
+
+
+def _judged_by(sources: Path, stream: Path, point: JudgedPoint, lost: str) -> tuple[float, str]:
+    """CPU seconds of one judgement in a process of its own, and the verdict."""
+    (report,) = point.semantics.report
+    asked = (STREAM, PREFIXES + QUERIES[point.query], str(point.slide), report.value, str(point.seconds), lost)
+    command = [sys.executable, "-c", JUDGE, str(stream), *asked]
+    ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(sources)}, capture_output=True, text=True)
+    if ended.returncode:
+        raise SystemExit(ended.stderr)
+    seconds, verdict = ended.stdout.split(maxsplit=1)
+    return float(seconds), verdict.strip()
+
+
 PARTS = {"windows": windows, "growth": growth, "operators": operators, "prefix": prefix, "choice": choice}
 
 
 def main() -> None:
     given = options(
-        __doc__, parts=OneOf(PARTS), stations=10_000, seconds=30, query=OneOf(QUERIES, "select"), repeat=2, base=500,
-        factors=(1, 4, 16), prefix=300,
+        __doc__, parts=OneOf([*PARTS, "paired"], tuple(PARTS)), stations=10_000, seconds=30,
+        query=OneOf(QUERIES, "select"), repeat=2, base=500, factors=(1, 4, 16), prefix=300, before=Path,
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
+        if "paired" in given.parts:
+            paired(given, Path(folder))
+            return
         with measured() as starting:
             opened = session("local[2]", memory="6g", shuffle=4)
             opened.range(1).count()

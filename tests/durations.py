@@ -49,11 +49,6 @@ def computed() -> float:
     return sum(os.times()[:4])
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> None:
-    item.stash[COMPUTED] = computed()
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """The CPU time goes along with the test's report, also from another process."""
@@ -64,9 +59,10 @@ WARM: Final = pytest.StashKey[bool]()
 """Whether a test of this process has used its Spark session."""
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A reason goes along with the test's report, also from another process."""
+    item.stash[COMPUTED] = computed()
     if "spark" in getattr(item, "fixturenames", ()) and not item.config.stash.get(WARM, False):
         item.config.stash[WARM] = True
         item.user_properties.append(("warms", True))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.durations import PHASES, Durations, told
+from tests.durations import PHASES, Durations, pytest_runtest_setup, pytest_runtest_teardown, told
 
 SPENT = {"setup": 21.0, "call": 2.0, "teardown": 0.5}
 
@@ -60,3 +60,10 @@ def test_the_first_on_a_spark_session_needs_no_reason():
     warming = reports()
     warming[-1].user_properties.append(("warms", True))
     assert "reason" not in kept(told(warming))._line("one", 41.5)
+
+
+def test_the_phases_are_enough_to_know_the_cpu_of_a_test(request):
+    """``make mutants`` runs only these, in a copy of the process."""
+    pytest_runtest_setup(request.node)
+    pytest_runtest_teardown(request.node)
+    assert [name for name, _ in request.node.user_properties if name == "cpu"]

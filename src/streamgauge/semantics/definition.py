@@ -5,7 +5,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from streamgauge.model.element import StreamElement
@@ -68,9 +68,6 @@ def signed(rows: Iterable[Row], sign: str) -> tuple[Row, ...]:
     return tuple((*row, sign) for row in rows)
 
 
-Asked: TypeAlias = tuple[ContinuousQuery, Semantics]
-"""A query with the semantics that it is asked under."""
-
 Held: TypeAlias = Sequence[tuple[DueReport, Contents]]
 """The due reports of one stream, each with what the query's windows hold."""
 
@@ -83,7 +80,7 @@ def expected(
     Raises RefusedError for what the definition does not cover, OutOfOrderError for disorder without a bound.
     """
     refuse(query, semantics)
-    return answered(held(elements, query, semantics, advanced_to, t0), [(query, semantics)])[0]
+    return answered(held(elements, query, semantics, advanced_to, t0), query, semantics)
 
 
 def held(
@@ -94,35 +91,17 @@ def held(
     return due_reports(counted, query, semantics, advanced_to, t0)
 
 
-def answered(found: Held, asked: Sequence[Asked]) -> list[tuple[ExpectedReport, ...]]:
-    """The reports of several queries that differ in their forms and operators only.
-
-    All of them are asked over a content before the next one is, so what they need of it is made once.
-    """
-    counting = asked[0][1].content
-    sizes = {due: sum(triples(contents, counting).values()) for due, contents in found}
-    snapshots = [snapshot_under(query, semantics) for query, semantics in asked]
-    answers: list[list[tuple[Row, ...]]] = [[] for _ in asked]
+def answered(found: Held, query: ContinuousQuery, semantics: Semantics) -> tuple[ExpectedReport, ...]:
+    """The reports that are sent, from the contents of all that are due."""
+    sizes = {due: sum(triples(contents, semantics.content).values()) for due, contents in found}
+    snapshot = snapshot_under(query, semantics)
+    evaluated: list[tuple[DueReport, tuple[Row, ...]]] = []
     loaded: Loaded | None = None
-    for _, contents in found:
+    for due, contents in found:
         loaded = Loaded(contents, loaded)
-        for snapshot, rows in zip(snapshots, answers, strict=True):
-            rows.append(snapshot.rows(contents, loaded))
-    return [
-        _sent(zip((due for due, _ in found), rows, strict=True), sizes, snapshot.variables, *each)
-        for snapshot, rows, each in zip(snapshots, answers, asked, strict=True)
-    ]
-
-
-def _sent(
-    evaluated: Iterable[tuple[DueReport, tuple[Row, ...]]],
-    sizes: Mapping[DueReport, int],
-    variables: tuple[str, ...],
-    query: ContinuousQuery,
-    semantics: Semantics,
-) -> tuple[ExpectedReport, ...]:
+        evaluated.append((due, snapshot.rows(contents, loaded)))
     r2s = operator(query, semantics)
-    names = columns(variables, r2s)
+    names = columns(snapshot.variables, r2s)
     return tuple(ExpectedReport(due, names, rows, sizes[due]) for due, rows in streamed(evaluated, r2s, semantics))
 
 

@@ -2,7 +2,7 @@
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, View
-from streamgauge.oracle.expected.reports import ContentChange, agreed, as_sets, said
+from streamgauge.oracle.expected.reports import ContentChange, as_sets, said, sent
 from streamgauge.semantics.profiles import CQELS, RSPQL
 
 A, B, C = ("a",), ("b",), ("c",)
@@ -22,33 +22,12 @@ def test_a_set_has_a_row_from_its_first_copy_to_its_last():
     assert [(each.due, each.content) for each in as_sets(changes)] == [(each.due, each.content) for each in changes]
 
 
-def test_what_all_versions_hold_is_certain_and_the_rest_is_doubtful():
-    plain = [change(1, {A: 1}), change(2, {B: 2}), change(3, {A: -1})]
-    loose = [change(1, {A: 1}), change(2, {B: 3}), change(3, {})]
-    tight = [change(1, {A: 1}), change(2, {B: 1}), change(3, {A: -1})]
-    found = list(agreed([plain, loose, tight], RSPQL))
-    assert [dict(each.certain) for each in found] == [{A: 1}, {B: 1}, {A: -1}]
-    assert [dict(each.doubtful) for each in found] == [{}, {B: 2}, {A: 1}]
-    assert [(each.due.instant, each.content, each.silent) for each in found] == [
-        (1, 1, False),
-        (2, 2, False),
-        (3, 3, False),
-    ]
-
-
-def test_an_empty_bag_is_told_only_where_empty_answers_are():
-    plain, loose = (
-        [change(1, {}), change(2, {A: 1}), change(3, {A: -1})],
-        [change(1, {A: 1}), change(2, {}), change(3, {A: -1})],
-    )
-    assert [(each.due.instant, each.silent) for each in agreed([plain, loose], RSPQL)] == [
-        (1, False),
-        (2, False),
-        (3, False),
-    ]
-    quiet = list(agreed([plain, loose], CQELS))
-    assert [(each.due.instant, each.silent) for each in quiet] == [(1, True), (2, False)]
-    assert [(dict(each.certain), dict(each.doubtful)) for each in quiet] == [({}, {A: 1}), ({A: 1}, {A: -1})]
+def test_an_empty_bag_is_sent_only_where_empty_answers_are():
+    changes = [change(1, {}), change(2, {A: 1, B: 1}), change(3, {A: -1, B: -1}), change(4, {A: 1})]
+    assert nets(sent(changes, RSPQL)) == nets(changes)
+    quiet = list(sent(changes, CQELS))
+    assert [(each.due.instant, each.content) for each in quiet] == [(2, 2), (4, 4)]
+    assert nets(quiet) == [{A: 1, B: 1}, {B: -1}]
 
 
 def answer(added=(), removed=()) -> Answer:

@@ -148,14 +148,6 @@ COUNTED = "SELECT ?s (COUNT(*) AS ?n) { ?s <urn:p> ?o } GROUP BY ?s"
 TIMED = "SELECT ?s (timestamp(?s, <urn:p>, ?o) AS ?t) { ?s <urn:p> ?o }"
 
 
-def test_queries_that_are_asked_together_have_the_answers_of_each():
-    changing = replace(RSPQL, r2s=R2S.ISTREAM, notify_empty=False, since=9)
-    asked = [(query(), RSPQL), (query(COUNTED), changing), (query(TIMED), RSPQL), (query(TIMED), changing)]
-    together = definition(stream(STREAMED)).together(asked, 15, 0)
-    assert together == [definition(stream(STREAMED))(*each, 15, 0) for each in asked]
-    assert [len(found) for found in together] == [3, 2, 3, 2]
-
-
 def test_contents_that_are_remembered_are_those_that_are_asked_for():
     held, other = definition(stream(STREAMED)), (StreamWindow(STREAM, Window(3, 5)),)
     asked = [

@@ -4,8 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from streamgauge.oracle.judging.compare import Bags, Overlap, alike, fits, overlap
-from streamgauge.oracle.worlds.tolerance import close, number
+from streamgauge.oracle.judging.compare import Bags, alike, fits, overlap
+from streamgauge.oracle.worlds.intervals import close, finite
+from streamgauge.oracle.worlds.membership import Overlap
 from tests.notation import rows, term
 
 X, Z = ("<urn:x>",), ("<urn:z>",)
@@ -104,11 +105,11 @@ def test_numbers_are_equal_within_the_looser_datatypes_tolerance(one, other, fou
 
 
 def test_what_is_no_finite_number_has_none():
-    assert number(None) is None
-    assert number(term("x")) is None
-    assert number('"x"^^<http://www.w3.org/2001/XMLSchema#integer>') is None
-    assert number(term("INF")) is None
-    assert number(term("2.50")) == Decimal("2.5")
+    assert finite(None) is None
+    assert finite(term("x")) is None
+    assert finite('"x"^^<http://www.w3.org/2001/XMLSchema#integer>') is None
+    assert finite(term("INF")) is None
+    assert finite(term("2.50")) == Decimal("2.5")
     assert not close(None, term("1"))
     assert close(None, None)
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.oracle.judging.compare import overlap
+from streamgauge.oracle.worlds.intervals import close
 from streamgauge.oracle.worlds.restatement import computed_columns
-from streamgauge.oracle.worlds.tolerance import close
 from streamgauge.query import parse_sparql
 
 XSD = "http://www.w3.org/2001/XMLSchema#"

@@ -13,12 +13,12 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import R2S, Borders, Report, Semantics, Tick
 from streamgauge.model.verdict import Judgement
-from streamgauge.oracle.expected.reports import Agreed, ContentChange, as_sets, definition, said
+from streamgauge.oracle.expected.reports import ContentChange, as_sets, definition, said
 from streamgauge.oracle.judging.deltas import Beside, by_changes, countable
 from streamgauge.oracle.judging.oracle import JudgingRules, RowScores, decide
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
-from tests.notation import STREAM, stream, term
+from tests.notation import STREAM, stream
 
 CHANGE = Semantics("change", report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)
 QUERIES = (
@@ -131,7 +131,7 @@ def test_counts_are_what_comparing_rows_gives(drawn):
 def test_moving_back_undoes_moving_forward(nets):
     due = DueReport(0, (View(0, 0, 0, 0, 0),))
     grown = list(as_sets([ContentChange(due, 0, {row: abs(n) for row, n in net.items() if n}) for net in nets]))
-    beside = Beside([Agreed(due, 0, change.net, {}, False) for change in grown], [c.net for c in grown], frozenset())
+    beside = Beside([change.net for change in grown], [change.net for change in grown])
     places = range(len(nets))
     wanted = {place: beside.common(place, place) for place in places}
     for place in reversed(places):
@@ -156,35 +156,19 @@ def test_where_counting_applies():
     assert not countable(replace(query, form=parse_sparql("ASK { ?s ?p ?o }")), CHANGE)
 
 
-def beside_each_other(computed=frozenset()):
-    """One expected report and one answer: b in common, a lost, c twice for nothing."""
-    due = DueReport(0, (View(0, 0, 0, 0, 0),))
-    wanted, given = {("a", "1"): 1, ("b", "2"): 1}, {("b", "2"): 1, ("c", "3"): 2}
-    return Beside([Agreed(due, 0, wanted, {}, False)], [given], computed)
-
-
-@pytest.mark.parametrize("computed", [frozenset(), frozenset({1})])
-def test_both_sides_show_the_rows_that_only_they_have(computed):
-    beside = beside_each_other(computed)
+def test_both_sides_show_the_rows_that_only_they_have():
+    """b in common, a lost, c twice for nothing."""
+    beside = Beside([{("a",): 1, ("b",): 1}], [{("b",): 1, ("c",): 2}])
     assert (beside.common(0, 0), beside.similarity(0, 0)) == (1, 1 / 4)
-    assert beside.witnesses(0, 0, 9) == ((("a", "1"),), (("c", "3"), ("c", "3")))
-    assert beside.witnesses(0, 0, 1) == ((("a", "1"),), (("c", "3"),))
-    assert beside.rows(0, 0, 9) == (("a", "1"), ("b", "2"))
-    assert beside.rows(1, 0, 2) == (("b", "2"), ("c", "3"))
-    assert not beside.by_value
-
-
-def test_rows_that_differ_in_computed_numbers_only_are_compared_one_by_one():
-    due = DueReport(0, (View(0, 0, 0, 0, 0),))
-    for sent, common in ((term("2.0000000001e0"), 1), (term("3e0"), 0)):
-        beside = Beside([Agreed(due, 0, {("a", term("2e0")): 1}, {}, False)], [{("a", sent): 1}], frozenset({1}))
-        assert (beside.common(0, 0), beside.by_value) == (common, True)
+    assert beside.witnesses(0, 0, 9) == ((("a",),), (("c",), ("c",)))
+    assert beside.witnesses(0, 0, 1) == ((("a",),), (("c",),))
+    assert beside.rows(0, 0, 9) == (("a",), ("b",))
+    assert beside.rows(1, 0, 2) == (("b",), ("c",))
 
 
 def test_between_places_only_what_changes_is_moved():
-    due = DueReport(0, (View(0, 0, 0, 0, 0),))
     nets = [{("a",): 1}, {("a",): 1, ("b",): 1}, {("a",): -2}]
-    beside = Beside([Agreed(due, 0, net, {}, False) for net in nets], list(reversed(nets)), frozenset())
+    beside = Beside(nets, list(reversed(nets)))
     assert beside.sizes == ((1, 3, 1), (-2, 0, 1))
     given = [{("a",): 1}, {("a",): 2, ("b",): 1}, {("b",): 1}]
     for i in (0, 2, 1, 2, 0):

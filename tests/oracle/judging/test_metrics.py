@@ -4,8 +4,8 @@ import pytest
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport, View
-from streamgauge.oracle.judging.compare import Overlap
 from streamgauge.oracle.judging.metrics import Unit, judge, percentile, ratio, totals
+from streamgauge.oracle.worlds.membership import Overlap
 
 A, B, C = ("a",), ("b",), ("c",)
 REPORT = ExpectedReport(DueReport(10, (View(5, 10, 5, 9, 2), View(0, 9, 0, 9, 2))), ("x",), (A, B, B), 7)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 from streamgauge.formats.stream import elements
 from streamgauge.formats.streams import read_triples
@@ -37,7 +37,7 @@ from streamgauge.query.graphs import spread
 from streamgauge.query.stamps import stamped
 from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arrivals, arrived_triples, content
-from streamgauge.semantics.definition import Asked, Held, answered, columns, held, operator, refuse, streamed
+from streamgauge.semantics.definition import Held, answered, columns, held, operator, refuse, streamed
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot, snapshot_under
 from streamgauge.semantics.honoured import HonouredFields, not_honoured
@@ -59,20 +59,6 @@ ExpectChanges = Callable[[ContinuousQuery, Semantics, int, int], tuple[ContentCh
 """(query, semantics, advanced_to, t0) to every evaluated report of one stream, sent or not, as changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Agreed:
-    """A report that is due by some version: changes of what all versions hold, and of what only some do (doubtful).
-
-    ``silent`` when by some version it is not due at all.
-    """
-
-    due: DueReport
-    content: int
-    certain: Net
-    doubtful: Net
-    silent: bool
-
-
 def as_sets(changes: Iterable[ContentChange]) -> Iterator[ContentChange]:
     """The changes of the bags' sets: a row comes with its first copy and goes with its last."""
     held: Counter[Row] = Counter()
@@ -88,39 +74,18 @@ def as_sets(changes: Iterable[ContentChange]) -> Iterator[ContentChange]:
         yield replace(change, net=net)
 
 
-def agreed(versions: Sequence[Sequence[ContentChange]], semantics: Semantics) -> Iterator[Agreed]:
-    """The reports of an Rstream, from versions of the same evaluated reports (own bounds, looser, tighter).
+def sent(changes: Iterable[ContentChange], semantics: Semantics) -> Iterator[ContentChange]:
+    """The reports of an Rstream that are sent, each with the change since the one sent before.
 
     A report whose bag is empty is sent only where the semantics notifies of it.
     """
-    held: list[Counter[Row]] = [Counter() for _ in versions]
-    sizes = [0] * len(versions)
-    told: tuple[Counter[Row], Counter[Row]] = Counter(), Counter()
-    touched: dict[Row, None] = {}
-    for changes in zip(*versions, strict=True):
-        for place, change in enumerate(changes):
-            held[place].update(change.net)
-            sizes[place] += sum(change.net.values())
-            touched.update(dict.fromkeys(change.net))
-        sent = [bool(size) or semantics.notify_empty for size in sizes]
-        if any(sent):
-            certain, doubtful = _moved(touched, held, told)
-            yield Agreed(changes[0].due, changes[0].content, certain, doubtful, not all(sent))
-            touched = {}
-
-
-def _moved(
-    touched: Iterable[Row], held: Sequence[Counter[Row]], told: tuple[Counter[Row], Counter[Row]]
-) -> tuple[Net, Net]:
-    """How the certain and the doubtful bag differ from those told last; they are told now."""
-    certain, doubtful = dict[Row, int](), dict[Row, int]()
-    for row in touched:
-        counts = [bag[row] for bag in held]
-        for net, bag, now in ((certain, told[0], min(counts)), (doubtful, told[1], max(counts) - min(counts))):
-            if now != bag[row]:
-                net[row] = now - bag[row]
-                bag[row] = now
-    return certain, doubtful
+    size, net = 0, Counter[Row]()
+    for change in changes:
+        size += sum(change.net.values())
+        net.update(change.net)
+        if size or semantics.notify_empty:
+            yield replace(change, net={row: count for row, count in net.items() if count})
+            net.clear()
 
 
 def said(answers: Sequence[Answer]) -> Iterator[Net]:
@@ -201,42 +166,23 @@ def beside(query: ContinuousQuery, static: str | Path | None) -> ContinuousQuery
     return query
 
 
-Expect = Callable[[ContinuousQuery, Semantics, int, int], tuple[ExpectedReport, ...]]
-"""(query, semantics, advanced_to, t0) to the expected reports of one stream."""
-
 Look = Callable[[DueReport], Contents]
 """A due report to what the query's windows hold at it."""
 
 
-@runtime_checkable
-class ContentInspection(Protocol):
-    """An optional part of an ``Expect``: the contents themselves, for what is decided content by content."""
+class Expect(Protocol):
+    """What is expected of one stream; times in ms."""
 
-    def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
-        """The contents of the reports under one t0 (ms)."""
-
-
-@runtime_checkable
-class Timetable(Protocol):
-    """An optional part of an ``Expect``: at which instants reports may be due, which needs no triples."""
+    def __call__(
+        self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int, /
+    ) -> tuple[ExpectedReport, ...]:
+        """The expected reports up to ``advanced_to``."""
 
     def instants(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> Set[int]:
-        """The instants (ms) of the candidates up to ``advanced_to`` from ``t0`` on."""
+        """The instants at which reports may be due, which needs no triples."""
 
-
-@runtime_checkable
-class Joint(Protocol):
-    """An optional part of an ``Expect``: several queries over the same windows and static data at once."""
-
-    def together(self, asked: Sequence[Asked], advanced_to: int, t0: int) -> list[tuple[ExpectedReport, ...]]:
-        """The reports of each query under its semantics, which all make the same reports due (times in ms)."""
-
-
-def together(expect: Expect, asked: Sequence[Asked], advanced_to: int, t0: int) -> list[tuple[ExpectedReport, ...]]:
-    """The reports of several queries, at once where ``expect`` can; times in ms."""
-    if isinstance(expect, Joint):
-        return expect.together(asked, advanced_to, t0)
-    return [expect(query, semantics, advanced_to, t0) for query, semantics in asked]
+    def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
+        """The contents of the reports, for what is decided content by content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,14 +208,8 @@ class Definition:
         self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
     ) -> tuple[ExpectedReport, ...]:
         """The reports that are due up to ``advanced_to`` (ms)."""
-        return self.together([(query, semantics)], advanced_to, t0)[0]
-
-    def together(self, asked: Sequence[Asked], advanced_to: int, t0: int) -> list[tuple[ExpectedReport, ...]]:
-        """The same of several queries over the same windows and static data."""
-        for query, semantics in asked:
-            refuse(query, semantics)
-        query, semantics = asked[0]
-        return answered(self._held(query, semantics, advanced_to, t0), asked)
+        refuse(query, semantics)
+        return answered(self._held(query, semantics, advanced_to, t0), query, semantics)
 
     def instants(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> Set[int]:
         """The instants (ms) at which reports may be due."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from typing import TypeAlias
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import ExpectedReport
@@ -18,9 +17,6 @@ from streamgauge.oracle.judging.compare import Alike, alike, exact_terms
 
 AHEAD = 32
 """How many answers are looked at before one leads to a later report."""
-
-Numbered: TypeAlias = tuple[int, ExpectedReport]
-"""An expected report and its place."""
 
 Key = tuple[int, tuple[int, int] | None]
 
@@ -46,23 +42,22 @@ def merged(
     expected: Sequence[ExpectedReport],
     grain: Grain,
     computed: frozenset[int] = frozenset(),
-    equal: Callable[[int], Alike] | None = None,
+    equal: Alike | None = None,
 ) -> tuple[Answer, ...]:
     """Row-grained answers as one answer per report, report-grained ones as they are.
 
-    ``computed`` are the columns whose numbers are compared by value; ``equal`` says of an expected report, by its
-    place, which rows are equal to its own but for these.
+    ``computed`` are the columns whose numbers are compared by value; ``equal`` says which rows are equal but for these.
     """
     if grain is Grain.REPORT:
         return tuple(answers)
     if any(answer.instant is None for answer in answers):
-        return _greedily(answers, list(enumerate(expected)), computed, equal)
-    due: dict[int, list[Numbered]] = defaultdict(list)
-    for place, report in enumerate(expected):
-        due[report.due.instant].append((place, report))
+        return _greedily(answers, expected, computed, equal)
+    due: dict[int, list[ExpectedReport]] = defaultdict(list)
+    for report in expected:
+        due[report.due.instant].append(report)
     found: list[Answer] = []
     for (instant, scope), group in _by_name(answers):
-        of_scope = [one for one in due[instant] if (one[1].due.start, one[1].due.end) == scope]
+        of_scope = [report for report in due[instant] if (report.due.start, report.due.end) == scope]
         meant = of_scope or due[instant]  # all where answers name no scope, or another
         found += _greedily(group, meant, computed, equal) if len(meant) > 1 else [_merge(group)]
     return tuple(found)
@@ -83,13 +78,12 @@ def _merge(group: Sequence[Answer]) -> Answer:
 
 def _greedily(
     answers: Sequence[Answer],
-    expected: Sequence[Numbered],
+    expected: Sequence[ExpectedReport],
     computed: frozenset[int],
-    equal: Callable[[int], Alike] | None,
+    equal: Alike | None,
 ) -> tuple[Answer, ...]:
-    filled = [(place, report) for place, report in expected if report.rows]
-    same: list[Alike] = [partial(alike, computed=computed) if equal is None else equal(place) for place, _ in filled]
-    reports = _Reports([report.rows for _, report in filled], computed, same)
+    bags = [report.rows for report in expected if report.rows]
+    reports = _Reports(bags, computed, equal or partial(alike, computed=computed))
     found: list[Answer] = []
     for hollow, group in groupby(answers, key=lambda answer: not answer.added):
         run = list(group)
@@ -100,9 +94,8 @@ def _greedily(
 class _Reports:
     """The expected bags with rows, taken from in order."""
 
-    def __init__(self, bags: Sequence[tuple[Row, ...]], computed: frozenset[int], same: Sequence[Alike]) -> None:
-        self._bags, self._same = bags, same
-        self._computed = computed
+    def __init__(self, bags: Sequence[tuple[Row, ...]], computed: frozenset[int], same: Alike) -> None:
+        self._bags, self._computed, self._same = bags, computed, same
         self._counted = [Counter(bag) for bag in bags]
         self._at = -1
         self._left: Counter[Row] = Counter()
@@ -111,7 +104,7 @@ class _Reports:
         """The answers, each with rows, as one per report."""
         groups: list[list[Answer]] = []
         for place, answer in enumerate(answers):
-            begins = not self._takes(self._at, self._left, answer) and self._goes_on(answers, place)
+            begins = not self._takes(self._left, answer) and self._goes_on(answers, place)
             if begins or not groups:
                 groups.append([])
             groups[-1].append(answer)
@@ -135,14 +128,14 @@ class _Reports:
 
     def _after(self, at: int, answer: Answer) -> Counter[Row]:
         left = self._counted[at].copy()
-        self._takes(at, left, answer)
+        self._takes(left, answer)
         return left
 
     def _explained(self, at: int, left: Counter[Row], answers: Sequence[Answer]) -> int:
         """How many of the answers belong to reports when every one leads to the next that holds it."""
         found = 0
         for answer in answers:
-            if not self._takes(at, left, answer):
+            if not self._takes(left, answer):
                 ahead = self._ahead(at, answer)
                 if ahead is None:
                     continue
@@ -152,11 +145,11 @@ class _Reports:
 
     def _ahead(self, at: int, answer: Answer) -> int | None:
         within = range(at + 1, min(at + 1 + BAND, len(self._bags)))
-        return next((i for i in within if all(self._found(i, self._counted[i], row) for row in answer.added)), None)
+        return next((i for i in within if all(self._found(self._counted[i], row) for row in answer.added)), None)
 
-    def _takes(self, at: int, left: Counter[Row], answer: Answer) -> bool:
+    def _takes(self, left: Counter[Row], answer: Answer) -> bool:
         """Take the answer's rows out of what is left, if all are there."""
-        found = [self._found(at, left, row) for row in answer.added]
+        found = [self._found(left, row) for row in answer.added]
         if None in found:
             return False
         taken = Counter(row for row in found if row is not None)
@@ -165,19 +158,18 @@ class _Reports:
         left.subtract(taken)
         return True
 
-    def _found(self, at: int, left: Counter[Row], row: Row) -> Row | None:
+    def _found(self, left: Counter[Row], row: Row) -> Row | None:
         """The row itself or, where numbers are computed, one with equal terms and numbers within tolerance."""
         if left[row] > 0:
             return row
         if not self._computed or not left:
             return None
         exact = exact_terms(row, self._computed)
-        same = self._same[at]
         return next(
             (
                 other
                 for other, count in left.items()
-                if count > 0 and exact_terms(other, self._computed) == exact and same(other, row)
+                if count > 0 and exact_terms(other, self._computed) == exact and self._same(other, row)
             ),
             None,
         )

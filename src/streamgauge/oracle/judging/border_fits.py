@@ -21,8 +21,8 @@ from streamgauge.oracle.judging.compare import overlap
 from streamgauge.oracle.judging.lifetimes import NotMonotoneError, Ranks, Span, TimedQuery, TimedSolutions, minimal
 from streamgauge.oracle.judging.metrics import ratio
 from streamgauge.oracle.worlds.blank_nodes import has_blanks
+from streamgauge.oracle.worlds.intervals import TOLERANCE, finite, read
 from streamgauge.oracle.worlds.restatement import computed_columns
-from streamgauge.oracle.worlds.tolerance import TOLERANCE, number
 from streamgauge.semantics.arrivals import Arrival, admit, arrived_triples, content
 from streamgauge.semantics.definition import facts, operator
 from streamgauge.sparql.aggregates import aggregate
@@ -421,7 +421,7 @@ class NumberSearch:
         if np.any(np.diff(self._last) < 0):
             raise NotMonotoneError("solutions that begin and end in another order")
         self._terms: list[Term | None] = [(*solutions.rows[row], '"*"')[0] for row in solutions.row[order].tolist()]
-        values = [1 if self._function == "COUNT" else number(term) for term in self._terms]
+        values = [1 if self._function == "COUNT" else finite(term) for term in self._terms]
         if any(value is None for value in values):
             raise NotMonotoneError("values that are no numbers")
         self._sums = np.concatenate(([0.0], np.cumsum(np.array([float(value or 0) for value in values]))))
@@ -442,8 +442,8 @@ class NumberSearch:
 
     def _equal(self, grid: BorderGrid, low: Ranks, high: Ranks, received: Sequence[Row]) -> Iterator[tuple[int, int]]:
         """The pairs whose number is near one of the answer, the least shift first."""
-        terms = [term for row in received for term in row[:1] if number(term) is not None]
-        targets = [(float(number(term) or 0), _near(term)) for term in terms]
+        terms = [term for row in received for term in row[:1] if finite(term) is not None]
+        targets = [(float(finite(term) or 0), _near(term)) for term in terms]
         near: list[tuple[int, int, int, int]] = []
         for start in np.argsort(grid.start_shift, kind="stable").tolist():
             own = int(grid.start_shift[start])
@@ -473,5 +473,5 @@ class NumberSearch:
 
 def _near(term: Term | None) -> float:
     """The relative tolerance within which sums are looked at; more than a number's datatype allows."""
-    kind = (term or "").rpartition("^^<")[2].removesuffix(">")
-    return 2 * float(TOLERANCE.get(kind, 0)) + 1e-9
+    known = read(term or "")
+    return 1e-9 if known is None else 2 * float(TOLERANCE.get(known.kind, 0)) + 1e-9

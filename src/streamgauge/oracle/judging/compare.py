@@ -2,34 +2,15 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from streamgauge.model import algebra as a
 from streamgauge.model.terms import Row, Term, datatype
 from streamgauge.oracle.worlds import intervals
 from streamgauge.oracle.worlds.blank_nodes import alike_numbers, has_blanks, renamed
+from streamgauge.oracle.worlds.intervals import close
+from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.oracle.worlds.restatement import computed_columns
-from streamgauge.oracle.worlds.tolerance import close
-
-
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """Two bags compared: the size of the intersection, and what either side has alone.
-
-    ``retyped`` are the columns of which some number is equal but of another datatype.
-    """
-
-    common: int
-    missing: tuple[Row, ...]
-    surplus: tuple[Row, ...]
-    retyped: frozenset[int] = frozenset()
-
-    @property
-    def differs(self) -> bool:
-        """Whether either side has rows alone."""
-        return bool(self.missing or self.surplus)
-
 
 Alike = Callable[[Row, Row], bool]
 """Whether a received row is equal to an expected one, of which the terms that are not computed are equal."""
@@ -133,10 +114,6 @@ class Bags:
         self.similarity = lru_cache(maxsize=1 << 18)(self._similarity)
         self._blank = any(map(has_blanks, (*expected, *actual)))
 
-    def overlap(self, i: int, j: int) -> Overlap:
-        """Expected bag i beside received bag j."""
-        return overlap(self._expected[i], self._actual[j], self._computed, self._equal)
-
     def _similarity(self, i: int, j: int) -> float:
         expected, actual = len(self._expected[i]), len(self._actual[j])
         if not self._blank:
@@ -144,7 +121,8 @@ class Bags:
                 return similarity(self._common(i, j), expected, actual)
             if expected == actual == 1 and self._expected[i][0] == self._actual[j][0]:
                 return 1.0
-        return similarity(self.overlap(i, j).common, expected, actual)
+        both = overlap(self._expected[i], self._actual[j], self._computed, self._equal)
+        return similarity(both.common, expected, actual)
 
     def _common(self, i: int, j: int) -> int:
         wanted = self._counted(0, i, self._expected)

@@ -1,14 +1,14 @@
 """Rstream over many reports, scored by counts from changes: no expected bag is ever written out.
 
-``by_changes`` gives the same units as the oracle's comparison of rows (``oracle.by_rows``), at the cost of what changes
+``by_changes`` gives the same units as the comparison of rows (``oracle.RowScores``), at the cost of what changes
 from report to report on either side. It applies where ``countable`` says so: answers of whole reports to a SELECT
-under Rstream whose reports follow changes or a clock. Answers that need more than equal terms go to the
-comparison of rows: blank nodes, which are compared by isomorphism within one answer, undecided rows, and computed
-values that differ.
+under Rstream whose reports follow changes or a clock. Answers that need more than equal terms go to the comparison of
+rows: blank nodes, which are compared by isomorphism within one answer, and answers to a query that may have several
+legal ones, where they differ from the evaluator's own.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
 
@@ -20,14 +20,14 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import R2S, Grain, Report, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import WindowVerdict
-from streamgauge.oracle.expected.reports import Agreed, ExpectChanges, Net, agreed, said
+from streamgauge.oracle.expected.reports import ContentChange, ExpectChanges, Net, said, sent
 from streamgauge.oracle.judging.align import align
-from streamgauge.oracle.judging.compare import Overlap, exact_terms, overlap, similarity
+from streamgauge.oracle.judging.compare import similarity
 from streamgauge.oracle.judging.metrics import DueTime, Unit, due_time, judge, ratio
 from streamgauge.oracle.judging.oracle import JudgingRules, RowScores, Score, Scored, in_columns
 from streamgauge.oracle.judging.units import may_be_open
 from streamgauge.oracle.worlds.blank_nodes import has_blanks
-from streamgauge.oracle.worlds.restatement import computed_columns
+from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.semantics.definition import operator
 
 _NOTHING = Overlap(0, (), ())
@@ -49,47 +49,32 @@ def by_changes(run: Run, changes: ExpectChanges, rows: RowScores, rules: Judging
     """Scores of a ``countable`` run from the changes of what is expected; from its ``rows`` where these decide."""
     header, form = run.header, run.header.query.form
     names = form.variables if isinstance(form, Select) else ()
-    answers = [_in_columns(answer, names) for answer in run.answers]
+    answers = [in_columns(answer, names) for answer in run.answers]
     given = list(said(answers))
 
     def score(t0: int) -> Scored:
-        reports = list(agreed([changes(header.query, header.semantics, header.advanced_to, t0)], header.semantics))
-        if any(map(has_blanks, (*given, *(report.certain for report in reports)))):
+        reports = list(sent(changes(header.query, header.semantics, header.advanced_to, t0), header.semantics))
+        nets = [report.net for report in reports]
+        if any(map(has_blanks, (*given, *nets))):
             return rows(t0)
-        beside = Beside(reports, given, computed_columns(form))
-        windows = tuple(_units(reports, answers, names, beside, due_time(run), rules.witnesses))
-        differ = beside.by_value or not all(window.right for window in windows)
-        if differ and may_be_open(form, answers):
+        windows = tuple(_units(reports, answers, names, Beside(nets, given), due_time(run), rules.witnesses))
+        if may_be_open(form, answers) and not all(window.right for window in windows):
             return rows(t0)
         return Scored(names, windows)
 
     return score
 
 
-def _in_columns(answer: Answer, names: tuple[str, ...]) -> Answer:
-    removed = in_columns(replace(answer, added=answer.removed), names).added if answer.removed else ()
-    return replace(in_columns(answer, names), removed=removed)
-
-
 class Beside:
-    """An expected bag beside a received one, of two histories: moving to another pair costs what changes on the way.
+    """An expected bag beside a received one, of two histories: moving to another pair costs what changes on the way."""
 
-    No report is doubtful, so none is silent in one version and sent in another (``by_changes``).
-    Rows are matched as ``compare.overlap`` does it, apart for each combination of the terms that are not computed.
-    """
-
-    def __init__(self, reports: Sequence[Agreed], given: Sequence[Net], computed: frozenset[int]) -> None:
-        self._nets = [report.certain for report in reports], given
-        self._computed = computed
+    def __init__(self, wanted: Sequence[Net], given: Sequence[Net]) -> None:
+        self._nets = wanted, given
         self.sizes = tuple(tuple(accumulate(sum(net.values()) for net in nets)) for nets in self._nets)
         self._bags: tuple[Counter[Row], Counter[Row]] = Counter(), Counter()
         self._at = [-1, -1]
-        self._equal = 0
-        self._open: dict[Row, set[Row]] = defaultdict(set)
-        self._overlaps: dict[Row, Overlap] = {}
-        self._changed: set[Row] = set()
-        self._more = 0
-        self.by_value = False
+        self._common = 0
+        self._differing: dict[Row, None] = {}
 
     def move(self, i: int, j: int) -> None:
         """Put the bag of report i beside that of answer j."""
@@ -107,39 +92,18 @@ class Beside:
         before = min(wanted[row], given[row])
         bag = self._bags[side]
         bag[row] += count
-        self._equal += min(wanted[row], given[row]) - before
-        key = exact_terms(row, self._computed) if self._computed else row
+        self._common += min(wanted[row], given[row]) - before
         if wanted[row] != given[row]:
-            self._open[key].add(row)
+            self._differing[row] = None
         else:
-            self._open[key].discard(row)
-        self._changed.add(key)
+            self._differing.pop(row, None)
         if not bag[row]:
             del bag[row]
-
-    def _settle(self) -> None:
-        for key in self._changed:
-            old = self._overlaps.pop(key, _NOTHING)
-            new = self._overlap(self._open[key]) if self._open[key] else _NOTHING
-            self._more += new.common - old.common
-            if new is not _NOTHING:
-                self._overlaps[key] = new
-            else:
-                del self._open[key]
-        self._changed.clear()
-
-    def _overlap(self, rows: Iterable[Row]) -> Overlap:
-        wanted, given = self._bags
-        missing = [row for row in rows for _ in range(wanted[row] - given[row])]
-        surplus = [row for row in rows for _ in range(given[row] - wanted[row])]
-        self.by_value |= bool(self._computed and missing and surplus)
-        return overlap(missing, surplus, self._computed)
 
     def common(self, i: int, j: int) -> int:
         """How many rows report i and answer j have in common."""
         self.move(i, j)
-        self._settle()
-        return self._equal + self._more
+        return self._common
 
     def similarity(self, i: int, j: int) -> float:
         """|E and A| / |E or A| of report i and answer j."""
@@ -147,9 +111,10 @@ class Beside:
 
     def witnesses(self, i: int, j: int, most: int) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """At most so many rows that only report i, and that only answer j has."""
-        self.common(i, j)
-        missing = (row for one in self._overlaps.values() for row in one.missing)
-        surplus = (row for one in self._overlaps.values() for row in one.surplus)
+        self.move(i, j)
+        wanted, given = self._bags
+        missing = (row for row in self._differing for _ in range(wanted[row] - given[row]))
+        surplus = (row for row in self._differing for _ in range(given[row] - wanted[row]))
         return tuple(islice(missing, most)), tuple(islice(surplus, most))
 
     def rows(self, side: int, place: int, most: int) -> tuple[Row, ...]:
@@ -160,7 +125,7 @@ class Beside:
 
 
 def _units(
-    reports: Sequence[Agreed],
+    reports: Sequence[ContentChange],
     answers: Sequence[Answer],
     names: tuple[str, ...],
     beside: Beside,

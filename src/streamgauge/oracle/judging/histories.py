@@ -24,7 +24,7 @@ from streamgauge.oracle.worlds.components import components
 from streamgauge.oracle.worlds.conditions import MAX_CASES, CutOffError
 from streamgauge.oracle.worlds.intervals import OpenError
 from streamgauge.oracle.worlds.legality import Opinion, ReportLegality
-from streamgauge.oracle.worlds.membership import Nearest
+from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.oracle.worlds.openings import SentTexts, sent_texts
 from streamgauge.semantics.definition import SIGNS, difference
 
@@ -101,7 +101,7 @@ class Histories:
     def _fitting(self, before: list[Part], now: list[Part], received: Bag) -> tuple[Opinion, list[Part]]:
         """Whether some pair of legal answers has the received difference, and the answers now of such pairs."""
         after: list[Part] = []
-        illegal: list[Nearest] = []
+        illegal: list[Overlap] = []
         common = 0
         for linked in _linked(before, now):
             olds, news = _sums(linked[0]), _sums(linked[1])
@@ -120,16 +120,16 @@ class Histories:
         common += sum(each.common for each in illegal)
         missing = tuple(row for each in illegal for row in each.missing)
         surplus = (*(row for each in illegal for row in each.surplus), *received.elements())
-        return Opinion(False, nearest=Nearest(common, missing, surplus)), after
+        return Opinion(False, nearest=Overlap(common, missing, surplus)), after
 
-    def _nearest(self, olds: Part, news: Part, wanted: Bag) -> Nearest:
+    def _nearest(self, olds: Part, news: Part, wanted: Bag) -> Overlap:
         """A legal difference that has much in common with the received one."""
         pairs = islice(product(olds, news), MAX_CASES)
         legal = min(
             (self._changes(*pair) for pair in pairs), key=lambda bag: (bag - wanted).total() + (wanted - bag).total()
         )
         both = (legal & wanted).total()
-        return Nearest(both, tuple((legal - wanted).elements()), tuple((wanted - legal).elements()))
+        return Overlap(both, tuple((legal - wanted).elements()), tuple((wanted - legal).elements()))
 
     def _changes(self, before: Bag, now: Bag) -> Bag:
         return Counter(difference(self._r2s, before, now))

@@ -14,7 +14,7 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import Borders, Report, Semantics, Tick
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import WindowVerdict
-from streamgauge.oracle.judging.compare import Overlap
+from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.semantics.arrivals import by_triple
 
 ADVANCE = -1

@@ -6,10 +6,8 @@ from pathlib import Path
 
 from streamgauge.formats.stream import elements
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
-from streamgauge.model.semantics import Clock, Grain, Semantics
+from streamgauge.model.semantics import Clock, Grain
 from streamgauge.model.terms import Row, Triple
 from streamgauge.model.verdict import Verdict, WindowVerdict
 from streamgauge.oracle.judging.metrics import by_arrival
@@ -54,11 +52,7 @@ def opened(run: Run, stream: Path, verdict: Verdict, index: int) -> OpenedWindow
         run, stream_elements = by_arrival(run, stream_elements)
     header = run.header
     near = _near(held(stream_elements, header.query, header.semantics, window.instant, verdict.t0), window)
-
-    def expect(query: ContinuousQuery, semantics: Semantics, _until: int, _t0: int) -> tuple[ExpectedReport, ...]:
-        return answered(near, [(query, semantics)])[0]
-
-    reports = expect(header.query, header.semantics, window.instant, verdict.t0)
+    reports = answered(near, header.query, header.semantics)
     report = next((each for each in reports if _is(each.due.instant, each.due.start, each.due.end, window)), None)
     contents = next((each for due, each in near if _is(due.instant, due.start, due.end, window)), ())
     inside = tuple(triple for _, triple in triples(contents, header.semantics.content))

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Final, TypeAlias
 
 from streamgauge.model.answer import Answer
@@ -10,12 +11,12 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Grain
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.expected.reports import Expect, Timetable
+from streamgauge.oracle.expected.reports import Expect
 from streamgauge.oracle.judging.align import whole
 from streamgauge.oracle.judging.compare import tolerance_sentence
 from streamgauge.oracle.judging.metrics import Unit, due_time, judge, last_answer, ratio, totals
 from streamgauge.oracle.judging.units import Alignment, LegalUnits, in_order, is_right, may_be_open
-from streamgauge.oracle.worlds.legality import report_legality
+from streamgauge.oracle.worlds.legality import ReportLegality
 from streamgauge.oracle.worlds.slices import is_ordered, order_keys
 from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.definition import CAME, SIGN, WENT, operator, signed
@@ -145,9 +146,8 @@ def best_possible(run: Run, expect: Expect) -> Callable[[int], Rank] | None:
     answer is surplus: at most 10 of 20 rows are right, so F1 is at most 2/3. From t0 = 200 both are: F1 is 0.
     """
     header = run.header
-    if not isinstance(expect, Timetable) or any(answer.instant is None for answer in run.answers):
+    if any(answer.instant is None for answer in run.answers):
         return None
-    timetable: Timetable = expect
     rows: dict[int, int] = defaultdict(int)
     said: dict[int, set[object]] = defaultdict(set)
     both = operator(header.query, header.semantics) is R2S.CHANGES
@@ -157,7 +157,7 @@ def best_possible(run: Run, expect: Expect) -> Callable[[int], Rank] | None:
         said[instant].add(answer.scope if header.semantics.grain is Grain.ROW else place)
 
     def bound(t0: int) -> Rank:
-        due = timetable.instants(header.query, header.semantics, header.advanced_to, t0)
+        due = expect.instants(header.query, header.semantics, header.advanced_to, t0)
         apart = rows.keys() - due
         surplus = sum(len(said[instant]) for instant in apart)
         wrong = sum(max(1, rows[instant]) for instant in apart)
@@ -257,10 +257,9 @@ def matched(
     plain = Alignment(expected, said, query, semantics, exact_datatypes=rules.exact_datatypes)
     units = plain.units()
     if not all(map(is_right, units)) and may_be_open(query.form, said):
-        legality = report_legality(expect, query, semantics, t0, exact_datatypes=rules.exact_datatypes)
-        units = (
-            plain.units(near=True) if legality is None else LegalUnits(run, expect, t0, legality, plain).units(units)
-        )
+        looking = cache(lambda: expect.look(query, semantics, t0))
+        legality = ReportLegality(lambda due: looking()(due), query, semantics, exact_datatypes=rules.exact_datatypes)
+        units = LegalUnits(run, expect, t0, legality, plain).units(units)
     keys = compared_order(header)
     return names, [in_order(unit, keys) for unit in units] if keys else units
 

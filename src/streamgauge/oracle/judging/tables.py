@@ -40,9 +40,9 @@ from streamgauge.oracle.expected.extent import extent
 from streamgauge.oracle.expected.in_tasks import Answered, by_definition
 from streamgauge.oracle.expected.in_tasks import refusal as refuse_tasks
 from streamgauge.oracle.expected.reports import refuse_spark
-from streamgauge.oracle.judging.compare import Overlap
 from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Unit, due_time, judge, ratio
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, compared_order, decide
+from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.oracle.worlds.restatement import is_compared_by_term
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.arrivals import Arrivals

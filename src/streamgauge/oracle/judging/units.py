@@ -16,14 +16,15 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import R2S, Counting, Semantics
 from streamgauge.model.terms import Row, datatype
 from streamgauge.oracle.expected.reports import Expect
-from streamgauge.oracle.judging.align import align, merged
-from streamgauge.oracle.judging.compare import Alike, Bags, Overlap, fits
+from streamgauge.oracle.judging.align import Similarity, align, merged
+from streamgauge.oracle.judging.compare import Bags, fits, overlap
 from streamgauge.oracle.judging.histories import Histories, SentDifference
 from streamgauge.oracle.judging.metrics import Unit
+from streamgauge.oracle.worlds.intervals import close
 from streamgauge.oracle.worlds.legality import Opinion, ReportLegality
+from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.oracle.worlds.restatement import computed_columns
 from streamgauge.oracle.worlds.slices import misplaced
-from streamgauge.oracle.worlds.tolerance import close
 from streamgauge.query.traversal import every_pattern, expressions
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import operator
@@ -73,13 +74,9 @@ class Alignment:
         self.expected, self.said, self.query, self.semantics = expected, said, query, semantics
         self._columns, self._exact_datatypes = computed_columns(query.form), exact_datatypes
         self._loose = _loose_columns(query.form)
-        self.answers = merged(said, expected, semantics.grain, self._columns, lambda _: self._near)
-        self._bags = self._compared(self._equal)
-        self._near_bags = self._compared(self._near) if self._columns else self._bags
-
-    def _compared(self, equal: Alike) -> Bags:
-        rows = [report.rows for report in self.expected]
-        return Bags(rows, [answer.added for answer in self.answers], self._columns, equal)
+        self.answers = merged(said, expected, semantics.grain, self._columns, self._near)
+        sides = [report.rows for report in expected], [answer.added for answer in self.answers]
+        self._similar: Similarity = Bags(*sides, self._columns, self._near).similarity
 
     def _equal(self, expected: Row, actual: Row) -> bool:
         """Whether a row is the evaluator's own: computed numbers of the same value."""
@@ -96,17 +93,19 @@ class Alignment:
             at in self._loose or close(expected[at], actual[at]) for at in self._columns
         )
 
-    def units(self, *, near: bool = False) -> list[Unit]:
-        """Each report beside the answer that speaks of it; ``near`` within the tolerance of datatypes."""
-        bags = self._near_bags if near else self._bags
-        return [self._unit(i, j, bags) for i, j in align(self.expected, self.answers, self._near_bags.similarity)]
+    def units(self) -> list[Unit]:
+        """Each report beside the answer that speaks of it."""
+        return self._units(self._similar)
 
-    def _unit(self, i: int | None, j: int | None, bags: Bags) -> Unit:
+    def _units(self, similar: Similarity) -> list[Unit]:
+        return [self._unit(i, j) for i, j in align(self.expected, self.answers, similar)]
+
+    def _unit(self, i: int | None, j: int | None) -> Unit:
         """A report and an answer by their places; either may be missing."""
         report = None if i is None else self.expected[i]
         answer = None if j is None else self.answers[j]
-        if i is not None and j is not None:
-            return Unit(report, answer, j, bags.overlap(i, j))
+        if report is not None and answer is not None:
+            return Unit(report, answer, j, overlap(report.rows, answer.added, self._columns, self._equal))
         return Unit(report, answer, j, Overlap(0, report.rows if report else (), answer.added if answer else ()))
 
     def aligned(self, legality: ReportLegality) -> list[Unit]:
@@ -114,15 +113,15 @@ class Alignment:
 
         @lru_cache(maxsize=1 << 16)
         def similar(i: int, j: int) -> float:
-            near = self._near_bags.similarity(i, j)
-            if near == 1.0 and self._bags.similarity(i, j) == 1.0:
+            near = self._similar(i, j)
+            if near == 1.0 and not (self._columns and self._unit(i, j).both.differs):
                 return 1.0
             if legality.is_closed(self.expected[i].due):
                 return min(near, 0.999)
             legal = legality.of(self.expected[i].due, self.answers[j].added).legal
             return 1.0 if legal else min(near, 0.999)
 
-        return [self._unit(i, j, self._bags) for i, j in align(self.expected, self.answers, similar)]
+        return self._units(similar)
 
 
 def _loose_columns(form: a.QueryForm) -> frozenset[int]:
@@ -257,14 +256,14 @@ def _instant(unit: Unit) -> float:
 def _illegal(unit: Unit, opinion: Opinion) -> Unit:
     """A unit whose answer is not legal, or not known to be, beside a legal answer where there is one near it."""
     nearest = opinion.nearest
-    if nearest is None or not (nearest.missing or nearest.surplus):
+    if nearest is None or not nearest.differs:
         return replace(unit, unknown=opinion.unknown)
     assert unit.report is not None
     assert unit.answer is not None
     received = unit.answer.added
     rows = len(received) - len(nearest.surplus) + len(nearest.missing)
     report = replace(unit.report, rows=(*unit.report.rows, *nearest.missing, *received)[:rows])
-    return replace(unit, report=report, both=Overlap(nearest.common, nearest.missing, nearest.surplus))
+    return replace(unit, report=report, both=nearest)
 
 
 def _legal(unit: Unit) -> Unit:

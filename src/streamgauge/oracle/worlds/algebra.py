@@ -22,14 +22,13 @@ from streamgauge.oracle.worlds.conditions import (
     any_of,
     both,
     chosen,
-    limit,
     none_of,
     worlds,
 )
 from streamgauge.oracle.worlds.groups import ConditionalRow, Grouping, Valuation, as_choice
 from streamgauge.oracle.worlds.intervals import OpenError
 from streamgauge.oracle.worlds.openings import CURRENT, Alternatives
-from streamgauge.oracle.worlds.slices import KEPT, Keys, legal_slices
+from streamgauge.oracle.worlds.slices import KEPT, NO_KEYS, Keys, Precedence
 from streamgauge.query.traversal import written_variables
 from streamgauge.sparql.algebra import (
     FALSE,
@@ -54,7 +53,7 @@ class PossibleRow:
 
     terms: Row
     condition: Condition
-    keys: Row = ()
+    keys: Keys = NO_KEYS
 
 
 class ConditionalEvaluation:
@@ -343,10 +342,8 @@ class ConditionalEvaluation:
         """LIMIT and OFFSET of a subquery: every legal slice is an option of one choice."""
         rows = self.keyed_rows(pattern.pattern)
         for members, world in worlds([(row.condition, row) for row in rows]):
-            slices = legal_slices(members, pattern.offset, pattern.limit)
-            limit(len(slices), [world])
-            bags = [[(row.solution, world) for row in kept] for kept in slices]
-            yield from as_choice(bags, KEPT)
+            slices = Precedence([row.keys for row in members]).slices(pattern)
+            yield from as_choice([[(members[place].solution, world) for place in kept] for kept in slices], KEPT)
 
     def keyed_rows(self, pattern: a.Pattern) -> list["KeyedRow"]:
         """The rows below a LIMIT with the keys of its ORDER BY."""
@@ -395,7 +392,7 @@ def answers(form: a.QueryForm, dataset: Dataset) -> list[PossibleRow]:
     match form:
         case a.Select(pattern=a.Slice(pattern=inner), variables=names):
             keyed = evaluation.keyed_rows(inner)
-            return [PossibleRow(tuple(map(row.solution.get, names)), row.condition, row.keys.terms) for row in keyed]
+            return [PossibleRow(tuple(map(row.solution.get, names)), row.condition, row.keys) for row in keyed]
         case a.Select(pattern=pattern, variables=names):
             return [PossibleRow(tuple(map(row.get, names)), given) for row, given in evaluation.rows(pattern)]
         case a.Ask(pattern=pattern):

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Final
 
 from streamgauge.model.terms import Row, Term, blank_nodes, is_triple, triple_parts, with_blank_nodes
-from streamgauge.oracle.worlds.tolerance import close, number
+from streamgauge.oracle.worlds.intervals import close, finite
 
 CHOICES = 10_000
 """How many choices the exact search of one component may try."""
@@ -60,7 +60,7 @@ def alike_numbers(rows: Sequence[Row], computed: frozenset[int]) -> Computed:
     """For each computed column one number for all that may be equal: neighbours in order that are close."""
     neighbours: dict[int, dict[Term | None, Term | None]] = {}
     for place in computed:
-        numbers = {(value, row[place]) for row in rows if (value := number(row[place])) is not None}
+        numbers = {(value, row[place]) for row in rows if (value := finite(row[place])) is not None}
         neighbours[place] = {}
         for (_, before), (_, term) in pairwise(sorted(numbers)):
             neighbours[place][term] = neighbours[place].get(before, before) if close(before, term) else term

@@ -39,6 +39,7 @@ class PatternEvaluation(Protocol):
 def as_choice(bags: Sequence[Sequence[ConditionalRow]], reason: str) -> Iterator[ConditionalRow]:
     """The rows of one of several bags, of which a choice says which; equal bags are one option."""
     different = list({frozenset(Counter(map(_name, bag)).items()): bag for bag in bags}.values())
+    limit(len(different), (given for bag in different for _, given in bag))
     if len(different) == 1:
         yield from different[0]
         return

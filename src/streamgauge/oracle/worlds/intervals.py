@@ -157,6 +157,29 @@ def fits(possible: Interval, actual: Interval) -> bool:
     return given.low <= wanted.high + slack and wanted.low - slack <= given.high
 
 
+def close(one: Term | None, other: Term | None) -> bool:
+    """Whether two computed terms are the same, or numbers within the looser datatype's tolerance: decimals 18 digits.
+
+    This is for where nothing is known of the operands, and to find the answer that is meant for a report.
+    """
+    if one == other:
+        return True
+    left, right = read(one or ""), read(other or "")
+    if left is None or right is None or left.special is not None or right.special is not None:
+        return False
+    apart, size = abs(left.value - right.value), max(left.size, right.size)
+    if kinds := {left.kind, right.kind} & {FLOAT, DOUBLE}:
+        return apart <= max(TOLERANCE[kind] for kind in kinds) * size
+    whole = left.value.denominator == right.value.denominator == 1
+    return not apart or (not whole and apart <= UNIT[DECIMAL] * max(size, Fraction(1)))
+
+
+def finite(term: Term | None) -> Decimal | None:
+    """The value of a finite number; ``None`` for any other term."""
+    known = None if term is None else read(term)
+    return None if term is None or known is None or known.special is not None else Decimal(term[1 : term.rindex('"')])
+
+
 def _decimal(value: Fraction) -> str:
     """A decimal with finitely many digits, without an exponent."""
     scale = _scale(value) or 0

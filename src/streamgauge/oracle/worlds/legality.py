@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 from streamgauge.model import algebra as a
@@ -10,12 +9,11 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Counting, Semantics
 from streamgauge.model.terms import Row
-from streamgauge.oracle.expected.reports import ContentInspection, Expect, Look
 from streamgauge.oracle.worlds.algebra import PossibleRow, answers
 from streamgauge.oracle.worlds.blank_nodes import alike_numbers, has_blanks, renamed
 from streamgauge.oracle.worlds.conditions import ALWAYS, CutOffError
 from streamgauge.oracle.worlds.intervals import OpenError
-from streamgauge.oracle.worlds.membership import Cut, Nearest, PossibleAnswers
+from streamgauge.oracle.worlds.membership import Overlap, PossibleAnswers
 from streamgauge.oracle.worlds.openings import CURRENT, Openings, is_plain
 from streamgauge.oracle.worlds.restatement import computed_columns, constants, is_compared_by_term, restated
 from streamgauge.query.traversal import with_pattern
@@ -33,7 +31,7 @@ class Opinion:
 
     legal: bool
     unknown: str = ""
-    nearest: Nearest | None = None
+    nearest: Overlap | None = None
 
 
 _LEGAL: Final = Opinion(True)
@@ -47,10 +45,14 @@ class Legality:
         self._snapshot = snapshot_under(query, semantics)
         self._form = with_pattern(self._snapshot.form, restated(self._snapshot.form.pattern))
         self._computed = computed_columns(query.form)
-        self._cut = _cut(self._form)
+        pattern = self._form.pattern
+        self._cut = pattern if isinstance(self._form, a.Select) and isinstance(pattern, a.Slice) else None
 
     def answers(self, contents: Contents, *, lenient: bool = False) -> PossibleAnswers:
         """The possible rows over a content; OpenError or CutOffError where they cannot be told."""
+        as_sets = self._semantics.answers is Counting.SET
+        if self._cut and as_sets:
+            raise CutOffError("answers compared as sets do not tell how many rows LIMIT kept")
         openings = Openings(lenient=lenient)
         token = CURRENT.set(openings)
         dataset = self._snapshot.dataset(contents)
@@ -62,7 +64,6 @@ class Legality:
             raise RefusedError(str(error)) from error
         finally:
             CURRENT.reset(token)
-        as_sets = self._semantics.answers is Counting.SET
         return PossibleAnswers(
             rows, openings, self._computed, self._cut, exact_datatypes=self._exact_datatypes, as_sets=as_sets
         )
@@ -105,16 +106,6 @@ def readings(possible: PossibleAnswers, received: Sequence[Row]) -> list[Sequenc
     }
     wide = [row for row in every if len(row) > max(possible.computed, default=0)]
     return [renamed(known, received, alike_numbers(wide, possible.computed)), renamed(known, received, nothing)]
-
-
-def _cut(form: a.QueryForm) -> Cut | None:
-    if not isinstance(form, a.Select) or not isinstance(form.pattern, a.Slice):
-        return None
-    inner = form.pattern.pattern
-    while isinstance(inner, a.Distinct | a.Reduced | a.Project):
-        inner = inner.pattern
-    keys = inner.keys if isinstance(inner, a.OrderBy) else ()
-    return Cut(form.pattern.offset, form.pattern.limit, tuple(down for _, down in keys))
 
 
 class ReportLegality:
@@ -168,7 +159,7 @@ class ReportLegality:
         """Whether the rows are a legal answer of a report."""
         return opinion(lambda lenient: self.answers(due, lenient=lenient), received)
 
-    def nearest(self, due: DueReport, received: Sequence[Row]) -> Nearest | None:
+    def nearest(self, due: DueReport, received: Sequence[Row]) -> Overlap | None:
         """A legal answer near the received one; ``None`` where that cannot be told."""
         try:
             possible = self.answers(due)
@@ -183,13 +174,3 @@ class ReportLegality:
             return bool(self.answers(due).rows)
         except OpenError:
             return True
-
-
-def report_legality(
-    expect: Expect, query: ContinuousQuery, semantics: Semantics, t0: int, *, exact_datatypes: bool = False
-) -> ReportLegality | None:
-    """The legal answers of what ``expect`` gives; ``None`` where it does not show the contents."""
-    if not isinstance(expect, ContentInspection):
-        return None
-    looking: Callable[[], Look] = cache(lambda: expect.look(query, semantics, t0))
-    return ReportLegality(lambda due: looking()(due), query, semantics, exact_datatypes=exact_datatypes)

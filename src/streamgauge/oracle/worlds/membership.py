@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from streamgauge.model import algebra as a
 from streamgauge.model.terms import Row, Term, datatype
 from streamgauge.oracle.worlds import intervals
 from streamgauge.oracle.worlds.algebra import PossibleRow
@@ -42,7 +43,7 @@ from streamgauge.oracle.worlds.openings import (
     tag_choice,
     tag_forms,
 )
-from streamgauge.oracle.worlds.slices import Keys, Precedence, slice_size
+from streamgauge.oracle.worlds.slices import Precedence
 from streamgauge.sparql.values import FLOAT, INTEGER
 
 MAX_STEPS: Final = 300_000
@@ -56,29 +57,21 @@ WaitingRow: TypeAlias = tuple[PossibleRow, dict[Row, Condition]]
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """A LIMIT and OFFSET of the whole query, with the directions of its keys."""
+class Overlap:
+    """Two bags compared: the size of the intersection, and what either side has alone.
 
-    offset: int
-    limit: int | None
-    descending: tuple[bool, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedAnswerRow:
-    """A possible row by its keys."""
-
-    row: PossibleRow
-    keys: Keys
-
-
-@dataclass(frozen=True, slots=True)
-class Nearest:
-    """A legal answer near a received one: what they have in common, and what either has alone."""
+    ``retyped`` are the columns of which some number is equal but of another datatype.
+    """
 
     common: int
     missing: tuple[Row, ...]
     surplus: tuple[Row, ...]
+    retyped: frozenset[int] = frozenset()
+
+    @property
+    def differs(self) -> bool:
+        """Whether either side has rows alone."""
+        return bool(self.missing or self.surplus)
 
 
 class PossibleAnswers:
@@ -89,7 +82,7 @@ class PossibleAnswers:
         rows: Sequence[PossibleRow],
         openings: Openings,
         computed: frozenset[int],
-        cut: Cut | None = None,
+        cut: a.Slice | None = None,
         *,
         exact_datatypes: bool = False,
         as_sets: bool = False,
@@ -272,26 +265,16 @@ class PossibleAnswers:
         return all(times <= 0 or other in own for other, times in need.items())
 
     # Slices
-    def _is_slice(self, received: Sequence[Row], cut: Cut) -> bool:
-        if self._as_sets:
-            raise CutOffError("answers compared as sets do not tell how many rows LIMIT kept")
-        options = list(self._options(received))
-        numbered = [
-            (row.condition, (KeyedAnswerRow(row, Keys(row.keys, cut.descending)), own))
-            for row, own in zip(self.rows, options, strict=True)
-        ]
-        return any(self._is_slice_of(members, received, cut, world) for members, world in worlds(numbered))
+    def _is_slice(self, received: Sequence[Row], cut: a.Slice) -> bool:
+        waiting = [(row.condition, (row, own)) for row, own in zip(self.rows, self._options(received), strict=True)]
+        return any(self._is_slice_of(members, received, cut, world) for members, world in worlds(waiting))
 
     def _is_slice_of(
-        self,
-        members: Sequence[tuple[KeyedAnswerRow, dict[Row, Condition]]],
-        received: Sequence[Row],
-        cut: Cut,
-        world: Condition,
+        self, members: Sequence[WaitingRow], received: Sequence[Row], cut: a.Slice, world: Condition
     ) -> bool:
-        if len(received) != slice_size(len(members), cut.offset, cut.limit):
+        precedence = Precedence([row.keys for row, _ in members])
+        if len(received) != precedence.size(cut):
             return False
-        precedence = Precedence([row for row, _ in members])
         places: dict[Row, list[int]] = defaultdict(list)
         for place, (_, options) in enumerate(members):
             for other in options:
@@ -300,11 +283,11 @@ class PossibleAnswers:
 
         def fill(at: int, kept: tuple[int, ...], given: Condition) -> bool:
             if at == len(wanted):
-                return precedence.is_slice(kept, cut.offset)
+                return precedence.is_slice(kept, cut)
             tried: set[object] = set()
             for place in places[wanted[at]]:
                 row, options = members[place]
-                same = row.row.terms, row.keys, tuple(options[wanted[at]].items())
+                same = row.terms, row.keys, tuple(options[wanted[at]].items())
                 if place in kept or same in tried:
                     continue
                 tried.add(same)
@@ -361,20 +344,18 @@ class PossibleAnswers:
 
     def _bags(self, rows: Sequence[PossibleRow]) -> list[Counter[Row]]:
         """Every bag of these rows that some world has."""
-        descending = self._cut.descending if self._cut else ()
-        numbered = [(row.condition, KeyedAnswerRow(row, Keys(row.keys, descending))) for row in rows]
-        bags = (bag for members, _ in worlds(numbered) for bag in self._of_world(members))
+        cases = worlds([(row.condition, row) for row in rows])
+        bags = (bag for members, _ in cases for bag in self._of_world(members))
         return [Counter(dict(bag)) for bag in {frozenset(Counter(bag).items()) for bag in bags}]
 
-    def _of_world(self, members: Sequence[KeyedAnswerRow]) -> Iterator[list[Row]]:
-        rows = [member.row.terms for member in members]
+    def _of_world(self, members: Sequence[PossibleRow]) -> Iterator[list[Row]]:
+        rows = [member.terms for member in members]
         if self._as_sets:
             rows = list(dict.fromkeys(rows))
         if self._cut is None:
             yield rows
             return
-        size = slice_size(len(rows), self._cut.offset, self._cut.limit)
-        for places in Precedence(members).slices(self._cut.offset, size):
+        for places in Precedence([member.keys for member in members]).slices(self._cut):
             yield [rows[place] for place in places]
 
     def canonical(self, received: Collection[Row]) -> dict[Row, Row]:
@@ -397,7 +378,7 @@ class PossibleAnswers:
         )
 
     # Scores
-    def nearest(self, received: Sequence[Row]) -> Nearest:
+    def nearest(self, received: Sequence[Row]) -> Overlap:
         """A legal answer that has much in common with the received one, by one move after the other."""
         token = CURRENT.set(self.openings)
         try:
@@ -405,7 +386,7 @@ class PossibleAnswers:
         finally:
             CURRENT.reset(token)
 
-    def _nearest(self, received: Sequence[Row]) -> Nearest:
+    def _nearest(self, received: Sequence[Row]) -> Overlap:
         need, common, given = Counter(received), 0, ALWAYS
         self._steps = 0
         missing: list[Row] = []
@@ -420,7 +401,7 @@ class PossibleAnswers:
                 common += 1
             elif not moves:
                 missing.append(self.legal(row))
-        return Nearest(common, tuple(missing), tuple((+need).elements()))
+        return Overlap(common, tuple(missing), tuple((+need).elements()))
 
     def legal(self, row: PossibleRow) -> Row:
         """A possible row in terms: one option of what is open."""

@@ -10,18 +10,16 @@ Rows are a legal slice when no other row has to come both after one of them and 
 others have to come before them, and at least OFFSET others may.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from streamgauge.model import algebra as a
 from streamgauge.model.terms import Row, Term
 from streamgauge.oracle.worlds.conditions import MAX_CASES, CutOffError
 from streamgauge.oracle.worlds.openings import CURRENT, Openings
-from streamgauge.sparql.blocks import Solution
 from streamgauge.sparql.comparison import ordered, ranks
 
 KEPT: Final = "the rows that LIMIT and OFFSET keep (SPARQL 15.1, 15.4, 15.5)"
@@ -45,6 +43,9 @@ class Keys:
         return False
 
 
+NO_KEYS: Final = Keys((), ())
+
+
 def _compared(one: Term | None, two: Term | None) -> int | None:
     if one == two:
         return 0
@@ -58,14 +59,6 @@ def _compared(one: Term | None, two: Term | None) -> int | None:
             return None
         return -1 if left.high < right.low else 1 if right.high < left.low else None
     return ordered(one, two)
-
-
-class OrderedRow(Protocol):
-    """A row with keys."""
-
-    @property
-    def keys(self) -> Keys:
-        """Its keys."""
 
 
 def _ordered_pattern(form: a.QueryForm) -> a.OrderBy | None:
@@ -96,7 +89,7 @@ def misplaced(rows: Sequence[Row], keys: Sequence[tuple[int, bool]]) -> list[Row
     directions = tuple(down for _, down in keys)
     token = CURRENT.set(Openings())
     try:
-        precedence = Precedence([SentRow(Keys(tuple(row[at] for at, _ in keys), directions)) for row in rows])
+        precedence = Precedence([Keys(tuple(row[at] for at, _ in keys), directions) for row in rows])
         kept: list[int] = []
         late: list[Row] = []
         for place, row in enumerate(rows):
@@ -110,18 +103,11 @@ def misplaced(rows: Sequence[Row], keys: Sequence[tuple[int, bool]]) -> list[Row
     return late
 
 
-@dataclass(frozen=True, slots=True)
-class SentRow:
-    """A row that was sent, by its keys."""
-
-    keys: Keys
-
-
 class Precedence:
     """Which of some rows have to come before which, by their places."""
 
-    def __init__(self, rows: Sequence[OrderedRow]) -> None:
-        self._keys = [row.keys for row in rows]
+    def __init__(self, keys: Sequence[Keys]) -> None:
+        self._keys = keys
         self._ranks = self._totally_ordered()
 
     def _totally_ordered(self) -> list[tuple[int, ...]] | None:
@@ -153,19 +139,24 @@ class Precedence:
             return self._ranks[one] < self._ranks[other]
         return self._keys[one].before(self._keys[other])
 
-    def is_slice(self, kept: Sequence[int], offset: int) -> bool:
-        """Whether these rows follow ``offset`` others in some legal order of all."""
+    def size(self, cut: a.Slice) -> int:
+        """How many rows a LIMIT and OFFSET keep."""
+        rest = max(0, len(self._keys) - cut.offset)
+        return rest if cut.limit is None else min(cut.limit, rest)
+
+    def is_slice(self, kept: Sequence[int], cut: a.Slice) -> bool:
+        """Whether these rows, as many as are kept, follow OFFSET others in some legal order of all."""
         if not kept:
             return True
         inside = set(kept)
         others = [place for place in range(len(self._keys)) if place not in inside]
         first = {place for place in others if any(self.before(place, row) for row in kept)}
         last = {place for place in others if any(self.before(row, place) for row in kept)}
-        return not first & last and len(first) <= offset <= len(others) - len(last)
+        return not first & last and len(first) <= cut.offset <= len(others) - len(last)
 
-    def slices(self, offset: int, size: int) -> list[tuple[int, ...]]:
-        """Every legal slice of this size, as places; CutOffError where they are too many."""
-        everything = range(len(self._keys))
+    def slices(self, cut: a.Slice) -> list[tuple[int, ...]]:
+        """Every legal slice, as places; CutOffError where they are too many."""
+        everything, size, offset = range(len(self._keys)), self.size(cut), cut.offset
         if size == len(self._keys):
             return [tuple(everything)]
         certain, possible = [], []
@@ -180,31 +171,4 @@ class Precedence:
         if more < 0 or comb(len(possible), more) > 10 * MAX_CASES:
             raise CutOffError(f"more than {MAX_CASES:,} legal answers would have to be compared; open are: {KEPT}")
         slices = (tuple(sorted((*certain, *chosen))) for chosen in combinations(possible, more))
-        return [rows for rows in slices if self.is_slice(rows, offset)]
-
-
-def slice_size(rows: int, offset: int, limit: int | None) -> int:
-    """How many of so many rows a slice keeps."""
-    rest = max(0, rows - offset)
-    return rest if limit is None else min(limit, rest)
-
-
-class Sliced(OrderedRow, Protocol):
-    """A row with keys and a solution."""
-
-    @property
-    def solution(self) -> Solution:
-        """The terms of the row."""
-
-
-Member = TypeVar("Member", bound=Sliced)
-
-
-def legal_slices(rows: Sequence[Member], offset: int, limit: int | None) -> list[list[Member]]:
-    """Every legal slice of some rows, those of equal solutions once."""
-    places = Precedence(rows).slices(offset, slice_size(len(rows), offset, limit))
-    different = {
-        frozenset(Counter(frozenset(rows[place].solution.items()) for place in members).items()): members
-        for members in places
-    }
-    return [[rows[place] for place in members] for members in different.values()]
+        return [rows for rows in slices if self.is_slice(rows, cut)]

@@ -7,8 +7,8 @@ from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Term
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
+from streamgauge.oracle.worlds.intervals import finite
 from streamgauge.oracle.worlds.restatement import computed_columns
-from streamgauge.oracle.worlds.tolerance import number
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
@@ -18,7 +18,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         term
         for row in seen.all_rows()
         for at, term in enumerate(row)
-        if at in computed and term is not None and term.startswith('"') and number(term) is None
+        if at in computed and term is not None and term.startswith('"') and finite(term) is None
     }
     for word in sorted(words)[:3]:
         part = Part(f"{word} for an aggregate over nothing", f"An aggregate over nothing gives {word}.")

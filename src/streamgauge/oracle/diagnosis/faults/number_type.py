@@ -7,7 +7,7 @@ from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.terms import XSD, Term, datatype, is_literal
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
-from streamgauge.oracle.worlds.tolerance import number
+from streamgauge.oracle.worlds.intervals import finite
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
@@ -29,7 +29,7 @@ def _retype(case: Case, kind: str) -> Case:
     canonical = Canonical()
 
     def typed(term: Term | None) -> Term | None:
-        if term is None or datatype(term) == kind or number(term) is None:
+        if term is None or datatype(term) == kind or finite(term) is None:
             return term
         if term not in known:
             known[term] = canonical.term(parse_term(_literal(term, kind)))
@@ -43,7 +43,7 @@ def _retype(case: Case, kind: str) -> Case:
 
 def _literal(term: Term, kind: str) -> Term:
     """The number as a literal of another datatype; an xsd:integer is what is left when the fraction is cut off."""
-    value = number(term)
+    value = finite(term)
     assert value is not None
     lexical = str(int(value)) if kind == XSD + "integer" else term[1 : term.rindex('"')]
     return f'"{lexical}"' if kind == XSD + "string" else f'"{lexical}"^^<{kind}>'

@@ -8,8 +8,8 @@ from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.terms import Term, datatype
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
+from streamgauge.oracle.worlds.intervals import finite
 from streamgauge.oracle.worlds.restatement import computed_columns
-from streamgauge.oracle.worlds.tolerance import number
 
 MOST_DIGITS = 6
 _WAYS = (("rounded", ROUND_HALF_UP), ("rounded half to even", ROUND_HALF_EVEN), ("cut off", ROUND_DOWN))
@@ -18,7 +18,7 @@ _WAYS = (("rounded", ROUND_HALF_UP), ("rounded half to even", ROUND_HALF_EVEN), 
 def proposals(seen: Seen) -> Iterator[Fault]:
     """Numbers rounded, or cut off, to as many digits after the point as the recorded ones have."""
     computed = computed_columns(seen.case.query.form)
-    found = [number(row[at]) for row in seen.all_rows() for at in computed if at < len(row)]
+    found = [finite(row[at]) for row in seen.all_rows() for at in computed if at < len(row)]
     digits = max((_digits(value) for value in found if value is not None), default=None)
     if digits is None or digits > MOST_DIGITS:
         return
@@ -38,7 +38,7 @@ def _round(case: Case, digits: int, rounding: str, computed: frozenset[int]) -> 
     canonical, step = Canonical(), Decimal(1).scaleb(-digits)
 
     def rounded(term: Term | None) -> Term | None:
-        value = number(term)
+        value = finite(term)
         if term is None or value is None:
             return term
         text = f'"{value.quantize(step, rounding=rounding)}"^^<{datatype(term)}>'
