@@ -171,7 +171,7 @@ Look = Callable[[DueReport], Contents]
 
 
 class Expect(Protocol):
-    """What is expected of one stream; times in ms."""
+    """The expected reports of one stream; times in ms."""
 
     def __call__(
         self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int, /

@@ -1,7 +1,7 @@
 """Due reports and answers side by side: compared with the evaluator's own answers, then with all legal ones."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from heapq import merge
@@ -158,7 +158,23 @@ class LegalUnits:
             return self._differences(alignment.units())
         named = all(answer.instant is not None for answer in alignment.answers)
         units = alignment.units() if named else alignment.aligned(self._legality)
-        return [found for unit in units if (found := self._judged(unit)) is not None]
+        return self._judged(units, {unit.report.due: self._opinion(unit) for unit in units if unit.report is not None})
+
+    def _judged(self, units: Sequence[Unit], opinions: Mapping[DueReport, Opinion]) -> list[Unit]:
+        """The units by the opinions on their reports; a report that need not be sent, and was not, has no unit."""
+        kept: list[Unit] = []
+        for unit in units:
+            right = is_right(unit)
+            opinion = Opinion(right) if unit.report is None else opinions.get(unit.report.due, Opinion(right))
+            if unit.report is None or (opinion.legal and right):
+                kept.append(unit)
+            elif unit.answer is not None:
+                kept.append(_legal(unit) if opinion.legal else _illegal(unit, opinion))
+            elif self._semantics.notify_empty:
+                kept.append(unit)
+            elif not opinion.legal:
+                kept.append(replace(unit, unknown=opinion.unknown))
+        return kept
 
     def _with_silent(self, plain: Sequence[Unit]) -> Alignment:
         """The reports with those that some legal answer, not the evaluator's own, makes due."""
@@ -190,28 +206,16 @@ class LegalUnits:
         query, semantics = replace(self._query, r2s=R2S.RSTREAM), every_instant(self._semantics)
         return self._expect(query, semantics, self._run.header.advanced_to, self._t0)
 
-    def _judged(self, unit: Unit) -> Unit | None:
-        """A unit by all legal answers; ``None`` where it need not be."""
-        if is_right(unit) or unit.report is None:
-            return unit
-        if self._legality.is_closed(unit.report.due):
-            return unit
-        if unit.answer is None:
-            return self._missed(unit)
-        received = unit.answer.added
-        opinion = self._legality.of(unit.report.due, received)
-        if opinion.legal:
-            return _legal(unit)
-        nearest = None if opinion.unknown else self._legality.nearest(unit.report.due, received)
-        return _illegal(unit, replace(opinion, nearest=nearest))
-
-    def _missed(self, unit: Unit) -> Unit | None:
-        """A report without an answer: none was due where nothing is a legal answer."""
+    def _opinion(self, unit: Unit) -> Opinion:
+        """Whether the answer, or the silence, of a unit is legal."""
         assert unit.report is not None
-        if self._semantics.notify_empty:
-            return unit
-        opinion = self._legality.of(unit.report.due, ())
-        return None if opinion.legal else replace(unit, unknown=opinion.unknown)
+        due, received = unit.report.due, unit.answer.added if unit.answer else ()
+        if is_right(unit) or self._legality.is_closed(due):
+            return Opinion(is_right(unit))
+        opinion = self._legality.of(due, received)
+        if opinion.legal or opinion.unknown or unit.answer is None:
+            return opinion
+        return replace(opinion, nearest=self._legality.nearest(due, received))
 
     def _differences(self, units: Sequence[Unit]) -> list[Unit]:
         """Units of differences: each is right where all up to it fit a legal history."""
@@ -220,7 +224,7 @@ class LegalUnits:
         sent = [self._sent(report, by_due.get(report.due)) for report in reports]
         opinions = Histories(self._legality, self._r2s).opinions(sent)
         by_report = {report.due: opinion for report, opinion in zip(reports, opinions, strict=True)}
-        fitted = [found for unit in units if (found := self._fitted(unit, by_report)) is not None]
+        fitted = self._judged(units, by_report)
         silent = [
             Unit(replace(report, rows=nearest.missing), None, None, Overlap(0, nearest.missing, ()))
             for report in reports
@@ -236,17 +240,6 @@ class LegalUnits:
             silent = unit is None or unit.report is None or not unit.report.rows
             return SentDifference(report.due, rows, (), silent, sent)
         return SentDifference(report.due, rows, unit.answer.added, is_right(unit), sent)
-
-    def _fitted(self, unit: Unit, opinions: dict[DueReport, Opinion]) -> Unit | None:
-        if unit.report is None:
-            return unit
-        opinion = opinions.get(unit.report.due, Opinion(is_right(unit)))
-        if unit.answer is None:
-            silent = not self._semantics.notify_empty
-            return None if opinion.legal and silent else replace(unit, unknown=opinion.unknown)
-        if opinion.legal:
-            return unit if is_right(unit) else _legal(unit)
-        return _illegal(unit, opinion)
 
 
 def _instant(unit: Unit) -> float:
