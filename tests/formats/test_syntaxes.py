@@ -1,18 +1,27 @@
 """The cases of syntaxes.toml, and a suite in the form of the W3C's, by the runner of these suites."""
 
 import tomllib
+from datetime import UTC, datetime, timedelta, timezone
 from io import BytesIO
 from pathlib import Path
 
 import pyoxigraph as ox
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamgauge.formats.bounded_files import ByteReader
+from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.documents import FormatError
+from streamgauge.formats.instants import InstantError, read_moment
 from streamgauge.formats.line_versions import UnversionedFile, without_versions
 from streamgauge.formats.ntriples import NTriplesReader
 from streamgauge.formats.streams import Reading, parse_file, stream_formats
+from streamgauge.formats.streams.quads import graph_name
+from streamgauge.formats.syntaxes import parse_open, parse_texts
 from streamgauge.servers.broker.limits import Limits, read_graph
+from tests import rdf12
+from tests.examples import examples
 from tests.formats import w3c
 
 CASES = {
@@ -100,3 +109,32 @@ def test_the_runner_tells_right_from_wrong_and_refused(tmp_path, capsys):
     assert "all 4: 1 right, 1 refused, 2 wrong" in told
     assert "wrong: TestTurtleEval" in told
     assert "read, although it is not of this syntax" in told
+
+
+GRAPHS = st.sampled_from(["", "<urn:g>", "_:b", "<http://ex.org/d#é?f=g>"])
+
+
+@examples(suite=40, prove=20_000)
+@given(st.lists(st.tuples(rdf12.TRIPLES, GRAPHS), min_size=1, max_size=3))
+def test_texts_of_quads_are_those_of_their_terms(drawn):
+    lines = [f"{' '.join(triple)} {graph} .\n" for triples, graph in drawn for triple in triples]
+    text, syntax = "".join(lines).encode(), ox.RdfFormat.N_QUADS
+    quads = [(to_triple(quad), graph_name(quad)) for quad in parse_open(BytesIO(text), "s.nq", syntax)]
+    assert list(parse_texts(BytesIO(text), "s.nq", syntax)) == quads
+
+
+MOMENTS = st.datetimes(timezones=st.sampled_from([None, UTC, timezone(timedelta(hours=-3))]))
+
+
+@examples(suite=40, prove=20_000)
+@given(MOMENTS, st.sampled_from(["seconds", "milliseconds", "microseconds"]))
+def test_a_moment_in_the_usual_form_is_that_of_any_form(moment, timespec):
+    text = moment.isoformat(timespec=timespec).replace("+00:00", "Z")
+    assert read_moment(text) == read_moment(text.replace("T", " "))
+
+
+@pytest.mark.parametrize("text", ["2026-02-30T10:00:00Z", "2026-02-28T25:00:00Z", "0000-01-01T00:00:00"])
+def test_a_moment_that_does_not_exist_is_refused(text):
+    with pytest.raises(InstantError, match=f"'{text}' is no time"):
+        read_moment(text)
+    assert read_moment("2026-02-28T24:00:00Z") == datetime(2026, 3, 1, tzinfo=UTC)

@@ -18,7 +18,7 @@ from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.lines import Input
 from streamgauge.model.controls import visible
 from streamgauge.model.element import StreamElement
-from streamgauge.model.terms import Term, Triple, is_triple_of, misplaced
+from streamgauge.model.terms import Term, Triple, is_triple_of, misplaced, with_blank_nodes
 
 STREAM = "http://ex.org/streams/test"
 """The stream's IRI where a file names none (YABench's and CSRBench's queries use it)."""
@@ -111,8 +111,8 @@ class Reading:
 
 _DEFAULTS: Final = {option.name: option.default for option in fields(Reading)}
 
-Item: TypeAlias = tuple[str, int, tuple[Triple, ...]]
-"""(file and line, time in ms, triples) of one element to be."""
+Item: TypeAlias = tuple[object, int, tuple[Triple, ...]]
+"""(file and line, made a text where a sentence needs it; time in ms; triples) of one element to be."""
 
 Refuse: TypeAlias = Callable[[FormatError], None]
 """The handler of a bad line or message: raise the error, or count it and return to go on with the next."""
@@ -250,7 +250,7 @@ class Numbering:
         """The number of the next element that carries none."""
         return self._next
 
-    def element(self, place: str, time: int, triples: tuple[Triple, ...]) -> StreamElement:
+    def element(self, place: object, time: int, triples: tuple[Triple, ...]) -> StreamElement:
         """The next element."""
         if self._reading.among:
             raise FormatError(f"{place}: {which(self._reading.among)}")
@@ -343,6 +343,10 @@ class Relabel:
         if isinstance(term, ox.Triple):
             return f"<<( {' '.join(self.triple(term))} )>>"
         return str(term)
+
+    def text(self, term: Term) -> Term:
+        """The same for a term as text."""
+        return with_blank_nodes(term, self.blank) if term[0] == "_" or term.startswith("<<") else term
 
     def blank(self, name: Term) -> Term:
         """The name here of a blank node that the file calls so."""

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyoxigraph as ox
 
@@ -29,7 +29,7 @@ from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.instants import InstantError, Instants
 from streamgauge.formats.streams.format import Format, Item, Note, Read, Reading, Refuse, Relabel, Whole, number
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
-from streamgauge.formats.syntaxes import BY_ENDING, parse_open
+from streamgauge.formats.syntaxes import BY_ENDING, parse_texts
 from streamgauge.model.element import StreamElement
 from streamgauge.model.phrases import counted
 from streamgauge.model.terms import (
@@ -238,6 +238,24 @@ def moment_property(triples: Iterable[Triple]) -> str | None:
     return None if found is None else shortened(found, {})
 
 
+class NodePlace(NamedTuple):
+    """A subject in a document, whose name is made when a sentence needs it."""
+
+    document: str
+    node: Node
+    first: Triple
+
+    @property
+    def named(self) -> str:
+        """Its IRI, or the first triple of a blank node."""
+        _, predicate, item = self.first
+        return self.node[1] if is_iri(self.node[1]) else f"the blank node with {shortened(predicate, {})} {item[:80]}"
+
+    def __str__(self) -> str:
+        graph = self.node[0]
+        return f"{self.document}{f', graph {graph}' if graph else ''}, {self.named}"
+
+
 class Observations:
     """The triples of one document, or of one graph, by graph and subject, and the elements that they describe."""
 
@@ -247,9 +265,13 @@ class Observations:
         self._graphs: dict[Term, list[Triple]] = {}
         self._static: list[Node] = []
         reified: set[tuple[Term, Triple]] = set()
+        node: Node | None = None
         for triple, graph in quads:
-            self._nodes.setdefault((graph, triple[0]), []).append(triple)
-            self._graphs.setdefault(graph, []).append(triple)
+            if node is None or triple[0] != node[1] or graph != node[0]:  # a subject's triples mostly come together
+                node = graph, triple[0]
+                triples, in_graph = self._nodes.setdefault(node, []), self._graphs.setdefault(graph, [])
+            triples.append(triple)
+            in_graph.append(triple)
             if triple[1] == REIFIES and is_triple(triple[2]):
                 reified.add((graph, triple_parts(triple[2])))
         subjects = {(graph, triple[0]) for graph, triple in reified}
@@ -273,7 +295,8 @@ class Observations:
             elif (graph, subject) in times and subject not in self._graphs:
                 nodes = self._description((graph, subject))
                 used.update(nodes)
-                self._taken.update((graph, triple) for node in nodes for triple in self._annotated_by(node))
+                if self._annotated:
+                    self._taken.update((graph, triple) for node in nodes for triple in self._annotated_by(node))
                 yield self._place((graph, subject)), times[graph, subject], self._triples(nodes)
         about = {part for node in self._nodes if node[1] in self._graphs for part in self._description(node)}
         left = (node for node in self._nodes if node[0] not in whole and node not in used and node not in about)
@@ -293,13 +316,15 @@ class Observations:
         lead = {p: None for graph, triples in self._graphs.items() for _, p, o in triples if (graph, o) in left}
         within = {(node[0], o) for node in self._static for _, _, o in self._nodes[node]}
         roots = [node for node in self._static if node in left or node not in within]
-        names = ", ".join(self._named(node) for node in roots[:3]) + (", ..." if len(roots) > 3 else "")
+        names = ", ".join(self._place(node).named for node in roots[:3]) + (", ..." if len(roots) > 3 else "")
         parts = ",".join(shortened(name, {}) for name in lead)
         hint = f"; --parts {parts} makes those that an element leads to parts of it" if parts else ""
         what = f"{self._at}: {counted(len(roots), 'subject')} without {self._stated.shown} ({names})"
         note(f"{what}: static data, which is no part of the stream{hint}")
 
-    def _triples(self, nodes: Iterable[Node]) -> tuple[Triple, ...]:
+    def _triples(self, nodes: Sequence[Node]) -> tuple[Triple, ...]:
+        if len(nodes) == 1:
+            return tuple(dict.fromkeys(self._of(nodes[0])))
         return tuple(dict.fromkeys(triple for node in nodes for triple in self._of(node)))
 
     def _of(self, node: Node) -> list[Triple]:
@@ -323,16 +348,15 @@ class Observations:
             terms = self._values(node)
             if not terms:
                 continue
+            place = self._place(node)
             try:
-                stated = {self._stated.instants.of_term(term, self._place(node)): term for term in terms}
+                stated = {self._stated.instants.of_term(term, place): term for term in terms}
             except InstantError as error:
-                refuse(FormatError(f"{self._place(node)}: {error}"))
+                refuse(FormatError(f"{place}: {error}"))
                 continue
             if len(stated) > 1:
                 named = " and ".join(list(stated.values())[:2])
-                refuse(
-                    FormatError(f"{self._place(node)}: two times by {self._stated.shown}, {named}: an element has one")
-                )
+                refuse(FormatError(f"{place}: two times by {self._stated.shown}, {named}: an element has one"))
             else:
                 times[node] = next(iter(stated))
         return times
@@ -366,6 +390,8 @@ class Observations:
         graph, reached, open_nodes = node[0], {node: None}, [node]
         while open_nodes:
             for _, predicate, item in self._of(open_nodes.pop()):
+                if is_literal(item):
+                    continue
                 for other in ((graph, part) for part in self._parts(predicate, item)):
                     if other not in reached and other in self._nodes:
                         reached[other] = None
@@ -374,8 +400,6 @@ class Observations:
 
     def _parts(self, predicate: Term, item: Term) -> list[Term]:
         """Where a description goes on: blank nodes, also in a triple term, and the objects of part properties."""
-        if is_literal(item):
-            return []
         return [*blank_nodes(item), *([item] if predicate in self._stated.parts else ())]
 
     def _hint(self) -> str:
@@ -383,15 +407,8 @@ class Observations:
         seen = {p: None for triples in self._nodes.values() for _, p, o in triples if datatype(o) in _MOMENTS}
         return f": did you mean {' or '.join(shortened(p, {}) for p in islice(seen, 3))}?" if seen else ""
 
-    def _place(self, node: Node) -> str:
-        graph = node[0]
-        return f"{self._at}{f', graph {graph}' if graph else ''}, {self._named(node)}"
-
-    def _named(self, node: Node) -> str:
-        if is_iri(node[1]):
-            return node[1]
-        _, predicate, item = self._nodes[node][0]
-        return f"the blank node with {shortened(predicate, {})} {item[:80]}"
+    def _place(self, node: Node) -> "NodePlace":
+        return NodePlace(self._at, node, self._nodes[node][0])
 
 
 def _raise(error: FormatError) -> None:
@@ -429,11 +446,11 @@ def document_quads(
             f"{document.place}: the syntax of RDF is not known by the ending {document.ending or 'none'}: name the "
             f"format, as by ?form=turtle or ?form=jsonld, or rename it to one of {', '.join(BY_ENDING)}"
         )
-    relabel = Relabel(f"f{count}")
+    name = Relabel(f"f{count}").text
     with document.open() as opened:
-        for quad in parse_open(opened, document.place, syntax, reading.base, reading.contexts()):
-            graph = "" if isinstance(quad.graph_name, ox.DefaultGraph) else relabel.term(quad.graph_name)
-            yield relabel.triple(quad), graph
+        for triple, graph in parse_texts(opened, document.place, syntax, reading.base, reading.contexts()):
+            named = graph and name(graph)
+            yield (name(triple[0]), triple[1], name(triple[2])), named
 
 
 FORMATS = (
