@@ -5,6 +5,7 @@ Doors are called as sources call them; what is drawn comes from what formats dec
 
 import gzip
 import io
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -38,6 +39,16 @@ def jsonld(n: int) -> str:
     return f'{{"@context": "urn:c", "@id": "urn:o{n}", "at": "{MOMENTS[n]}", "v": "{n}"}}\n'
 
 
+def rdf_xml(numbers: Iterable[int]) -> bytes:
+    rows = "".join(
+        f'<d:Description d:about="urn:o{n}"><s:resultTime d:datatype="{DATE}">{MOMENTS[n]}</s:resultTime>'
+        f"<v xmlns='urn:'>{n}</v></d:Description>"
+        for n in numbers
+    )
+    space = 'xmlns:d="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:s="http://www.w3.org/ns/sosa/"'
+    return f"<d:RDF {space}>{rows}</d:RDF>".encode()
+
+
 def gtfs(n: int) -> bytes:
     from google.transit.gtfs_realtime_pb2 import FeedMessage
 
@@ -57,8 +68,10 @@ def element(n: int) -> StreamElement:
 def messages(form: Format) -> list[bytes]:
     """Two messages in a format, an element each."""
     name = form.name
-    if name in ("turtle", "rdf"):
+    if name == "turtle":
         return [line.encode() for line in LINES]
+    if name == "rdf":
+        return [rdf_xml([n]) for n in range(2)]
     if name == "jsonld":
         return [jsonld(n).encode() for n in range(2)]
     if name == "csv":
@@ -79,13 +92,7 @@ def content(form: Format) -> bytes:
     if form.name in ("nquads", "trig"):
         return one + two
     if form.name == "rdf":
-        rows = "".join(
-            f'<d:Description d:about="urn:o{n}"><s:resultTime d:datatype="{DATE}">{moment}</s:resultTime>'
-            f"<v xmlns='urn:'>{n}</v></d:Description>"
-            for n, moment in enumerate(MOMENTS)
-        )
-        space = 'xmlns:d="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:s="http://www.w3.org/ns/sosa/"'
-        return f"<d:RDF {space}>{rows}</d:RDF>".encode()
+        return rdf_xml(range(2))
     if form.name in ("parquet", "yabench", "jelly"):
         file = io.BytesIO()
         assert form.write is not None

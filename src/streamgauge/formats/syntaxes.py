@@ -53,6 +53,7 @@ SENT: Final[Mapping[str, ox.RdfFormat]] = {
     media_type: form for media_type, form in BY_MEDIA_TYPE.items() if form != ox.RdfFormat.N3
 }
 """The syntaxes of bodies that servers take, by media type: N3 may state more than triples."""
+MEDIA_TYPES: Final = {syntax.form: syntax.media_types for syntax in SYNTAXES}
 REGISTERED: Final = {syntax.form: syntax.media_types[0] for syntax in SYNTAXES}
 """The registered media type of each syntax."""
 DATASETS: Final = {ox.RdfFormat.TURTLE: ox.RdfFormat.TRIG, ox.RdfFormat.N_TRIPLES: ox.RdfFormat.N_QUADS}

@@ -31,6 +31,8 @@ pytestmark = pytest.mark.server
 
 TOKEN = "a-token-that-nobody-guesses"
 REMOVES = b'{"t":1,"n":7,"stream":"urn:in","add":"","remove":"<urn:a> <urn:b> <urn:c> .\\n"}'
+RDF_XML = b"""<r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+<r:Description r:about="urn:a"><p xmlns="urn:">1</p></r:Description></r:RDF>"""
 LINES = {"Content-Type": "application/x-ndjson"}
 
 
@@ -103,6 +105,8 @@ def test_a_query_as_text_with_options_beside_it(ask):
         ("text/turtle; charset=utf-8", b"<urn:a> <urn:p> 1 .", "?t=2500"),
         ("application/n-triples", b"<urn:a> <urn:p> <urn:o> .\n", "?t=now"),
         ("text/turtle", b"<urn:a> <urn:p> 1 .", ""),
+        ("application/x-turtle", b"<urn:a> <urn:p> 1 .", ""),
+        ("application/rdf+xml", RDF_XML, ""),
         ("", b"<urn:a> <urn:p> 1 .", "?form=turtle"),
     ],
 )

@@ -43,6 +43,7 @@ __all__ = [
     "FormatError",
     "Reading",
     "Refuse",
+    "formats_by_media_type",
     "message_decoder",
     "parse_file",
     "rdf_syntax",
@@ -71,6 +72,12 @@ def stream_formats() -> dict[str, Format]:
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
     known = [form for module in modules for form in getattr(module, "FORMATS", ())]
     return {form.name: form for form in sorted(known, key=lambda form: form.name)}
+
+
+@cache
+def formats_by_media_type() -> dict[str, Format]:
+    """The formats of messages by the media types that name them."""
+    return {media_type: form for form in stream_formats().values() for media_type in form.media_types}
 
 
 def read_stream(

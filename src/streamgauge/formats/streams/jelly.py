@@ -268,5 +268,6 @@ FORMATS = (
             "decoder": honoured(STREAM, TIMES, "parts", "bad", "time"),
         },
         binary=True,
+        media_types=("application/x-jelly-rdf",),
     ),
 )

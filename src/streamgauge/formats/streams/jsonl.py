@@ -141,6 +141,7 @@ FORMATS = (
         decoder=decoder,
         encode=encode_element,
         recognises=recognised,
+        media_types=("application/x-ndjson", "application/jsonl"),
         honours={
             "follow": honoured(STREAM, "once", "charset", "bad"),
             "decoder": honoured(STREAM, "once", "charset", "bad", "time"),

@@ -16,7 +16,7 @@ from streamgauge.formats.streams.format import number as number_elements
 from streamgauge.formats.streams.observations import Observations, TimeProperty, in_order, time_property, timed_as
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.streams.quads import decoder, graph_name, message
-from streamgauge.formats.syntaxes import parse_open
+from streamgauge.formats.syntaxes import MEDIA_TYPES, parse_open
 from streamgauge.model.element import StreamElement
 
 _FIRST_LINE: Final = 2**20
@@ -113,5 +113,6 @@ FORMATS = (
             "decoder": honoured(_STATED, "time"),
         },
         recognises=recognised,
+        media_types=MEDIA_TYPES[ox.RdfFormat.JSON_LD],
     ),
 )

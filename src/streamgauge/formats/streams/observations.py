@@ -27,8 +27,7 @@ import pyoxigraph as ox
 
 from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.instants import InstantError, Instants
-from streamgauge.formats.streams.format import Format, Item, Note, Read, Reading, Refuse, Relabel, Whole, number
-from streamgauge.formats.streams.options import STREAM, TIMES, honoured
+from streamgauge.formats.streams.format import Item, Note, Read, Reading, Refuse, Relabel, Whole, number
 from streamgauge.formats.syntaxes import BY_ENDING, parse_texts
 from streamgauge.model.element import StreamElement
 from streamgauge.model.phrases import counted
@@ -451,14 +450,3 @@ def document_quads(
         for triple, graph in parse_texts(opened, document.place, syntax, reading.base, reading.contexts()):
             named = graph and name(graph)
             yield (name(triple[0]), triple[1], name(triple[2])), named
-
-
-FORMATS = (
-    Format(
-        "rdf",
-        "RDF/XML or N3, whose times are a property",
-        (".rdf", ".owl", ".rdfs", ".n3"),
-        timed=timed_as(None),
-        honours={"timed": honoured(STREAM, TIMES, "parts", "base", "context", "charset", "bad")},
-    ),
-)

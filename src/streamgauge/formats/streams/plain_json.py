@@ -297,5 +297,6 @@ FORMATS = (
         timed=timed,
         honours={"timed": _MEMBERS, "follow": _MEMBERS, "decoder": honoured(_MEMBERS, "time")},
         guesses_time=True,
+        media_types=("application/json",),
     ),
 )

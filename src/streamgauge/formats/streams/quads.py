@@ -37,7 +37,7 @@ from streamgauge.formats.streams.format import (
 )
 from streamgauge.formats.streams.observations import TimeProperty, described, moment_property, time_property, timed_as
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
-from streamgauge.formats.syntaxes import arriving, parse_open, reason
+from streamgauge.formats.syntaxes import MEDIA_TYPES, arriving, parse_open, reason
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term, Triple, is_literal
@@ -385,6 +385,7 @@ FORMATS = (
             "follow": honoured(GRAPHS, "bad", "charset"),
             "decoder": honoured(GRAPHS, "bad", "charset", "time"),
         },
+        media_types=MEDIA_TYPES[ox.RdfFormat.N_QUADS],
     ),
     Format(
         "trig",
@@ -402,5 +403,6 @@ FORMATS = (
             "follow": honoured(GRAPHS, "base", "bad", "charset"),
             "decoder": honoured(GRAPHS, "base", "bad", "charset", "time"),
         },
+        media_types=MEDIA_TYPES[ox.RdfFormat.TRIG],
     ),
 )

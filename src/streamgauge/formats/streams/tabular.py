@@ -325,5 +325,6 @@ FORMATS = (
         timed=timed,
         honours={"timed": TABLES, "follow": TABLES, "decoder": honoured(TABLES, "time")},
         guesses_time=True,
+        media_types=("text/csv",),
     ),
 )

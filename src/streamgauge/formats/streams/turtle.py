@@ -16,7 +16,7 @@ from streamgauge.formats.streams.format import number as number_elements
 from streamgauge.formats.streams.observations import moment_property, timed_as, untimed
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.streams.quads import decoder, stamp
-from streamgauge.formats.syntaxes import parse_open
+from streamgauge.formats.syntaxes import MEDIA_TYPES, parse_open
 from streamgauge.model.element import StreamElement
 
 _SYNTAX: Final = {".ttl": ox.RdfFormat.TURTLE, ".turtle": ox.RdfFormat.TURTLE, ".nt": ox.RdfFormat.N_TRIPLES}
@@ -83,5 +83,6 @@ FORMATS = (
             "timed": honoured(STREAM, TIMES, "parts", "base", "charset", "bad"),
             "decoder": honoured(STREAM, TIMES, "parts", "base", "charset", "bad", "time"),
         },
+        media_types=(*MEDIA_TYPES[ox.RdfFormat.TURTLE], *MEDIA_TYPES[ox.RdfFormat.N_TRIPLES]),
     ),
 )

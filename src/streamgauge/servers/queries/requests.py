@@ -10,7 +10,7 @@ from streamgauge.formats.bounds import SERVED, BoundError, check_turtle
 from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.fields import FieldError, decode
 from streamgauge.formats.lines import Input
-from streamgauge.formats.streams import Reading, stream_formats
+from streamgauge.formats.streams import Reading, formats_by_media_type, stream_formats
 from streamgauge.formats.syntaxes import charset_of, media_type
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
@@ -105,19 +105,7 @@ def _semantics(request: QueryRegistration, dialect: str, engine: Engine) -> Sema
     return semantics if request.t0 is None else fixed(semantics, request.t0)
 
 
-_BY_TYPE: Final = {
-    "application/x-ndjson": "jsonl",
-    "application/jsonl": "jsonl",
-    "application/n-quads": "nquads",
-    "application/trig": "trig",
-    "application/x-jelly-rdf": "jelly",
-    "application/n-triples": "turtle",
-    "text/turtle": "turtle",
-    "application/ld+json": "jsonld",
-    "application/json": "json",
-    "text/csv": "csv",
-}
-_OF_NOW: Final = ("turtle", "jsonld")
+_OF_NOW: Final = ("turtle", "rdf", "jsonld")
 """Formats whose elements are of now unless ``t`` is given, because a request names no time property."""
 
 _ANY_LATENESS: Final = 2**53
@@ -133,10 +121,9 @@ def read_items(
     FormatError and RefusedError say what is wrong.
     """
     media = media_type(kind)
-    name = form or _BY_TYPE.get(media)
-    made = stream_formats().get(name or "")
+    made = stream_formats().get(form) if form else formats_by_media_type().get(media)
     if made is None or made.decoder is None:
-        known = ", ".join(sorted(_BY_TYPE))
+        known = ", ".join(sorted(formats_by_media_type()))
         raise RequestError(f"elements come as one of {known}: {media or 'no content type'} is none (or name ?form=)")
     arrived = now() if time == "now" or (time is None and made.name in _OF_NOW) else _milliseconds(time)
     reading = Reading(stream=stream, lateness=_ANY_LATENESS, charset=None if made.binary else charset_of(kind))

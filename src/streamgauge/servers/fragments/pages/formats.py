@@ -15,6 +15,7 @@ from urllib.parse import quote, quote_plus
 import pyoxigraph as ox
 from markupsafe import Markup, escape
 
+from streamgauge.formats.syntaxes import MEDIA_TYPES
 from streamgauge.model.algebra import Var
 from streamgauge.model.controls import visible
 from streamgauge.model.terms import Term, Triple, is_iri, is_literal, is_triple, triple_parts
@@ -382,11 +383,11 @@ def _json_ld(lines: str) -> str:
 
 
 FORMATS: Final = (
-    PageFormat("t", ("application/trig", "application/x-trig"), Syntax.TRIG),
-    PageFormat("q", ("application/n-quads", "text/x-nquads"), Syntax.QUAD_LINES),
-    PageFormat("l", ("text/turtle", "application/x-turtle", "text/n3"), Syntax.TURTLE),
-    PageFormat("n", ("application/n-triples",), Syntax.LINES),
-    PageFormat("j", ("application/ld+json", "application/json"), Syntax.JSON_LD),
+    PageFormat("t", MEDIA_TYPES[ox.RdfFormat.TRIG], Syntax.TRIG),
+    PageFormat("q", MEDIA_TYPES[ox.RdfFormat.N_QUADS], Syntax.QUAD_LINES),
+    PageFormat("l", (*MEDIA_TYPES[ox.RdfFormat.TURTLE], *MEDIA_TYPES[ox.RdfFormat.N3]), Syntax.TURTLE),
+    PageFormat("n", MEDIA_TYPES[ox.RdfFormat.N_TRIPLES], Syntax.LINES),
+    PageFormat("j", (*MEDIA_TYPES[ox.RdfFormat.JSON_LD], "application/json"), Syntax.JSON_LD),
     PageFormat("h", ("text/html", "application/xhtml+xml"), None),
 )
 """In the order in which the server prefers them."""

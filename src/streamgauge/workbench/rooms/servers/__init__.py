@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from streamgauge.formats.syntaxes import REGISTERED, SENT
 from streamgauge.servers.broker.client import AsyncClient, ChannelStatus, Standing, Told
 from streamgauge.servers.broker.reconnection import BrokerError
 from streamgauge.servers.http import events
@@ -59,14 +60,7 @@ FEEDS: Final = 50
 PATIENCE_S: Final = 60.0
 """How long a broker may be away before a page is told the end."""
 
-FORMATS: Final = {
-    "text/turtle": "Turtle",
-    "application/n-triples": "N-Triples",
-    "application/trig": "TriG",
-    "application/n-quads": "N-Quads",
-    "application/ld+json": "JSON-LD",
-    "application/rdf+xml": "RDF/XML",
-}
+FORMATS: Final = {REGISTERED[form]: form.name for form in dict.fromkeys(SENT.values())}
 """The media types of publications."""
 
 REFUSED: Final = (BrokerError, HostRefusedError, ValueError, KeyError, TypeError)
