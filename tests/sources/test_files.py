@@ -76,6 +76,61 @@ def write_more(path, elements, form):
         file.write(data)
 
 
+JSONLD = b'{"@context": {"@vocab": "urn:"},\n "@id": "urn:a", "t": "2026-03-01T08:00:00Z", "v": "}"}\n'
+FIRST = {
+    "lines of its own": ("s.jsonl", b'{"stream":"urn:s","t":10,"n":0,"add":"<urn:a> <urn:b> <urn:c> ."}\n', "", 10),
+    "plain objects": ("s.jsonl", b'{"time": 10, "v": 1}\n', "", 10),
+    "an object over lines": ("s.json", b'{"time": 10,\n "v": 1}\n', "", 10),
+    "an array that goes on": ("s.json", b'[\n{"time": 10, "v": 1},\n', "", 10),
+    "JSON-LD over lines": ("s.json", JSONLD, "&time_property=urn:t", 1772352000000),
+    "a log of messages": (
+        "s.ttl",
+        b'VERSION "1.2-messages"\n<urn:a> <urn:t> "2026-03-01T08:00:00Z" .\nMESSAGE\n',
+        "&time_property=urn:t",
+        1772352000000,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FIRST)
+def test_the_first_bytes_of_a_followed_file_tell_its_format(tmp_path, case):
+    name, data, options, time = FIRST[case]
+    path = tmp_path / name
+    path.write_bytes(b"")
+    source = open_source(f"{path}?follow=1{options}")
+    found = []
+    reader = Thread(target=lambda: found.append(next(source.items())))
+    reader.start()
+    for begin in range(0, len(data), 7):
+        with path.open("ab") as file:
+            file.write(data[begin : begin + 7])
+    reader.join(60)
+    source.close()
+    assert [item.time for item in found] == [time]
+
+
+WRONG = {
+    "not of the first object's format": (
+        "s.json?time_property=t",
+        b'{"v": 1}\n',
+        r"no time by t: .*\(read as json by its first bytes; form= names jsonld\)",
+    ),
+    "a syntax that is not followed": ("s.ttl", b"<urn:a> <urn:b> <urn:c> .\n", "s.ttl: turtle is not followed here"),
+}
+
+
+@pytest.mark.parametrize("follow", ["", "follow=1"])
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_guess_of_the_format_is_said(tmp_path, case, follow):
+    url, data, said = WRONG[case]
+    name, _, options = url.partition("?")
+    (tmp_path / name).write_bytes(data)
+    if not follow and "not followed" in said:
+        said = "no number in the name"
+    with pytest.raises(SourceError, match=said):
+        list(open_source(f"{tmp_path / name}?{'&'.join(filter(None, (options, follow)))}").items())
+
+
 def test_a_followed_file_that_is_cut_is_named(tmp_path):
     path = tmp_path / "s.jsonl"
     path.write_bytes(encode_element(element(0)) * 2)

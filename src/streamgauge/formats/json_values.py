@@ -83,6 +83,15 @@ class JsonText:
             raise ValueError(f"the value that begins on line {begun or 1} has no end")
 
 
+def has_value(text: bytes) -> bool:
+    """Whether a text begins with a whole value, or with an array's first item."""
+    lines = enumerate(text.splitlines(keepends=True), 1)
+    try:
+        return next(JsonText(len(text), items=True).values(lines), None) is not None
+    except ValueError:
+        return False
+
+
 def _is_whole(line: bytes) -> bool:
     """Whether a line surely is one object: the usual line of NDJSON."""
     return line[:1] == b"{" and line[-1:] == b"}" and line.count(b"{") == line.count(b"}") == 1

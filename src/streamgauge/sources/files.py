@@ -6,18 +6,30 @@ Standard input and output share the source and the sink over bytes, and raw stre
 import io
 import os
 import select
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
-from typing import IO, Literal, cast
+from typing import IO, Final, Literal, TypeAlias, cast
 
 from streamgauge.formats.bounded_files import ByteReader
 from streamgauge.formats.codings import ENDINGS as CODINGS
 from streamgauge.formats.documents import suffix_of
+from streamgauge.formats.json_values import has_value
 from streamgauge.formats.lines import Input
-from streamgauge.formats.streams import FormatError, Reading, Refuse, read_open, read_whole, stream_format, whole_path
+from streamgauge.formats.streams import (
+    HEAD,
+    FormatError,
+    Reading,
+    Refuse,
+    format_by_bytes,
+    format_claimants,
+    read_open,
+    read_whole,
+    stream_format,
+    whole_path,
+)
 from streamgauge.formats.streams.format import Format
 from streamgauge.model.mistake import obstacle
 from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, read_options
@@ -40,7 +52,11 @@ def waiting(descriptor: int, closing: Event) -> ByteReader:
     return ByteReader(take)
 
 
-def growing(file: IO[bytes], closing: Event) -> ByteReader:
+Take: TypeAlias = Callable[[int], bytes]
+"""At most so many bytes; none are the end."""
+
+
+def growing(file: IO[bytes], closing: Event) -> Take:
     """A file that is still written to: at its end, more is waited for until ``closing``; OSError when it was cut."""
 
     def take(size: int) -> bytes:
@@ -52,7 +68,7 @@ def growing(file: IO[bytes], closing: Event) -> ByteReader:
             closing.wait(_POLL)
         return b""
 
-    return ByteReader(take)
+    return take
 
 
 class ByteSource(RefusalReport):
@@ -146,11 +162,12 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
     path, reading = Path(address.path), options.over(reading)
     if not path.exists():
         raise SourceError(f"{address.text}: there is no such file or folder")
-    chosen, closing = stream_format(path, options.form or form, reading), Event()
+    named, closing = options.form or form, Event()
+    claimants = format_claimants(path, named)
     if options.follow:
-        read = _followed(address, path, chosen, reading, closing)
+        read = partial(_followed, path, _followable(address, path, claimants), reading, closing)
     else:
-        read = partial(_whole, path, chosen, reading)
+        read = partial(_whole, path, stream_format(path, named, reading), claimants, reading)
     return ByteSource(address, closing, Refusals(options.bad), read)
 
 
@@ -168,21 +185,69 @@ def open_sink(address: Address) -> Sink:
     return ByteSink(descriptor, options.end, take_back)
 
 
-def _whole(path: Path, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
-    return read_whole(whole_path(path, reading), form, reading, refuse)
+def _whole(path: Path, form: Format, claimants: Sequence[Format], reading: Reading, refuse: Refuse) -> Iterator[Input]:
+    return _guessed(read_whole(whole_path(path, reading), form, reading, refuse), form, claimants)
+
+
+_NOT_FOLLOWED: Final = "is not followed here: only a plain file is, as of nquads or jsonl"
+
+
+def _followable(address: Address, path: Path, claimants: Sequence[Format]) -> Sequence[Format]:
+    """The same formats; SourceError where none of them, or no such file, is read as it grows."""
+    if all(form.follow is None for form in claimants) or not path.is_file() or suffix_of(path.name) in CODINGS:
+        raise SourceError(f"{address.text}: {claimants[0].name} {_NOT_FOLLOWED}")
+    return claimants
 
 
 def _followed(
-    address: Address, path: Path, form: Format, reading: Reading, closing: Event
-) -> Callable[[Refuse], Iterator[Input]]:
-    if form.follow is None or not path.is_file() or suffix_of(path.name) in CODINGS:
-        raise SourceError(
-            f"{address.text}: {form.name} is not followed here: only a plain file is, as of nquads or jsonl"
-        )
+    path: Path, claimants: Sequence[Format], reading: Reading, closing: Event, refuse: Refuse
+) -> Iterator[Input]:
+    with path.open("rb", buffering=0) as file:
+        take = growing(file, closing)
+        head = first_value(take) if len(claimants) > 1 else b""
+        form = format_by_bytes(claimants, head, reading)
+        if form.follow is None:
+            raise FormatError(f"{path}: {form.name} {_NOT_FOLLOWED}")
+        opened = cast(IO[bytes], io.BufferedReader(ByteReader(_after(head, take))))
+        if head or len(claimants) == 1:
+            yield from _guessed(read_open(opened, str(path), form, reading, refuse), form, claimants)
 
-    def read(refuse: Refuse) -> Iterator[Input]:
-        with path.open("rb", buffering=0) as file:
-            opened = cast(IO[bytes], io.BufferedReader(growing(file, closing)))
-            yield from read_open(opened, str(path), form, reading, refuse)
 
-    return read
+def first_value(take: Take) -> bytes:
+    """The first bytes, up to the end of the first line and of the value of JSON that it begins, or ``HEAD`` of them."""
+    head = b""
+    while len(head) < HEAD and not _is_value(head) and (data := take(HEAD - len(head))):
+        head += data
+    return head
+
+
+def _is_value(head: bytes) -> bool:
+    """Whether there is a line that is whole, and the value of JSON that it begins, if it does."""
+    begun = head.lstrip()
+    return b"\n" in begun and (begun[:1] not in b"[{" or has_value(begun))
+
+
+def _after(head: bytes, take: Take) -> Take:
+    """The bytes that were looked at, then the others."""
+    rest = head
+
+    def both(size: int) -> bytes:
+        nonlocal rest
+        part, rest = rest[:size], rest[size:]
+        return part or take(size)
+
+    return both
+
+
+def _guessed(items: Iterator[Input], form: Format, claimants: Sequence[Format]) -> Iterator[Input]:
+    """The elements in a format; what is wrong before the first says that first bytes told it from others, if so."""
+    begun = False
+    try:
+        for item in items:
+            begun = True
+            yield item
+    except FormatError as error:
+        others = " or ".join(other.name for other in claimants if other is not form)
+        if begun or not others:
+            raise
+        raise FormatError(f"{error} (read as {form.name} by its first bytes; form= names {others})") from error

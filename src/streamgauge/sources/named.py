@@ -8,7 +8,7 @@ from pathlib import Path
 
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.formats.places import exists
-from streamgauge.formats.streams import Format, Reading, stream_format, stream_formats
+from streamgauge.formats.streams import Format, Reading, possible_formats, stream_formats
 from streamgauge.formats.streams.options import check_options, shown
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import open_source
@@ -54,23 +54,23 @@ def shared_readings(sources: Sequence[str | Path | None], reading: Reading) -> l
 
     SourceError for an option that no source has. A single source is refused where it is read.
     """
-    forms = [None if source is None else _form(str(source), reading) for source in sources]
-    if len(forms) == 1 and forms[0] is not None:
+    forms = [() if source is None else _forms(str(source), reading) for source in sources]
+    if len(forms) == 1 and forms[0]:
         return [reading]
-    options = [frozenset[str]() if form is None else form.options for form in forms]
+    options = [frozenset[str]().union(*(form.options for form in able)) for able in forms]
     for option in sorted(reading.chosen.difference(*options)):
-        names = dict.fromkeys("something to iterate over" if form is None else form.name for form in forms)
+        names = dict.fromkeys(" or ".join(form.name for form in able) or "something to iterate over" for able in forms)
         raise SourceError(f"{shown(option)} is no option of {' and '.join(names)}")
     return [reading.without(reading.chosen - honoured) for honoured in options]
 
 
-def _form(source: str, reading: Reading) -> Format:
-    """The format in which a source will be read."""
+def _forms(source: str, reading: Reading) -> Sequence[Format]:
+    """The format in which a source will be read, or those of which one will be chosen by its bytes."""
     address = parse_address(source)
     name = address.options.get("form")
     if address.scheme == "file":
-        return stream_format(Path(address.path), name, reading)
-    return stream_format(Path(), name or "jsonl")
+        return possible_formats(Path(address.path), name, reading)
+    return possible_formats(Path(), name or "jsonl", reading)
 
 
 def refuse_names(sources: Iterable[NamedSource], streams: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ with a ``FORMATS`` tuple adds its formats; adding one edits no other file.
 """
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -38,14 +38,18 @@ from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.terms import Triple
 
 __all__ = [
+    "HEAD",
     "STREAM",
     "Format",
     "FormatError",
     "Reading",
     "Refuse",
+    "format_by_bytes",
+    "format_claimants",
     "formats_by_media_type",
     "message_decoder",
     "parse_file",
+    "possible_formats",
     "rdf_syntax",
     "read_elements",
     "read_open",
@@ -62,7 +66,7 @@ __all__ = [
 _OF_DATA: Final = {".txt": ox.RdfFormat.N_TRIPLES, ".xml": ox.RdfFormat.RDF_XML, ".json": ox.RdfFormat.JSON_LD}
 """Endings that stand for a syntax where RDF is expected, but not for a stream."""
 
-_HEAD: Final = 2**14
+HEAD: Final = 2**14
 """Bytes by which formats of the same ending are told apart."""
 
 
@@ -181,7 +185,7 @@ def message_decoder(form: Format, reading: Reading, place: str) -> Decode:
 def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str | None = None) -> None:
     """Write elements to a file in a format, by name or ending; FormatError when it cannot hold them or be written."""
     target = Path(path)
-    chosen = _named(form) if form is not None else _by_ending(target, [ending(target)], written=True)
+    chosen = _named(form) if form is not None else _claimants(target, [ending(target)])[0]
     if chosen.write is None:
         able = ", ".join(name for name, one in stream_formats().items() if one.write is not None)
         raise FormatError(f"{target}: {chosen.name} is read only: formats to write are {able}")
@@ -253,11 +257,42 @@ def stream_format(path: Path, form: str | None, reading: Reading | None = None) 
 
     Several formats with the same ending are told apart by options that only one of them honours, and by first bytes.
     """
+    claimants = format_claimants(path, form)
+    if len(claimants) == 1 or not path.is_file():
+        return claimants[0]
+    head = _head(path)
+    if not head:
+        return next((form for form in claimants if _able(form, reading)), claimants[0])
+    return format_by_bytes(claimants, head, reading)
+
+
+def format_claimants(path: Path, form: str | None) -> Sequence[Format]:
+    """The format of that name, else those that claim the ending of a file; of a folder or archive only the first."""
     if form is not None:
-        return _named(form)
+        return [_named(form)]
     if path.is_dir() or ending(path) in ARCHIVES:
-        return _by_ending(path, sorted({document.ending for document in documents(path)} - {""}), reading)
-    return _by_ending(path, [ending(path)], reading)
+        return _claimants(path, sorted({document.ending for document in documents(path)} - {""}))[:1]
+    return _claimants(path, [ending(path)])
+
+
+def possible_formats(path: Path, form: str | None, reading: Reading) -> Sequence[Format]:
+    """The format of a file; those that claim its ending where it has no bytes yet by which to tell them apart."""
+    claimants = format_claimants(path, form)
+    undecided = len(claimants) > 1 and path.is_file() and not _head(path)
+    return claimants if undecided else [stream_format(path, form, reading)]
+
+
+def format_by_bytes(claimants: Sequence[Format], head: bytes, reading: Reading | None = None) -> Format:
+    """The format of first bytes, among those of an ending."""
+    plain = [form for form in claimants if form.recognises is None]
+    recognising = [form for form in claimants if form.recognises is not None and form.recognises(head)]
+    able = [form for form in recognising if _able(form, reading)]
+    return [*able, *([] if plain else recognising), *plain, *recognising, *claimants][0]
+
+
+def _able(form: Format, reading: Reading | None) -> bool:
+    """Whether a format honours the options of a reading in one way or another."""
+    return reading is None or reading.chosen - {"lateness"} <= form.options
 
 
 def _named(name: str) -> Format:
@@ -268,26 +303,19 @@ def _named(name: str) -> Format:
     return formats[known]
 
 
-def _by_ending(path: Path, endings: list[str], reading: Reading | None = None, *, written: bool = False) -> Format:
+def _claimants(path: Path, endings: Sequence[str]) -> list[Format]:
+    """The formats of files with these endings: those first whose own ending it is, then those that any bytes may be."""
     formats = stream_formats()
     claimants = [form for form in formats.values() if set(form.endings) & set(endings)]
     if not claimants:
         names = " or ".join(endings) or "none"
         raise FormatError(f"{path}: no stream format has the ending {names}: name one of {', '.join(formats)}")
-    plain = [form for form in claimants if form.recognises is None]
-    if len(claimants) > 1 and path.is_file() and not written:
-        head = _head(path)
-        recognising = [form for form in claimants if form.recognises is not None and form.recognises(head)]
-        wished = frozenset() if reading is None else reading.chosen - {"lateness"}
-        able = [form for form in recognising if wished <= form.options]
-        return [*able, *([] if plain else recognising), *plain, *recognising][0]
-    first = [form for form in claimants if set(form.endings[:1]) & set(endings)]
-    return [*first, *plain, *claimants][0]
+    return sorted(claimants, key=lambda form: (form.endings[0] not in endings, form.recognises is not None))
 
 
 def _head(path: Path) -> bytes:
     try:
         with documents(path)[0].open() as file:
-            return cast(io.BufferedReader, file).peek(_HEAD) if hasattr(file, "peek") else file.read(_HEAD)
+            return cast(io.BufferedReader, file).peek(HEAD) if hasattr(file, "peek") else file.read(HEAD)
     except (CharsetError, OSError, EOFError) as error:
         raise FormatError(f"{path}: cannot be read: {obstacle(error)}") from error
