@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import urljoin
 
 from streamgauge.formats.bounds import read_json
-from streamgauge.formats.vocabularies import BUNDLED
+from streamgauge.formats.vocabularies import BUNDLED, ELSEWHERE
 from streamgauge.model.mistake import MistakeError, obstacle
 
 WHOLE: Final = ""
@@ -120,6 +120,7 @@ class _Embedding:
                 return self.context(self._contexts[name], depth + 1)
             if name in BUNDLED:
                 return dict(BUNDLED[name])
+        place = f"save {ELSEWHERE[iri]}" if iri in ELSEWHERE else "save it"
         raise ContextError(
-            f"its context {iri} is not fetched: save it to a file and name that, as by --context {iri}=FILE"
+            f"its context {iri} is not fetched: {place} to a file and name that, as by --context {iri}=FILE"
         )

@@ -22,6 +22,12 @@ NUMBERS: Final = frozenset(
     )
 )
 DATES: Final = frozenset(XSD + name for name in ("dateTime", "dateTimeStamp", "date"))
+_LIKE_DATES: Final = DATES | {
+    f"{space}{name}"
+    for space in ("http://schema.org/", "https://schema.org/", "https://uri.etsi.org/ngsi-ld/")
+    for name in ("Date", "DateTime")
+}
+"""With the datatypes that schema.org's and NGSI-LD's contexts give to dates of ISO 8601."""
 
 _DATE: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)"
@@ -98,8 +104,8 @@ class Instants:
         kind, text = datatype(term), lexical(term).strip()
         if kind in NUMBERS:
             return self.of_number(text, place)
-        if kind in DATES or kind == XSD + "string":
-            return self.of_text(text, place, numbers=kind not in DATES)
+        if kind in _LIKE_DATES or kind == XSD + "string":
+            return self.of_text(text, place, numbers=kind not in _LIKE_DATES)
         raise InstantError(
             f"{term[:120]} is no time: xsd:dateTime, xsd:dateTimeStamp, xsd:date or a number is expected"
         )

@@ -1,25 +1,84 @@
-"""JSON-LD contexts that are read without a file of theirs, because they are a few facts: GeoJSON-LD's.
+"""JSON-LD contexts that are read without a file of theirs: those that are a few facts, and stay as they are.
 
-Others are named by ``--context IRI=FILE``: a context that is not exactly the published one would drop terms of people's
-messages without a word, so those that grow (schema.org, ActivityStreams, NGSI-LD) are not here.
+Written here from the terms that GeoJSON-LD and the Activity Vocabulary (https://www.w3.org/TR/activitystreams-vocabulary/,
+with ActivityPub's properties of actors) publish. Others are named by ``--context IRI=FILE``: a context that is not
+exactly the published one would drop terms of people's messages without a word, so those that grow (schema.org, NGSI-LD
+from version to version, the Thing Description) are not here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+_KEYWORDS: Final = {"id": "@id", "type": "@type"}
+Context = Mapping[str, Any]
+
+
+def _terms(prefix: str, names: str) -> dict[str, Any]:
+    """Terms that are names of a vocabulary."""
+    return {name: f"{prefix}:{name}" for name in names.split()}
+
+
+def _of_type(prefix: str, names: str, kind: str) -> dict[str, Any]:
+    """The same for properties whose values are IRIs (``@id``) or of a datatype."""
+    return {name: {"@id": f"{prefix}:{name}", "@type": kind} for name in names.split()}
+
+
 _GEOMETRIES: Final = "LineString MultiLineString MultiPoint MultiPolygon Point Polygon GeometryCollection"
-_TYPES: Final = f"Feature FeatureCollection {_GEOMETRIES}"
-_TERMS: Final = f"{_TYPES} geometry properties"
 _CONTAINERS: Final = {"bbox": "@list", "coordinates": "@list", "features": "@set"}
-_GEOJSON: Final[Mapping[str, Any]] = {
+_GEOJSON: Final[Context] = {
     "geojson": "https://purl.org/geojson/vocab#",
-    "id": "@id",
-    "type": "@type",
-    **{name: f"geojson:{name}" for name in _TERMS.split()},
+    **_KEYWORDS,
+    **_terms("geojson", f"Feature FeatureCollection {_GEOMETRIES} geometry properties"),
     **{name: {"@id": f"geojson:{name}", "@container": container} for name, container in _CONTAINERS.items()},
 }
 
-BUNDLED: Final[Mapping[str, Mapping[str, Any]]] = {
-    f"{scheme}://geojson.org/geojson-ld/geojson-context.jsonld": _GEOJSON for scheme in ("https", "http")
+_ACTIVITIES: Final = (
+    "Accept Activity Add Announce Arrive Block Create Delete Dislike Flag Follow Ignore IntransitiveActivity Invite "
+    "Join Leave Like Listen Move Offer Question Read Reject Remove TentativeAccept TentativeReject Travel Undo Update "
+    "View"
+)
+_ACTORS: Final = "Application Group Organization Person Service"
+_OBJECTS: Final = (
+    "Article Audio Collection CollectionPage Document Event Image IsContact IsFollowedBy IsFollowing IsMember Link "
+    "Mention Note Object OrderedCollection OrderedCollectionPage Page Place Profile Relationship Tombstone Video"
+)
+_TEXTS: Final = "content hreflang mediaType name preferredUsername rel source summary units"
+_RELATIONS: Final = (
+    "Public actor alsoKnownAs anyOf attachment attributedTo audience bcc bto cc context current describes endpoints "
+    "first followers following formerType generator href icon image inReplyTo instrument items last liked likes "
+    "location next oauthAuthorizationEndpoint oauthTokenEndpoint object oneOf origin outbox partOf prev preview "
+    "provideClientKey proxyUrl relationship replies result sharedInbox shares signClientKey streams subject tag target "
+    "to uploadMedia url"
+)
+_ACTIVITY_STREAMS: Final[Context] = {
+    "as": "https://www.w3.org/ns/activitystreams#",
+    "ldp": "http://www.w3.org/ns/ldp#",
+    "vcard": "http://www.w3.org/2006/vcard/ns#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+    **_KEYWORDS,
+    **_terms("as", f"{_ACTIVITIES} {_ACTORS} {_OBJECTS} {_TEXTS}"),
+    **_of_type("as", _RELATIONS, "@id"),
+    **_of_type("as", "closed deleted endTime published startTime updated", "xsd:dateTime"),
+    **_of_type("as", "accuracy altitude latitude longitude radius", "xsd:float"),
+    **_of_type("as", "height startIndex totalItems width", "xsd:nonNegativeInteger"),
+    **_of_type("as", "duration", "xsd:duration"),
+    **_of_type("ldp", "inbox", "@id"),
+    **{f"{name}Map": {"@id": f"as:{name}", "@container": "@language"} for name in ("content", "name", "summary")},
+    "orderedItems": {"@id": "as:items", "@type": "@id", "@container": "@list"},
+}
+
+
+def _known_by(context: Context, iris: Iterable[str]) -> dict[str, Context]:
+    return {f"{scheme}://{iri}": context for scheme in ("https", "http") for iri in iris}
+
+
+BUNDLED: Final[Mapping[str, Context]] = {
+    **_known_by(_GEOJSON, ("geojson.org/geojson-ld/geojson-context.jsonld",)),
+    **_known_by(_ACTIVITY_STREAMS, ("www.w3.org/ns/activitystreams", "www.w3.org/ns/activitystreams.jsonld")),
 }
 """Contexts by their IRI; a file that ``--context`` names for the same IRI goes before."""
+
+ELSEWHERE: Final[Mapping[str, str]] = dict.fromkeys(
+    _known_by({}, ("schema.org", "schema.org/")), "https://schema.org/docs/jsonldcontext.jsonld"
+)
+"""Where the file of a context is whose IRI serves other documents too."""

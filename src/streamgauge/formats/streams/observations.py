@@ -45,6 +45,7 @@ from streamgauge.model.terms import (
 )
 
 PREFIXES: Final[dict[str, str]] = {
+    "as": "https://www.w3.org/ns/activitystreams#",
     "dc": "http://purl.org/dc/elements/1.1/",
     "dcterms": "http://purl.org/dc/terms/",
     "dct": "http://purl.org/dc/terms/",
