@@ -3,7 +3,9 @@
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +13,17 @@ from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from streamgauge.formats.run import write_run, write_verdict
+from streamgauge.formats.stream import write as write_stream
+from streamgauge.model.answer import Answer
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import dialect_names, print_query
+from streamgauge.semantics.profiles import profile
 from streamgauge.suites.conformance.cases import load
 from streamgauge.workbench.rooms.playground.examples import FIRST
+from streamgauge.workbench.rooms.playground.result import result
 from tests.browser.driving import CONTRAST, complaints, faults, keep, show
 from tests.contention import CONTENDED
 from tests.examples import proving
@@ -22,6 +32,8 @@ from tests.workbench.serving import opened
 pytestmark = pytest.mark.browser
 
 ELEMENTS = 200
+FORMERLY_REFUSED = 204_800
+"""Bytes of a state from which on the playground once refused every edit."""
 REDRAWN_MS = 150
 """CPU ms of a redrawing on an idle machine, at most."""
 
@@ -133,6 +145,98 @@ def test_it_is_used_by_fields_by_typing_by_dragging_and_as_a_link(browser: Any, 
     assert [each for each in complaints(browser) if each["level"] == "SEVERE"] == []
 
 
+def lines_of(browser: Any) -> list[str]:
+    """The stream as the form has it."""
+    return str(field(browser, "stream").get_attribute("value")).splitlines()
+
+
+def test_every_change_can_be_undone_and_back_keeps_the_page(browser: Any, bench: Any) -> None:
+    show(browser, f"{bench.url}/playground/examples")
+    shown(browser, bench)
+    states = [lines_of(browser)]
+
+    def change(act: Any) -> None:
+        after(browser, act)
+        states.append(lines_of(browser))
+        assert states[-1] != states[-2]
+
+    def circle(number: int) -> Any:
+        return browser.find_element(By.CSS_SELECTOR, f'circle[data-number="{number}"]')
+
+    change(lambda: circle(4).send_keys(Keys.DELETE))
+    change(lambda: ActionChains(browser).drag_and_drop_by_offset(circle(1), 60, 0).perform())
+    lane = browser.find_element(By.CSS_SELECTOR, ".timeline svg")
+    twice = ActionChains(browser).move_to_element_with_offset(lane, 100, stream_height(browser)).double_click()
+    change(twice.perform)
+    undo, redo = (browser.find_element(By.ID, each) for each in ("undo", "redo"))
+    assert undo.is_enabled()
+    assert not redo.is_enabled()
+    for act in (lambda: circle(0).send_keys(Keys.CONTROL, "z"), undo.click, browser.back):
+        after(browser, act)
+        states.append(states[-1])
+    assert lines_of(browser) == states[0]
+    after(browser, redo.click)
+    assert lines_of(browser) == states[1]
+    after(browser, lambda: ActionChains(browser).key_down(Keys.CONTROL).send_keys("y").key_up(Keys.CONTROL).perform())
+    assert lines_of(browser) == states[2]
+
+
+def test_a_refused_state_has_no_picture_that_looks_like_its_own(browser: Any, bench: Any) -> None:
+    shown(browser, bench)
+    look = "return getComputedStyle(document.querySelector('.timeline').closest('section')).opacity"
+    assert float(browser.execute_script(look)) == 1
+    after(browser, lambda: write(browser, FIRST.query.replace("SELECT", "REGISTER RSTREAM <hot> AS SELECT")))
+    after(browser, lambda: Select(field(browser, "b.profile")).select_by_visible_text("cqels"))
+    assert "cqels has no Rstream" in texts(browser, "[data-trouble=b]")[0]
+    assert browser.find_element(By.ID, "stale").is_displayed()
+    assert float(browser.execute_script(look)) < 0.5
+    after(browser, lambda: Select(field(browser, "b.profile")).select_by_visible_text("rspql"))
+    assert not browser.find_element(By.ID, "stale").is_displayed()
+    assert float(browser.execute_script(look)) == 1
+
+
+def record(folder: Path) -> None:
+    """A judged run of 200 elements whose engine has other borders than it should."""
+    stream = "\n".join(
+        f"{n * 500}: {' '.join(f'room{m}_of_a_house_with_a_long_name degrees {21 + n}.' for m in range(8))}"
+        for n in range(ELEMENTS)
+    )
+    found = result(replace(FIRST, stream=stream, advance=100_000))
+    assert found.query is not None
+    assert found.b is not None
+    header = RunHeader("mine", found.query, FIRST.query, "rspql", profile("rspql"), advanced_to=100_000, started=0)
+    answers = [Answer(found.b.variables, each.rows or (), instant=each.due.instant) for each in found.b.reports]
+    run = Run(header, tuple(answers), ())
+    folder.mkdir()
+    write_stream(found.stream.elements, folder / "stream.parquet")
+    write_run(folder, run, "stream.parquet")
+    write_verdict(folder, check(run, definition(found.stream.elements), 0, JudgingRules("definition")))
+
+
+def test_a_run_leads_from_its_wrong_window_to_the_reason(browser: Any, bench: Any) -> None:
+    record(bench.folder / "mine")
+    show(browser, f"{bench.url}/runs/run/mine")
+    wrong = texts(browser, "[aria-labelledby=wrong-h] tbody th")
+    assert wrong[:2] == ["window 0, [0, 10) s", "window 1, [5, 15) s"]
+    assert not (found := faults(browser)), found
+    keep(browser, "runs-wrong")
+    browser.find_elements(By.PARTIAL_LINK_TEXT, "See why")[1].click()
+    WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0)
+    assert "The borders of a window are (o, c]." in texts(browser, "#diagnosis")[0]
+    assert texts(browser, ".reports-A .report title, .reports-A .silent title") == []
+    assert [each[:8] for each in texts(browser, "[aria-labelledby=reports-title] tbody th")] == [
+        "10,000 m", "15,000 m", "20,000 m",
+    ]  # fmt: skip
+    assert not (found := faults(browser)), found
+    keep(browser, "playground-window")
+    shown(browser, bench, "/playground/?run=mine")
+    assert len(texts(browser, "circle.element")) == ELEMENTS
+    assert browser.execute_script("return JSON.stringify(history.state.form).length") > FORMERLY_REFUSED
+    after(browser, lambda: Select(field(browser, "a.borders")).select_by_visible_text("(o, c]"))
+    assert not browser.find_element(By.ID, "stale").is_displayed()
+    assert "A: window (0, 10,000] ms" in browser.execute_script("return document.querySelector('.window').ariaLabel")
+
+
 @pytest.mark.drawn
 def test_mistakes_are_underlined_where_they_are(browser: Any, bench: Any) -> None:
     """Each mistake in two dialects, and each dialect with two mistakes or three; under `make prove` all in all."""
@@ -151,7 +255,7 @@ def test_mistakes_are_underlined_where_they_are(browser: Any, bench: Any) -> Non
             at = text.index(wrong) if wrong != ">" else text.index(">>")
             at = text.index(". ?s") if wrong == "." else text.index(")") if wrong == ")" else at
             assert line == text[: at + len(wrong)], (dialect, body)
-    assert not browser.find_element(By.ID, "stale").get_attribute("hidden")
+    assert browser.find_element(By.ID, "stale").is_displayed()
 
 
 def test_the_grammar_knows_every_text_of_the_conformance_cases(browser: Any, bench: Any) -> None:

@@ -1,7 +1,8 @@
 """The playground: a continuous query, a stream, two semantics; windows and reports drawn, and which differ and why.
 
 ``state`` is what a person typed; ``result`` its answer by the definition (``evaluation``, ``comparison``); ``timeline``
-and ``replies`` show it; ``examples`` and ``stream_text`` fill it; ``recordings`` diagnoses an engine's answers.
+and ``replies`` show it; ``examples``, ``recorded_runs`` and ``stream_text`` fill it; ``recordings`` diagnoses an
+engine's answers.
 """
 
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from streamgauge.workbench.pages import HEADERS, page
 from streamgauge.workbench.rooms import Bench, Room
 from streamgauge.workbench.rooms.playground import examples, recordings, replies
 from streamgauge.workbench.rooms.playground.fields import CONTROLS, fields_of, in_words, profile_names, semantics_of
+from streamgauge.workbench.rooms.playground.recorded_runs import run_state
 from streamgauge.workbench.rooms.playground.result import PlaygroundResult
 from streamgauge.workbench.rooms.playground.result import result as result_of
 from streamgauge.workbench.rooms.playground.state import (
@@ -70,13 +72,13 @@ class _Playground:
             raise HTTPException(429, str(error)) from None
 
     async def page(self, request: Request) -> Response:
-        """The state that the address names: ``s`` a link, ``case`` an example, ``run`` a run folder."""
+        """The state that the address names: ``s`` a link, ``case`` an example, ``run`` (and ``window``) a run."""
         troubled = None
         try:
             state = await run_in_threadpool(self._asked, request)
         except MistakeError as error:
             state, troubled = examples.FIRST, str(error)
-        return await self._shown(request, state, troubled)
+        return await self._shown(request, state, troubled, diagnose="window" in request.query_params)
 
     def _asked(self, request: Request) -> PlaygroundState:
         asked = request.query_params
@@ -85,7 +87,7 @@ class _Playground:
         if "case" in asked:
             return examples.example(asked["case"], asked.get("profile", ""))
         if "run" in asked:
-            return recordings.run_state(self._folder, asked["run"])
+            return run_state(self._folder, asked["run"], asked.get("window", ""))
         return examples.FIRST
 
     async def form(self, request: Request) -> Response:
@@ -170,6 +172,7 @@ def _page(
     request: Request, found: PlaygroundResult, troubled: str | None, diagnosis: recordings.RecordingDiagnosis | None
 ) -> Response:
     values = {**replies.page_values(found), **_controls(found), "troubled": troubled, "diagnosis": diagnosis}
+    values["judged"] = request.query_params.get("run", "") if diagnosis and "window" in request.query_params else ""
     return page(request, "playground.html.j2", "Playground", 200 if troubled is None else 400, **values)
 
 

@@ -1,7 +1,7 @@
 """The fields of Semantics as controls: what each asks, its values, and what each value does, in words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -273,12 +273,16 @@ def started_from(name: str) -> Semantics:
 
 
 def semantics_of(data: Mapping[str, Any]) -> Semantics:
-    """The semantics of a profile's name (``profile``) and the fields that differ; FieldError names what is wrong."""
+    """The semantics of a profile's name (``profile``) and the fields that differ; FieldError names what is wrong.
+
+    It has the profile's name while only its beginning differs: origin, t0 and since.
+    """
     start = started_from(str(data.get("profile", BASE)))
     given = {name: value for name, value in data.items() if name != "profile"}
     whole = {**encode(start, _LEFT_OUT), **given}
     found = decode(Semantics, {"name": start.name, **whole})
-    return found if found == start else decode(Semantics, {"name": f"{start.name}, changed", **whole})
+    begun_alike = replace(found, origin=start.origin, t0=start.t0, since=start.since)
+    return found if begun_alike == start else replace(found, name=f"{start.name}, changed")
 
 
 def fields_of(semantics: Semantics) -> dict[str, Any]:

@@ -1,17 +1,12 @@
 """An engine's recorded answers to the playground's query: judged against A, and the semantics or fault behind them.
 
-Answers are pasted as lines of the pipe, or come from a run folder in the bench's folder.
+Answers are pasted as lines of the pipe, or come from a run folder in the bench's folder (``recorded_runs``).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
-from streamgauge.formats.lines import LineError, decode_output, encode_answers
-from streamgauge.formats.run import read_run, stream_path
-from streamgauge.formats.stream import elements
+from streamgauge.formats.lines import LineError, decode_output
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
@@ -25,25 +20,16 @@ from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.judge import first_time
 from streamgauge.oracle.judging.nothing_due import over_nothing
 from streamgauge.oracle.judging.oracle import JudgingRules, check
-from streamgauge.query import parse
-from streamgauge.query.prologue import declared_prefixes
 from streamgauge.report.cards import model
 from streamgauge.report.series import state as outcome_of
 from streamgauge.report.text import headline, proof
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.verification import impatient
-from streamgauge.workbench.places import is_path
 from streamgauge.workbench.rooms.playground.evaluation import PlaygroundEvaluation
 from streamgauge.workbench.rooms.playground.fields import BASE, fields_of, profile_names
 from streamgauge.workbench.rooms.playground.result import GROWTH, PlaygroundResult, joins_widely
-from streamgauge.workbench.rooms.playground.state import PlaygroundState, link, shortened
-from streamgauge.workbench.rooms.playground.stream_text import (
-    MOST_ELEMENTS,
-    Names,
-    StreamTextError,
-    write_static,
-    write_text,
-)
+from streamgauge.workbench.rooms.playground.state import link
+from streamgauge.workbench.rooms.playground.stream_text import Names, StreamTextError
 
 SECONDS: Final = 30.0
 """CPU seconds that a diagnosis may take."""
@@ -244,44 +230,4 @@ def _report(window: WindowVerdict, names: Names, x: float) -> JudgedReport:
     )
     return JudgedReport(
         window.instant, word, SIGNS[word], WORDS[word], window.expected, window.actual, missing, surplus, x
-    )
-
-
-class RunStateError(MistakeError, ValueError):
-    """A run that cannot be opened; the sentence names it."""
-
-
-def run_state(folder: Path, name: str) -> PlaygroundState:
-    """The state of a run in the bench's folder: its query, stream, semantics and recorded answers.
-
-    RunStateError or RunError say why it cannot be opened; a path that leads out of the folder is refused.
-    """
-    home = folder.resolve()
-    root = (home / name).resolve() if is_path(name) else home
-    if not root.is_relative_to(home) or not (root / "run.json").is_file():
-        raise RunStateError(f"there is no run {name[:120]!r} in the folder of this workbench")
-    run = read_run(root, parse)
-    table = stream_path(root).resolve()
-    if not table.is_relative_to(home):
-        raise RunStateError(f"the stream of {name[:120]!r} is outside the folder of this workbench")
-    held = list(islice(elements(table), MOST_ELEMENTS + 1))
-    if len(held) > MOST_ELEMENTS:
-        raise RunStateError(f"the run {name[:120]!r} has more than {MOST_ELEMENTS:,} elements: record a shorter one")
-    return _of_run(run, held)
-
-
-def _of_run(run: Run, held: Sequence[Any]) -> PlaygroundState:
-    header = run.header
-    names = Names(declared_prefixes(header.query_text), header.query.streams)
-    stream, syntax = write_text(held, names)
-    profile = header.semantics.name if header.semantics.name in profile_names() else BASE
-    return PlaygroundState(
-        header.query_text,
-        stream,
-        syntax,
-        write_static(header.query.static, names),
-        header.dialect,
-        header.advanced_to,
-        shortened({"profile": profile, **fields_of(header.semantics)}),
-        recording=encode_answers(run.answers).decode(),
     )

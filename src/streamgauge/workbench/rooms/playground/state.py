@@ -19,7 +19,7 @@ from streamgauge.query import dialect_names
 from streamgauge.workbench.rooms.playground.fields import CONTROLS, fields_of, profile_names, semantics_of, started_from
 from streamgauge.workbench.rooms.playground.stream_text import SIMPLE, SYNTAXES
 
-MOST_BYTES: Final = 200 * 2**10
+MOST_BYTES: Final = 4 * 2**20
 """Bytes that a state has at most."""
 LONGEST_LINK: Final = 40_000
 """Characters of a link that servers and browsers still take."""

@@ -5,18 +5,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlencode
 
 from streamgauge.formats.run import RunError, read_header, read_run, read_verdict
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import Run, RunHeader
-from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.query import parse
 from streamgauge.report import cards
 from streamgauge.report.document import RunConditions, conditions
-from streamgauge.report.series import series_of
+from streamgauge.report.numbers import NOTHING, interval, scope_borders
+from streamgauge.report.series import series_of, state, unit_of
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.workbench.rooms.runs.experiment_page import experiment_text
 from streamgauge.workbench.rooms.runs.folder import inside, refuse_large, stamp
 from streamgauge.workbench.rooms.runs.run_list import read_object
+
+WRONG: Final = 12
+"""Wrong windows that the page of a run lists; its report has all of them."""
 
 SECONDS: Final = 20.0
 """CPU seconds that reading and drawing a run may take."""
@@ -30,8 +36,21 @@ TABLES: Final = ("answers", "rows", "fed", "samples", "static", "windows")
 
 
 @dataclass(frozen=True, slots=True)
+class WrongWindow:
+    """A judged report that is not right: its name, state, what is wrong in words, and where the playground opens it."""
+
+    name: str
+    state: str
+    difference: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
-    """The parts of a run's page; ``card`` is ``None`` for a run that is not judged."""
+    """The parts of a run's page; ``card`` is ``None`` for a run that is not judged.
+
+    ``wrong`` are the first of its reports that are not right, ``wrongs`` how many there are.
+    """
 
     header: RunHeader
     verdict: Verdict | None
@@ -39,6 +58,8 @@ class RunView:
     about: RunConditions
     commands: Sequence[tuple[str, str]]
     experiment: str
+    wrong: Sequence[WrongWindow]
+    wrongs: int
 
 
 def view(root: Path, place: str, reproduce: Callable[[RunHeader], str]) -> RunView:
@@ -56,7 +77,20 @@ def view(root: Path, place: str, reproduce: Callable[[RunHeader], str]) -> RunVi
         card = cards.cards(series)[0] if verdict else None
         again = reproduce(header)
         text = "" if again else experiment_text(header)
-        return RunView(header, verdict, card, conditions(series)[0], commands(place, again, verdict), text)
+        wrong = [each for each in verdict.windows if state(each) not in ("right", "late")] if verdict else []
+        shown = [_wrong(place, header, each) for each in wrong[:WRONG]]
+        lines = commands(place, again, verdict)
+        return RunView(header, verdict, card, conditions(series)[0], lines, text, shown, len(wrong))
+
+
+def _wrong(place: str, header: RunHeader, window: WindowVerdict) -> WrongWindow:
+    borders = scope_borders(header.query, header.semantics)
+    scope = interval(window.start, window.end, borders)
+    name = f"{unit_of(header.semantics)} {window.index:,}" + (f", {scope}" if window.start is not None else "")
+    counts = {"missing": window.expected - window.true_positives, "surplus": window.actual - window.true_positives}
+    rows = [f"{counted(count, 'row')} {side}" for side, count in counts.items() if count]
+    address = "" if window.instant is None else f"/playground/?{urlencode({'run': place, 'window': window.index})}"
+    return WrongWindow(name, state(window), ", ".join(rows) or NOTHING, address)
 
 
 def verdict_of(folder: Path) -> Verdict | None:

@@ -1,5 +1,6 @@
 // The playground without reloads: the form's state is sent at every change, and the drawn part is replaced.
 import { openEditor } from "./editor.js"
+import { openHistory } from "./history.js"
 
 const form = document.getElementById("playground")
 const drawn = document.getElementById("drawn")
@@ -43,11 +44,46 @@ function width() {
   return Math.max(280, Math.floor((box.clientWidth || form.clientWidth))) * Number(form.elements.zoom.value)
 }
 
-function state() {
-  const found = { query: editor.text(), stream: value("stream"), syntax: value("syntax"), static: value("static"),
-    dialect: value("dialect"), recording: value("recording"), advance: whole(value("advance")), width: width(), a: semantics("a") }
+const TEXTS = ["stream", "syntax", "static", "dialect", "recording"]
+
+function read() {
+  const found = { query: editor.text(), advance: whole(value("advance")), a: semantics("a") }
+  for (const name of TEXTS) found[name] = value(name)
   if (form.elements.second.checked) found.b = semantics("b")
   return found
+}
+
+const state = () => ({ ...read(), width: width() })
+
+function fill(which, fields) {
+  form.elements[`${which}.profile`].value = fields.profile
+  for (const row of form.querySelectorAll("tr[data-field]")) {
+    const fresh = fields[row.dataset.field]
+    for (const control of form.querySelectorAll(`[name="${which}.${row.dataset.field}"]`)) {
+      if (control.type === "checkbox") control.checked = fresh.includes(control.value)
+      else control.value = fresh === null ? "" : fresh === true ? "yes" : fresh === false ? "no" : fresh
+    }
+  }
+}
+
+// Replace a text and put the caret to where it changed.
+function retype(area, text) {
+  if (area.value === text) return
+  let same = 0
+  while (same < text.length && text[same] === area.value[same]) same += 1
+  area.value = text
+  area.setSelectionRange?.(same, same)
+}
+
+function restore(found) {
+  editor.replace(found.query)
+  for (const name of ["stream", "static", "recording"]) retype(form.elements[name], found[name])
+  for (const name of ["syntax", "dialect"]) form.elements[name].value = found[name]
+  form.elements.advance.value = found.advance ?? ""
+  form.elements.second.checked = Boolean(found.b)
+  fill("a", found.a)
+  if (found.b) fill("b", found.b)
+  evaluate()
 }
 
 async function post(path, data) {
@@ -68,7 +104,13 @@ function told(errors) {
   for (const each of form.querySelectorAll("[data-trouble]")) trouble(each.dataset.trouble, "")
   const [first] = editor.underline(errors.filter(each => each.where === "query"))
   for (const each of [...errors].reverse()) trouble(each.where === "state" ? "query" : each.where, each.where === "query" ? first : each.sentence)
-  stale.hidden = !errors.length
+  outdated(errors.length > 0)
+}
+
+// A picture of another state than the form's is grey and cannot be used.
+function outdated(old) {
+  stale.hidden = !old
+  drawn.inert = old
 }
 
 function differing() {
@@ -81,8 +123,9 @@ function differing() {
 }
 
 // One request at a time: what changed meanwhile is sent when the answer is here.
-async function evaluate() {
+async function evaluate({ typed = false } = {}) {
   clearTimeout(timer)
+  const step = steps.record({ typed })
   if (running) { again = true; return }
   running = performance.now()
   drawn.setAttribute("aria-busy", "true")
@@ -94,13 +137,12 @@ async function evaluate() {
     if (!answer.errors.length) drawn.innerHTML = answer.html
     document.getElementById("simplify").hidden = !answer.simple
     link.hidden = !answer.link
-    if (answer.link) {
-      link.href = `/playground/?s=${answer.link}`
-      history.replaceState(null, "", link.href)
-    }
+    if (answer.link) link.href = `/playground/?s=${answer.link}`
+    if (answer.link || step) steps.address(step, answer.link ? link.href : "/playground/")
     editor.know({ dialect: answer.dialect, query: answer.query })
   } catch (error) {
     trouble(error.message.startsWith("advance") || error.message.includes("how far time") ? "advance" : "query", error.message)
+    outdated(true)
   }
   drawn.setAttribute("aria-busy", "false")
   form.dataset.redrawn = String(Number(form.dataset.redrawn || 0) + 1)
@@ -112,10 +154,11 @@ async function evaluate() {
 
 function soon(wait = 120) {
   clearTimeout(timer)
-  timer = setTimeout(evaluate, wait)
+  timer = setTimeout(() => evaluate({ typed: wait > 0 }), wait)
 }
 
 const editor = openEditor(query, () => soon())
+const steps = openHistory(read, restore)
 
 const APART = ["recording", "workload", "seed", "parameters", "file"]
 form.addEventListener("input", event => {
@@ -129,14 +172,8 @@ form.addEventListener("change", event => {
 // A profile fills all fields of its side.
 for (const which of ["a", "b"]) form.elements[`${which}.profile`].addEventListener("change", async event => {
   event.stopPropagation()
-  const found = await post("/playground/profile", { name: event.target.value })
-  for (const row of form.querySelectorAll("tr[data-field]")) {
-    const fresh = found[row.dataset.field]
-    for (const control of form.querySelectorAll(`[name="${which}.${row.dataset.field}"]`)) {
-      if (control.type === "checkbox") control.checked = fresh.includes(control.value)
-      else control.value = fresh === null ? "" : fresh === true ? "yes" : fresh === false ? "no" : fresh
-    }
-  }
+  const { value: profile } = event.target
+  fill(which, { profile, ...await post("/playground/profile", { name: profile }) })
   evaluate()
 })
 
@@ -159,7 +196,7 @@ document.getElementById("generate").addEventListener("click", async () => {
 document.getElementById("file").addEventListener("change", async event => {
   const [file] = event.target.files
   if (!file) return
-  if (file.size > 180 * 1024) { trouble("stream", "the file is larger than 180 kB: take a shorter stream"); return }
+  if (file.size > 3 * 2 ** 20) { trouble("stream", "the file is larger than 3 MiB: load a shorter stream"); return }
   form.elements.stream.value = await file.text()
   const endings = { nq: "nquads", trig: "trig", jsonl: "jsonl", ndjson: "jsonl" }
   form.elements.syntax.value = endings[file.name.split(".").pop()] || "simple"
@@ -339,6 +376,16 @@ drawn.addEventListener("pointerup", event => {
   const step = unit()
   const time = first + (event.clientX - svg.getBoundingClientRect().left - left) * each
   move(circle, 0, Math.max(0, Math.round(time / step) * step))
+})
+
+// Control Z undoes and Control Y, or Shift Control Z, redoes; the query's editor has keys of its own.
+addEventListener("keydown", event => {
+  const key = event.key.toLowerCase()
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || !"zy".includes(key)) return
+  if (event.target.closest(".editor") || APART.includes(event.target.id)) return
+  event.preventDefault()
+  if (key === "y" || event.shiftKey) steps.redo()
+  else steps.undo()
 })
 
 let seen = form.clientWidth
