@@ -280,6 +280,7 @@ def test_keys_alone_complete_names_and_walk_the_timeline(browser: Any, bench: An
     WebDriverWait(browser, 120).until(lambda found: texts(found, ".cm-completionLabel"))
     assert "<http://ex.org/streams/test>" in texts(browser, ".cm-completionLabel")
     browser.find_element(By.CSS_SELECTOR, ".cm-content").send_keys(Keys.ESCAPE)
+    after(browser, lambda: write(browser, FIRST.query))
     first = browser.find_element(By.CSS_SELECTOR, "circle.element[tabindex='0']")
     first.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
     focused = "return document.activeElement.getAttribute('aria-label')"

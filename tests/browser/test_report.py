@@ -151,7 +151,7 @@ def test_a_red_border_opens_its_row_and_a_name_its_window(browser: Any, address:
     bar = browser.find_element("css selector", '.plot.wide a[aria-label*="window 7 (35, 40] s, wrong"]')
     target = browser.find_element("id", bar.get_dom_attribute("href").partition("#")[2])
     assert not target.is_displayed()
-    inside = """const [bar] = arguments; bar.scrollIntoView({block: 'center'})
+    inside = """const [bar] = arguments; bar.scrollIntoView({ block: 'center', behavior: 'instant' })
     const { x, y, width, height } = bar.getBoundingClientRect()
     return document.elementFromPoint(x + width / 2, y + height / 2).closest('a') === bar"""
     assert browser.execute_script(inside, bar), "the sign in the middle of a bar takes the click"
