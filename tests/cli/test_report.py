@@ -1,5 +1,6 @@
 """``streamgauge report``: formats are printed or written, figures go into a folder, mistakes are said."""
 
+import shutil
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -31,6 +32,9 @@ def test_markdown_is_printed_and_junit_written(judged, command, tmp_path):
     assert out.startswith("## Mine\n")
     assert "❌ wrong" in out
     assert f"streamgauge explain {judged} --window" in out
+    shutil.copytree(judged, tmp_path / "deep" / "er" / "run")
+    code, out, _ = command("report", tmp_path, "--format", "markdown")
+    assert all(f"streamgauge explain {each} --window" in out for each in (judged, tmp_path / "deep" / "er" / "run"))
     code, out, _ = command("report", judged, "--format", "junit", "--out", tmp_path / "v.xml")
     assert (code, out.strip()) == (0, str(tmp_path / "v.xml"))
     (suite,) = ElementTree.parse(tmp_path / "v.xml").getroot()

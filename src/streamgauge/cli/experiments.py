@@ -215,9 +215,12 @@ def _written(judged: list[tuple[Run, Verdict]], form: str, title: str) -> str:
 
 
 def _run_folders(path: Path) -> list[Path]:
+    """A run folder itself, else those below a folder however deep, sorted; links to folders of folders are left out."""
     if (path / "run.json").exists() or not path.is_dir():
         return [path]
-    return sorted(file.parent for file in path.glob("*/run.json") if not file.parent.name.startswith("."))
+    below = sorted(each for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
+    followed = (each for each in below if (each / "run.json").exists() or not each.is_symlink())
+    return [found for each in followed for found in _run_folders(each)]
 
 
 FURTHEST = 2.0**20

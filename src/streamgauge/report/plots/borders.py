@@ -1,7 +1,9 @@
 """Plots of window borders: as bars over stream time, and the expected ones against those that fit best."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Final, TypeAlias
 
 from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import WindowVerdict
@@ -17,30 +19,63 @@ from streamgauge.report.windows import anchors
 STRIP, LANES, ROWS = 40, 16, 24
 
 
+@dataclass(frozen=True)
+class PlacedWindow:
+    """A window over all repetitions: its worst report, the run and the place where that is, how many are not right."""
+
+    run: int
+    place: int
+    worst: WindowVerdict
+    wrong: int
+
+    @property
+    def right(self) -> bool:
+        """Whether it is right in every repetition."""
+        return not self.wrong
+
+
+_SEVERITY: Final = ("right", "late", "surplus", "missed", "wrong")
+
+
 def border_strips(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
-    """Window borders as bars, one strip per series."""
+    """Window borders as bars, one strip per series; a window is as bad as it is in its worst repetition."""
     for one in series:
-        _, verdict = one.runs[0]
-        placed = [each for each in enumerate(verdict.windows) if each[1].start is not None and each[1].end is not None]
-        if placed:
-            yield _strip(drawing, one, placed, anchors(series, one))
+        if placed := _over_repetitions(one):
+            yield _strip(drawing, one, placed, [anchors(series, one, number) for number in range(len(one.runs))])
 
 
-Placed = tuple[int, WindowVerdict]
-"""A report with its place in the verdict."""
+def _over_repetitions(one: Series) -> list[PlacedWindow]:
+    """The windows of all repetitions, in order of their borders."""
+    found: dict[tuple[int, int, int], list[tuple[int, int, WindowVerdict]]] = {}
+    for number, (_, verdict) in enumerate(one.runs):
+        for place, window in enumerate(verdict.windows):
+            if window.start is not None and window.end is not None:
+                key = (window.end if window.instant is None else window.instant, window.start, window.end)
+                found.setdefault(key, []).append((number, place, window))
+    return [_worst(found[key]) for key in sorted(found)]
 
 
-def _strip(drawing: ChartDrawing, one: Series, placed: list[Placed], links: Mapping[int, str]) -> Figure:
-    odd = next((place for place, (_, window) in enumerate(placed) if state(window) != "right"), 0)
+def _worst(windows: Sequence[tuple[int, int, WindowVerdict]]) -> PlacedWindow:
+    number, place, worst = max(windows, key=lambda each: _SEVERITY.index(state(each[2])))
+    return PlacedWindow(number, place, worst, len({at for at, _, window in windows if state(window) != "right"}))
+
+
+Links: TypeAlias = Sequence[Mapping[int, str]]
+"""The anchors of the reports that the page lists, by their places, for each repetition."""
+
+
+def _strip(drawing: ChartDrawing, one: Series, placed: list[PlacedWindow], links: Links) -> Figure:
+    odd = next((place for place, each in enumerate(placed) if not each.right), 0)
     begin = max(0, min(odd - 5, len(placed) - STRIP))
     shown = placed[begin : begin + STRIP]
     if max(bar.lane for bar in _bars(one, shown, links)) >= LANES:
         shown = shown[:LANES]
     borders = scope_borders(one.header.query, one.header.semantics)
-    text = f"Window borders: {one.label}"
+    several = f", the worst of {len(one.runs)} repetitions" if len(one.runs) > 1 else ""
+    text = f"Window borders: {one.label}{several}"
     note = "✓ right, ◷ late, ✗ wrong rows, ? missed, + surplus. A bar that is not right leads to its rows."
     if len(shown) < len(placed):
-        which = "from around the first that is not right" if state(placed[odd][1]) != "right" else "the first ones"
+        which = "the first ones" if placed[odd].right else "from around the first that is not right"
         note += f" {len(shown)} of {counted(len(placed), one.unit)} are drawn, {which}."
 
     def chart(size: ChartSize) -> charts.Spec:
@@ -49,34 +84,39 @@ def _strip(drawing: ChartDrawing, one: Series, placed: list[Placed], links: Mapp
         return charts.borders(bars, STREAM_TIME, size._replace(height=height))
 
     lines = tuple(
-        (f"{one.unit} {window.index:,}", interval(window.start, window.end, borders), state(window))
-        for _, window in shown[:SHOWN]
+        (f"{one.unit} {each.worst.index:,}", interval(each.worst.start, each.worst.end, borders), state(each.worst))
+        for each in shown[:SHOWN]
     )
     told = "" if len(lines) == len(placed) else f"{len(lines)} of {counted(len(placed), one.unit)}."
+    columns = ("series", "repetition", "window", "start, s", "end, s", "state")
     numbers = FigureNumbers(
-        named("borders", one.label), ("series", "window", "start, s", "end, s", "state"), partial(_every, one),
-        (one.unit, "borders", "state"), lines, told,
-    )  # fmt: skip
+        named("borders", one.label), columns, partial(_every, one), (one.unit, "borders", "state"), lines, told
+    )
     return figure(drawing, text, chart, note=note, sizes=(FULL, PHONE), numbers=numbers)
 
 
 def _every(one: Series) -> Iterator[tuple[Cell, ...]]:
-    """A line for each report of the first run: series, number, borders (s), state."""
-    for window in one.runs[0][1].windows:
-        if window.start is not None and window.end is not None:
-            yield one.label, window.index, window.start / 1000, window.end / 1000, state(window)
+    """A line for each report: series, repetition, number, borders (s), state."""
+    for run, verdict in one.runs:
+        again = one.repetition(run.header)
+        for window in verdict.windows:
+            if window.start is not None and window.end is not None:
+                yield one.label, again, window.index, window.start / 1000, window.end / 1000, state(window)
 
 
-def _bars(one: Series, windows: Sequence[Placed], links: Mapping[int, str]) -> list[charts.Bar]:
+def _bars(one: Series, windows: Sequence[PlacedWindow], links: Links) -> list[charts.Bar]:
     """Bars in as few lanes as keep them apart."""
     ends: list[int] = []
     bars = []
-    for at, window in windows:
+    for each in windows:
+        window = each.worst
         start, end = window.start or 0, window.end or 0
         lane = next((lane for lane, last in enumerate(ends) if last <= start), len(ends))
         ends[lane : lane + 1] = [max(end, start + 1)]
-        tip = tooltip(one, one.runs[0], window)
-        link = f"#{links[at]}" if at in links and state(window) != "right" else ""
+        tip = tooltip(one, one.runs[each.run], window)
+        if each.wrong and len(one.runs) > 1:
+            tip += f"; not right in {each.wrong} of {len(one.runs)} repetitions"
+        link = f"#{links[each.run][each.place]}" if not each.right and each.place in links[each.run] else ""
         bars.append(charts.Bar(start / 1000, end / 1000, lane, state(window), tip, link))
     return bars
 

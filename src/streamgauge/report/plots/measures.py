@@ -14,7 +14,21 @@ from streamgauge.report import series as runs
 from streamgauge.report.charts import ChartAxis, ChartDrawing, ChartLine, ChartSize, PlacedBox, RuleLine
 from streamgauge.report.figures import SHOWN, Cell, FigureNumbers, named
 from streamgauge.report.numbers import duration, mebibytes, number, percent
-from streamgauge.report.plots import COST, HALF, LATE, RIGHT, RUN_TIME, SHARE, STEADY, STREAM_TIME, Figure, Plot, figure
+from streamgauge.report.plots import (
+    COST,
+    FULL,
+    HALF,
+    LATE,
+    PHONE,
+    RIGHT,
+    RUN_TIME,
+    SHARE,
+    STEADY,
+    STREAM_TIME,
+    Figure,
+    Plot,
+    figure,
+)
 from streamgauge.report.series import Point, PointCloud, Series, box, place, spread_sample, state, unit_over
 
 POINTS = 1200  # over all series of one plot
@@ -364,50 +378,64 @@ def _saying(text: str) -> Message:
     return lambda _: text
 
 
-BOXES = 24  # of each series, on a wide screen
+BOXES = 24  # on half of a wide screen
+WIDE_BOXES = 100  # on all of it
 
 
 def box_plots(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
-    """Three figures over the series that were repeated; one of equal values is only a sentence."""
+    """Three figures over the series that were repeated, or six where some have more windows than can be drawn each.
+
+    One of equal values is only a sentence.
+    """
     repeated = [one for one in series if len(one.runs) > 1]
-    if repeated:
-        for kind in (PRECISION, RECALL, DELAY):
-            yield from _figure(drawing, repeated, kind)
+    few = [one for one in repeated if _last(one) < BOXES]
+    many = [one for one in repeated if one not in few]
+    for group, about in ((few, ""), (many, ": " + ", ".join(one.label for one in many) if few else "")):
+        for kind in (PRECISION, RECALL, DELAY) if group else ():
+            yield from _figure(drawing, group, kind, about)
 
 
-def _figure(drawing: ChartDrawing, series: Sequence[Series], kind: WindowMeasure) -> Iterator[Figure]:
+def _last(one: Series) -> int:
+    """The greatest number of a report in any repetition."""
+    return max((window.index for _, verdict in one.runs for window in verdict.windows), default=0)
+
+
+def _figure(drawing: ChartDrawing, series: Sequence[Series], kind: WindowMeasure, about: str) -> Iterator[Figure]:
     values = {found for one in series for columns in _columns(one, kind).values() for found in columns}
     unit = unit_over(series)
     if not values:
         return
     if len(values) == 1:
-        text = f"{kind.name} is {kind.show(values.pop())} in every {unit} of every repetition"
+        text = f"{kind.name} is {kind.show(values.pop())} in every {unit} of every repetition{about}"
         yield Figure(text, "", ())
         return
-    text = f"{kind.name} over the repetitions: {kind.show(min(values))} to {kind.show(max(values))}"
-    width = _width(series, BOXES)
+    text = f"{kind.name} over the repetitions{about}: {kind.show(min(values))} to {kind.show(max(values))}"
+    count = sum(len(_columns(one, kind)) for one in series)
+    wide = BOXES < count <= WIDE_BOXES
+    limit = WIDE_BOXES if wide else BOXES
+    width = _width(series, limit)
     note = "A line reaches from the lowest to the highest value, its box holds the middle half."
     if width > 1:
         note += f" Each box is over {width:,} neighbouring {unit}s."
 
     def chart(size: ChartSize) -> charts.Spec:
-        placed = _placed(series, kind, BOXES if size.width > 400 else 8)
+        placed = _placed(series, kind, limit if size.width > 400 else 8)
         return charts.boxes(placed, ChartAxis(unit), kind.axis, size)
 
     columns = (*_PLACED, _column(kind))
     every = partial(_every_window, series, (kind.value,))
-    numbers = FigureNumbers(named(kind.name, "repetitions"), columns, every, *_boxes_shown(series, kind))
-    yield figure(drawing, text, chart, tuple(one.index for one in series), note, numbers=numbers)
+    name = named(kind.name, "repetitions", *(("many windows",) if about else ()))
+    numbers = FigureNumbers(name, columns, every, *_boxes_shown(series, kind, limit))
+    sizes = (HALF._replace(width=FULL.width), PHONE) if wide else None
+    yield figure(drawing, text, chart, tuple(one.index for one in series), note, sizes, numbers)
 
 
 def _boxes_shown(
-    series: Sequence[Series], kind: WindowMeasure
+    series: Sequence[Series], kind: WindowMeasure, limit: int
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
-    """The table behind box plots: a line for each box, about as many as the other tables have."""
+    """The table behind box plots: a line for each box."""
     labels = {one.index: one.label for one in series}
-    lines = [
-        (labels[one.series], one.x, *map(kind.show, one.box[:5])) for one in _placed(series, kind, SHOWN * len(series))
-    ]
+    lines = [(labels[one.series], one.x, *map(kind.show, one.box[:5])) for one in _placed(series, kind, limit)]
     return ("series", "windows", "lowest", "first quartile", "median", "third quartile", "highest"), tuple(lines), ""
 
 
@@ -422,8 +450,8 @@ def _columns(one: Series, kind: WindowMeasure) -> dict[int, list[float]]:
 
 
 def _width(series: Sequence[Series], limit: int) -> int:
-    last = max((window.index for one in series for _, verdict in one.runs for window in verdict.windows), default=0)
-    return -(-(last + 1) // max(4, limit // len(series)))
+    """The number of neighbouring reports that one box stands for, so that there are at most ``limit`` boxes."""
+    return -(-(max(map(_last, series)) + 1) // max(4, limit // len(series)))
 
 
 def _placed(series: Sequence[Series], kind: WindowMeasure, limit: int) -> list[PlacedBox]:
