@@ -36,7 +36,7 @@ from benchmarks.measure import Cost, OneOf, cpu, measured, options, own_cost, ti
 from benchmarks.oracle import due_reports
 from benchmarks.results import ResultTable
 from streamgauge.engines import live
-from streamgauge.engines.spark.micro_batches import BatchAnswers
+from streamgauge.engines.spark.micro_batches import BatchDone
 from streamgauge.engines.spark.panes import ROWS
 from streamgauge.engines.spark.pipeline import Job, run
 from streamgauge.formats.stream import elements
@@ -93,7 +93,7 @@ def by_engine(
     """The spark engine on the stream, or on another folder of ``root``."""
     at: list[tuple[float, float, int]] = []
 
-    def tell(done: BatchAnswers) -> None:
+    def tell(done: BatchDone) -> None:
         at.append((time.monotonic(), cpu(), done.after.rows - done.before.rows))
 
     places = str(root / source), str(root / f"{name}-answers"), root / f"{name}-checkpoint"
@@ -174,9 +174,9 @@ def latency(given: argparse.Namespace, spark: SparkSession, root: Path, triples:
             time.sleep(max(0.0, began + (second + 1) / speed - time.monotonic()))
             os.link(file, folder / file.name)
 
-    def tell(done: BatchAnswers) -> None:
+    def tell(done: BatchDone) -> None:
         now = time.monotonic() - began
-        waits.extend(now - said.due.instant / 1000 / speed for said in done.said)
+        waits.extend(now - instant / 1000 / speed for instant in done.instants)
         if len(waits) == reports:
             os.kill(os.getpid(), signal.SIGINT)
 

@@ -34,7 +34,7 @@ from streamgauge.semantics.profiles import profile
 from streamgauge.workloads.parameters import duration
 
 if TYPE_CHECKING:
-    from streamgauge.engines.spark.micro_batches import BatchAnswers
+    from streamgauge.engines.spark.micro_batches import BatchDone
     from streamgauge.engines.spark.pipeline import Job
     from streamgauge.engines.spark.real_time import Checkpointed
 
@@ -150,10 +150,10 @@ def _semantics(name: str, t0: int | None, lateness: int) -> Semantics:
     return replace(given, lateness=lateness)
 
 
-def batch_line(done: BatchAnswers) -> str:
+def batch_line(done: BatchDone) -> str:
     """The result of a batch, in one line."""
     before, after = done.before, done.after
     late = after.late - before.late
-    triples, reports = counted(after.rows - before.rows, "triple"), counted(len(done.said), "report")
+    triples, reports = counted(after.rows - before.rows, "triple"), counted(len(done.instants), "report")
     what = f"batch {after.batch}: {triples}, time {after.passed} ms, {reports}"
     return f"{what}, {counted(late, 'element')} too late" if late else what

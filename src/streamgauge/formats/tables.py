@@ -5,7 +5,7 @@ readable; its manifest is written at the end. Times are as in ``model.run`` and 
 """
 
 import errno
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from itertools import accumulate, pairwise
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from streamgauge.formats.manifest import TableError, files, retract, unreadable
 from streamgauge.formats.seals import SealError, check_parquet, seal_parquet
 from streamgauge.model.answer import Answer, AnswerKind
-from streamgauge.model.mistake import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.run import Fed, Sample
 from streamgauge.model.terms import Row, Triple
 
@@ -292,14 +292,22 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, where: str, optional: Coll
 
 def write_part(folder: Path, number: int, table: pa.Table) -> Path:
     """Add part file ``number`` to a table's folder, whole or not at all; TableError when the disk is full."""
+    return write_groups(folder, number, table.schema, [table])
+
+
+def write_groups(folder: Path, number: int, schema: pa.Schema, groups: Iterable[pa.Table]) -> Path:
+    """The same for a part of several tables, written one by one; what ``groups`` raises passes."""
     part = folder / f"part-{number:05}.parquet"
     unfinished = folder / f".{part.name}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         retract(folder)
-        with writer(unfinished, table.schema) as parquet:
-            parquet.write_table(table)
+        with writer(unfinished, schema) as parquet:
+            for table in groups:
+                parquet.write_table(table)
         unfinished.replace(part)
+    except MistakeError:
+        raise
     except OSError as error:
         raise not_written(part, error) from error
     finally:

@@ -119,7 +119,7 @@ NOT_LITERAL = "other"
 OFTEN = 1.5
 """Triples that are there more often than this, on average, are made distinct before they are joined, not after."""
 
-MOST_COMPARED = 500_000
+MOST_COMPARED = 50_000
 """Triples that are compared at most to say whether they repeat often."""
 
 _ANY = "any"

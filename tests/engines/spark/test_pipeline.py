@@ -175,7 +175,7 @@ def done_of(*rows):
 
     due = DueReport(1000, (View(0, 1000, 0, 999, 9),))
     table = pa.table([[row[n] for row in rows] for n in range(2)], schema=pa.schema([("s", "string"), ("o", "string")]))
-    return BatchAnswers(0, [ReportRows(due, table)], State(), State())
+    return BatchAnswers(0, [[ReportRows(due, table)]], State(), State())
 
 
 def test_messages_have_a_key_for_query_report_and_row(tmp_path):

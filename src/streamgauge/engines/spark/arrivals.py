@@ -1,20 +1,24 @@
-"""The rows that a micro-batch brings, counted file by file: narrow columns, one file at a time, never all in memory.
+"""The rows that a micro-batch brings, counted part by part: narrow columns, never a whole file in memory.
 
-The driver reads local files without a Spark job, as small batches are answered in a fraction of a second. It counts
-remote ones by a job.
+The counts of a part are one function of its rows. The driver applies it to local files without a Spark job, as small
+batches are answered in a fraction of a second; files on another file system are counted by tasks.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import chain, groupby, pairwise
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from streamgauge.engines.spark.lateness import EARLY, Heads, LateRule, Numbers, heads_of
 from streamgauge.formats.places import RemotePlace, place
 from streamgauge.formats.stream import SCHEMA, UNTIL, StreamError
 from streamgauge.formats.tables import opened
@@ -22,30 +26,18 @@ from streamgauge.model.terms import Term
 from streamgauge.spark.files import location
 from streamgauge.spark.hadoop_tables import CHECKED
 
-Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+_NARROW: Final = ("stream", "time", "sequence")
 
-_NARROW = ("stream", "time", "sequence")
-
-
-@dataclass(frozen=True)
-class Heads:
-    """The elements of a batch without their triples, by ``sequence``; ``time`` in ms."""
-
-    sequence: Numbers
-    time: Numbers
-
-    @classmethod
-    def of(cls, sequence: Numbers, time: Numbers) -> "Heads":
-        """From a row per triple, in any order."""
-        once, places = np.unique(sequence, return_index=True)
-        return cls(once, time[places])
+_PART_ROWS: Final = 65_536
+"""Rows that are looked at together."""
 
 
 class FileArrivals(NamedTuple):
-    """The rows of one file that are of the query's streams: how many, their earliest and latest time (ms).
+    """The rows of one file, or of a part of it, that are of the query's streams: how many, their times (ms).
 
-    ``begin`` has the least sequence number and the time of its element; ``stream`` is that of all its rows if there is
-    one; ``counted`` has how many triples there are at most of each predicate that was asked for.
+    ``begin`` has the least sequence number and the time of its element, ``end`` the greatest; ``ordered``: rows come by
+    sequence; ``forward``: in that order no time goes back. ``stream`` is that of all rows if there is one; ``counted``
+    has how many triples there are at most of each predicate that was asked for.
     """
 
     file: str
@@ -55,36 +47,74 @@ class FileArrivals(NamedTuple):
     first: int
     last: int
     begin: tuple[int, int]
+    end: int
+    ordered: bool
+    forward: bool
     counted: tuple[int, ...]
+
+
+def joined(one: FileArrivals, other: FileArrivals) -> FileArrivals:
+    """Two parts of a file, the second after the first."""
+    ordered = one.ordered and other.ordered and one.end <= other.begin[0]
+    return FileArrivals(
+        one.file,
+        one.stream if one.stream == other.stream else None,
+        one.ends,
+        one.rows + other.rows,
+        min(one.first, other.first),
+        max(one.last, other.last),
+        min(one.begin, other.begin),
+        max(one.end, other.end),
+        ordered,
+        ordered and one.forward and other.forward and one.last <= other.first,
+        tuple(map(sum, zip(one.counted, other.counted, strict=True))),
+    )
+
+
+class ElementReader(Protocol):
+    """Reads the elements of files."""
+
+    def late(self, came: Sequence[FileArrivals], rule: LateRule, greatest: int | None) -> Iterable[Numbers]:
+        """The late elements of these files, which come in their order."""
+        ...
 
 
 @dataclass
 class BatchArrivals:
-    """The rows of a micro-batch of the query's streams, file by file, at least one row in each.
+    """The rows of a micro-batch of the query's streams, file by file in order of sequence, at least one row in each.
 
     ``rows`` are how many, ``first`` and ``last`` their earliest and latest time, ``begin`` that of the first element
-    (ms). ``ends`` says whether elements may end by themselves, ``stream`` which one all rows are of, if there is one.
-    ``read_heads`` reads the elements of a file.
+    (ms). ``ends`` says whether elements may end by themselves, ``stream`` which one all rows are of, if there is one;
+    ``forward`` that no time goes back.
     """
 
     came: tuple[FileArrivals, ...]
-    read_heads: Callable[[str], Heads]
+    reader: ElementReader
 
     def __post_init__(self) -> None:
         """Count the rows."""
-        came, streams = self.came, {each.stream for each in self.came}
+        self.came = came = tuple(sorted(self.came, key=lambda one: one.begin))
+        streams = {each.stream for each in came}
         self.rows = sum(each.rows for each in came)
         self.first, self.last = min(each.first for each in came), max(each.last for each in came)
-        self.begin = min(each.begin for each in came)[1]
+        self.begin = came[0].begin[1]
         self.files = tuple(each.file for each in came)
         self.counted = tuple(map(sum, zip(*(each.counted for each in came), strict=True)))
         self.ends = any(each.ends for each in came)
         self.stream = streams.pop() if len(streams) == 1 else None
+        self.forward = all(each.forward for each in came) and all(a.last <= b.first for a, b in pairwise(came))
 
-    def heads(self) -> Heads:
-        """Each element once: 16 bytes an element, for batches in which some may be late."""
-        heads = [self.read_heads(each.file) for each in self.came]
-        return Heads.of(np.concatenate([one.sequence for one in heads]), np.concatenate([one.time for one in heads]))
+    def late(self, rule: LateRule, greatest: int | None) -> Numbers:
+        """The late elements, by sequence number; ``greatest`` is the greatest time (ms) before the batch.
+
+        Only where times go back are elements looked at one by one.
+        """
+        none = np.empty(0, np.int64)
+        if self.forward and (greatest is None or self.first >= greatest):
+            return none
+        if rule.never(self.first, self.last, greatest):
+            return none
+        return np.unique(np.concatenate([none, *self.reader.late(self.came, rule, greatest)]))
 
 
 def arrived(files: Sequence[str], streams: frozenset[str], predicates: Sequence[Term]) -> BatchArrivals | None:
@@ -92,39 +122,74 @@ def arrived(files: Sequence[str], streams: frozenset[str], predicates: Sequence[
 
     StreamError names a file that is no stream table.
     """
-    came = [_came(file, streams, predicates) for file in sorted(files)]
-    found = tuple(each for each in came if each is not None)
-    return BatchArrivals(found, lambda file: _heads(file, streams)) if found else None
+    return _batch([_came(file, streams, predicates) for file in files], LocalElements(streams))
 
 
-def _came(file: str, streams: frozenset[str], predicates: Sequence[Term]) -> FileArrivals | None:
+def _batch(came: Iterable[FileArrivals], reader: ElementReader) -> BatchArrivals | None:
+    own = tuple(one for one in came if one.rows)
+    return BatchArrivals(own, reader) if own else None
+
+
+def _came(file: str, streams: frozenset[str], predicates: Sequence[Term]) -> FileArrivals:
+    names = [*_NARROW, *(["predicate"] if predicates else [])]
     with opened(Path(file), ["stream", "predicate"]) as parquet:
-        names = parquet.schema_arrow.names
-        _check(file, names)
-        table = parquet.read([*_NARROW, "predicate"] if predicates else list(_NARROW))
-    found = {name for chunk in table.column("stream").chunks for name in chunk.dictionary.to_pylist()}
-    own = table if found <= streams else own_rows(table, streams)
+        columns = parquet.schema_arrow.names
+        _check(file, columns)
+        ends = UNTIL.name in columns
+        parts = parquet.iter_batches(_PART_ROWS, columns=names)
+        counted = [_counted(file, ends, part, streams, predicates) for part in parts]
+    return reduce(joined, counted) if counted else _nothing(file, ends)
+
+
+def _nothing(file: str, ends: bool, stream: str | None = None, kinds: int = 0) -> FileArrivals:
+    """A part without rows of the query's streams: joined with another it changes no number."""
+    return FileArrivals(file, stream, ends, 0, -EARLY, EARLY, (-EARLY, -EARLY), EARLY, True, True, (0,) * kinds)
+
+
+def _counted(
+    file: str, ends: bool, rows: pa.RecordBatch, streams: frozenset[str], predicates: Sequence[Term]
+) -> FileArrivals:
+    """The counts of the rows that are of the query's streams."""
+    names = pc.unique(rows.column("stream")).cast(pa.string()).to_pylist()
+    own = rows if streams.issuperset(names) else own_rows(rows, streams)
+    stream = names[0] if len(names) == 1 else None
     if not len(own):
-        return None
+        return _nothing(file, ends, stream, len(predicates))
     sequence, time = (own.column(name).to_numpy() for name in ("sequence", "time"))
-    counts = _counts(table.column("predicate"), predicates) if predicates else ()
-    at = sequence.argmin()
+    ordered = bool(np.all(sequence[1:] >= sequence[:-1]))
+    at = int(sequence.argmin())
     return FileArrivals(
         file,
-        found.pop() if len(found) == 1 else None,
-        UNTIL.name in names,
+        stream,
+        ends,
         len(own),
         int(time.min()),
         int(time.max()),
         (int(sequence[at]), int(time[at])),
-        counts,
+        int(sequence.max()),
+        ordered,
+        ordered and bool(np.all(time[1:] >= time[:-1])),
+        _counts(own.column("predicate"), predicates) if predicates else (),
     )
 
 
-def _heads(file: str, streams: frozenset[str]) -> Heads:
-    with opened(Path(file), ["stream"]) as parquet:
-        own = own_rows(parquet.read(list(_NARROW)), streams)
-    return Heads.of(own.column("sequence").to_numpy(), own.column("time").to_numpy())
+@dataclass(frozen=True)
+class LocalElements:
+    """The elements of local files, part by part; of a file whose rows are not in order, the whole file's."""
+
+    streams: frozenset[str]
+
+    def late(self, came: Sequence[FileArrivals], rule: LateRule, greatest: int | None) -> Iterable[Numbers]:
+        """The late elements of each part."""
+        return rule.late(chain.from_iterable(map(self._heads, came)), greatest)
+
+    def _heads(self, one: FileArrivals) -> Iterator[Heads]:
+        with opened(Path(one.file), ["stream"]) as parquet:
+            if one.ordered:
+                for part in parquet.iter_batches(_PART_ROWS, columns=list(_NARROW)):
+                    yield heads_of(own_rows(part, self.streams))
+            else:
+                yield heads_of(own_rows(parquet.read(list(_NARROW)).combine_chunks(), self.streams))
 
 
 def _check(file: str, names: Iterable[str]) -> None:
@@ -134,43 +199,127 @@ def _check(file: str, names: Iterable[str]) -> None:
             raise StreamError(f"{file}: column {name} is missing: expected are {', '.join(SCHEMA.names)}")
 
 
-def own_rows(table: pa.Table, streams: frozenset[str]) -> pa.Table:
+def own_rows(rows: "pa.Table | pa.RecordBatch", streams: frozenset[str]) -> "pa.Table | pa.RecordBatch":
     """The rows of these streams."""
-    return table.filter(pc.is_in(table.column("stream").cast(pa.string()), pa.array(sorted(streams))))
+    return rows.filter(pc.is_in(rows.column("stream").cast(pa.string()), pa.array(sorted(streams))))
 
 
-def _counts(column: pa.ChunkedArray, predicates: Sequence[Term]) -> tuple[int, ...]:
+def _counts(column: pa.DictionaryArray, predicates: Sequence[Term]) -> tuple[int, ...]:
     """How many of the values are each of these predicates."""
-    counts = dict.fromkeys(predicates, 0)
-    for chunk in column.chunks:
-        found = np.bincount(chunk.indices.to_numpy(), minlength=len(chunk.dictionary))
-        for name, count in zip(chunk.dictionary.to_pylist(), found, strict=True):
-            if name in counts:
-                counts[name] += int(count)
-    return tuple(counts.values())
+    counts = np.bincount(column.indices.to_numpy(), minlength=len(column.dictionary)).tolist()
+    present = dict(zip(column.dictionary.to_pylist(), counts, strict=True))
+    return tuple(present.get(name, 0) for name in predicates)
+
+
+_COUNTED: Final = pa.schema(
+    [
+        ("file", pa.string()),
+        ("stream", pa.string()),
+        *((name, pa.bool_()) for name in ("ends", "ordered", "forward")),
+        *((name, pa.int64()) for name in ("rows", "first", "last", "begin", "begins", "end")),
+    ]
+)
+"""The columns of ``FileArrivals``, without counts of predicates."""
 
 
 def arrived_remotely(session: SparkSession, files: Sequence[str], streams: frozenset[str]) -> BatchArrivals | None:
-    """The same of stream tables on another file system, counted by a job, without counts of predicates."""
+    """The same of stream tables on another file system, counted by tasks, without counts of predicates."""
     if not files:
         return None
     frame = session.read.options(**CHECKED).parquet(*map(location, files))
     _check(files[0], frame.columns)
-    own = frame.filter(fn.col("stream").isin(*sorted(streams)))
-    by_file = own.groupBy(fn.col("_metadata.file_name").alias("file")).agg(
-        *(fn.min("stream"), fn.max("stream"), fn.count("*"), fn.min("time"), fn.max("time")),
-        *(fn.min("sequence"), fn.min_by("time", "sequence")),
-    )
-    names = {_name(file): file for file in files}
+    narrow = frame.select(fn.col("_metadata.file_name").alias("file"), *_NARROW)
     ends = UNTIL.name in frame.columns
-    found = tuple(_of_row(names[row[0]], ends, *row[1:]) for row in by_file.collect())
-    return BatchArrivals(tuple(sorted(found)), lambda file: _remote_heads(own, _name(file))) if found else None
+
+    counting = fn.arrow_udtf(_counting(ends, streams), returnType=from_arrow_schema(_COUNTED))
+    rows = counting(narrow.asTable()).toArrow().to_pylist()
+    names = {_name(file): file for file in files}
+    parts = sorted((_of_row(names[row["file"]], row) for row in rows), key=lambda part: (part.file, part.begin))
+    came = [reduce(joined, group) for _, group in groupby(parts, key=lambda part: part.file)]
+    own = narrow.filter(fn.col("stream").isin(*sorted(streams)))
+    return _batch(came, RemoteElements(own, {file: name for name, file in names.items()}))
 
 
-def _of_row(
-    file: str, ends: bool, least: str, greatest: str, rows: int, first: int, last: int, sequence: int, begin: int
-) -> FileArrivals:
-    return FileArrivals(file, least if least == greatest else None, ends, rows, first, last, (sequence, begin), ())
+def _counting(ends: bool, streams: frozenset[str]) -> type:
+    """A table function of rows that a task reads, file after file: the counts of each file."""
+
+    class RowCounts:
+        """Keeps the counts of the files so far."""
+
+        def __init__(self) -> None:
+            self._counts: dict[str, FileArrivals] = {}
+
+        def eval(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
+            """Count the next rows."""
+            for file, rows in _by_file(batch):
+                counted = _counted(file, ends, rows, streams, ())
+                self._counts[file] = joined(self._counts[file], counted) if file in self._counts else counted
+            return iter(())
+
+        def terminate(self) -> Iterator[pa.Table]:
+            """The counts of all rows."""
+            if self._counts:
+                yield pa.Table.from_pylist(list(map(_row_of, self._counts.values())), _COUNTED)
+
+    return RowCounts
+
+
+def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of a batch, those of one file at a time."""
+    files = batch.column("file").dictionary_encode()
+    borders = np.flatnonzero(np.diff(files.indices.to_numpy(), prepend=-1, append=-1))
+    for low, high in pairwise(borders.tolist()):
+        yield files[low].as_py(), batch.slice(low, high - low)
+
+
+def _finding(rule: LateRule, before: Mapping[str, int | None]) -> type:
+    """A table function of one file's rows in order of sequence: the late elements, by sequence number."""
+
+    class LateElements:
+        """Carries the greatest time of each file from batch to batch."""
+
+        def __init__(self) -> None:
+            self._reached = dict(before)
+
+        def eval(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
+            """The late ones among the next rows."""
+            for file, rows in _by_file(batch):
+                heads, reached = heads_of(rows), self._reached[file]
+                for late in rule.late([heads], reached):
+                    yield pa.table({"sequence": pa.array(late, pa.int64())})
+                latest = int(heads.time.max())
+                self._reached[file] = latest if reached is None else max(latest, reached)
+
+    return LateElements
+
+
+def _row_of(one: FileArrivals) -> dict[str, object]:
+    """Counts as a row of ``_COUNTED``."""
+    return one._asdict() | {"begin": one.begin[0], "begins": one.begin[1]}
+
+
+def _of_row(file: str, row: dict[str, Any]) -> FileArrivals:
+    begin = row["begin"], row.pop("begins")
+    return FileArrivals(**(row | {"file": file, "begin": begin, "counted": ()}))
+
+
+@dataclass(frozen=True)
+class RemoteElements:
+    """The elements of files on another file system: tasks apply the rule, a file each; late ones come to the driver."""
+
+    narrow: DataFrame
+    names: Mapping[str, str]
+
+    def late(self, came: Sequence[FileArrivals], rule: LateRule, greatest: int | None) -> Iterable[Numbers]:
+        """The late elements of all files."""
+        before: dict[str, int | None] = {}
+        for one in came:
+            before[self.names[one.file]] = greatest
+            greatest = one.last if greatest is None else max(greatest, one.last)
+
+        find = fn.arrow_udtf(_finding(rule, before), returnType="sequence long")
+        late = find(self.narrow.asTable().partitionBy("file").orderBy("sequence"))
+        yield late.toArrow().column(0).to_numpy()
 
 
 def _name(file: str) -> str:
@@ -178,12 +327,7 @@ def _name(file: str) -> str:
     return found.name
 
 
-def _remote_heads(own: DataFrame, name: str) -> Heads:
-    rows = own.filter(fn.col("_metadata.file_name") == name).select("sequence", "time").distinct().toArrow()
-    return Heads.of(rows.column("sequence").to_numpy(), rows.column("time").to_numpy())
-
-
-_PART_ROWS = 131_072
+_TERM_ROWS: Final = 16_384
 _TERMS = pa.schema([(name, pa.string()) for name in ("stream", "subject", "predicate", "object")])
 
 
@@ -191,7 +335,7 @@ def triples(files: Sequence[str], streams: frozenset[str]) -> Iterator[pa.Table]
     """The triples (columns stream, subject, predicate, object) of some streams in these files, a part at a time."""
     for file in files:
         with opened(Path(file)) as parquet:
-            for part in parquet.iter_batches(_PART_ROWS, columns=_TERMS.names):
+            for part in parquet.iter_batches(_TERM_ROWS, columns=_TERMS.names):
                 yield own_rows(pa.table(part).select(_TERMS.names).cast(_TERMS), streams)  # writers differ in types
 
 

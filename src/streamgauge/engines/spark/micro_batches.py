@@ -5,20 +5,23 @@ A batch takes rows in and late ones out, closes windows, hands answers to the si
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
+from math import ceil
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.errors import StreamingQueryException
 
 from streamgauge.engines import Emit
 from streamgauge.engines.spark.evaluation import Evaluation, ReportRows
-from streamgauge.engines.spark.panes import PaneRows, Panes, files_of, late, streaming, surely_in_time
+from streamgauge.engines.spark.lateness import LateRule
+from streamgauge.engines.spark.panes import PaneRows, Panes, files_of, streaming
 from streamgauge.engines.spark.parts import PartFile, PartFiles
-from streamgauge.engines.spark.state import Closes, State, StateLog, forget
+from streamgauge.engines.spark.state import Closes, Pane, State, StateLog, forget
 from streamgauge.formats.stream import write
 from streamgauge.incremental.drivers.relation_to_stream import answer_kind
 from streamgauge.incremental.drivers.window import Admission, disorder
@@ -38,12 +41,32 @@ REHEARSALS = 3
 """So many batches without a report, before the first one, rehearse it."""
 
 
+ANSWER_ROWS: Final = 100_000
+"""Rows of answers that the driver has at once, about; a report's are never parted."""
+
+FIRST_RATIO: Final = 0.05
+"""Rows of answers for each triple that windows hold, until a batch has shown how many there are."""
+
+
 @dataclass(frozen=True, slots=True)
 class BatchAnswers:
-    """One batch: its answers, and what is known before and after it; ``part`` numbers batches and drains, ascending."""
+    """One batch: its answers, and what is known before and after it; ``part`` numbers batches and drains, ascending.
+
+    ``groups`` are the answers of a few reports each, evaluated while they are read, once; ``after`` lacks their number.
+    """
 
     part: int
-    said: Sequence[ReportRows]
+    groups: Iterable[Sequence[ReportRows]]
+    before: State
+    after: State
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDone:
+    """A batch whose answers were written: the instants (ms) of its reports, and what is known before and after it."""
+
+    part: int
+    instants: Sequence[int]
     before: State
     after: State
 
@@ -51,8 +74,8 @@ class BatchAnswers:
 class BatchSink(Protocol):
     """Where answers go. The same batch may be written twice: the second time replaces the first or has its keys."""
 
-    def write(self, done: BatchAnswers) -> None:
-        """Keep or send the answers of a batch."""
+    def write(self, done: BatchAnswers) -> Sequence[int]:
+        """Keep or send the answers of a batch; the instants (ms) of its reports."""
 
 
 class Batches:
@@ -61,7 +84,7 @@ class Batches:
     Called by Spark with a frame over the batch's files (``panes.streaming``) and the batch's number. A job that waits
     for its stream has time for ``rehearsals``: they make the first report's plan and the JVM's code before it is due.
     ``moves``: no t0 is stated, so reports begin with the stream (``begun``). ``remote``: the source's files are on
-    another file system.
+    another file system. ``tell`` hears of each batch.
     """
 
     def __init__(
@@ -74,8 +97,10 @@ class Batches:
         rehearsals: int = 0,
         moves: bool = False,
         remote: bool = False,
+        tell: Callable[[BatchDone], object] = lambda _done: None,
     ) -> None:
         self._query, self._semantics, self._sink, self._rehearsals = query, semantics, sink, rehearsals
+        self._tell, self._ratio = tell, FIRST_RATIO
         self._waits = moves or semantics.origin is Origin.FIRST
         self._panes = Panes(spark, checkpoint / "panes", query, remote)
         self._evaluation = Evaluation(spark, query, semantics, checkpoint / "shown", self._panes.counts)
@@ -99,14 +124,21 @@ class Batches:
     def _do(self, bring: Callable[[State], Sequence[PartFile]], batch: int) -> None:
         before = self._begun(self._log.before(batch))
         came = replace(self._taken(bring(before), before, batch), batch=batch)
-        done = self._closed(2 * batch, before, came, self._upto(came))
-        self._sink.write(done)
+        done = self._written(self._closed(2 * batch, before, came, self._upto(came)))
         self._log.commit(done.after)
         self._panes.delete(before, done.after)
-        if done.said:
+        if done.instants:
             self._rehearsals = 0
         elif self._rehearsals:
             self._rehearse(done.after)
+
+    def _written(self, answers: BatchAnswers) -> BatchDone:
+        """Evaluate a batch's answers while its sink takes them."""
+        instants = self._sink.write(answers)
+        after = replace(answers.after, sent=answers.before.sent + len(instants))
+        done = BatchDone(answers.part, instants, answers.before, after)
+        self._tell(done)
+        return done
 
     def _rehearse(self, now: State) -> None:
         """Answer the next report over what is there of it, for nobody."""
@@ -130,8 +162,7 @@ class Batches:
             upto = self._closes(before.t0).last_holding(before.greatest)
         if before.t0 is None or upto is None or (before.passed is not None and upto <= before.passed):
             return before
-        done = self._closed(2 * before.batch + 1, before, before, upto)
-        self._sink.write(done)
+        done = self._written(self._closed(2 * before.batch + 1, before, before, upto))
         self._log.commit(done.after, DRAINED)
         return done.after
 
@@ -162,9 +193,7 @@ class Batches:
             return before
         semantics = self._beginning(before, arrived.begin)
         closes = self._closes(semantics.t0)
-        dropped: list[int] = []
-        if not surely_in_time(arrived.first, arrived.last, before, closes):
-            dropped = late(arrived.heads(), before, closes)
+        dropped = arrived.late(LateRule.of(before, closes), before.greatest)
         pane = self._panes.pane(batch, arrived, dropped)
         greatest = arrived.last if before.greatest is None else max(arrived.last, before.greatest)
         return replace(
@@ -189,17 +218,27 @@ class Batches:
         if came.t0 is None or upto is None or (came.passed is not None and upto <= came.passed):
             return BatchAnswers(part, (), before, came)
         closes = self._closes(came.t0)
-        due = closes.between(came.passed, upto)
-        said: list[ReportRows] = []
-        last = came.last
+        due: Sequence[DueReport] = closes.between(came.passed, upto)
         if due:
-            held = self._held(came, due)
-            due = self._evaluation.evaluated(held, due)
-            evaluated = self._evaluation.said(held, due, came.last)
-            said = [one for one in evaluated if came.since is None or one.due.instant >= came.since]
-            last = due[-1] if due else last
-        after = replace(came, passed=upto, last=last, sent=came.sent + len(said))
-        return BatchAnswers(part, said, before, forget(after, self._wanted_from(closes, after)))
+            due = self._evaluation.evaluated(self._held(came, due), due)
+        after = replace(came, passed=upto, last=due[-1] if due else came.last)
+        kept = forget(after, self._wanted_from(closes, after))
+        return BatchAnswers(part, self._groups(came, due), before, kept)
+
+    def _groups(self, came: State, due: Sequence[DueReport]) -> Iterator[Sequence[ReportRows]]:
+        """The answers of the reports, of as many together as have ANSWER_ROWS rows by what earlier ones had."""
+        sizes = [_size(came.panes, report) for report in due]
+        groups = -(-sum(sizes) * self._ratio // ANSWER_ROWS)
+        length = max(1, ceil(len(due) / max(1, groups)))
+        before = came.last
+        for start in range(0, len(due), length):
+            group = due[start : start + length]
+            held = self._held(replace(came, last=before), group)
+            answers = tuple(self._evaluation.said(held, group, before))
+            rows = sum(len(one.rows) for one in answers)
+            self._ratio = max(self._ratio / 2, rows / max(1.0, sum(sizes[start : start + length])))
+            before = group[-1]
+            yield [one for one in answers if came.since is None or one.due.instant >= came.since]
 
     def _held(self, now: State, due: Sequence[DueReport]) -> PaneRows:
         """The rows that the reports look at, and the one before them."""
@@ -218,6 +257,12 @@ class Batches:
 
     def _closes(self, t0: int) -> Closes:
         return Closes(self._query, self._semantics, t0)
+
+
+def _size(panes: Iterable[Pane], due: DueReport) -> float:
+    """About how many triples the windows of a report hold."""
+    first = min(view.first for view in due.views)
+    return sum(pane.about(first, due.last) for pane in panes)
 
 
 MOST_ROWS = 350_000
@@ -350,9 +395,11 @@ class Emitted:
         self._emit, self._grain, self._kind = emit, semantics.grain, answer_kind(query.form)
         self._names = query.form.variables if isinstance(query.form, al.Select) else ()
 
-    def write(self, done: BatchAnswers) -> None:
+    def write(self, done: BatchAnswers) -> Sequence[int]:
         """Emit every report of a batch."""
-        for said in done.said:
+        instants = []
+        for said in chain.from_iterable(done.groups):
+            instants.append(said.due.instant)
             rows = tuple(zip(*(column.to_pylist() for column in said.rows.columns), strict=True))
             if not said.rows.num_columns:
                 rows = ((),) * len(said.rows)
@@ -360,6 +407,7 @@ class Emitted:
             bags = [(row,) for row in rows] if self._grain is Grain.ROW and rows else [rows]
             for bag in bags:
                 self._emit(Answer(self._names, bag, (), self._kind, said.due.instant, scope))
+        return instants
 
 
 def configured(spark: SparkSession) -> SparkSession:

@@ -1,7 +1,6 @@
 """The rows that later windows need: the source's own files, or copies of them without late elements.
 
 A batch answers on a frame that stays the same: a folder of links to files, listed anew for each batch.
-An element is late by the lateness bound, element by element, however batches fall.
 """
 
 import re
@@ -12,73 +11,20 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.engines.spark.arrivals import (
-    BatchArrivals,
-    Heads,
-    Numbers,
-    are_remote,
-    arrived,
-    arrived_remotely,
-)
-from streamgauge.engines.spark.state import Closes, Pane, State
+from streamgauge.engines.spark.arrivals import BatchArrivals, are_remote, arrived, arrived_remotely
+from streamgauge.engines.spark.lateness import Numbers
+from streamgauge.engines.spark.state import Pane, State
 from streamgauge.formats.places import place
 from streamgauge.formats.stream import SCHEMA
 from streamgauge.formats.tables import check, seal_folder, writer
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.semantics.refusal import OutOfOrderError
 from streamgauge.spark.facts import PredicateCounts, counts_for
 from streamgauge.spark.files import location
 from streamgauge.spark.hadoop_tables import CHECKED
-
-_EARLY = -(2**62)
-
-
-def surely_in_time(first: int, last: int, state: State, closes: Closes) -> bool:
-    """Whether no element of a batch that spans these times (ms) can be late; never sure without a lateness bound."""
-    lateness = closes.semantics.lateness
-    if lateness is None:
-        return False
-    greatest = max(last, state.greatest if state.greatest is not None else last)
-    return bool(first >= _frontier(np.array([greatest - lateness]), state, closes)[0])
-
-
-def late(heads: Heads, state: State, closes: Closes) -> list[int]:
-    """The sequence numbers of the late elements; OutOfOrderError for disorder without a lateness bound."""
-    times = heads.time
-    before = np.maximum.accumulate(np.concatenate([[_EARLY if state.greatest is None else state.greatest], times]))[:-1]
-    lateness = closes.semantics.lateness
-    if lateness is None:
-        _refuse_disorder(heads, before)
-        return []
-    found = (times < before) & (times < _frontier(before - lateness, state, closes))
-    return [int(sequence) for sequence in heads.sequence[found]]
-
-
-def _refuse_disorder(heads: Heads, before: Numbers) -> None:
-    back = np.flatnonzero(heads.time < before)
-    if len(back):
-        at = back[0]
-        raise OutOfOrderError(
-            f"element {heads.sequence[at]} goes back from {before[at]} to {heads.time[at]} ms: sort the stream or "
-            "declare a lateness bound (a watermark)"
-        )
-
-
-def _frontier(watermarks: Numbers, state: State, closes: Closes) -> Numbers:
-    """The times (ms) below which nothing may come any more when the watermark is at these."""
-    closed = 0 if closes.half_open else 1
-    limits = watermarks - closed if state.passed is None else np.maximum(watermarks - closed, state.passed)
-    found = np.full(len(watermarks), _EARLY)
-    for first, step in closes.steps():
-        passed = first + (limits - first) // step * step
-        found = np.maximum(found, np.where(limits >= first, passed + closed, _EARLY))
-    return found
-
 
 ROWS = (
     "stream string, time long, sequence long, position int, subject string, predicate string, object string, until long"
@@ -203,10 +149,10 @@ class Panes:
         self.checked.update(files)  # reading them does
         return arrived(files, streams, self.counts.predicates if self.counts else ())
 
-    def pane(self, batch: int, came: BatchArrivals, late: Sequence[int]) -> Pane:
+    def pane(self, batch: int, came: BatchArrivals, late: Numbers) -> Pane:
         """Where the rows of a batch are that came in time: the source's files, copied only to leave out late ones."""
-        files = self._without(batch, came.files, late) if late else came.files
-        return Pane(batch, came.first, came.last, files, came.counted, came.ends, came.stream)
+        files = self._without(batch, came.files, late) if len(late) else came.files
+        return Pane(batch, came.first, came.last, files, came.counted, came.ends, came.stream, came.rows)
 
     def held(self, panes: Iterable[Pane], first: int, last: int) -> PaneRows:
         """The rows that may be between two times (ms, both included)."""
@@ -234,7 +180,7 @@ class Panes:
         """The counts that plans need; ``None`` where plans do without."""
         return None if self.remote else counts_for(self.query.form, self.query.windows)
 
-    def _without(self, batch: int, files: Sequence[str], late: Sequence[int]) -> tuple[str, ...]:
+    def _without(self, batch: int, files: Sequence[str], late: Numbers) -> tuple[str, ...]:
         """The paths of copies without these elements."""
         dropped = self.spark.createDataFrame(pa.table({"sequence": pa.array(late, pa.int64())}))
         read = self.spark.read.schema(ROWS).parquet(*map(location, files))

@@ -24,7 +24,7 @@ from pyspark.sql.streaming import StreamingQuery
 from streamgauge.engines.spark import refuse, topic
 from streamgauge.engines.spark.element_log import Landing
 from streamgauge.engines.spark.evaluation import ReportRows
-from streamgauge.engines.spark.micro_batches import REHEARSALS, BatchAnswers, Batches, BatchSink, configured
+from streamgauge.engines.spark.micro_batches import REHEARSALS, BatchAnswers, BatchDone, Batches, configured
 from streamgauge.engines.spark.panes import streaming
 from streamgauge.engines.spark.parts import PartFile
 from streamgauge.engines.spark.state import State
@@ -72,19 +72,32 @@ class RunFolder:
         self._part("answers", 0, tables.answers_table((), 0))
         write_header(root, header, self._stream, finished=False)
 
-    def write(self, done: BatchAnswers) -> None:
+    def write(self, done: BatchAnswers) -> Sequence[int]:
         """Put a batch's rows, then its reports, then what is known of the batch on disk."""
-        ended = self._clock()
         part, after = done.part + 2, done.after  # part 0 is that of an empty run
         self._begin(after)
-        if done.said:
-            self._part("rows", part, _rows(done.said, done.before.sent))
-            self._part("answers", part, tables.answers_table(self._answers(done.said, ended), done.before.sent))
+        heads: list[pa.Table] = []
+        answers = self._rows(done, heads)
+        first = next(answers, None)
+        if first is not None:
+            tables.write_groups(self._root / "rows.parquet", part, tables.ROWS, chain([first], answers))
+            tables.write_groups(self._root / "answers.parquet", part, tables.ANSWERS, heads)
         if after.passed is not None and after.passed != done.before.passed:
             fed = Fed(_ADVANCE, after.passed, self._began, self._began)
             self._part("fed", part, tables.records_table("fed", (fed,)))
-        self._part("batches", part, self._batch(done, ended))
+        instants = [instant for table in heads for instant in table.column("instant").to_pylist()]
+        self._part("batches", part, self._batch(done, len(instants)))
         self._began = self._clock()
+        return instants
+
+    def _rows(self, done: BatchAnswers, heads: list[pa.Table]) -> Iterator[pa.Table]:
+        """The rows of a batch, group by group, while the reports that they are of are added to ``heads``."""
+        sent = done.before.sent
+        for group in done.groups:
+            if group:
+                heads.append(tables.answers_table(self._answers(group, self._clock()), sent))
+                yield _rows(group, sent)
+                sent += len(group)
 
     def finish(self, advanced_to: int, late: int) -> None:
         """Say how far time came (ms) and how many elements were late."""
@@ -106,10 +119,10 @@ class RunFolder:
             for each in said
         ]
 
-    def _batch(self, done: BatchAnswers, ended: int) -> pa.Table:
+    def _batch(self, done: BatchAnswers, reports: int) -> pa.Table:
         before, after = done.before, done.after
         late, rows = after.late - before.late, after.rows - before.rows
-        row = (after.batch, after.passed, late, rows, len(done.said), self._began, ended)
+        row = (after.batch, after.passed, late, rows, reports, self._began, self._clock())
         return pa.table([[value] for value in row], schema=BATCHES)
 
     def _part(self, name: str, part: int, table: pa.Table) -> None:
@@ -127,18 +140,24 @@ class MessageSink:
     header: RunHeader
     open_sink: Callable[[], Sink]
 
-    def write(self, done: BatchAnswers) -> None:
+    def write(self, done: BatchAnswers) -> Sequence[int]:
         """Send a batch's rows; SourceError when some were not delivered: the batch will be done again."""
-        if not done.said:
-            return
+        answers = chain.from_iterable(done.groups)
+        first = next(answers, None)
+        if first is None:
+            return []
+        instants = []
         sink = self.open_sink()
         try:
-            for key, answer in chain.from_iterable(map(self._messages, done.said)):
-                sink.send(encode_answer(answer), key)
+            for said in chain([first], answers):
+                instants.append(said.due.instant)
+                for key, answer in self._messages(said):
+                    sink.send(encode_answer(answer), key)
         finally:
             delivery = sink.close()
         if delivery.undelivered:
             raise SourceError(f"{delivery.undelivered} of the batch's messages were not delivered: {delivery.why}")
+        return instants
 
     def _messages(self, said: ReportRows) -> Iterator[tuple[str, Answer]]:
         form = self.header.query.form
@@ -251,7 +270,7 @@ def check(job: Job) -> None:
         raise SourceError(f"{sink.text}: names no machine: write {sink.scheme}://HOST")
 
 
-def run(spark: SparkSession, job: Job, tell: Callable[[BatchAnswers], None]) -> State:
+def run(spark: SparkSession, job: Job, tell: Callable[[BatchDone], None]) -> State:
     """Do a job until it is drained or interrupted, and return what is known then; ``tell`` hears of every batch."""
     check(job)
     started = claim(job)
@@ -259,8 +278,8 @@ def run(spark: SparkSession, job: Job, tell: Callable[[BatchAnswers], None]) -> 
     sink = _sink(job, folder, started)
     own = configured(spark)
     rehearsals = 0 if job.drain else REHEARSALS
-    reporting, remote = ReportingSink(sink, tell), isinstance(folder, RemotePlace)
-    batches = Batches(own, job.query, job.semantics, job.checkpoint, reporting, rehearsals, job.moves, remote)
+    remote = isinstance(folder, RemotePlace)
+    batches = Batches(own, job.query, job.semantics, job.checkpoint, sink, rehearsals, job.moves, remote, tell)
     thread = landing and landing.start()
     if thread and job.drain:
         _wait(thread, landing)
@@ -272,19 +291,6 @@ def run(spark: SparkSession, job: Job, tell: Callable[[BatchAnswers], None]) -> 
     if isinstance(sink, RunFolder):
         sink.finish(state.passed or 0, state.late)
     return state
-
-
-@dataclass(frozen=True)
-class ReportingSink:
-    """A sink that says of every batch what was done."""
-
-    sink: BatchSink
-    tell: Callable[[BatchAnswers], None]
-
-    def write(self, done: BatchAnswers) -> None:
-        """Write, then tell."""
-        self.sink.write(done)
-        self.tell(done)
 
 
 def _started(spark: SparkSession, job: Job, folder: Place, batches: Batches) -> StreamingQuery:

@@ -156,7 +156,7 @@ class Pane:
     """Where the rows of one batch are (Parquet files), which times (ms) they span, and what was counted over them.
 
     ``counted`` has the triples of each predicate of the query, ``ends`` says whether elements may end by themselves,
-    ``stream`` which one all rows are of, if there is one.
+    ``stream`` which one all rows are of, if there is one; ``rows`` counts triples, late ones too.
     """
 
     batch: int
@@ -166,6 +166,12 @@ class Pane:
     counted: tuple[int, ...] = ()
     ends: bool = False
     stream: str | None = None
+    rows: int = 0
+
+    def about(self, first: int, last: int) -> float:
+        """About how many of its triples are between two times (ms, both included)."""
+        inside = min(last, self.last) - max(first, self.first) + 1
+        return self.rows * max(0, inside) / (self.last - self.first + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,12 +238,12 @@ class Pipeline:
     def _stream_job(self, trial: Trial, stream: Place, facts: StreamFacts) -> None:
         """Answer a table with Structured Streaming until its end; a job that was stopped goes on."""
         session = self.context.spark()
-        from streamgauge.engines.spark.micro_batches import BatchAnswers
+        from streamgauge.engines.spark.micro_batches import BatchDone
         from streamgauge.engines.spark.pipeline import Job, run
 
         began, header = self.clock(), header_of(self.experiment, trial, facts)
 
-        def tell(done: BatchAnswers) -> None:
+        def tell(done: BatchDone) -> None:
             rows, seconds = done.after.rows, max(1e-3, self.clock() - began)
             rate = f"{rows:,} triples, {rows / seconds:,.0f} a second"
             self.context.tell(f"run {trial.name}: {rate}, {done.after.sent:,} reports", rows / facts.triples)

@@ -1,0 +1,103 @@
+"""Which elements come too late, element by element in order of sequence, however the stream is cut into batches.
+
+The rule is carried from part to part by one number, the greatest time so far, so that no more than a part is in memory,
+in this process or in a task.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from streamgauge.engines.spark.state import Closes, State
+from streamgauge.semantics.refusal import OutOfOrderError
+
+Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+
+EARLY: Final = -(2**62)
+"""A time (ms) before every element."""
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Elements without their triples, by ``sequence``, some perhaps twice; ``time`` in ms."""
+
+    sequence: Numbers
+    time: Numbers
+
+    @classmethod
+    def of(cls, sequence: Numbers, time: Numbers) -> "Heads":
+        """From a row per triple, in any order."""
+        if np.all(sequence[1:] >= sequence[:-1]):
+            new = np.flatnonzero(np.diff(sequence, prepend=EARLY))
+            return cls(sequence[new], time[new])
+        once, places = np.unique(sequence, return_index=True)
+        return cls(once, time[places])
+
+
+@dataclass(frozen=True)
+class LateRule:
+    """The rule of a batch: reports up to ``passed`` (ms) are done; without a lateness bound nothing may go back."""
+
+    closes: Closes
+    passed: int | None
+
+    @classmethod
+    def of(cls, state: State, closes: Closes) -> "LateRule":
+        """The rule for what comes after a state."""
+        return cls(closes, state.passed)
+
+    def never(self, first: int, last: int, greatest: int | None) -> bool:
+        """Whether no element of a batch that spans these times (ms) can be late; never sure without a bound."""
+        lateness = self.closes.semantics.lateness
+        if lateness is None:
+            return False
+        latest = last if greatest is None else max(last, greatest)
+        return bool(first >= self._frontier(np.array([latest - lateness]))[0])
+
+    def late(self, parts: Iterable[Heads], greatest: int | None) -> Iterator[Numbers]:
+        """The late elements of each part, by sequence number; ``greatest`` is the greatest time (ms) before them.
+
+        OutOfOrderError for disorder without a lateness bound.
+
+        Worked example: windows of 1 s from 0, a bound of 0.5 s, elements at 900, 1,600, 400: when 1,600 has come, the
+        window up to 1,000 is closed, so 400 is late.
+        """
+        reached = EARLY if greatest is None else greatest
+        lateness = self.closes.semantics.lateness
+        for heads in parts:
+            times = heads.time
+            before = np.maximum.accumulate(np.concatenate([[reached], times]))[:-1]
+            reached = max(reached, int(times.max(initial=EARLY)))
+            if lateness is None:
+                _refuse_disorder(heads, before)
+                continue
+            late = (times < before) & (times < self._frontier(before - lateness))
+            yield heads.sequence[late]
+
+    def _frontier(self, watermarks: Numbers) -> Numbers:
+        """The times (ms) below which nothing may come any more when the watermark is at these."""
+        closed = 0 if self.closes.half_open else 1
+        limits = watermarks - closed if self.passed is None else np.maximum(watermarks - closed, self.passed)
+        frontier = np.full(len(watermarks), EARLY)
+        for first, step in self.closes.steps():
+            passed = first + (limits - first) // step * step
+            frontier = np.maximum(frontier, np.where(limits >= first, passed + closed, EARLY))
+        return frontier
+
+
+def _refuse_disorder(heads: Heads, before: Numbers) -> None:
+    back = np.flatnonzero(heads.time < before)
+    if len(back):
+        at = back[0]
+        raise OutOfOrderError(
+            f"element {heads.sequence[at]} goes back from {before[at]} to {heads.time[at]} ms: sort the stream or "
+            "declare a lateness bound (a watermark)"
+        )
+
+
+def heads_of(rows: pa.RecordBatch | pa.Table) -> Heads:
+    """The elements of rows of a stream table."""
+    return Heads.of(rows.column("sequence").to_numpy(), rows.column("time").to_numpy())
