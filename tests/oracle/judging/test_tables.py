@@ -98,12 +98,12 @@ def agree(spark, folder, seed: int) -> None:
     elements, run = drawn(seed)
     heads, table = stored(folder, elements, run)
     assert refusal(run.header) is None
-    means = Means(lambda: spark, "definition")
+    means = Means(lambda: spark, "definition", gracious=True)
     wanted = judge_run(read_run(folder, lambda _text, _dialect: run.header.query), table, means)
     wrong = {each.instant: {*each.missing, *each.surplus} for each in wanted.windows}
     for evaluator in ("spark", "definition"):
         if refusal(run.header, evaluator) is None:
-            found = judge_tables(spark, heads, table, JudgingRules(evaluator))
+            found = judge_tables(spark, heads, table, JudgingRules(evaluator), gracious=True)
             assert plain(replace(found, cautions=wanted.cautions)) == plain(wanted), evaluator
             assert {each.instant: {*each.missing, *each.surplus} for each in found.windows} == wrong, evaluator
 

@@ -27,7 +27,7 @@ from streamgauge.oracle.expected.reports import inspected
 from streamgauge.semantics.arrivals import triples
 from streamgauge.semantics.evaluate import snapshot_under
 
-_EVERY: Final = 1 << 62
+EVERY: Final = 1 << 62
 """A view's ``seen``: everything that came in its times."""
 
 _ANSWER: Final = "unit int, row array<string>, size long, content long"
@@ -63,13 +63,8 @@ def by_definition(
 
     A unit is a place in ``due``. The answers are kept on disk until they are released.
     """
-    names = [*SCHEMA.names, *([UNTIL.name] if UNTIL.name in stream.columns else [])]
-    place = fn.arrow_udf(_placing(due, query), "struct<low: int, high: int>")
-    placed = stream.select(*names, place("time", "stream").alias("units")).filter("units.low <= units.high")
-    unit = fn.explode(fn.sequence("units.low", "units.high")).alias("unit")
-    hollow = [fn.lit(None).cast(field.dataType).alias(field.name) for field in placed.schema if field.name != "units"]
-    every = session.range(len(due)).select(fn.col("id").cast("int").alias("unit"), *hollow)  # windows may be empty
-    copies = placed.select(unit, *names).unionByName(every).asTable()
+    every = session.range(len(due)).select(fn.col("id").cast("int").alias("unit"))  # windows may be empty
+    copies = seen_by(stream, due, query).unionByName(every, allowMissingColumns=True).asTable()
     evaluate = fn.arrow_udtf(_evaluating(due, query, semantics), returnType=_ANSWER)
     answered = evaluate(copies.partitionBy("unit").orderBy("sequence", "position"))
     kept = answered.persist(StorageLevel.DISK_ONLY)
@@ -77,6 +72,14 @@ def by_definition(
     sizes = _due(sorted((head["unit"], head["size"], head["content"]) for head in heads), semantics)
     rows = kept.filter("size is null").select("unit", "row")
     return Answered({unit: (due[unit], size) for unit, size in sizes.items()}, rows, kept.unpersist)
+
+
+def seen_by(stream: DataFrame, due: Sequence[DueReport], query: ContinuousQuery) -> DataFrame:
+    """The rows of a stream table that each report may look at, with the place of the report in ``due`` as ``unit``."""
+    names = [*SCHEMA.names, *([UNTIL.name] if UNTIL.name in stream.columns else [])]
+    place = fn.arrow_udf(_placing(due, query), "struct<low: int, high: int>")
+    placed = stream.select(*names, place("time", "stream").alias("units")).filter("units.low <= units.high")
+    return placed.select(fn.explode(fn.sequence("units.low", "units.high")).alias("unit"), *names)
 
 
 def _due(heads: Sequence[tuple[int, int, int]], semantics: Semantics) -> dict[int, int]:
@@ -128,7 +131,17 @@ def _borders(due: Sequence[DueReport], query: ContinuousQuery, stream: str) -> t
 def _evaluating(due: Sequence[DueReport], query: ContinuousQuery, semantics: Semantics) -> type:
     """A table function of a report's rows, which come in order: its answer by the definition."""
 
-    class ReportContent:
+    def evaluate(unit: int, rows: pa.Table) -> pa.Table:
+        seen = rows.filter(pc.is_valid(rows.column("time"))).drop_columns(["unit"])
+        return _answer(unit, due[unit], seen, query, semantics)
+
+    return report_by_report(evaluate)
+
+
+def report_by_report(evaluate: Callable[[int, pa.Table], pa.Table]) -> type:
+    """A table function over rows by ``unit``: what ``evaluate`` makes of a unit and all its rows."""
+
+    class UnitRows:
         """Keeps the batches of one report until they are all there; other reports wait on Spark's disk."""
 
         def __init__(self) -> None:
@@ -140,21 +153,18 @@ def _evaluating(due: Sequence[DueReport], query: ContinuousQuery, semantics: Sem
             return iter(())
 
         def terminate(self) -> Iterator[pa.Table]:
-            """The report's answer, after its last batch."""
-            if not self._batches:  # a task without reports
-                return
-            rows = pa.Table.from_batches(self._batches)
-            unit = rows.column("unit")[0].as_py()
-            seen = rows.filter(pc.is_valid(rows.column("time"))).drop_columns(["unit"])
-            yield _answer(unit, due[unit], seen, query, semantics)
+            """The report's result, after its last batch."""
+            if self._batches:  # or it is a task without reports
+                rows = pa.Table.from_batches(self._batches)
+                yield evaluate(rows.column("unit")[0].as_py(), rows)
 
-    return ReportContent
+    return UnitRows
 
 
 def _answer(unit: int, due: DueReport, rows: pa.Table, query: ContinuousQuery, semantics: Semantics) -> pa.Table:
     """The rows of one report, then the size and the digest of its content."""
     held = sorted(elements(rows), key=lambda element: (element.time, element.sequence))
-    whole = replace(due, views=tuple(replace(view, seen=_EVERY, after=0) for view in due.views))
+    whole = replace(due, views=tuple(replace(view, seen=EVERY, after=0) for view in due.views))
     contents = inspected(held, query, semantics)(whole)
     answer = snapshot_under(query, semantics).rows(contents)
     counts = triples(contents, semantics.content)

@@ -76,13 +76,50 @@ def gracious(
     search = _BorderSearch(run, held, verdict.t0)
     fits = search.fits(scored, progress)
     windows = tuple(map(_with, verdict.windows, scored, fits))
-    return replace(verdict, windows=windows, cautions=(*verdict.cautions, *search.cautions()))
+    said = cautions(search.plain.near, search.plain.unsearched)
+    return replace(verdict, windows=windows, cautions=(*verdict.cautions, *said))
+
+
+def ungracious(verdict: Verdict, reason: str) -> Verdict:
+    """The ordinary verdict, which says why it has no borders."""
+    return replace(verdict, cautions=(*verdict.cautions, f"No borders were sought: {reason}."))
+
+
+def cautions(near: Sequence[int], unsearched: int) -> Iterator[str]:
+    """The windows that were not searched, or only so far (ms)."""
+    if near:
+        yield (
+            f"Gracious mode: for {len(near):,} of the windows only borders up to {min(near):,} ms away "
+            "were tried: the query is asked anew between each two, and there are too many."
+        )
+    if unsearched:
+        yield (
+            f"Gracious mode: for {unsearched:,} of the windows no borders were tried: their contents are too "
+            "large to be asked again; take a prefix of the run."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FittedWindow:
+    """The borders that fit a window best, ``None`` where none were tried; ``near``: up to how far (ms), if not all."""
+
+    fit: BorderFit | None
+    near: int | None
+
+
+def fit_alone(run: Run, held: Sequence[StreamElement], t0: int, unit: Unit, windows: int) -> FittedWindow:
+    """The search for one of so many windows of an Rstream, over the elements within a slide of it."""
+    search = _BorderSearch(run, held, t0, BUDGET // windows)
+    (fit,) = search.fits([unit], lambda _done, _of: None)
+    return FittedWindow(fit, search.plain.near[0] if search.plain.near else None)
 
 
 def _with(window: WindowVerdict, unit: Unit, fit: BorderFit | None) -> WindowVerdict:
-    if fit is None or unit.report is None:
-        return window
-    view = unit.report.due.views[0]
+    return window if fit is None or unit.report is None else fitted(window, unit.report.due.views[0], fit)
+
+
+def fitted(window: WindowVerdict, view: View, fit: BorderFit) -> WindowVerdict:
+    """The verdict on a window with the borders that fit best."""
     borders = (view.start + fit.first - view.first, view.end + fit.last - view.last)
     return replace(window, borders=borders, fitted=(fit.precision, fit.recall))
 
@@ -102,11 +139,11 @@ class Searching(Protocol):
 class _BorderSearch:
     """The search through one run: window after window, each after the instant before under its best borders."""
 
-    def __init__(self, run: Run, held: Sequence[StreamElement], t0: int) -> None:
+    def __init__(self, run: Run, held: Sequence[StreamElement], t0: int, budget: int = BUDGET) -> None:
         self._run, self._t0 = run, t0
         self._contents = Contents(run.header.query, run.header.semantics, held, t0)
         self._sends = operator(run.header.query, run.header.semantics)
-        self._plain = _EveryPair(run, self._contents)
+        self.plain = _EveryPair(run, self._contents, budget)
         self._fast: list[tuple[int, Searching]] = []
 
     def fits(self, units: Sequence[Unit], progress: Progress) -> list[BorderFit | None]:
@@ -137,7 +174,7 @@ class _BorderSearch:
             search = fast_search(query, semantics, contents, wrong)
             if search is not None:
                 self._fast.append((contents.reach_ms, search))
-        self._plain.share(len(wrong))
+        self.plain.share(len(wrong))
 
     def _instants(self) -> list[DueReport]:
         """The instants that are evaluated, also those at which nothing is sent."""
@@ -165,11 +202,7 @@ class _BorderSearch:
             if len(self._fast) == 1 or ((fit.precision, fit.recall) == (1.0, 1.0) and away <= within):
                 return fit
             self._fast.pop(0)
-        return self._plain.fit(view, received, Counter() if previous is None else self._plain.bag(previous))
-
-    def cautions(self) -> Iterator[str]:
-        """The windows that were not searched, or only in part."""
-        yield from self._plain.cautions()
+        return self.plain.fit(view, received, Counter() if previous is None else self.plain.bag(previous))
 
 
 @dataclass(slots=True)
@@ -183,32 +216,20 @@ class _Budget:
 class _EveryPair:
     """Asks the query anew between each pair of borders, the least shift first, as far as a budget lasts."""
 
-    def __init__(self, run: Run, contents: Contents) -> None:
+    def __init__(self, run: Run, contents: Contents, budget: int) -> None:
         query, semantics = run.header.query, run.header.semantics
         self._contents, self._computed = contents, computed_columns(query.form)
         self._snapshot = snapshot_under(query, semantics)
         self._sends, self._answers = operator(query, semantics), semantics.answers
-        self._budget = _Budget(BUDGET)
+        self._budget = _Budget(budget)
         self._known: dict[tuple[int, int], Counter[Row]] = {}
-        self._near: list[int] = []
-        self._unsearched = 0
+        self.near: list[int] = []
+        """How far (ms) borders were tried, of windows searched in part."""
+        self.unsearched = 0
 
     def share(self, windows: int) -> None:
         """Say over how many windows the budget is spread."""
         self._budget.windows = max(1, windows)
-
-    def cautions(self) -> Iterator[str]:
-        """The windows that were searched in part or not at all."""
-        if self._near:
-            yield (
-                f"Gracious mode: for {len(self._near):,} of the windows only borders up to {min(self._near):,} ms away "
-                "were tried: the query is asked anew between each two, and there are too many."
-            )
-        if self._unsearched:
-            yield (
-                f"Gracious mode: for {self._unsearched:,} of the windows no borders were tried: their contents are too "
-                "large to be asked again; take a prefix of the run."
-            )
 
     def fit(self, view: View, received: Sequence[Row], before: Counter[Row]) -> BorderFit | None:
         """The best borders; ``None`` where the budget is used up."""
@@ -216,7 +237,7 @@ class _EveryPair:
         self._budget.windows -= 1
         size = self._contents.size(view)
         if self._budget.left < size + TRIAL:
-            self._unsearched += 1
+            self.unsearched += 1
             return None
         best, most = BorderFit(view.first, view.last, 0.0, 0.0), -1.0
         for first, last in self._pairs(view, max(1, share // (size + TRIAL))):
@@ -239,7 +260,7 @@ class _EveryPair:
                 for times, border in ((firsts, view.first), (lasts, view.last))
             )
             away = (max(abs(time - view.first) for time in firsts), max(abs(time - view.last) for time in lasts))
-            self._near.append(min(away))
+            self.near.append(min(away))
         pairs = [(first, last) for first in firsts for last in lasts if first <= last]
         shift = {first: abs(first - view.first) for first in firsts}
         return sorted(pairs, key=lambda pair: (shift[pair[0]] + abs(pair[1] - view.last), shift[pair[0]], pair))

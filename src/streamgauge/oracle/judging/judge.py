@@ -24,7 +24,7 @@ from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.oracle.expected.reports import Expect, definition
 from streamgauge.oracle.judging.deltas import by_changes, countable
 from streamgauge.oracle.judging.estimate import choice, instants, work_of
-from streamgauge.oracle.judging.gracious import gracious
+from streamgauge.oracle.judging.gracious import gracious, ungracious
 from streamgauge.oracle.judging.metrics import arrival_times, by_arrival
 from streamgauge.oracle.judging.nothing_due import over_nothing
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, RowScores, Score, check, unknown
@@ -102,7 +102,7 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Place, mea
     """
     if isinstance(stream, RemotePlace):
         return _judge_remote(heads, stream, means)
-    if heads is not None and not means.gracious and not other_stream(stream, heads.header.query):
+    if heads is not None and not other_stream(stream, heads.header.query):
         with suppress(RefusedError):
             header = heads.header
             refuse(header.query, header.semantics)
@@ -115,7 +115,7 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Place, mea
 
                 rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
                 with suppress(NotInTablesError):
-                    verdict = judge_tables(session, heads, stream, rules, means.progress)
+                    verdict = judge_tables(session, heads, stream, rules, means.progress, gracious=means.gracious)
                     return with_cautions(heads, verdict, stream)
     return judge_run(whole(), stream, means)
 
@@ -123,9 +123,9 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Place, mea
 def _judge_remote(heads: Run | None, stream: RemotePlace, means: Means) -> Verdict:
     """The verdict on a run whose stream only Spark reads; RemotePlaceError where it has to be read here."""
     advice = "copy the stream here, and name it in run.json"
-    if heads is None or means.gracious:
-        reason = "gracious mode" if means.gracious else "a run whose rows cannot be told by their answers"
-        raise RemotePlaceError(f"{stream}: {reason} reads the stream on this machine: {advice}")
+    if heads is None:
+        reason = "a run whose rows cannot be told by their answers"
+        raise RemotePlaceError(f"{stream}: {reason} is judged on this machine: {advice}")
     header = heads.header
     refuse(header.query, header.semantics)
     evaluator = means.evaluator or ("definition" if header.evaluator == "spark" else "spark")
@@ -137,7 +137,7 @@ def _judge_remote(heads: Run | None, stream: RemotePlace, means: Means) -> Verdi
         return unknown(heads, other)
     rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
     try:
-        return over_nothing(heads, judge_tables(session, heads, stream, rules, means.progress))
+        return over_nothing(heads, judge_tables(session, heads, stream, rules, means.progress, gracious=means.gracious))
     except NotInTablesError as error:
         raise RemotePlaceError(f"{stream}: {error} are judged on this machine: {advice}") from error
 
@@ -164,7 +164,7 @@ def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdic
     if not means.gracious:
         return verdict
     if reason := _without_rows(run, evaluator, stream):
-        return _ungracious(verdict, reason)
+        return ungracious(verdict, reason)
     return _graciously(run, tuple(elements(stream)), verdict, rows, means)
 
 
@@ -206,12 +206,7 @@ def _graciously(run: Run, held: Sequence[StreamElement], verdict: Verdict, rows:
     try:
         return gracious(run, held, verdict, _halved(means, second=True), rows.units)
     except RefusedError as error:
-        return _ungracious(verdict, str(error))
-
-
-def _ungracious(verdict: Verdict, reason: str) -> Verdict:
-    """The ordinary verdict, which says why it has no borders."""
-    return replace(verdict, cautions=(*verdict.cautions, f"No borders were sought: {reason}."))
+        return ungracious(verdict, str(error))
 
 
 def _halved(means: Means, *, second: bool) -> Progress:

@@ -40,6 +40,7 @@ from streamgauge.oracle.expected.extent import extent
 from streamgauge.oracle.expected.in_tasks import Answered, by_definition
 from streamgauge.oracle.expected.in_tasks import refusal as refuse_tasks
 from streamgauge.oracle.expected.reports import refuse_spark
+from streamgauge.oracle.judging.gracious_tables import gracious_tables
 from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Unit, due_time, judge, ratio
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, compared_order, decide
 from streamgauge.oracle.worlds.membership import Overlap
@@ -114,11 +115,18 @@ def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
 
 
 def judge_tables(
-    session: SparkSession, run: Run, stream: Place, rules: JudgingRules, progress: Progress = lambda _a, _b: None
+    session: SparkSession,
+    run: Run,
+    stream: Place,
+    rules: JudgingRules,
+    progress: Progress = lambda _a, _b: None,
+    *,
+    gracious: bool = False,
 ) -> Verdict:
     """The verdict on a run read without its rows (``formats.run.read_heads``); NotInTablesError where rows forbid it.
 
-    The driver keeps a few numbers and at most ``rules.witnesses`` rows of each kind for each window.
+    The driver keeps a few numbers and at most ``rules.witnesses`` rows of each kind for each window. ``gracious`` asks
+    for the borders that fit wrong answers best.
     """
     if reason := refusal(run.header, rules.evaluator):
         raise NotInTablesError(reason)
@@ -129,7 +137,8 @@ def judge_tables(
     heads = _heads(run)
     fit(session, reach.triples, cores(session))
     judged = TableJudging(session, table, run, heads, rules)
-    return decide(run, judged.score, reach.first, rules, progress, judged.impossible)
+    verdict = decide(run, judged.score, reach.first, rules, progress, judged.impossible)
+    return judged.graciously(verdict) if gracious else verdict
 
 
 def _heads(run: Run) -> dict[int, tuple[int, Answer]]:
@@ -196,6 +205,15 @@ class TableJudging:
         due = {report.instant for report in self._candidates(t0) if is_sent(report.instant, semantics)}
         apart = sum(instant not in due for instant in self.heads)
         return not apart, 1.0 if len(self.heads) > apart or not apart else 0.0, -apart
+
+    def graciously(self, verdict: Verdict) -> Verdict:
+        """The verdict with the borders that fit best (``gracious_tables``)."""
+        due = {} if verdict.t0 is None else {one.instant: one for one in self._candidates(verdict.t0)}
+
+        def recorded(units: Mapping[int, int]) -> DataFrame:
+            return self._recorded({self.heads[instant][0]: unit for instant, unit in units.items()})
+
+        return gracious_tables(self.stream, self.run, due, recorded, verdict)
 
     @property
     def _names(self) -> tuple[str, ...]:

@@ -1,0 +1,128 @@
+"""Gracious mode where the tables are: each wrong window's borders are sought by itself, in a task of Spark.
+
+A task gets the elements within a slide of the window, and the rows of its answer; the search is that of ``gracious``.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from streamgauge.formats.stream import elements
+from streamgauge.formats.tables import lists
+from streamgauge.model.answer import Answer
+from streamgauge.model.report import DueReport, ExpectedReport
+from streamgauge.model.run import Run
+from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
+from streamgauge.oracle.expected.in_tasks import EVERY, report_by_report, seen_by
+from streamgauge.oracle.judging.border_fits import BorderFit
+from streamgauge.oracle.judging.gracious import FittedWindow, cautions, fit_alone, fitted, refuse, ungracious
+from streamgauge.oracle.judging.metrics import Unit
+from streamgauge.oracle.worlds.membership import Overlap
+
+_FITTED: Final = pa.schema(
+    [
+        ("unit", pa.int32()),
+        *((name, pa.int64()) for name in ("first", "last")),
+        *((name, pa.float64()) for name in ("precision", "recall")),
+        ("near", pa.int64()),
+    ]
+)
+"""A window's fit, of which all is null where no borders were tried."""
+
+Recorded = Callable[[Mapping[int, int]], DataFrame]
+"""Units by instant (ms) to their recorded rows: columns ``unit`` and ``row``."""
+
+
+def gracious_tables(
+    stream: DataFrame, run: Run, due: Mapping[int, DueReport], recorded: Recorded, verdict: Verdict
+) -> Verdict:
+    """The verdict with the borders that fit each answered window best; a caution says why none were sought.
+
+    ``run`` has no rows; ``due`` are the reports under the verdict's t0 by instant (ms).
+    """
+    if verdict.judgement is Judgement.UNKNOWN:
+        return verdict
+    if reason := refuse(run.header.query, run.header.evaluator):
+        return ungracious(verdict, reason)
+    answered = {one.index: due[one.instant or 0] for one in verdict.windows if one.due and one.report is not None}
+    wrong = [one for one in verdict.windows if one.index in answered and (one.missing or one.surplus)]
+    fits = {index: FittedWindow(_declared(report), None) for index, report in answered.items()}
+    fits |= dict(
+        zip((one.index for one in wrong), _sought(stream, run, wrong, answered, recorded, verdict), strict=True)
+    )
+    windows = tuple(
+        fitted(one, answered[one.index].views[0], fit)
+        if one.index in fits and (fit := fits[one.index].fit) is not None
+        else one
+        for one in verdict.windows
+    )
+    near = [fit.near for fit in fits.values() if fit.near is not None]
+    said = cautions(near, sum(fit.fit is None for fit in fits.values()))
+    return replace(verdict, windows=windows, cautions=(*verdict.cautions, *said))
+
+
+def _declared(report: DueReport) -> BorderFit:
+    return BorderFit(report.views[0].first, report.views[0].last, 1.0, 1.0)
+
+
+def _sought(
+    stream: DataFrame,
+    run: Run,
+    wrong: Sequence[WindowVerdict],
+    answered: Mapping[int, DueReport],
+    recorded: Recorded,
+    verdict: Verdict,
+) -> Iterator[FittedWindow]:
+    """The fit of each wrong window, in order; a unit is a place among them."""
+    if not wrong or verdict.t0 is None:
+        return
+    query = run.header.query
+    reports = [_whole(answered[one.index]) for one in wrong]
+    near = [_widened(report, query.windows[0].window.slide) for report in reports]
+    answers = recorded({report.instant: unit for unit, report in enumerate(reports)}).select("unit", "row")
+    rows = seen_by(stream, near, query).unionByName(answers, allowMissingColumns=True).asTable()
+    bare = replace(run, answers=(), fed=(), samples=(), folder=None)
+    fit = fn.arrow_udtf(report_by_report(_fitting(bare, verdict, reports)), returnType=from_arrow_schema(_FITTED))
+    found = {row["unit"]: row for row in fit(rows.partitionBy("unit")).toArrow().to_pylist()}
+    nothing = dict.fromkeys(_FITTED.names)
+    for unit in range(len(reports)):
+        row = found.get(unit, nothing)
+        borders = [row[name] for name in _FITTED.names[1:5]]
+        yield FittedWindow(None if None in borders else BorderFit(*borders), row["near"])
+
+
+def _whole(report: DueReport) -> DueReport:
+    """The report over all that came in its times."""
+    return replace(report, views=tuple(replace(view, seen=EVERY, after=0) for view in report.views))
+
+
+def _widened(report: DueReport, reach: int) -> DueReport:
+    """The report with borders so far outside (ms)."""
+    views = (replace(view, first=view.first - reach, last=view.last + reach) for view in report.views)
+    return replace(report, views=tuple(views))
+
+
+def _fitting(run: Run, verdict: Verdict, reports: Sequence[DueReport]) -> Callable[[int, pa.Table], pa.Table]:
+    """The best borders for a unit, from the rows of its elements and of its answer."""
+
+    def fit(unit: int, rows: pa.Table) -> pa.Table:
+        is_element = pc.is_valid(rows.column("time"))
+        near = rows.filter(is_element).sort_by([("sequence", "ascending"), ("position", "ascending")])
+        held = sorted(elements(near.drop_columns(["unit", "row"])), key=lambda one: (one.time, one.sequence))
+        received = tuple(lists(rows.filter(pc.invert(is_element)).column("row")))
+        answer = Answer(verdict.variables, received, (), "solutions", reports[unit].instant, None, 0)
+        report = ExpectedReport(reports[unit], verdict.variables, (), 0)
+        wrong = Unit(report, answer, 0, Overlap(0, ((),), received))
+        best = fit_alone(run, held, verdict.t0 or 0, wrong, len(reports))
+        borders = (
+            (None,) * 4 if best.fit is None else (best.fit.first, best.fit.last, best.fit.precision, best.fit.recall)
+        )
+        return pa.table([[value] for value in (unit, *borders, best.near)], schema=_FITTED)
+
+    return fit

@@ -1,0 +1,169 @@
+"""`streamgauge pipeline` on HDFS and a cluster of two workers: killed in each stage, a driver or a worker; the same."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from streamgauge.formats.run import read_run, read_verdict, stream_place, write_run
+from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.query import parse
+from tests.prove.clusters import Cluster
+from tests.prove.streamed import kill
+from tests.spark.hadoop import Hdfs
+from tests.spark.test_hadoop import QUERY
+
+pytestmark = pytest.mark.prove
+
+EXPERIMENT = """
+name = "far"
+[workload]
+name = "weather"
+stations = 20
+duration = "30s"
+[query]
+file = "{query}"
+[[engine]]
+name = "spark"
+semantics = "rspql"
+"""
+STAGES = ("generate", "run", "judge", "diagnose")
+SECONDS = 900
+
+
+@dataclass
+class Pipelined:
+    """One experiment whose streams are on HDFS: its folders, and how it is asked for."""
+
+    root: Path
+    place: str
+    cluster: Cluster
+
+    def start(self) -> "subprocess.Popen[bytes]":
+        """The command in a process group of its own, Python and JVM."""
+        file = self.root / "far.toml"
+        file.write_text(EXPERIMENT.format(query=QUERY))
+        words = ["pipeline", file, "--at", self.place, "--out", self.root / "out", "--master", self.cluster.url]
+        command = [sys.executable, "-m", "streamgauge.cli.main", *map(str, words)]
+        environment = os.environ | {
+            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
+            "PYSPARK_SUBMIT_ARGS": "--conf spark.executor.memory=700m pyspark-shell",
+            "SPARK_LOCAL_IP": self.cluster.host,
+        }
+        said = (self.root / "words.txt").open("ab")
+        return subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True, env=environment)
+
+    def words(self) -> str:
+        file = self.root / "words.txt"
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    def wait_for(self, stage: str, process: "subprocess.Popen[bytes]") -> None:
+        """Wait until a stage has begun: the one before it has said that it is done."""
+        before = {"generate": "", "run": "generate: ", "judge": "run: ", "diagnose": "judge: "}[stage]
+        if before:
+            self.wait_until(lambda: any(line.startswith(before) for line in self.words().splitlines()), process)
+
+    def wait_until(self, holds, process: "subprocess.Popen[bytes]") -> None:
+        end = time.monotonic() + SECONDS
+        while not holds():
+            assert process.poll() is None, self.words()[-3000:]
+            assert time.monotonic() < end, self.words()[-3000:]
+            time.sleep(0.02)
+
+    @property
+    def folder(self) -> Path:
+        (folder,) = (self.root / "out").glob("spark-*")
+        return folder
+
+    def plant(self) -> None:
+        """Have the recorded answers be those of a wrong operator: of each report the least row is not there."""
+        run = read_run(self.folder, parse)
+        answers = tuple(replace(one, added=tuple(sorted(one.added)[1:])) for one in run.answers)
+        write_run(self.folder, replace(run, answers=answers), str(stream_place(self.folder)))
+
+    def result(self) -> tuple[Verdict, list[Counter]]:
+        """What is left of a run: its verdict without times of clocks, and its rows."""
+        verdict = read_verdict(self.folder)
+        windows = tuple(replace(window, delay=None) for window in verdict.windows)
+        rows = [Counter(answer.added) for answer in read_run(self.folder, parse).answers]
+        return replace(verdict, windows=windows, max_delay=None, last_answer=None), rows
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    made = Cluster(tmp_path_factory.mktemp("cluster"))
+    made.start()
+    made.work()
+    made.work()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory):
+    made = Hdfs(tmp_path_factory.mktemp("hdfs"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(cluster, hdfs, tmp_path_factory) -> tuple[Verdict, list[Counter]]:
+    """The result of all stages, nothing killed."""
+    job = Pipelined(tmp_path_factory.mktemp("whole"), f"{hdfs.url}/whole", cluster)
+    done(job, job.start(), planted=False)
+    assert read_verdict(job.folder).judgement is Judgement.RIGHT
+    job.plant()
+    done(job, job.start(), planted=True)
+    verdict = read_verdict(job.folder)
+    assert (verdict.judgement, verdict.diagnosis is not None) == (Judgement.WRONG, True)
+    return job.result()
+
+
+def done(job: Pipelined, process: "subprocess.Popen[bytes]", planted: bool) -> None:
+    """The command to its end; the fault is planted between the stages that answer and that judge."""
+    try:
+        assert process.wait(SECONDS) == (1 if planted else 0), job.words()[-3000:]
+    finally:
+        kill(process)
+
+
+def disturbed(job: Pipelined, hurt, goes_on: bool) -> tuple[Verdict, list[Counter]]:
+    """All stages, each of them hurt a drawn time after its beginning."""
+    draws = random.Random(1)
+    for stage in STAGES:
+        if stage == "judge":
+            done(job, job.start(), planted=False)
+            job.plant()
+        (job.root / "words.txt").unlink(missing_ok=True)
+        process = job.start()
+        try:
+            job.wait_for(stage, process)
+            time.sleep(draws.uniform(0, 4) + (12 if stage == "generate" else 0))
+            print(f"{stage}: hurt {'before' if process.poll() is None else 'after'} the end", file=sys.stderr)
+            hurt(process)
+            if goes_on:
+                assert process.wait(SECONDS) in (0, 1), job.words()[-3000:]
+        finally:
+            kill(process)
+    done(job, job.start(), planted=True)
+    return job.result()
+
+
+def test_the_driver_is_killed_in_each_stage_and_started_again(cluster, hdfs, undisturbed, tmp_path):
+    job = Pipelined(tmp_path, f"{hdfs.url}/driver", cluster)
+    assert disturbed(job, kill, goes_on=False) == undisturbed
+
+
+def test_a_worker_is_killed_in_each_stage(cluster, hdfs, undisturbed, tmp_path):
+    def hurt(_process: object) -> None:
+        kill(cluster.running[-1])
+        cluster.work()
+
+    job = Pipelined(tmp_path, f"{hdfs.url}/worker", cluster)
+    assert disturbed(job, hurt, goes_on=True) == undisturbed
