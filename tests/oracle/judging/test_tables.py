@@ -1,7 +1,10 @@
 """Verdicts of runs judged in their tables on Spark are those of the same runs judged in this process."""
 
 import random
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
+from unittest.mock import patch
 
 import pytest
 
@@ -12,6 +15,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import Borders, Changes, Clock, Counting, Origin, Report, Semantics
 from streamgauge.oracle.expected.extent import BLOCK, extent
+from streamgauge.oracle.judging import tables
 from streamgauge.oracle.judging.judge import Means, judge_run, judge_stored
 from streamgauge.oracle.judging.oracle import JudgingRules
 from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables, refusal
@@ -19,6 +23,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.definition import expected
 from streamgauge.spark.hadoop_tables import read_table
+from streamgauge.spark.settings import PARTITIONS
 from tests.notation import STREAM, stream
 
 CLOSE = Report.WINDOW_CLOSE
@@ -82,10 +87,16 @@ def _fed(elements):
     yield Fed(-1, 7000, 99_000, 99_500)
 
 
-def stored(folder, elements, run: Run):
-    write(elements, folder / "stream.parquet")
+def stored(folder, elements, run: Run, parts: int = 1, seed: int = 0):
+    """The run's folder and its stream, in so many part files that were written in any order."""
+    draw = random.Random(seed)
+    cuts = [len(elements) * number // parts for number in range(parts + 1)]
+    pieces = [elements[low:high] for low, high in pairwise(cuts) if low < high]
+    (folder / "stream").mkdir()
+    for number, piece in enumerate(draw.sample(pieces, len(pieces))):
+        write(piece, folder / "stream" / f"part-{number}.parquet")
     write_run(folder, run)
-    return read_heads(folder, lambda _text, _dialect: run.header.query), folder / "stream.parquet"
+    return read_heads(folder, lambda _text, _dialect: run.header.query), folder / "stream"
 
 
 def plain(verdict):
@@ -96,16 +107,30 @@ def plain(verdict):
 
 def agree(spark, folder, seed: int) -> None:
     elements, run = drawn(seed)
-    heads, table = stored(folder, elements, run)
+    number = random.Random(seed).choice([1, 2, 7])
+    heads, table = stored(folder, elements, run, number, seed)
     assert refusal(run.header) is None
     means = Means(lambda: spark, "definition", gracious=True)
     wanted = judge_run(read_run(folder, lambda _text, _dialect: run.header.query), table, means)
     wrong = {each.instant: {*each.missing, *each.surplus} for each in wanted.windows}
-    for evaluator in ("spark", "definition"):
-        if refusal(run.header, evaluator) is None:
-            found = judge_tables(spark, heads, table, JudgingRules(evaluator), gracious=True)
-            assert plain(replace(found, cautions=wanted.cautions)) == plain(wanted), evaluator
-            assert {each.instant: {*each.missing, *each.surplus} for each in found.windows} == wrong, evaluator
+    with in_partitions(spark, number):
+        for evaluator in ("spark", "definition"):
+            if refusal(run.header, evaluator) is None:
+                found = judge_tables(spark, heads, table, JudgingRules(evaluator), gracious=True)
+                assert plain(replace(found, cautions=wanted.cautions)) == plain(wanted), evaluator
+                assert {each.instant: {*each.missing, *each.surplus} for each in found.windows} == wrong, evaluator
+
+
+@contextmanager
+def in_partitions(spark, number: int):
+    """Shuffles in so many partitions."""
+    before = spark.conf.get(PARTITIONS)
+    spark.conf.set(PARTITIONS, str(number))
+    try:
+        with patch.object(tables, "fit"):
+            yield
+    finally:
+        spark.conf.set(PARTITIONS, before)
 
 
 @pytest.mark.parametrize("seed", [0, 3, 5, *(pytest.param(seed, marks=pytest.mark.prove) for seed in (2, 7, 8))])

@@ -33,7 +33,7 @@ from streamgauge.harness import PlannedQuery, Trial, made_once
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict
-from streamgauge.oracle.diagnosis.diagnose import explained
+from streamgauge.oracle.diagnosis.diagnose import Explained, explained
 from streamgauge.oracle.diagnosis.prefix import NoPrefixError, prefix
 from streamgauge.oracle.diagnosis.search import ANSWERS_LIMIT, TRIPLES_LIMIT
 from streamgauge.oracle.judging.judge import Means, judge_stored
@@ -286,18 +286,31 @@ class Pipeline:
         if not kept:
             self.context.tell(f"diagnose: {trial.name}", 0.0)
             try:
-                run = read_heads(folder, parse) or read_run(folder, parse)
+                heads = read_heads(folder, parse)
+                run = heads or read_run(folder, parse)
                 part, held = prefix(
                     run, self._elements(trial), partial(first_answers, folder), TRIPLES_LIMIT, ANSWERS_LIMIT
                 )
-                found = explained(part, held).diagnosis
-                write_verdict(folder, replace(verdict, diagnosis=found))
+                found = explained(part, held)
                 seen = sum(len(element.added) for element in held)
-                note = f"on the first {seen:,} of {size:,} triples" if seen < size else ""
+                note = self._on_the_whole(trial, heads, found, seen) if seen < size else ""
+                cautions = (*verdict.cautions, *([f"The diagnosis was found {note}."] if note else []))
+                write_verdict(folder, replace(verdict, diagnosis=found.diagnosis, cautions=cautions))
                 size = seen
             except (NoPrefixError, RefusedError) as error:
                 note = f"none: {error}"
         self._tell(Stage.DIAGNOSE, trial.name, size, began, kept=kept, where="in this process", note=note)
+
+    def _on_the_whole(self, trial: Trial, heads: Run | None, found: Explained, seen: int) -> str:
+        """How much of a run the diagnosis was found on and, where tasks can tell, whether it holds for all of it."""
+        said = f"on the first {seen:,} of {self.facts(trial.seed).triples:,} triples"
+        if not self.on_spark or heads is None:
+            return said
+        session = self.context.spark()
+        from streamgauge.oracle.diagnosis.whole_run import tried
+
+        fit = tried(session, heads, self.stream(trial.seed), found)
+        return f"{said}; {fit.sentence}" if fit is not None else said
 
     def _elements(self, trial: Trial) -> Iterator[StreamElement]:
         """The elements of a trial's stream in order, as many as are asked for."""
