@@ -167,7 +167,7 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
     if options.follow:
         read = partial(_followed, path, _followable(address, path, claimants), reading, closing)
     else:
-        read = partial(_whole, path, stream_format(path, named, reading), claimants, reading)
+        read = partial(_whole, path, stream_format(path, named, reading), reading)
     return ByteSource(address, closing, Refusals(options.bad), read)
 
 
@@ -185,8 +185,8 @@ def open_sink(address: Address) -> Sink:
     return ByteSink(descriptor, options.end, take_back)
 
 
-def _whole(path: Path, form: Format, claimants: Sequence[Format], reading: Reading, refuse: Refuse) -> Iterator[Input]:
-    return _guessed(read_whole(whole_path(path, reading), form, reading, refuse), form, claimants)
+def _whole(path: Path, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+    return read_whole(whole_path(path, reading), form, reading, refuse)
 
 
 _NOT_FOLLOWED: Final = "is not followed here: only a plain file is, as of nquads or jsonl"
@@ -240,7 +240,7 @@ def _after(head: bytes, take: Take) -> Take:
 
 
 def _guessed(items: Iterator[Input], form: Format, claimants: Sequence[Format]) -> Iterator[Input]:
-    """The elements in a format; what is wrong before the first says that first bytes told it from others, if so."""
+    """The elements in a format; a bad line before the first says that first bytes told it from others, if so."""
     begun = False
     try:
         for item in items:
@@ -248,6 +248,6 @@ def _guessed(items: Iterator[Input], form: Format, claimants: Sequence[Format]) 
             yield item
     except FormatError as error:
         others = " or ".join(other.name for other in claimants if other is not form)
-        if begun or not others:
+        if begun or not others or ", line " not in str(error):
             raise
         raise FormatError(f"{error} (read as {form.name} by its first bytes; form= names {others})") from error
