@@ -1,6 +1,7 @@
 """Files, folders, growing files and standard input and output: what comes in, what is refused, what is written."""
 
 import gzip
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -128,13 +129,90 @@ def test_a_wrong_guess_of_the_format_is_said(tmp_path, case):
         list(open_source(f"{tmp_path / name}?follow=1&{options}").items())
 
 
-def test_a_followed_file_that_is_cut_is_named(tmp_path):
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(encode_element(element(0)) * 2)
-    items = open_source(f"{path}?follow=1&lateness=0").items()
-    next(items), next(items)
-    path.write_bytes(b"")
-    with pytest.raises(SourceError, match=r"s\.jsonl.*cannot be read: the file was cut while it was read"):
+def lines(*numbers: int) -> bytes:
+    return b"".join(encode_element(element(number)) for number in numbers)
+
+
+def renamed(log: Path) -> None:
+    log.rename(log.with_name("s.jsonl.1"))
+    log.write_bytes(lines(4, 5, 6))
+
+
+def renamed_while_written(log: Path) -> None:
+    """Its writer goes on in the file that was renamed, until it opens the new one."""
+    with log.open("ab") as writer:
+        log.rename(log.with_name("s-20260301.jsonl"))
+        log.write_bytes(b"")
+        writer.write(lines(4))
+    log.write_bytes(lines(5, 6))
+
+
+def renamed_twice(log: Path) -> None:
+    log.rename(log.with_name("s.jsonl.2"))
+    log.with_name("s.jsonl.1").write_bytes(lines(4, 5))
+    log.write_bytes(lines(6))
+
+
+def copied_and_cut(log: Path) -> None:
+    with log.open("ab") as writer:
+        writer.write(lines(4))
+    log.with_name("s.jsonl.1").write_bytes(log.read_bytes())
+    log.write_bytes(lines(5, 6))
+
+
+def copied_packed_and_cut(log: Path) -> None:
+    """What is written after the cut is longer than what was read."""
+    log.with_name("s.jsonl.1.gz").write_bytes(gzip.compress(log.read_bytes() + lines(4)))
+    older = log.with_name("s.jsonl.2.gz")
+    older.write_bytes(gzip.compress(lines(-3, -2, -1)))
+    os.utime(older, (1, 1))
+    log.write_bytes(lines(5, 6, *range(7, 40)))
+
+
+@pytest.mark.parametrize(
+    "rotate", [renamed, renamed_while_written, renamed_twice, copied_and_cut, copied_packed_and_cut]
+)
+def test_a_followed_file_is_read_across_its_rotation(tmp_path, rotate):
+    log, notes = tmp_path / "s.jsonl", list[str]()
+    log.write_bytes(lines(1, 2, 3))
+    items = open_source(f"{log}?follow=1", Reading(note=notes.append)).items()
+    found = [next(items) for _ in range(3)]
+    rotate(log)
+    found += [next(items) for _ in range(3)]
+    assert found == [element(number) for number in range(1, 7)]
+    assert notes == []
+
+
+@pytest.mark.parametrize("more", [lines(4), lines(*range(4, 40))])
+def test_a_followed_file_that_is_cut_goes_on_with_a_note_of_what_is_lost(tmp_path, more):
+    log, notes = tmp_path / "s.jsonl", list[str]()
+    log.write_bytes(lines(1, 2, 3))
+    items = open_source(f"{log}?follow=1", Reading(note=notes.append)).items()
+    found = [next(items) for _ in range(3)]
+    log.write_bytes(more)
+    found.append(next(items))
+    assert found == [element(number) for number in range(1, 5)]
+    assert notes == [f"{log} was cut: what was written to it behind byte {len(lines(1, 2, 3))} before that is lost"]
+
+
+def test_a_table_that_is_rotated_begins_with_its_header_again(tmp_path):
+    log = tmp_path / "s.csv"
+    log.write_text("time,v\n1000,1\n")
+    items = open_source(f"{log}?follow=1").items()
+    found = [next(items)]
+    log.rename(tmp_path / "s.csv.1")
+    log.write_text("time,v\n2000,2\n")
+    assert [item.time for item in (*found, next(items))] == [1000, 2000]
+
+
+def test_a_binary_file_that_is_rotated_is_named(tmp_path):
+    log = tmp_path / "s.jelly"
+    write_stream([element(1)], log)
+    items = open_source(f"{log}?follow=1").items()
+    next(items)
+    log.rename(tmp_path / "s.jelly.1")
+    write_stream([element(2)], log)
+    with pytest.raises(SourceError, match=r"s\.jelly.*: it was renamed or cut while it was read: start"):
         next(items)
 
 

@@ -3,6 +3,7 @@
 Standard input and output share the source and the sink over bytes, and raw streams whose reads end by closing.
 """
 
+import contextlib
 import io
 import os
 import select
@@ -34,9 +35,7 @@ from streamgauge.formats.streams.format import Format
 from streamgauge.model.mistake import obstacle
 from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, read_options
 from streamgauge.sources.decoders import ReadingOptions, RefusalReport, Refusals
-
-_POLL = 0.1
-"""Seconds between two looks at a file that has no more bytes, or at the wish to close."""
+from streamgauge.sources.followed import POLL_S, FollowedFile
 
 
 def waiting(descriptor: int, closing: Event) -> ByteReader:
@@ -44,7 +43,7 @@ def waiting(descriptor: int, closing: Event) -> ByteReader:
 
     def take(size: int) -> bytes:
         while not closing.is_set():
-            ready, _, _ = select.select([descriptor], [], [], _POLL)
+            ready, _, _ = select.select([descriptor], [], [], POLL_S)
             if ready:
                 return os.read(descriptor, size)
         return b""
@@ -54,21 +53,6 @@ def waiting(descriptor: int, closing: Event) -> ByteReader:
 
 Take: TypeAlias = Callable[[int], bytes]
 """At most so many bytes; none are the end."""
-
-
-def growing(file: IO[bytes], closing: Event) -> Take:
-    """A file that is still written to: at its end, more is waited for until ``closing``; OSError when it was cut."""
-
-    def take(size: int) -> bytes:
-        while not closing.is_set():
-            if data := file.read(size):
-                return data
-            if os.fstat(file.fileno()).st_size < file.tell():
-                raise OSError("the file was cut while it was read")
-            closing.wait(_POLL)
-        return b""
-
-    return take
 
 
 class ByteSource(RefusalReport):
@@ -202,13 +186,13 @@ def _followable(address: Address, path: Path, claimants: Sequence[Format]) -> Se
 def _followed(
     path: Path, claimants: Sequence[Format], reading: Reading, closing: Event, refuse: Refuse
 ) -> Iterator[Input]:
-    with path.open("rb", buffering=0) as file:
-        take = growing(file, closing)
-        head = first_value(take) if len(claimants) > 1 else b""
+    with contextlib.closing(FollowedFile(path, closing, reading.note)) as file:
+        head = first_value(file.take) if len(claimants) > 1 else b""
         form = format_by_bytes(claimants, head, reading)
         if form.follow is None:
             raise FormatError(f"{path}: {form.name} {_NOT_FOLLOWED}")
-        opened = cast(IO[bytes], io.BufferedReader(ByteReader(_after(head, take))))
+        file.rotates = not form.binary
+        opened = cast(IO[bytes], io.BufferedReader(ByteReader(_after(head, file.take))))
         if head or len(claimants) == 1:
             yield from _guessed(read_open(opened, str(path), form, reading, refuse), form, claimants)
 

@@ -130,7 +130,7 @@ class Rows:
         time = self._time_column(columns)
         for count, row in enumerate(rows, 1):
             where = f"{self._place}, line {self._line}"
-            if not any(row):
+            if not any(row) or row == header:  # a rotated table begins with its header again
                 continue
             try:
                 yield self._item(where, count, row, columns, time)

@@ -1,0 +1,141 @@
+"""A file that is still written to, followed by name while it is rotated: renamed, or copied and cut.
+
+The bytes that were read last tell which file goes on. After a rename they are in the file that is open; after a copy in
+a file beside it, packed or not; if they are nowhere, what was written behind them is lost, and a note says so.
+
+Worked example, ``log`` read up to byte 300 when it is copied to ``log.1`` with 360 bytes and cut: ``log.1`` has the
+same bytes before its byte 300, so that its last 60 come next, then ``log`` from its beginning.
+"""
+
+import io
+import os
+import re
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from threading import Event
+from typing import IO, Final, cast
+
+from streamgauge.formats.codings import ENDINGS as CODINGS
+from streamgauge.formats.documents import FormatError, file_document
+from streamgauge.formats.streams.format import Note
+
+POLL_S: Final = 0.1
+"""Seconds between two looks at a file that has no more bytes."""
+
+TAIL: Final = 1024
+"""Bytes before the place that was read up to, by which a file is known again."""
+
+_NUMBERED: Final = r"[.-][0-9][0-9TZ_.:-]*"
+_BLOCK: Final = 2**20
+
+
+class FollowedFile:
+    """The bytes of a file, then of those that take its name, as they come; ``note`` hears of bytes that are lost."""
+
+    def __init__(self, path: Path, closing: Event, note: Note) -> None:
+        self._path, self._closing, self._note = path, closing, note
+        self._file = cast(IO[bytes], path.open("rb", buffering=0))
+        self._next = deque[IO[bytes]]()
+        self._offset, self._tail = 0, b""
+        self.rotates = True
+        """Whether what follows another file goes on with it; binary formats begin anew with each."""
+
+    def take(self, size: int) -> bytes:
+        """The next bytes, at most ``size``, waited for; none after ``closing``. OSError."""
+        while not self._closing.is_set():
+            data = self._file.read(size)
+            if self._next:
+                if data:
+                    return self._read(data)
+                self._open(self._next.popleft())
+            elif not self._is_whole():
+                self._after_cut()
+            elif data:
+                return self._read(data)
+            elif self._was_renamed():
+                self._go_on(self._newer(os.fstat(self._file.fileno()).st_mtime_ns))
+            else:
+                self._closing.wait(POLL_S)
+        return b""
+
+    def close(self) -> None:
+        """Close all that is open."""
+        for file in (self._file, *self._next):
+            file.close()
+
+    def _read(self, data: bytes) -> bytes:
+        self._offset += len(data)
+        self._tail = (self._tail + data)[-TAIL:]
+        return data
+
+    def _open(self, file: IO[bytes]) -> None:
+        self._file.close()
+        self._file, self._offset, self._tail = file, 0, b""
+
+    def _is_whole(self) -> bool:
+        """Whether the bytes that were read last are still where they were: not so after a cut, whatever came since."""
+        begin = self._offset - len(self._tail)
+        return os.pread(self._file.fileno(), len(self._tail), begin) == self._tail
+
+    def _was_renamed(self) -> bool:
+        """Whether another file has the name, and something in it: its writer has left the one before."""
+        try:
+            named, opened = self._path.stat(), os.fstat(self._file.fileno())
+        except FileNotFoundError:
+            return False
+        return not os.path.samestat(named, opened) and named.st_size > 0
+
+    def _after_cut(self) -> None:
+        """Go on in the copy that has what was read last, then in what is newer."""
+        copies = ((time, self._continued(file)) for time, file in self._rotated())
+        time, rest = next((copy for copy in copies if copy[1] is not None), (None, None))
+        if time is not None and rest is not None:
+            self._go_on([rest, *self._newer(time)])
+        else:
+            self._note(f"{self._path} was cut: what was written to it behind byte {self._offset:,} before that is lost")
+            self._go_on([] if self._tail.endswith(b"\n") else [io.BytesIO(b"\n")])  # a line without its end ends here
+        self._open(self._next.popleft())
+
+    def _go_on(self, files: list[IO[bytes]]) -> None:
+        """Read these, then the file that has the name now."""
+        if not self.rotates:
+            raise OSError("it was renamed or cut while it was read: start again with the new file")
+        self._next.extend([*files, cast(IO[bytes], self._path.open("rb", buffering=0))])
+
+    def _rotated(self) -> list[tuple[int, Path]]:
+        """The files beside it that rotation names after it, as ``log.1``, ``log-20260301.gz``, by their times (ns)."""
+        name, stem, suffix = map(re.escape, (self._path.name, self._path.stem, self._path.suffix))
+        packed = "|".join(map(re.escape, CODINGS))
+        numbered = re.compile(rf"(?:{name}{_NUMBERED}|{stem}{_NUMBERED}{suffix})(?:{packed})?")
+        files: list[tuple[int, Path]] = []
+        for file in self._path.parent.iterdir():
+            with suppress(FileNotFoundError):  # packed or renamed again meanwhile
+                if numbered.fullmatch(file.name):
+                    files.append((file.stat().st_mtime_ns, file))
+        return sorted(files)
+
+    def _newer(self, time: int) -> list[IO[bytes]]:
+        """The rotated files that were written after a time (ns), whole: the name was theirs between two looks."""
+        newer = [file for written, file in self._rotated() if written > time]
+        return [file_document(file).open(binary=True) for file in newer if self._continued(file) is None]
+
+    def _continued(self, path: Path) -> IO[bytes] | None:
+        """A file behind the bytes that were read last, if it has them at their place."""
+        with suppress(OSError, EOFError, FormatError):
+            file = file_document(path).open(binary=True)
+            if (
+                self._tail
+                and _skipped(file, self._offset - len(self._tail))
+                and file.read(len(self._tail)) == self._tail
+            ):
+                return file
+            file.close()
+        return None
+
+
+def _skipped(file: IO[bytes], count: int) -> bool:
+    """Whether a file has so many bytes, which are passed over."""
+    while count and (data := file.read(min(count, _BLOCK))):
+        count -= len(data)
+    return not count
