@@ -1,26 +1,23 @@
 """Files and folders: a path or ``file:``. ``follow=1`` goes on reading a file that still grows.
 
-Standard input and output share the source and the sink over bytes, and raw streams whose reads end by closing.
+Standard input and output share the source and the sink over bytes.
 """
 
 import contextlib
 import io
 import os
-import select
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
-from typing import IO, Final, Literal, TypeAlias, cast
+from typing import IO, Final, Literal, cast
 
 from streamgauge.formats.bounded_files import ByteReader
 from streamgauge.formats.codings import ENDINGS as CODINGS
 from streamgauge.formats.documents import suffix_of
-from streamgauge.formats.json_values import has_value
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import (
-    HEAD,
     FormatError,
     Reading,
     Refuse,
@@ -35,24 +32,7 @@ from streamgauge.formats.streams.format import Format
 from streamgauge.model.mistake import obstacle
 from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, read_options
 from streamgauge.sources.decoders import ReadingOptions, RefusalReport, Refusals
-from streamgauge.sources.followed import POLL_S, FollowedFile
-
-
-def waiting(descriptor: int, closing: Event) -> ByteReader:
-    """An open descriptor (pipe, terminal) read as bytes come; at its end, or after ``closing``, there are no more."""
-
-    def take(size: int) -> bytes:
-        while not closing.is_set():
-            ready, _, _ = select.select([descriptor], [], [], POLL_S)
-            if ready:
-                return os.read(descriptor, size)
-        return b""
-
-    return ByteReader(take)
-
-
-Take: TypeAlias = Callable[[int], bytes]
-"""At most so many bytes; none are the end."""
+from streamgauge.sources.tail import FollowedFile, after, first_value
 
 
 class ByteSource(RefusalReport):
@@ -192,35 +172,9 @@ def _followed(
         if form.follow is None:
             raise FormatError(f"{path}: {form.name} {_NOT_FOLLOWED}")
         file.rotates = not form.binary
-        opened = cast(IO[bytes], io.BufferedReader(ByteReader(_after(head, file.take))))
+        opened = cast(IO[bytes], io.BufferedReader(ByteReader(after(head, file.take))))
         if head or len(claimants) == 1:
             yield from _guessed(read_open(opened, str(path), form, reading, refuse), form, claimants)
-
-
-def first_value(take: Take) -> bytes:
-    """The first bytes, up to the end of the first line and of the value of JSON that it begins, or ``HEAD`` of them."""
-    head = b""
-    while len(head) < HEAD and not _is_value(head) and (data := take(HEAD - len(head))):
-        head += data
-    return head
-
-
-def _is_value(head: bytes) -> bool:
-    """Whether there is a line that is whole, and the value of JSON that it begins, if it does."""
-    begun = head.lstrip()
-    return b"\n" in begun and (begun[:1] not in b"[{" or has_value(begun))
-
-
-def _after(head: bytes, take: Take) -> Take:
-    """The bytes that were looked at, then the others."""
-    rest = head
-
-    def both(size: int) -> bytes:
-        nonlocal rest
-        part, rest = rest[:size], rest[size:]
-        return part or take(size)
-
-    return both
 
 
 def _guessed(items: Iterator[Input], form: Format, claimants: Sequence[Format]) -> Iterator[Input]:

@@ -11,7 +11,8 @@ from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import Reading, Refuse, read_open, stream_formats
 from streamgauge.sources.contract import Address, Sink, Source, SourceError, read_options
 from streamgauge.sources.decoders import ReadingOptions, Refusals
-from streamgauge.sources.files import ByteSink, ByteSource, WritingOptions, waiting
+from streamgauge.sources.files import ByteSink, ByteSource, WritingOptions
+from streamgauge.sources.tail import waiting
 
 SCHEMES = ("-",)
 

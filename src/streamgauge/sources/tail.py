@@ -1,4 +1,6 @@
-"""A file that is still written to, followed by name while it is rotated: renamed, or copied and cut.
+"""Bytes as they come: from an open descriptor, or from a file that is still written to and rotated.
+
+A file is followed by name while it is rotated: renamed, or copied and cut.
 
 The bytes that were read last tell which file goes on. After a rename they are in the file that is open; after a copy in
 a file beside it, packed or not; if they are nowhere, what was written behind them is lost, and a note says so.
@@ -10,14 +12,19 @@ same bytes before its byte 300, so that its last 60 come next, then ``log`` from
 import io
 import os
 import re
+import select
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
-from typing import IO, Final, cast
+from typing import IO, Final, TypeAlias, cast
 
+from streamgauge.formats.bounded_files import ByteReader
 from streamgauge.formats.codings import ENDINGS as CODINGS
 from streamgauge.formats.documents import FormatError, file_document
+from streamgauge.formats.json_values import has_value
+from streamgauge.formats.streams import HEAD
 from streamgauge.formats.streams.format import Note
 
 POLL_S: Final = 0.1
@@ -28,6 +35,23 @@ TAIL: Final = 1024
 
 _NUMBERED: Final = r"[.-][0-9][0-9TZ_.:-]*"
 _BLOCK: Final = 2**20
+
+
+Take: TypeAlias = Callable[[int], bytes]
+"""At most so many bytes; none are the end."""
+
+
+def waiting(descriptor: int, closing: Event) -> ByteReader:
+    """An open descriptor (pipe, terminal) read as bytes come; at its end, or after ``closing``, there are no more."""
+
+    def take(size: int) -> bytes:
+        while not closing.is_set():
+            ready, _, _ = select.select([descriptor], [], [], POLL_S)
+            if ready:
+                return os.read(descriptor, size)
+        return b""
+
+    return ByteReader(take)
 
 
 class FollowedFile:
@@ -139,3 +163,29 @@ def _skipped(file: IO[bytes], count: int) -> bool:
     while count and (data := file.read(min(count, _BLOCK))):
         count -= len(data)
     return not count
+
+
+def first_value(take: Take) -> bytes:
+    """The first bytes, up to the end of the first line and of the value of JSON that it begins, or ``HEAD`` of them."""
+    head = b""
+    while len(head) < HEAD and not _is_value(head) and (data := take(HEAD - len(head))):
+        head += data
+    return head
+
+
+def _is_value(head: bytes) -> bool:
+    """Whether there is a line that is whole, and the value of JSON that it begins, if it does."""
+    begun = head.lstrip()
+    return b"\n" in begun and (begun[:1] not in b"[{" or has_value(begun))
+
+
+def after(head: bytes, take: Take) -> Take:
+    """The bytes that were looked at, then the others."""
+    rest = head
+
+    def both(size: int) -> bytes:
+        nonlocal rest
+        part, rest = rest[:size], rest[size:]
+        return part or take(size)
+
+    return both
