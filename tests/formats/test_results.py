@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from streamgauge.formats.results import ResultsError, pieces, results, rows
+from streamgauge.formats.results import ResultsError, pieces, read_rows, results, rows
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 ROWS = [
@@ -20,6 +20,7 @@ ASTRAY = {"type": "literal", "value": "x", "its:dir": "ltr"}
 
 def test_every_kind_of_term_is_written_and_read():
     assert rows(json.loads(json.dumps(results(NAMES, ROWS)))) == (NAMES, ROWS)
+    assert read_rows(json.dumps(results(NAMES, ROWS))) == (NAMES, ROWS)
 
 
 def test_pieces_are_the_whole_text():
@@ -30,7 +31,8 @@ def test_pieces_are_the_whole_text():
 @pytest.mark.parametrize("truth", [True, False])
 def test_a_boolean_is_a_row(truth):
     said = f'"{str(truth).lower()}"^^<{XSD}boolean>'
-    assert rows({"head": {}, "boolean": truth}) == (("ask",), [(said,)])
+    for read in (rows, lambda document: read_rows(json.dumps(document))):
+        assert read({"head": {}, "boolean": truth}) == (("ask",), [(said,)])
 
 
 def test_a_typed_literal_of_old_servers_is_read():
@@ -58,3 +60,12 @@ def test_a_typed_literal_of_old_servers_is_read():
 def test_another_document_is_refused_by_what_is_wrong(document, said):
     with pytest.raises(ResultsError, match=said):
         rows(document)
+    with pytest.raises(ResultsError):
+        read_rows(json.dumps(document))
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b'{"results": {}}', b'{"results": {"bindings": {}}}', b"[" * 100_000,
+                                  b'{"head": {"vars": ["a"]}, "results": {"bindings": [{}, 1]}}'])  # fmt: skip
+def test_text_that_is_no_result_is_refused(text):
+    with pytest.raises(ResultsError):
+        read_rows(text)

@@ -30,6 +30,7 @@ from streamgauge.cli.servers import (
     AllowedOrigins,
     Connections,
     Host,
+    MaxMessage,
     Patience,
     RequestBytes,
     SavedTo,
@@ -45,6 +46,7 @@ from streamgauge.incremental.budget import gc_frozen, gc_young
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted
 from streamgauge.reasoning import Rules
+from streamgauge.servers.broker import LARGEST_MESSAGE
 from streamgauge.servers.broker.access import Access, read_grants
 from streamgauge.servers.broker.broker import VIOLATIONS, Broker, open_violations
 from streamgauge.servers.broker.channels import UnknownChannelError
@@ -250,6 +252,7 @@ def bridge(
     name: Annotated[str | None, typer.Option("--as", help="The subscriber's name; one of its own without.")] = None,
     skip: Annotated[bool, typer.Option("--skip-refused", help="Say and pass over what the broker refuses.")] = False,
     patience: Patience = "10m",
+    max_message: MaxMessage = LARGEST_MESSAGE,
 ) -> None:
     """Carry messages of MQTT (or Kafka, files, events) into a broker, and notifications of channels out of it.
 
@@ -266,7 +269,7 @@ def bridge(
         raise typer.BadParameter("there is nothing to carry: name a source, or CHANNEL=SINK", param_hint="--from, --to")
     made = Bridge(
         at,
-        lambda: Client(at, broker_token()),
+        lambda: Client(at, broker_token(), largest=max_message),
         inlets,
         outlets,
         uuid4().hex,

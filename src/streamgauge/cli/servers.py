@@ -24,6 +24,7 @@ AllowedOrigins = Annotated[
 Connections = Annotated[int, typer.Option(min=1, help="Connections at once.")]
 RequestBytes = Annotated[int, typer.Option(min=1024, help="Bytes of one request.")]
 Patience = Annotated[str, typer.Option(metavar="DURATION", help="How long the broker may be away before this ends.")]
+MaxMessage = Annotated[int, typer.Option(min=1024, help="Bytes of one notification or answer of the broker.")]
 SavedTo = Annotated[Path | None, typer.Option("--save-to", metavar="NEW", help="Write what is sound there.")]
 BROKER: Final = "http://127.0.0.1:4200"
 """The address of a broker unless another is given."""

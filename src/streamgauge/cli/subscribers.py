@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.servers import BROKER, Patience, broker_token, say_again
+from streamgauge.cli.servers import BROKER, MaxMessage, Patience, broker_token, say_again
 from streamgauge.formats.documents import file_document
 from streamgauge.formats.streams import rdf_syntax
 from streamgauge.formats.syntaxes import REGISTERED
+from streamgauge.servers.broker import LARGEST_MESSAGE
 
 if TYPE_CHECKING:
     from streamgauge.broker import Client, Told
@@ -64,6 +65,7 @@ def subscribe(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal too.")] = False,
     patience: Patience = "10m",
     most: Annotated[int | None, typer.Option("--limit", min=1, help="End after so many notifications.")] = None,
+    max_message: MaxMessage = LARGEST_MESSAGE,
 ) -> None:
     """Show a channel's answer as it changes: a live table on a terminal, JSON lines otherwise.
 
@@ -75,7 +77,7 @@ def subscribe(
 
     away = seconds(patience, "--patience")
     live = sys.stdout.isatty() and not as_json
-    with _client(at) as client:
+    with _client(at, max_message) as client:
         text = None if query is None else read_text(query)
         if text is not None:
             _create(client, channel, text)
@@ -88,10 +90,10 @@ def subscribe(
     raise typer.Exit(code)
 
 
-def _client(at: str) -> Client:
+def _client(at: str, max_message: int = LARGEST_MESSAGE) -> Client:
     from streamgauge.broker import Client
 
-    return Client(at, broker_token())
+    return Client(at, broker_token(), largest=max_message)
 
 
 def _create(client: Client, channel: str, query: str) -> None:

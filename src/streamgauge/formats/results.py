@@ -78,6 +78,26 @@ def rows(document: object) -> tuple[tuple[str, ...], list[Row]]:
         raise ResultsError(f"no SPARQL result: {error!r:.200}") from error
 
 
+def read_rows(text: bytes | str | msgspec.Raw) -> tuple[tuple[str, ...], list[Row]]:
+    """``rows`` of JSON, whose bindings become objects one at a time: they take ten times as much as the text."""
+    try:
+        members = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        document: Json = {name: msgspec.json.decode(member) for name, member in members.items() if name != "results"}
+        if "results" in members:
+            bindings = msgspec.json.decode(members["results"], type=dict[str, list[msgspec.Raw]])["bindings"]
+            document["results"] = {"bindings": _decoded(bindings)}
+    except (KeyError, ValueError, RecursionError) as error:
+        raise ResultsError(f"no SPARQL result: {error!r:.200}") from error
+    return rows(document)
+
+
+def _decoded(texts: list[msgspec.Raw]) -> Iterator[Json]:
+    """The object of each text, which is dropped then."""
+    texts.reverse()
+    while texts:
+        yield msgspec.json.decode(texts.pop())
+
+
 def _at(document: object, name: str) -> Mapping[str, Any]:
     if not isinstance(document, Mapping) or not isinstance(document.get(name), Mapping):
         raise ResultsError(f"a SPARQL result has an object {name}")

@@ -35,6 +35,8 @@ class ExchangeLimits:
     """Seconds without a byte of an event stream."""
     connections: int | None = 100
     """Open at once; ``None`` for as many as there are requests."""
+    option: str = ""
+    """The user's option that raises ``received``, where there is one."""
 
 
 USUAL: Final = ExchangeLimits()
@@ -44,9 +46,13 @@ AsyncHttpClient: TypeAlias = httpx.AsyncClient
 """Names of what the functions below make, for annotations."""
 
 
+CROWD_RECEIVED: Final = 2**30
+"""Bytes of a response that measuring clients take."""
+
+
 def crowd_limits(seconds: float) -> ExchangeLimits:
     """Limits of measuring clients: a connection for each of thousands of requests, all within ``seconds``."""
-    return ExchangeLimits(seconds, received=2**30, silence=seconds, connections=None)
+    return ExchangeLimits(seconds, received=CROWD_RECEIVED, silence=seconds, connections=None)
 
 
 def guarded_client(
@@ -133,19 +139,25 @@ def _is_endless(request: httpx.Request, response: httpx.Response) -> bool:
     return asked and response.headers.get("content-type", "").startswith(_EVENTS)
 
 
-class _Received:
-    """Counts the bytes of a response; ReadError above ``limit``."""
+class OversizedError(httpx.ReadError):
+    """More bytes came than ``ExchangeLimits.received``: a later request meets the same bound."""
 
-    def __init__(self, limit: int, *, events: bool) -> None:
-        self._limit, self._events, self._size, self._end = limit, events, 0, b""
+
+class _Received:
+    """Counts the bytes of a response, or of each event; OversizedError above the limit."""
+
+    def __init__(self, limits: ExchangeLimits, *, events: bool) -> None:
+        self._limits, self._events, self._size, self._end = limits, events, 0, b""
 
     def add(self, chunk: bytes) -> None:
         """So many more bytes came."""
         self._size += len(chunk)
         if self._events:
             self._restart(chunk)
-        if self._size > self._limit:
-            raise httpx.ReadError(f"more than {self._limit} bytes came")
+        if self._size > self._limits.received:
+            what = "an event" if self._events else "the response"
+            remedy = self._limits.option and f": raise {self._limits.option}"
+            raise OversizedError(f"{what} has more than {self._limits.received} bytes{remedy}")
 
     def _restart(self, chunk: bytes) -> None:
         """Count from the end of the last event that is complete: an empty line, whatever ends lines."""
@@ -196,7 +208,7 @@ class _AsyncBoundedStream(httpx.AsyncByteStream):
         self._stream, self._limits, self._until = stream, limits, until
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        received, loop = _Received(self._limits.received, events=self._until is None), asyncio.get_running_loop()
+        received, loop = _Received(self._limits, events=self._until is None), asyncio.get_running_loop()
         chunks = aiter(self._stream)
         while True:
             until = loop.time() + self._limits.silence if self._until is None else self._until
@@ -254,7 +266,7 @@ class _BoundedStream(httpx.SyncByteStream):
         self._stream, self._limits, self._until = stream, limits, until
 
     def __iter__(self) -> Iterator[bytes]:
-        received, chunks = _Received(self._limits.received, events=self._until is None), iter(self._stream)
+        received, chunks = _Received(self._limits, events=self._until is None), iter(self._stream)
         while True:
             known = _UNTIL.set(time.monotonic() + self._limits.silence if self._until is None else self._until)
             try:

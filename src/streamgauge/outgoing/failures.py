@@ -7,6 +7,8 @@ from typing import Final
 
 import httpx
 
+from streamgauge.outgoing.clients import OversizedError
+
 TRANSIENT: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
 """Statuses after which the same request may succeed later."""
 
@@ -27,7 +29,7 @@ _NO_TLS: Final = frozenset(
 
 
 def permanent_failure(error: BaseException) -> str:
-    """Why no later try succeeds, a sentence; empty where one may. Certificates, TLS, schemes and addresses count."""
+    """Why no later try succeeds, a sentence; empty where one may. Certificates, TLS, addresses and sizes count."""
     for each in _causes(error):
         if isinstance(each, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {each.verify_message or each}"
@@ -35,6 +37,8 @@ def permanent_failure(error: BaseException) -> str:
             return f"no TLS is spoken there: {each.reason.replace('_', ' ').lower()}"
         if isinstance(each, httpx.UnsupportedProtocol | httpx.InvalidURL):
             return f"no web address: {each}"
+        if isinstance(each, OversizedError):
+            return str(each)
     return ""
 
 

@@ -5,8 +5,9 @@ import socket
 
 import pytest
 
-from streamgauge.broker import Acknowledged, AsyncClient, BrokerError, Client
+from streamgauge.broker import Acknowledged, AsyncClient, AwayError, BrokerError, Client
 from streamgauge.servers.broker.sqlite import SqliteJournal
+from tests.outgoing.test_clients import EVENTS, OK, answering, piecewise
 from tests.servers.broker.served import GRAPH, OTHER, serving
 from tests.servers.broker.world import broker, select
 
@@ -46,6 +47,40 @@ def test_all_operations_can_be_awaited():
 
     with serving(broker()) as (url, _):
         asyncio.run(use(url))
+
+
+LONG = b'{"head":{"vars":["s"]},"results":{"bindings":[' + b'{"s":{"type":"uri","value":"urn:a"}},' * 100
+OVERSIZED = {
+    "an answer": [OK + b"Content-Length: 9000\r\n\r\n" + LONG],
+    "an endless answer": [OK + b"\r\n", *[LONG] * 10],
+    "an endless notification": [EVENTS, *[b"data: " + LONG] * 10],
+    "a notification in lines": [EVENTS + (b"data: " + LONG[:500] + b"\n") * 10 + b"\n"],
+}
+
+
+@pytest.mark.parametrize("kind", OVERSIZED)
+def test_what_is_larger_than_a_client_takes_ends_with_the_remedy_and_is_not_asked_for_again(kind):
+    asked = []
+
+    def answer(connection):
+        asked.append(connection)
+        piecewise(OVERSIZED[kind], 0)(connection)
+
+    async def awaited(url):
+        async with AsyncClient(url, largest=3000) as client:
+            if "notification" in kind:
+                await anext(client.subscribe("c"))
+            await client.rows("c")
+
+    with answering(answer) as port, Client(f"http://127.0.0.1:{port}", largest=3000) as client:
+        for use in (
+            lambda: next(client.subscribe("c")) if "notification" in kind else client.rows("c"),
+            lambda: asyncio.run(awaited(f"http://127.0.0.1:{port}")),
+        ):
+            with pytest.raises(BrokerError, match="more than 3000 bytes: raise `largest` of the client") as error:
+                use()
+            assert not isinstance(error.value, AwayError)
+    assert len(asked) == 2
 
 
 def test_a_subscription_outlives_the_server(tmp_path):

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from streamgauge.servers.http.heads import HEAD, HeadBytes, LargeHeads, LongHeadError
-from streamgauge.servers.http.server import GIVE_BACK, DescriptorReports, FreedMemory, Serving, provide_descriptors
+from streamgauge.servers.http.server import DescriptorReports, Serving, provide_descriptors
 from streamgauge.servers.http.websocket import FRAGMENTS
 
 pytestmark = pytest.mark.server
@@ -180,12 +180,6 @@ def test_an_application_learns_that_its_client_left_though_requests_wait_behind(
             connection.sendall(b"GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 3)
             connection.recv(100)
         assert left.wait(20)
-
-
-def test_memory_that_was_freed_is_given_back_where_the_process_has_grown():
-    sizes = iter([100, 90, 95, GIVE_BACK + 95, 80])
-    freed = FreedMemory(lambda: next(sizes) + GIVE_BACK)
-    assert [freed.give_back() for _ in range(3)] == [True, False, True]
 
 
 def test_half_heads_lock_nobody_out():

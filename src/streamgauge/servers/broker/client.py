@@ -5,7 +5,6 @@ subscription is in ``ResumedSubscription`` (what to ask for, what came twice) an
 """
 
 import asyncio
-import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
@@ -17,11 +16,20 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
+import msgspec
 
-from streamgauge.formats.results import rows
+from streamgauge.formats.results import read_rows
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import Row
-from streamgauge.outgoing.clients import AsyncHttpClient, ExchangeLimits, HttpClient, async_client, client
+from streamgauge.outgoing.clients import (
+    AsyncHttpClient,
+    ExchangeLimits,
+    HttpClient,
+    OversizedError,
+    async_client,
+    client,
+)
+from streamgauge.servers.broker import LARGEST_MESSAGE
 from streamgauge.servers.broker.reconnection import BUSY, PATIENCE_S, AwayError, BrokerError, Reconnection, Tell, log
 from streamgauge.servers.http.headers import retry_after
 from streamgauge.sources.backoff import Backoff
@@ -31,8 +39,7 @@ TURTLE: Final = "text/turtle"
 SILENCE_S: Final = 45.0
 """After how long without a sign of life a connection is taken for broken; a broker gives one every 15 s."""
 
-_LARGEST: Final = 256 * 2**20
-_EXCHANGE: Final = ExchangeLimits(seconds=PATIENCE_S, received=_LARGEST, silence=SILENCE_S)
+_OPTION: Final = "`largest` of the client, --max-message of a command"
 
 Read = TypeVar("Read")
 Published = TypeVar("Published")
@@ -118,15 +125,22 @@ class BrokerCall:
 class ResumedSubscription:
     """A subscription across connections: what came twice is left out, and what is to be asked for next is known."""
 
-    def __init__(self, channel: str, subscriber: str | None, after: int | None, again: Reconnection) -> None:
+    def __init__(
+        self,
+        channel: str,
+        subscriber: str | None,
+        after: int | None,
+        again: Reconnection,
+        largest: int = LARGEST_MESSAGE,
+    ) -> None:
         self.last, self.missed, self.again = after, 0, again
         self._channel, self._params = channel, {} if subscriber is None else {"subscriber": subscriber}
-        self._parser = EventParser(_LARGEST, None)
+        self._parser, self._largest = EventParser(largest, None), largest
         self._connected = False
 
     def call(self) -> BrokerCall:
         """Begin, or go on after the last one."""
-        self._parser = EventParser(_LARGEST, None)
+        self._parser = EventParser(self._largest, None)
         since = {} if self.last is None else {"Last-Event-ID": str(self.last)}
         headers = {"Accept": "text/event-stream", **since}
         return BrokerCall("GET", f"{_path(self._channel)}/notifications", headers=headers, params=self._params)
@@ -145,20 +159,21 @@ class ResumedSubscription:
         self.again.heard()
         for event in self._parser.feed(chunk):
             if event.data is None:
-                raise BrokerError(f"a notification of more than {_LARGEST} bytes")
-            with _understanding(repr(event.data)):
-                said = json.loads(event.data) if event.name in ("missed", "message") else {}
-                self.missed += int(said["missed"]) if event.name == "missed" else 0
-                told = read_told(said) if event.name == "message" else None
+                raise BrokerError(f"a notification of more than {self._largest} bytes: raise {_OPTION}")
+            with _understanding(repr(event.data[:200])):
+                self.missed += int(msgspec.json.decode(event.data)["missed"]) if event.name == "missed" else 0
+                told = read_told(event.data) if event.name == "message" else None
             if told is not None and (self.last is None or told.number > self.last):
                 self.last = told.number
                 yield told
 
 
-def read_told(said: Mapping[str, Any]) -> Told:
-    """A notification from its JSON."""
-    columns, added = rows(said["added"])
-    _, removed = rows(said["removed"])
+def read_told(text: bytes | str) -> Told:
+    """A notification from its JSON; ValueError, KeyError, TypeError."""
+    members = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    columns, added = read_rows(members.pop("added"))
+    _, removed = read_rows(members.pop("removed"))
+    said = {name: msgspec.json.decode(member) for name, member in members.items()}
     number, at, causes, truth = said["number"], said["at"], tuple(said["publications"]), said.get("boolean")
     return Told(said["channel"], number, said["key"], causes, at, columns, tuple(added), tuple(removed), truth)
 
@@ -195,7 +210,7 @@ def _understanding(said: str | httpx.URL) -> Iterator[None]:
     """BrokerError for what no broker says."""
     try:
         yield
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BrokerError(f"{str(said)[:200]} does not answer as a broker does: is the address right?") from error
 
 
@@ -207,7 +222,7 @@ def _acknowledged(response: httpx.Response) -> Acknowledged:
 
 def _standing(response: httpx.Response) -> Standing:
     _check(response)
-    columns, found = rows(response.json())
+    columns, found = read_rows(response.content)
     return Standing(int(response.headers["Notification"]), columns, tuple(found))
 
 
@@ -236,8 +251,11 @@ class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
     BrokerError when one is refused, AwayError when nobody is there.
     """
 
-    def __init__(self, url: str, token: str | None) -> None:
-        self._url, self._headers = url.rstrip("/"), bearing(token)
+    def __init__(self, url: str, token: str | None, largest: int) -> None:
+        self._url, self._headers, self._largest = url.rstrip("/"), bearing(token), largest
+
+    def _limits(self) -> ExchangeLimits:
+        return ExchangeLimits(PATIENCE_S, received=self._largest, silence=SILENCE_S, option=_OPTION)
 
     @abstractmethod
     def _send(self, call: BrokerCall, read: Callable[[httpx.Response], Read]) -> Any:
@@ -303,23 +321,33 @@ class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
             "params": call.params,
         }
 
-    def _again(self, random: Random | None, patience: float, tell: Tell) -> Reconnection:
-        return Reconnection(self._url, Backoff(random or Random()), patience, tell)
+    def _resumed(
+        self, channel: str, subscriber: str | None, after: int | None, random: Random | None, again: tuple[float, Tell]
+    ) -> ResumedSubscription:
+        place = Reconnection(self._url, Backoff(random or Random()), *again)
+        return ResumedSubscription(channel, subscriber, after, place, self._largest)
 
-    def _away(self, error: Exception) -> AwayError:
-        """Nobody answers there."""
+    def _away(self, error: Exception) -> BrokerError:
+        """Nobody answers there, or too much."""
         url = self._url
+        if isinstance(error, OversizedError):
+            return BrokerError(f"{url}: {error}")
         if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
             return AwayError(f"{url}: no web address: write http://{url.removeprefix('//')}, or https://...")
         return AwayError(f"{url}: {obstacle(error).partition(':')[0]}: is a broker there?")
 
 
 class Client(_Operations[Acknowledged, None, Standing, tuple[str, ...], ChannelStatus]):
-    """Operations that wait. ``http`` is used and left open where it is given. Used with ``with``, or to be closed."""
+    """Operations that wait. ``http`` is used and left open where it is given. Used with ``with``, or to be closed.
 
-    def __init__(self, url: str, token: str | None = None, http: HttpClient | None = None) -> None:
-        super().__init__(url, token)
-        self._http, self._own = http or client(_EXCHANGE), http is None
+    ``largest`` bounds the bytes of a response or notification; BrokerError for one that has more.
+    """
+
+    def __init__(
+        self, url: str, token: str | None = None, http: HttpClient | None = None, *, largest: int = LARGEST_MESSAGE
+    ) -> None:
+        super().__init__(url, token, largest)
+        self._http, self._own = http or client(self._limits()), http is None
 
     def _send(self, call: BrokerCall, read: Callable[[httpx.Response], Read]) -> Read:
         """Send a request and read its response; BrokerError, AwayError."""
@@ -350,7 +378,7 @@ class Client(_Operations[Acknowledged, None, Standing, tuple[str, ...], ChannelS
         BrokerError for a refusal or a mistake (a status that waiting does not mend, a certificate, an address),
         AwayError when the broker was away for ``patience`` seconds.
         """
-        place = ResumedSubscription(channel, subscriber, after, self._again(random, patience, tell))
+        place = self._resumed(channel, subscriber, after, random, (patience, tell))
         while True:
             try:
                 with self._http.stream(**self._arguments(place.call())) as response:
@@ -388,9 +416,11 @@ class AsyncClient(
 ):
     """The same, to be awaited; used with ``async with``, or to be closed."""
 
-    def __init__(self, url: str, token: str | None = None, http: AsyncHttpClient | None = None) -> None:
-        super().__init__(url, token)
-        self._http, self._own = http or async_client(_EXCHANGE), http is None
+    def __init__(
+        self, url: str, token: str | None = None, http: AsyncHttpClient | None = None, *, largest: int = LARGEST_MESSAGE
+    ) -> None:
+        super().__init__(url, token, largest)
+        self._http, self._own = http or async_client(self._limits()), http is None
 
     async def _send(self, call: BrokerCall, read: Callable[[httpx.Response], Read]) -> Read:
         """Send a request and read its response; BrokerError, AwayError."""
@@ -415,7 +445,7 @@ class AsyncClient(
         tell: Tell = log,
     ) -> AsyncGenerator[Told, None]:
         """Notifications, each once, until the channel ends; a lost connection is made again, as ``Client`` does."""
-        place = ResumedSubscription(channel, subscriber, after, self._again(random, patience, tell))
+        place = self._resumed(channel, subscriber, after, random, (patience, tell))
         while True:
             try:
                 async with self._http.stream(**self._arguments(place.call())) as response:

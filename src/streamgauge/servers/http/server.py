@@ -1,7 +1,6 @@
 """Serving an application: sockets, limits of connections and descriptors, a server that leaves in good order."""
 
 import asyncio
-import ctypes
 import errno
 import gc
 import resource
@@ -22,7 +21,7 @@ from starlette.types import ASGIApp
 
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.servers.http.connections import PatientHttpProtocol
-from streamgauge.servers.http.deadlines import resident
+from streamgauge.servers.http.freed_memory import FreedMemory
 from streamgauge.servers.http.limits import load_parsers
 from streamgauge.servers.http.metrics import PAUSES
 from streamgauge.servers.http.websocket import PushingWebSocketProtocol
@@ -93,39 +92,6 @@ def provide_descriptors(connections: int) -> int:
 GIVE_BACK_TICKS: Final = 50
 """Ticks of uvicorn, ten a second, between two looks at what memory can be given back."""
 
-GIVE_BACK: Final = 8 * 2**20
-"""Bytes of growth since the last time that are worth it."""
-
-
-_MMAP_THRESHOLD: Final = -3
-"""glibc's parameter: blocks of so many bytes are the system's again once freed (malloc.h)."""
-
-LARGE_BLOCK: Final = 512 * 2**10
-"""Bytes of such a block: by itself glibc raises them to 32 MiB, and threads keep what they freed."""
-
-
-class FreedMemory:
-    """Memory that the C library keeps for itself after it was freed; ``resident`` are the bytes of the process."""
-
-    def __init__(self, resident: Callable[[], int]) -> None:
-        self._resident, self._least = resident, 0
-        library = ctypes.CDLL(None)
-        self._trim = getattr(library, "malloc_trim", None)  # of glibc alone
-        self._set = getattr(library, "mallopt", None) if self._trim else None
-
-    def give_back_large(self) -> None:
-        """From now on large blocks are given back when they are freed."""
-        if self._set is not None:
-            self._set(_MMAP_THRESHOLD, LARGE_BLOCK)
-
-    def give_back(self) -> bool:
-        """Give it to the system where the process has grown; whether it did."""
-        if self._trim is None or self._resident() < self._least + GIVE_BACK:
-            return False
-        self._trim(0)
-        self._least = self._resident()
-        return True
-
 
 class Serving(uvicorn.Server):
     """A server that calls ``leave`` as soon as it is told to stop, so that long responses end.
@@ -161,7 +127,7 @@ class Serving(uvicorn.Server):
             "proxy_headers": False,  # else X-Forwarded-* of this machine are believed
         }
         super().__init__(uvicorn.Config(app, host, port, **(own | dict(settings or {}))))
-        self._leave, self._say, self._alone, self._freed = leave, say, alone, FreedMemory(resident)
+        self._leave, self._say, self._alone, self._freed = leave, say, alone, FreedMemory()
         self._descriptors = DescriptorReports(time.monotonic)
         sys.setswitchinterval(SWITCH_S)
 
@@ -196,7 +162,7 @@ class Serving(uvicorn.Server):
         """Now and then give memory back that requests have left, and see whether there are descriptors."""
         if self._alone and counter % DESCRIPTOR_TICKS == 0:
             self._descriptors.look()
-        if self._alone and counter % GIVE_BACK_TICKS == 0:
+        if counter % GIVE_BACK_TICKS == 0:
             await asyncio.to_thread(self._freed.give_back)
         return await super().on_tick(counter)
 

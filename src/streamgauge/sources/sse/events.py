@@ -38,7 +38,7 @@ class EventParser:
     def __init__(self, limit: int, last: str | None) -> None:
         self._limit = limit
         self._id = last
-        self._line: list[bytes] = []
+        self._line = bytearray()
         self._length = 0
         self._returned = False
         self._begun = False
@@ -64,17 +64,19 @@ class EventParser:
         room = self._limit + _NAMES - self._length
         self._length += len(part)
         if room > 0:
-            self._line.append(part[:room])
+            self._line += part[:room]
 
     def _ended_line(self) -> ServerEvent | None:
-        line, length = b"".join(self._line), self._length
-        self._line, self._length = [], 0
+        line, length = self._line, self._length
+        self._line, self._length = bytearray(), 0
         if not self._begun:
             self._begun, line = True, line.removeprefix(b"\xef\xbb\xbf")
         if not line and not length:
             return self._dispatch()
-        field, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
+        colon = line.find(b":") % (len(line) + 1)  # its end where there is none
+        start = colon + 1 + line.startswith(b" ", colon + 1)
+        with memoryview(line) as view:
+            field, value = bytes(view[:colon]), bytes(view[start:])
         self._field(field, value, length - len(line) + len(value))
         return None
 

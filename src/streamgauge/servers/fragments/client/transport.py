@@ -8,7 +8,7 @@ origins of the start and of where the start was redirected to.
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -34,7 +34,7 @@ class ClientLimits:
 
     received: int = 32 * 2**20
     """Bytes of a body on the wire."""
-    unpacked: int = 128 * 2**20
+    unpacked: int = 32 * 2**20
     """Bytes of a body after decompression."""
     redirects: int = 5
     seconds: float = 30.0
@@ -343,11 +343,12 @@ class HttpSender:
             self.counters.received += len(chunk)
             if received > self.limits.received:
                 raise SourceError(address, f"sends more than {self.limits.received} bytes: raise the limit `received`")
-            body.write(unpacking.feed(chunk, self.limits.unpacked + 1 - body.tell()))
-            if body.tell() > self.limits.unpacked:
-                raise SourceError(
-                    address, f"unpacks to more than {self.limits.unpacked} bytes: raise the limit `unpacked`"
-                )
+            for piece in unpacking.feed(chunk):
+                body.write(piece)
+                if body.tell() > self.limits.unpacked:
+                    raise SourceError(
+                        address, f"unpacks to more than {self.limits.unpacked} bytes: raise the limit `unpacked`"
+                    )
         _check_whole(response, received, unpacking)
         self.counters.unpacked += body.tell()
         return body.getvalue()
@@ -361,8 +362,12 @@ def _refuse_hopeless(address: str, error: BaseException) -> None:
         raise UnknownHostError(address, f"no answer: {error}") from error
 
 
+_PIECE: Final = 2**20
+"""Bytes that are unpacked at once: 64 KB of gzip may be 64 MB."""
+
+
 class _Unpacking:
-    """A body, unpacked no further than allowed where it is gzip."""
+    """A body, unpacked piece by piece where it is gzip."""
 
     def __init__(self, address: str, encoding: str) -> None:
         coding = encoding.strip().lower()
@@ -375,14 +380,17 @@ class _Unpacking:
         """Whether nothing is missing at its end, as far as the body tells."""
         return self._inner is None or self._inner.eof
 
-    def feed(self, data: bytes, limit: int) -> bytes:
-        """The unpacked bytes, at most ``limit``; CutResponseError for bytes that are no gzip."""
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The unpacked bytes in pieces; CutResponseError for bytes that are not gzip."""
         if self._inner is None:
-            return data[:limit]
+            yield data
+            return
         try:
-            return self._inner.decompress(data, limit)
+            while data:
+                yield self._inner.decompress(data, _PIECE)
+                data = self._inner.unconsumed_tail
         except zlib.error as error:
-            raise CutResponseError(f"the body is no gzip: {error}") from error
+            raise CutResponseError(f"the body is not gzip: {error}") from error
 
 
 def _check_whole(response: httpx.Response, received: int, unpacking: _Unpacking) -> None:

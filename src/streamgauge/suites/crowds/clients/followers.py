@@ -15,6 +15,7 @@ import httpx
 
 from streamgauge.broker import AsyncClient, BrokerError
 from streamgauge.model.terms import Row
+from streamgauge.outgoing.clients import CROWD_RECEIVED
 from streamgauge.suites.crowds.clients import run_clients, say_answer, unbounded
 
 TIMEOUT_S = 300.0
@@ -57,7 +58,7 @@ class Follower:
 
 async def begin(given: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
     """Each client with its channel and its answer as it is."""
-    client = AsyncClient(given["address"], http=await unbounded(stack, TIMEOUT_S))
+    client = AsyncClient(given["address"], http=await unbounded(stack, TIMEOUT_S), largest=CROWD_RECEIVED)
     for number, query in enumerate(given["queries"], given["first"]):
         follower = Follower(client, number, query)
         await follower.begin()

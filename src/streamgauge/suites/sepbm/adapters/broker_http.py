@@ -14,7 +14,7 @@ from streamgauge.harness.process import ServerProcess, ServiceError
 from streamgauge.harness.systems import SubscriberLoop
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import Triple
-from streamgauge.outgoing.clients import async_client, client, crowd_limits
+from streamgauge.outgoing.clients import CROWD_RECEIVED, async_client, client, crowd_limits
 from streamgauge.outgoing.sockets import websocket
 from streamgauge.servers.broker.client import bearing, read_told
 from streamgauge.servers.broker.contract import Publication
@@ -155,16 +155,16 @@ class BrokerOverHttp:
             self._subscriptions.wake()
 
     async def _by_events(self, name: str) -> AsyncIterator[Told]:
-        async for told in AsyncClient(self._url, self._token, self._streams).subscribe(name, after=0):
+        subscriber = AsyncClient(self._url, self._token, self._streams, largest=CROWD_RECEIVED)
+        async for told in subscriber.subscribe(name, after=0):
             yield told
 
     async def _by_websocket(self, name: str) -> AsyncIterator[Told]:
         at = f"ws{self._url.removeprefix('http')}/channels/{quote(name, safe='')}/notifications?after=0"
         async with websocket(at, bearing(self._token)) as connection:
             async for text in connection:
-                said = json.loads(text)
-                if "number" in said:
-                    yield read_told(said)
+                if "number" in json.loads(text):
+                    yield read_told(text)
 
     def feed(self, publication: Publication) -> int:
         """Publish or delete; acknowledged when it is durable, where there is a journal."""
@@ -201,7 +201,7 @@ class BrokerOverHttp:
     def _ask(self, operation: Callable[[Client], Answered]) -> Answered:
         self._subscriptions.check()
         try:
-            return operation(Client(self._url, self._token, self._http))
+            return operation(Client(self._url, self._token, self._http, largest=CROWD_RECEIVED))
         except BrokerError as error:
             words = "" if self._service is None else self._service.last_words()
             raise UnusableSystemError(f"{error}{words}") from error

@@ -76,7 +76,7 @@ class NamedServer:
     @cached_property
     def broker(self) -> AsyncClient:
         """The client of a broker."""
-        return AsyncClient(self.address, self.token, self.http)
+        return AsyncClient(self.address, self.token, self.http, largest=ANSWER)
 
     @cached_property
     def web(self) -> CachingHttpClient:
