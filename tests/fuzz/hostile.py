@@ -7,6 +7,9 @@ from random import Random
 LARGEST = 64 * 2**10
 """Characters of a text."""
 
+LARGE_SHARE, FEW, MANY = 1 / 8, 200, 20_000
+"""One text in eight repeats a part up to ``MANY`` times, the others up to ``FEW``: reading it takes as much longer."""
+
 ODD = (
     "\0",
     "\ud7ff",
@@ -122,7 +125,7 @@ class Hostile:
     def __init__(self, seed: int) -> None:
         self.draw = Random(seed)
 
-    def some(self, largest: float = 20_000) -> int:
+    def some(self, largest: float) -> int:
         """A number, each order of magnitude as likely as another."""
         return int(largest ** self.draw.random())
 
@@ -137,7 +140,7 @@ class Hostile:
     def repeated(self, parts: tuple[str, ...]) -> str:
         before, again, middle, back, after = parts
         most = (LARGEST - len(before + middle + after)) // max(1, len(again + back))
-        many = min(self.some(), most)
+        many = min(self.some(MANY if self.draw.random() < LARGE_SHARE else FEW), most)
         closed = many if self.draw.random() < 0.8 else self.some(many + 1)
         return f"{before}{again * many}{middle}{back * closed}{after}"
 
