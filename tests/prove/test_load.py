@@ -1,4 +1,4 @@
-"""No server grows by being used: an hour of accelerated load each (``STREAMGAUGE_LOAD_MINUTES`` for less)."""
+"""No server grows by being used: an hour's requests each, 18,000 (``STREAMGAUGE_LOAD_MINUTES`` for fewer)."""
 
 import pytest
 
