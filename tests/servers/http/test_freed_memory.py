@@ -5,7 +5,7 @@ import ctypes
 import pytest
 
 from streamgauge.servers.http.deadlines import resident
-from streamgauge.servers.http.freed_memory import GIVE_BACK, FreedMemory
+from streamgauge.servers.http.server import GIVE_BACK, FreedMemory
 
 MEBI = 2**20
 
