@@ -93,7 +93,6 @@ def provide_descriptors(connections: int) -> int:
 GIVE_BACK_TICKS: Final = 50
 """Ticks of uvicorn, ten a second, between two looks at what memory can be given back."""
 
-
 GIVE_BACK: Final = 4 * 2**20
 """Bytes that are worth a call of malloc_trim, which takes 1 ms for each 500 gaps between blocks in use."""
 
