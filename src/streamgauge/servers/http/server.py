@@ -104,7 +104,7 @@ _MMAP_THRESHOLD: Final = -3
 
 
 class _Mallinfo2(ctypes.Structure):
-    """What malloc has (malloc.h, glibc 2.33): ``fordblks`` are bytes of free blocks, ``fsmblks`` of very small ones."""
+    """The state of malloc (malloc.h, glibc 2.33): ``fordblks`` are the bytes of free blocks."""
 
     _fields_ = tuple(
         (name, ctypes.c_size_t)
@@ -127,7 +127,7 @@ class FreedMemory:
     """Gives free blocks back once there are ``GIVE_BACK`` bytes of them that may be resident.
 
     A block that was given back stays free and is not resident: neither number alone says how much can be given back.
-    What is freed after a call raises the ``free`` bytes, what is taken again and freed the ``resident`` ones.
+    Blocks freed after a call raise the ``free`` bytes, blocks taken again and freed the ``resident`` ones.
     """
 
     def __init__(self, resident: Callable[[], int] = resident, free: Callable[[], int] | None = None) -> None:
