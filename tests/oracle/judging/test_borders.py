@@ -51,7 +51,7 @@ def test_the_best_pair_is_the_one_that_trying_all_finds(data):
     blocks, corners = borders.DENSE, borders.CORNERS
     borders.DENSE, borders.CORNERS = data.draw(st.sampled_from([(1 << 18, 64), (4, 3), (1, 2), (9, 1)]))
     try:
-        grid = BorderGrid.of(starts, ends, start, end)
+        grid = BorderGrid.of(np.array(starts), np.array(ends), start, end)
         found = best_pair(grid, quadrants(*wanted[0]), quadrants(*wanted[1]), received)
     finally:
         borders.DENSE, borders.CORNERS = blocks, corners

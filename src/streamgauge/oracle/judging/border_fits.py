@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -50,8 +50,10 @@ class Contents:
         self.admitted, _late = admit(facts(held), semantics, query.windows, t0)
         self.arrived: list[Arrival] = arrived_triples(self.admitted, query.windows, semantics)
         self._all = [arrival.time for arrival in self.arrived]
+        self._arrivals = np.array(self._all, dtype=np.int64)
         self.stream, self.reach_ms = query.windows[0].stream, query.windows[0].window.slide
-        self._times = sorted({one.time for one in self.arrived if one.stream == self.stream})
+        own = (arrival.time for arrival in self.arrived if arrival.stream == self.stream)
+        self._times = np.unique(np.fromiter(own, dtype=np.int64))
 
     def within(self, reach: int) -> "Contents":
         """The same with borders at most this far from the declared ones (ms)."""
@@ -59,17 +61,17 @@ class Contents:
         narrow.reach_ms = reach
         return narrow
 
-    def firsts(self, view: View) -> list[int]:
+    def firsts(self, view: View) -> Ranks:
         """The starts to try: the declared one, and every time within reach, a slide at most."""
         return self._near(view.first)
 
-    def lasts(self, view: View) -> list[int]:
+    def lasts(self, view: View) -> Ranks:
         """The ends to try."""
         return self._near(view.last)
 
-    def _near(self, border: int) -> list[int]:
-        low, high = bisect_left(self._times, border - self.reach_ms), bisect_right(self._times, border + self.reach_ms)
-        return sorted({border, *self._times[low:high]})
+    def _near(self, border: int) -> Ranks:
+        low, high = np.searchsorted(self._times, (border - self.reach_ms, border + self.reach_ms + 1))
+        return np.unique(np.append(self._times[low:high], border))
 
     def time_after(self, rank: int) -> int:
         """The first time (ms) after an arrival, by its rank."""
@@ -86,15 +88,16 @@ class Contents:
 
     def ranks(self, view: View) -> Span:
         """The ranks of a content: from the first one to before the second."""
-        return self.start(view), self.end(view)
+        return max(view.after, bisect_left(self._all, view.first)), min(view.seen, bisect_right(self._all, view.last))
 
-    def start(self, view: View) -> int:
-        """The rank from which on a view holds arrivals."""
-        return max(view.after, bisect_left(self._all, view.first))
+    def starts(self, view: View, firsts: Ranks) -> Ranks:
+        """The rank from which on the view holds arrivals, for each of its starts (``moved``)."""
+        return np.maximum(np.where(firsts >= view.first, view.after, 0), np.searchsorted(self._arrivals, firsts))
 
-    def end(self, view: View) -> int:
-        """The rank before which a view holds arrivals."""
-        return min(view.seen, bisect_right(self._all, view.last))
+    def ends(self, view: View, lasts: Ranks) -> Ranks:
+        """The rank before which it does, for each of its ends."""
+        ranks = np.searchsorted(self._arrivals, lasts, "right")
+        return np.where(lasts <= view.last, np.minimum(view.seen, ranks), ranks)
 
     def inside(self, view: View) -> tuple[Arrival, ...]:
         """The arrivals that a view holds."""
@@ -225,18 +228,12 @@ class _RankBorders:
     def __init__(self, contents: Contents, view: View) -> None:
         firsts, lasts = contents.firsts(view), contents.lasts(view)
         self.grid = BorderGrid.of(firsts, lasts, view.first, view.last)
-        self.low = np.array([contents.start(contents.moved(view, first, view.last)) for first in firsts])
-        self.high = np.array([contents.end(contents.moved(view, view.first, last)) for last in lasts])
+        self.low, self.high = contents.starts(view, firsts), contents.ends(view, lasts)
 
-    def quadrants(self, spans: Sequence[Span], weights: Sequence[int], constant: int = 0) -> Quadrants:
-        """Spans of ranks with their weights as quadrants of the grid."""
-        pairs = np.array(spans, dtype=np.int64).reshape(-1, 2)
-        return self.placed(pairs[:, 0], pairs[:, 1], np.array(weights, dtype=np.int64), constant)
-
-    def placed(self, first: Ranks, last: Ranks, weight: Ranks, constant: int = 0) -> Quadrants:
-        """The same for columns."""
-        start = np.searchsorted(self.low, first, "right") - 1
-        return Quadrants(start, np.searchsorted(self.high, last, "right"), weight, constant)
+    def quadrants(self, spans: Ranks, weights: Ranks, constant: int) -> Quadrants:
+        """Spans of ranks (a row each) with their weights as quadrants of the grid."""
+        start = np.searchsorted(self.low, spans[:, 0], "right") - 1
+        return Quadrants(start, np.searchsorted(self.high, spans[:, 1], "right"), weights, constant)
 
     def fit(self, start: int, end: int, common: int, rows: int, received: int) -> BorderFit:
         """A pair of the grid with its precision and recall."""
@@ -274,123 +271,105 @@ def reached(members: Sequence[Sequence[Span]], numbers: Sequence[int]) -> Iterat
         yield from signed(minimal(iter(spans)))
 
 
+_Steps: TypeAlias = tuple[Ranks, Ranks, Ranks]
+"""Spans (a row each), and what each adds to the rows that are common, and to those that are sent."""
+
+
 class SolutionSearch:
     """The best borders for rows that are solutions: each row's solutions say between which borders it exists."""
 
     def __init__(self, stretches: Stretches, contents: Contents, sends: R2S, *, once: bool) -> None:
         """``once``: a row is there once, however many solutions give it."""
-        self.stretches, self._contents, self._sends, self._once = stretches, contents, sends, once
+        self.stretches, self._contents, self._once = stretches, contents, once
+        self._sign = -1 if sends is R2S.DSTREAM else 1
         self._solutions: TimedSolutions | None = None
-        self._by_row: dict[Row, list[int]] = {}
 
     def _over(self, reach: Span) -> TimedSolutions:
         solutions = self.stretches.over(reach)
         if solutions is not self._solutions:
             self._solutions = solutions
-            self._first = np.array([spans[-1][0] for spans in solutions.spans], dtype=np.int64)
-            self._last = np.array([spans[0][1] for spans in solutions.spans], dtype=np.int64)
-            self._simple = np.array([len(spans) == 1 for spans in solutions.spans], dtype=bool)
-            self._by_row = defaultdict(list)
-            for at, row in enumerate(solutions.row.tolist()):
-                self._by_row[solutions.rows[row]].append(at)
+            outer = [(spans[-1][0], spans[0][1]) for spans in solutions.spans]
+            ends = np.array(outer, dtype=np.int64).reshape(-1, 2)
+            simple = np.array([len(spans) == 1 for spans in solutions.spans], dtype=bool)
+            order = np.lexsort((ends[:, 0], ~simple))  # those with one span first
+            self._outer, self._row, self._simple = ends[order], solutions.row[order], simple[order]
+            self._first = self._outer[: simple.sum(), 0]
+            self._spans = [solutions.spans[at] for at in order.tolist()]
+            self._numbers = {row: number for number, row in enumerate(solutions.rows)}
         return solutions
 
-    def bag(self, view: View) -> Counter[Row]:
-        """The rows of a content."""
-        low, high = self._contents.ranks(view)
-        solutions = self._over(self._contents.reach(view))
-        near = np.nonzero((self._first >= low) & (self._last < high))[0].tolist()
-        found = Counter(
-            solutions.rows[int(solutions.row[at])]
-            for at in near
-            if any(first >= low and last < high for first, last in solutions.spans[at])
-        )
-        return Counter(found.keys()) if self._once else found
+    def _within(self, reach: Span) -> Ranks:
+        """The solutions that may exist within some ranks, by their places; those with one span do."""
+        low, high = np.searchsorted(self._first, reach)
+        places = np.concatenate((np.arange(low, high), np.arange(len(self._first), len(self._outer))))
+        first, last = self._outer[places].T
+        within: Ranks = places[(first >= reach[0]) & (last < reach[1])]
+        return within
 
-    def fit(self, view: View, received: Sequence[Row], before: Counter[Row]) -> BorderFit:
-        """The best borders for an answer after the bag of the instant before."""
+    def _held(self, view: View) -> Ranks:
+        """How often each row is in a content."""
+        low, high = self._contents.ranks(view)
+        within = self._within((low, high))
+        exist = self._simple[within]
+        for place in np.nonzero(~exist)[0].tolist():
+            exist[place] = any(first >= low and last < high for first, last in self._spans[within[place]])
+        counts: Ranks = np.bincount(self._row[within[exist]], minlength=len(self._numbers))
+        return np.minimum(counts, 1) if self._once else counts
+
+    def _sent(self, held: Ranks, before: Ranks) -> Ranks:
+        """How many copies of a row are sent where the content has so many of it, and the one before had so many."""
+        sent: Ranks = np.maximum(self._sign * (held - before), 0)
+        return sent
+
+    def fit(self, view: View, received: Sequence[Row], previous: View | None) -> BorderFit:
+        """The best borders for an answer; ``previous`` is the content before, where differences to it are sent."""
         if has_blanks(received):
             raise NotMonotoneError("blank nodes in the answer")
         reach = self._contents.reach(view)
-        solutions = self._over(reach)
-        ranks = _RankBorders(self._contents, view)
-        near = (self._first >= reach[0]) & (self._last < reach[1])
-        wanted = Counter(received)
-        special = self._special(wanted, before, near)
-        common, rows = _Weighted(), _Weighted()
-        for row in special:
-            members = [solutions.spans[at] for at in self._by_row.get(row, ()) if near[at]]
-            sign, shared, sent = self._numbers(row, len(members), wanted, before)
-            common.add(reached(members, shared), sign, len(shared))
-            rows.add(reached(members, sent), sign, len(sent))
-        plain = self._plain_rows(near, special)
-        expected = _joined(rows.quadrants(ranks), ranks.placed(*plain))
-        best = best_pair(ranks.grid, common.quadrants(ranks), expected, len(received))
+        low, high = reach if previous is None else self._contents.reach(previous)
+        solutions = self._over((min(low, reach[0]), max(high, reach[1])))
+        before = np.zeros(len(solutions.rows), dtype=np.int64) if previous is None else self._held(previous)
+        wanted = np.zeros_like(before)
+        for row, times in Counter(received).items():
+            if row in self._numbers:
+                wanted[self._numbers[row]] = times
+        within = self._within(reach)
+        numbers = self._row[within]
+        several = ~self._simple[within] | (np.bincount(numbers, minlength=len(before))[numbers] > 1)
+        steps = [
+            self._alone(within[~several], before, wanted),
+            *self._together(within[several].tolist(), before, wanted),
+        ]
+        spans, common, rows = (np.concatenate(columns) for columns in zip(*steps, strict=True))
+        ranks, silent = _RankBorders(self._contents, view), self._sent(np.zeros_like(before), before)
+        shared = ranks.quadrants(spans, common, int(np.minimum(silent, wanted).sum()))
+        best = best_pair(ranks.grid, shared, ranks.quadrants(spans, rows, int(silent.sum())), len(received))
         return ranks.fit(best.start, best.end, best.common, best.rows, len(received))
 
-    def _special(self, wanted: Counter[Row], before: Counter[Row], near: "np.typing.NDArray[np.bool_]") -> set[Row]:
-        """The rows that are looked at by themselves: sent, sent before, with several solutions or ways to exist."""
-        if self._sends is R2S.DSTREAM:
-            return {*before}
-        special = {*wanted, *(before if self._sends is R2S.ISTREAM else ())}
-        solutions = self._solutions
-        assert solutions is not None
-        special |= {solutions.rows[int(row)] for row in np.unique(solutions.row[near & ~self._simple])}
-        if self._once:
-            numbers, counts = np.unique(solutions.row[near], return_counts=True)
-            special |= {solutions.rows[int(row)] for row in numbers[counts > 1]}
-        return special
+    def _steps(self, held: Ranks, before: Ranks, wanted: Ranks) -> tuple[Ranks, Ranks]:
+        """What one solution more than so many changes: how many rows are common, and how many are sent."""
+        sent, more = self._sent(held, before), self._sent(held + 1, before)
+        return np.minimum(more, wanted) - np.minimum(sent, wanted), more - sent
 
-    def _numbers(self, row: Row, members: int, wanted: Counter[Row], before: Counter[Row]) -> tuple[int, range, range]:
-        """The numbers of a row's solutions that count for what is common and for what is sent.
+    def _alone(self, places: Ranks, before: Ranks, wanted: Ranks) -> _Steps:
+        """The rows of one solution with one span."""
+        rows = self._row[places]
+        return self._outer[places], *self._steps(np.zeros_like(rows), before[rows], wanted[rows])
 
-        The sign before them is -1 where it counts that a number is not reached.
-        """
-        most, had = 1 if self._once else members, before[row]
-        if self._sends is R2S.RSTREAM:
-            return 1, range(1, min(most, wanted[row]) + 1), range(1, most + 1)
-        if self._sends is R2S.ISTREAM:
-            return 1, range(had + 1, min(most, had + wanted[row]) + 1), range(had + 1, most + 1)
-        return -1, range(max(1, had - wanted[row] + 1), had + 1), range(1, had + 1)
-
-    def _plain_rows(self, near: "np.typing.NDArray[np.bool_]", special: set[Row]) -> tuple[Ranks, Ranks, Ranks]:
-        """The other rows, which the answer lacks: a solution each, with one span."""
-        solutions = self._solutions
-        assert solutions is not None
-        if self._sends is R2S.DSTREAM:
-            near = np.zeros_like(near)
-        apart = np.array([row in special for row in solutions.rows], dtype=bool)
-        alone = near & ~apart[solutions.row] if len(apart) else near
-        return self._first[alone], self._last[alone], np.ones(int(alone.sum()), dtype=np.int64)
-
-
-class _Weighted:
-    """Spans with weights, collected."""
-
-    def __init__(self) -> None:
-        self._spans: list[Span] = []
-        self._weights: list[int] = []
-        self._constant = 0
-
-    def add(self, spans: Iterable[tuple[Span, int]], sign: int, number: int) -> None:
-        """Collect spans with their weights; for a sign of -1 a number less what they count."""
-        self._constant += number if sign < 0 else 0
-        for span, weight in spans:
-            self._spans.append(span)
-            self._weights.append(sign * weight)
-
-    def quadrants(self, ranks: _RankBorders) -> Quadrants:
-        """All that was collected, as quadrants of a grid."""
-        return ranks.quadrants(self._spans, self._weights, self._constant)
-
-
-def _joined(one: Quadrants, other: Quadrants) -> Quadrants:
-    return Quadrants(
-        np.concatenate((one.start, other.start)),
-        np.concatenate((one.end, other.end)),
-        np.concatenate((one.weight, other.weight)),
-        one.constant + other.constant,
-    )
+    def _together(self, places: Sequence[int], before: Ranks, wanted: Ranks) -> Iterator[_Steps]:
+        """The other rows: with the k-th solution that exists they are k times there, but only once where that is so."""
+        members: dict[int, list[tuple[Span, ...]]] = defaultdict(list)
+        for place in places:
+            members[int(self._row[place])].append(self._spans[place])
+        for row, solutions in members.items():
+            held = np.arange(1 if self._once else len(solutions))
+            common, sent = self._steps(held, before[row], wanted[row])
+            for shared in (True, False):
+                numbers = np.nonzero(sent * ((common != 0) == shared))[0] + 1
+                weighted = [*reached(solutions, numbers.tolist())]
+                weights = self._sign * np.array([weight for _, weight in weighted], dtype=np.int64)
+                spans = np.array([span for span, _ in weighted], dtype=np.int64).reshape(-1, 2)
+                yield spans, weights * shared, weights
 
 
 TRIALS: Final = 200
@@ -403,10 +382,6 @@ class NumberSearch:
     def __init__(self, function: str, stretches: Stretches, contents: Contents) -> None:
         self._function, self.stretches, self._contents = function, stretches, contents
         self._solutions: TimedSolutions | None = None
-
-    def bag(self, _view: View) -> Counter[Row]:
-        """Never asked: differences of numbers are searched pair by pair."""
-        raise NotMonotoneError("differences of an aggregate")
 
     def _over(self, reach: Span) -> None:
         solutions = self.stretches.over(reach)
@@ -426,9 +401,8 @@ class NumberSearch:
             raise NotMonotoneError("values that are no numbers")
         self._sums = np.concatenate(([0.0], np.cumsum(np.array([float(value or 0) for value in values]))))
 
-    def fit(self, view: View, received: Sequence[Row], before: Counter[Row]) -> BorderFit:
+    def fit(self, view: View, received: Sequence[Row], _previous: View | None) -> BorderFit:
         """The least shift under which a row of the answer has the number; the declared borders where none has."""
-        del before
         self._over(self._contents.reach(view))
         ranks = _RankBorders(self._contents, view)
         low = np.searchsorted(self._first, ranks.low, "left")

@@ -10,7 +10,7 @@ A grid of n starts and n ends has n * n pairs. It is cut into blocks; the counts
 it, and only blocks that may hold the best pair are looked into.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -65,10 +65,9 @@ class BorderGrid:
     end_shift: Numbers
 
     @staticmethod
-    def of(starts: Sequence[int], ends: Sequence[int], start: int, end: int) -> "BorderGrid":
+    def of(starts: Numbers, ends: Numbers, start: int, end: int) -> "BorderGrid":
         """The grid of some borders around the declared ones."""
-        first, last = np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
-        return BorderGrid(first, last, np.abs(first - start), np.abs(last - end))
+        return BorderGrid(starts, ends, np.abs(starts - start), np.abs(ends - end))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from streamgauge.semantics.refusal import RefusedError
 
 BUDGET = 20_000_000
 """How many triples the contents that are asked one by one may hold together."""
-NARROW: Final = (16, 1)
+NARROW: Final = (64, 8, 1)
 """The shares of a slide within which borders are sought, the narrowest first."""
 TRIAL = 100
 """The cost of asking a content, beside its triples."""
@@ -127,12 +127,8 @@ def fitted(window: WindowVerdict, view: View, fit: BorderFit) -> WindowVerdict:
 class Searching(Protocol):
     """A search that knows every pair of borders of a window at once."""
 
-    def bag(self, view: View) -> Counter[Row]:
-        """The rows of a content, before R2S."""
-        ...
-
-    def fit(self, view: View, received: Sequence[Row], before: Counter[Row]) -> BorderFit:
-        """The best borders for an answer after the bag of the instant before."""
+    def fit(self, view: View, received: Sequence[Row], previous: View | None, /) -> BorderFit:
+        """The best borders for an answer; ``previous`` is the content before, where differences to it are sent."""
         ...
 
 
@@ -194,7 +190,7 @@ class _BorderSearch:
         while self._fast:
             within, search = self._fast[0]
             try:
-                fit = search.fit(view, received, Counter() if previous is None else search.bag(previous))
+                fit = search.fit(view, received, previous)
             except NotMonotoneError:
                 self._fast.clear()
                 break
@@ -202,7 +198,7 @@ class _BorderSearch:
             if len(self._fast) == 1 or ((fit.precision, fit.recall) == (1.0, 1.0) and away <= within):
                 return fit
             self._fast.pop(0)
-        return self.plain.fit(view, received, Counter() if previous is None else self.plain.bag(previous))
+        return self.plain.fit(view, received, previous)
 
 
 @dataclass(slots=True)
@@ -231,8 +227,9 @@ class _EveryPair:
         """Say over how many windows the budget is spread."""
         self._budget.windows = max(1, windows)
 
-    def fit(self, view: View, received: Sequence[Row], before: Counter[Row]) -> BorderFit | None:
+    def fit(self, view: View, received: Sequence[Row], previous: View | None) -> BorderFit | None:
         """The best borders; ``None`` where the budget is used up."""
+        before = Counter[Row]() if previous is None else self.bag(previous)
         share = self._budget.left // max(1, self._budget.windows)
         self._budget.windows -= 1
         size = self._contents.size(view)
@@ -253,7 +250,7 @@ class _EveryPair:
 
     def _pairs(self, view: View, number: int) -> list[tuple[int, int]]:
         """So many pairs of first and last time, out of the nearest of each, the least total shift first."""
-        firsts, lasts = self._contents.firsts(view), self._contents.lasts(view)
+        firsts, lasts = self._contents.firsts(view).tolist(), self._contents.lasts(view).tolist()
         if len(firsts) * len(lasts) > number:
             firsts, lasts = (
                 sorted(sorted(times, key=lambda time: (abs(time - border), time))[: isqrt(number)])

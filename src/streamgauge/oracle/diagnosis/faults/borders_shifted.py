@@ -5,7 +5,6 @@ least shift. Where every window fits, one shift for all is proposed, the least t
 shifts of each by its own, which takes a description as long as the choice among all borders.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -90,7 +89,7 @@ def _shifts(seen: Seen) -> Mapping[int, Shift]:
         shifts: dict[int, Shift] = {}
         for at, report in enumerate(paired):
             view = report.views[0]
-            fit = search.fit(view, seen.recorded.rows(at), Counter())
+            fit = search.fit(view, seen.recorded.rows(at), None)
             if (fit.precision, fit.recall) != (1.0, 1.0):
                 return {}
             pairs = len(contents.firsts(view)) * len(contents.lasts(view))
