@@ -10,6 +10,7 @@ from streamgauge.oracle.worlds.intervals import (
     DECIMAL,
     DOUBLE,
     FLOAT,
+    HOLDS,
     INTEGER,
     TOLERANCE,
     Interval,
@@ -17,11 +18,17 @@ from streamgauge.oracle.worlds.intervals import (
     OpenError,
     arithmetic,
     cast,
-    compared,
     fits,
+    signs,
     unary,
 )
 from tests.notation import term
+
+
+def compared(operator: str, left: Interval, right: Interval) -> tuple[bool, bool]:
+    """Whether a comparison may hold, and whether it has to."""
+    outcomes = {HOLDS[operator](sign) for sign in signs(left, right)}
+    return True in outcomes, False not in outcomes
 
 
 def number(text: str) -> Interval:

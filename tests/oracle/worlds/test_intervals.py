@@ -10,16 +10,23 @@ from streamgauge.model.algebra import Call
 from streamgauge.model.terms import XSD
 from streamgauge.oracle.worlds import intervals
 from streamgauge.oracle.worlds.intervals import (
+    HOLDS,
     Interval,
     IntervalSum,
     OpenError,
     arithmetic,
     cast,
-    compared,
+    signs,
     unary,
 )
 from streamgauge.sparql.expression import evaluate
 from tests.notation import term
+
+
+def compared(operator: str, left: Interval, right: Interval) -> tuple[bool, bool]:
+    """Whether a comparison may hold, and whether it has to."""
+    outcomes = {HOLDS[operator](sign) for sign in signs(left, right)}
+    return True in outcomes, False not in outcomes
 
 
 def number(text: str) -> Interval:

@@ -272,7 +272,7 @@ def reached(members: Sequence[Sequence[Span]], numbers: Sequence[int]) -> Iterat
 
 
 _Steps: TypeAlias = tuple[Ranks, Ranks, Ranks]
-"""Spans (a row each), and what each adds to the rows that are common, and to those that are sent."""
+"""Spans (a row each), and how many each adds to the rows that are common, and to those that are sent."""
 
 
 class SolutionSearch:
@@ -347,7 +347,7 @@ class SolutionSearch:
         return ranks.fit(best.start, best.end, best.common, best.rows, len(received))
 
     def _steps(self, held: Ranks, before: Ranks, wanted: Ranks) -> tuple[Ranks, Ranks]:
-        """What one solution more than so many changes: how many rows are common, and how many are sent."""
+        """The change by one solution more: in how many rows are common, and in how many are sent."""
         sent, more = self._sent(held, before), self._sent(held + 1, before)
         return np.minimum(more, wanted) - np.minimum(sent, wanted), more - sent
 

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Final
 
 from streamgauge.model.terms import Row, Term, blank_nodes, is_triple, triple_parts, with_blank_nodes
+from streamgauge.oracle.worlds.components import components
 from streamgauge.oracle.worlds.intervals import close, finite
 
 CHOICES = 10_000
@@ -121,33 +122,17 @@ def _part_pattern(term: Term, blank: Term, colours: Colours) -> object:
     return True if term == blank else colours.get(term, term)
 
 
-def _components(rows: Sequence[Row], palette: _Palette) -> list[_Component]:
-    parent: dict[Term, Term] = {}
-
-    def root(blank: Term) -> Term:
-        while parent.setdefault(blank, blank) != blank:
-            parent[blank] = blank = parent[parent[blank]]
-        return blank
-
-    for row in rows:
-        first, *others = _blanks(row)
-        for other in others:
-            parent[root(other)] = root(first)
-    groups: dict[Term, list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[root(next(_blanks(row)))].append(row)
-    return [_Component(group, palette) for group in groups.values()]
-
-
 def _matching(expected: Sequence[Row], actual: Sequence[Row]) -> dict[Term, Term]:
     """Received blank node to expected one."""
     palette = _Palette()
     waiting: dict[tuple[int, ...], list[_Component]] = defaultdict(list)
-    for component in _components(expected, palette):
+    for group in components(expected, _blanks):
+        component = _Component(group, palette)
         waiting[component.signature].append(component)
     names: dict[Term, Term] = {}
     odd: list[_Component] = []
-    for component in _components(actual, palette):
+    for group in components(actual, _blanks):
+        component = _Component(group, palette)
         for other in waiting[component.signature]:
             palette.choices = CHOICES
             names_of = _isomorphism(other, component, other.history[-1], component.history[-1], palette)

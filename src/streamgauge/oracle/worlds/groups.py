@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from streamgauge.model import algebra as a
 from streamgauge.model.terms import Row, Term
+from streamgauge.oracle.worlds.components import components
 from streamgauge.oracle.worlds.conditions import ALWAYS, Condition, OpenChoice, Variable, both, chosen, limit, worlds
 from streamgauge.oracle.worlds.intervals import OpenError
 from streamgauge.oracle.worlds.openings import CURRENT, Alternatives
@@ -160,7 +161,7 @@ class Grouping:
     def _parted(
         self, members: Sequence[tuple[Condition, Arguments]], users: Mapping[Variable, int]
     ) -> tuple[list[tuple[Condition, Any]], list[list[tuple[Condition, Any]]]]:
-        """The rows whose choices others may read, and the others, apart where they share no choice."""
+        """The rows that are certain or whose choices others read, and the others, apart where they share no choice."""
         shown = {
             variable
             for _, arguments in members
@@ -172,20 +173,14 @@ class Grouping:
             for term in self._evaluation.fixed.values()
             if (variable := self._openings.variable(term)) is not None
         }
-        groups: list[tuple[set[Variable], list[tuple[Condition, Any]]]] = []
-        for given, arguments in members:
-            variables = set(given)
-            touched = [group for group in groups if group[0] & variables]
-            rows = [row for _, own in touched for row in own]
-            groups = [group for group in groups if not any(group is one for one in touched)]
-            groups.append((variables.union(*(own for own, _ in touched)), [*rows, (given, arguments)]))
         named: list[tuple[Condition, Any]] = []
         hidden: list[list[tuple[Condition, Any]]] = []
-        for variables, rows in groups:
-            if any(variable.shared or users[variable] > 1 or variable in shown for variable in variables):
-                named += rows
-            else:
+        for rows in components(members, lambda member: member[0]):
+            variables = {variable for given, _ in rows for variable in given}
+            if variables and not any(each.shared or users[each] > 1 or each in shown for each in variables):
                 hidden.append(rows)
+            else:
+                named += rows
         return named, hidden
 
     def _bags(self, hidden: Iterable[Sequence[tuple[Condition, Any]]]) -> list[tuple[Arguments, ...]]:

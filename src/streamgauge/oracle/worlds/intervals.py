@@ -17,7 +17,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, copysign, floor, inf, isfinite, isnan, nan
-from operator import add, eq, ge, gt, le, lt, mul, ne, sub, truediv
+from operator import add, mul, sub, truediv
 from typing import Final
 
 from streamgauge.model.terms import XSD, Term
@@ -353,35 +353,31 @@ def cast(kind: int, operand: Interval) -> Interval | None:
     return promoted(operand, kind)
 
 
-_COMPARISONS: Final[dict[str, Callable[[Fraction | float, Fraction | float], bool]]] = {
-    "=": eq,
-    "!=": ne,
-    "<": lt,
-    "<=": le,
-    ">": gt,
-    ">=": ge,
+HOLDS: Final[dict[str, Callable[[int], bool]]] = {
+    "=": lambda sign: sign == 0,
+    "!=": lambda sign: sign != 0,
+    "<": lambda sign: sign == -1,
+    "<=": lambda sign: sign in (-1, 0),
+    ">": lambda sign: sign == 1,
+    ">=": lambda sign: sign in (0, 1),
 }
+"""Whether a comparison holds, by the sign of the difference; ``UNORDERED`` is that of NaN and any number."""
+UNORDERED: Final = 2
 
 
-def compared(operator: str, left: Interval, right: Interval) -> tuple[bool, bool]:
-    """Whether a comparison holds for some values of both, and whether it holds for all of them.
+def signs(left: Interval, right: Interval) -> set[int]:
+    """The signs that the difference of two numbers may have.
 
     Two literals as they came are compared as SPARQL compares them, without any doubt.
     """
     kind = max(left.kind, right.kind)
     first, second = promoted(left, kind), promoted(right, kind)
-    compare = _COMPARISONS[operator]
     if first.special is not None or second.special is not None or (left.stored and right.stored):
-        holds = compare(first.number, second.number)
-        return holds, holds
-    if operator in "=!=":
-        apart = first.high < second.low or second.high < first.low
-        same = first.exact and second.exact and first.low == second.low
-        return (not apart, same) if operator == "=" else (not same, apart)
-    if operator[0] == ">":
-        first, second = second, first
-        compare = _COMPARISONS["<" + operator[1:]]
-    return compare(first.low, second.high), compare(first.high, second.low)
+        one, other = first.number, second.number
+        return {1 if one > other else -1 if one < other else 0 if one == other else UNORDERED}
+    equal = first.low <= second.high and second.low <= first.high
+    possible = {-1: first.low < second.high, 0: equal, 1: first.high > second.low}
+    return {sign for sign, holds in possible.items() if holds}
 
 
 class IntervalSum:

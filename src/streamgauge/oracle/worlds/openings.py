@@ -32,7 +32,7 @@ from streamgauge.oracle.worlds.conditions import (
     cut_off,
     limit,
 )
-from streamgauge.oracle.worlds.intervals import DIGITS, Interval, OpenError, own, read, representable
+from streamgauge.oracle.worlds.intervals import DIGITS, Interval, OpenError, own, read, representable, signs
 from streamgauge.sparql.values import DECIMAL, FLOAT, INTEGER, shortest, text_of
 
 Result = TypeVar("Result")
@@ -296,7 +296,7 @@ class Openings:
 
     def _beside(self, holds: Callable[[int], bool], number: OpenNumber, other: Interval) -> bool:
         if other.special is not None:
-            return holds(-1 if other.special > 0 else 1) if other.special == other.special else holds(2)
+            return holds(*signs(number.interval, other))
         at = other.value
         parts = {
             -1: NumberSpan(number.span.low, at, False, True),

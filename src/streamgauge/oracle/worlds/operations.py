@@ -19,7 +19,7 @@ from streamgauge.model import algebra as a
 from streamgauge.model.terms import XSD, Term, is_literal, lexical
 from streamgauge.oracle.worlds import intervals
 from streamgauge.oracle.worlds.conditions import NumberSpan, OpenChoice, OpenNumber, chosen
-from streamgauge.oracle.worlds.intervals import DIGITS, Interval, IntervalSum, OpenError, read
+from streamgauge.oracle.worlds.intervals import DIGITS, HOLDS, Interval, IntervalSum, OpenError, read, signs
 from streamgauge.oracle.worlds.openings import (
     CURRENT,
     LIMITED,
@@ -60,14 +60,6 @@ _SMALL: Final = 1 << 12
 """Whole numbers below it have products of 24 bits, which xsd:float holds."""
 _MAX_STEPS: Final = 16
 """Whole numbers that a rounded number may be; beyond, nobody can tell."""
-_SIGNS: Final[dict[str, Callable[[int], bool]]] = {
-    "=": lambda sign: sign == 0,
-    "!=": lambda sign: sign != 0,
-    "<": lambda sign: sign == -1,
-    "<=": lambda sign: sign in (-1, 0),
-    ">": lambda sign: sign == 1,
-    ">=": lambda sign: sign in (0, 1),
-}
 
 
 # Numbers
@@ -223,11 +215,9 @@ def _plain(value: Value) -> Value:
 
 
 def _compared(name: str, left: Term, right: Term, one: Interval, other: Interval) -> Value:
-    openings = CURRENT.get()
-    possible, certain = intervals.compared(name, one, other)
-    if possible is certain:
-        return TRUE if certain else FALSE
-    return TRUE if openings.compared(_SIGNS[name], left, right) else FALSE
+    holds = HOLDS[name]
+    outcomes = set(map(holds, signs(one, other)))
+    return TRUE if (outcomes.pop() if len(outcomes) == 1 else CURRENT.get().compared(holds, left, right)) else FALSE
 
 
 def _extended_equality(name: str, left: Term, right: Term) -> Value | None:
