@@ -26,7 +26,7 @@ from streamgauge.oracle.worlds.conditions import (
     worlds,
 )
 from streamgauge.oracle.worlds.groups import ConditionalRow, Grouping, Valuation, as_choice
-from streamgauge.oracle.worlds.intervals import OpenError
+from streamgauge.oracle.worlds.intervals import OpenError, inexact
 from streamgauge.oracle.worlds.openings import CURRENT, Alternatives
 from streamgauge.oracle.worlds.slices import KEPT, NO_KEYS, Keys, Precedence
 from streamgauge.query.traversal import written_variables
@@ -187,7 +187,7 @@ class ConditionalEvaluation:
         """The same of variables by which rows are joined; OpenError where one is an inexact number."""
         for row, given in self.decided(rows, names):
             if self._openings.any and any(self._openings.open_number(row.get(name)) is not None for name in names):
-                raise OpenError("an inexact number is joined with a term")
+                raise inexact("an inexact number is joined with a term")
             yield row, given
 
     def _refuse_numbers(self, pattern: a.BGP) -> None:
@@ -195,7 +195,7 @@ class ConditionalEvaluation:
             self._openings.open_number(self.fixed.get(variable.name)) is not None
             for variable in a.pattern_variables(pattern)
         ):
-            raise OpenError("an inexact number is joined with a term")
+            raise inexact("an inexact number is joined with a term")
 
     # Operators
     def _joined(self, left: a.Pattern, right: a.Pattern) -> Iterator[ConditionalRow]:
@@ -325,7 +325,7 @@ class ConditionalEvaluation:
             numbers = {name for name, term in row.items() if self._openings.open_number(term) is not None}
             alike[frozenset((name, "" if name in numbers else term) for name, term in row.items())] += 1
             if numbers and alike.most_common(1)[0][1] > 1:
-                raise OpenError("rows that differ in inexact numbers only are compared")
+                raise inexact("rows that differ in inexact numbers only are compared")
 
     def _reduced(self, rows: Iterable[ConditionalRow]) -> Iterator[ConditionalRow]:
         """REDUCED: each row once at least, and as often as it comes at most (18.5)."""

@@ -8,7 +8,7 @@ from streamgauge.model import algebra as a
 from streamgauge.model.terms import Row, Term
 from streamgauge.oracle.worlds.components import components
 from streamgauge.oracle.worlds.conditions import ALWAYS, Condition, OpenChoice, Variable, both, chosen, limit, worlds
-from streamgauge.oracle.worlds.intervals import OpenError
+from streamgauge.oracle.worlds.intervals import inexact
 from streamgauge.oracle.worlds.openings import CURRENT, Alternatives
 from streamgauge.sparql.aggregates import aggregate
 from streamgauge.sparql.blocks import Solution
@@ -93,7 +93,7 @@ class Grouping:
             users.update({variable for given, _ in members for variable in given})
         for key, members in groups.items():
             if any(self._openings.open_number(term) is not None for term in key):
-                raise OpenError("rows are grouped by an inexact number")
+                raise inexact("rows are grouped by an inexact number")
             names = {name: term for (name, _), term in zip(self._keys, key, strict=True) if term is not None}
             for row, case in self._grouped(members, users):
                 yield {**names, **row}, case
@@ -123,7 +123,7 @@ class Grouping:
     def _certain(self, term: Term) -> Term | None:
         decided = self._openings.decided(term)
         if self._openings.open_number(decided) is not None:
-            raise OpenError("inexact numbers are made distinct")
+            raise inexact("inexact numbers are made distinct")
         return decided
 
     def _grouped(

@@ -40,8 +40,16 @@ _KINDS: Final = {XSD + name: INTEGER for name in _LENGTHS + _RANGES} | {XSD + na
 _SPECIAL: Final = {"INF": inf, "+INF": inf, "-INF": -inf, "NaN": nan}
 
 
+ARITHMETIC: Final = "a computed number (F&O, 4.2; SPARQL 17.3)"
+
+
 class OpenError(ArithmeticError):
-    """The arithmetic cannot bound the value: the sentence says why."""
+    """The legal answers cannot be told: the sentence says why."""
+
+
+def inexact(sentence: str) -> OpenError:
+    """The error that a number is used for more than its interval tells; it names the choice."""
+    return OpenError(f"{sentence}; open is: {ARITHMETIC}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +280,7 @@ def _neutral(operator: str, left: Interval, right: Interval) -> Interval | None:
 
 def _operated(operator: str, kind: int, left: Interval, right: Interval) -> Interval:
     if operator == "/" and right.low <= 0 <= right.high:
-        raise OpenError("a division by what may be 0")
+        raise inexact("a division by what may be 0")
     operate = _OPERATIONS[operator]
     corners = [operate(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
     low, high = min(corners), max(corners)
@@ -286,7 +294,7 @@ def _finite(interval: Interval) -> Interval:
     if interval.kind >= FLOAT and not all(
         isinstance(_rounded(end, interval.kind), Fraction) for end in (interval.low, interval.high)
     ):
-        raise OpenError("a result beyond the range of its datatype")
+        raise inexact("a result beyond the range of its datatype")
     return interval
 
 
@@ -304,7 +312,7 @@ _IEEE: Final[dict[str, Callable[[float, float], float]]] = {"+": add, "-": sub, 
 def _extreme(operator: str, kind: int, left: Interval, right: Interval) -> Interval | None:
     """An operation with an infinity or NaN, or a division by 0: as IEEE 754 has it."""
     if not (left.exact and right.exact):
-        raise OpenError("an infinity, NaN or 0 beside an inexact number")
+        raise inexact("an infinity, NaN or 0 beside an inexact number")
     if kind <= DECIMAL:
         return None
     a, b = float(left.number), float(right.number)

@@ -32,7 +32,7 @@ from streamgauge.oracle.worlds.conditions import (
     cut_off,
     limit,
 )
-from streamgauge.oracle.worlds.intervals import DIGITS, Interval, OpenError, own, read, representable, signs
+from streamgauge.oracle.worlds.intervals import ARITHMETIC, DIGITS, Interval, OpenError, own, read, representable, signs
 from streamgauge.sparql.values import DECIMAL, FLOAT, INTEGER, shortest, text_of
 
 Result = TypeVar("Result")
@@ -40,7 +40,6 @@ Alternatives: TypeAlias = list[tuple[Any, Condition]]
 """Results, each with the condition under which a decision gives it; no two of the conditions hold together."""
 
 OPEN: Final = "urn:streamgauge:open"
-ARITHMETIC: Final = "a computed number (F&O, 4.2; SPARQL 17.3)"
 LIMITED: Final = f"a number of more than {DIGITS} digits, which implementations need not support"
 _WIDTHS: Final = range(61, 129)
 """Bits of signed integers that hold 18 digits, which implementations compute modulo 2^n."""

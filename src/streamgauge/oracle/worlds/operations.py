@@ -19,7 +19,7 @@ from streamgauge.model import algebra as a
 from streamgauge.model.terms import XSD, Term, is_literal, lexical
 from streamgauge.oracle.worlds import intervals
 from streamgauge.oracle.worlds.conditions import NumberSpan, OpenChoice, OpenNumber, chosen
-from streamgauge.oracle.worlds.intervals import DIGITS, HOLDS, Interval, IntervalSum, OpenError, read, signs
+from streamgauge.oracle.worlds.intervals import DIGITS, HOLDS, Interval, IntervalSum, OpenError, inexact, read, signs
 from streamgauge.oracle.worlds.openings import (
     CURRENT,
     LIMITED,
@@ -135,7 +135,7 @@ def _stepped(name: str, number: OpenNumber, known: Interval) -> Value | None:
     """A number rounded to a whole one: which it is, is a decision about the number."""
     lowest, highest = (int(_step(name, end)) for end in (known.low, known.high))
     if highest - lowest > _MAX_STEPS:
-        raise OpenError("an inexact number is rounded to one of many whole numbers")
+        raise inexact("an inexact number is rounded to one of many whole numbers")
     kind = INTEGER if name == "<integer>" else known.kind
 
     def alternatives() -> Alternatives:
@@ -268,7 +268,7 @@ def _text(value: Value) -> Value | None:
         return None
     term = written(decided)
     if openings.open_number(term) is not None:
-        raise OpenError("an inexact number is used as a term")
+        raise inexact("an inexact number is used as a term")
     if decided.kind > 3 or term != written(Value(decided.kind, decided.value)):
         return decided
     texts = number_texts(decided.kind, decided.value)
@@ -329,7 +329,7 @@ def _extreme(least: bool, terms: Sequence[Term | None], _: str) -> Term | None:
     if not any(map(openings.is_open, distinct)):
         return _first(distinct, least)
     if any(openings.interval(term) is None for term in distinct):
-        raise OpenError("MIN or MAX of inexact numbers among other terms")
+        raise inexact("MIN or MAX of inexact numbers among other terms")
     sign = -1 if least else 1
     best = distinct[0]
     for term in distinct[1:]:
