@@ -7,7 +7,7 @@ from functools import lru_cache
 from streamgauge.model import algebra as a
 from streamgauge.model.terms import Row, Term, datatype
 from streamgauge.oracle.worlds import intervals
-from streamgauge.oracle.worlds.blank_nodes import alike_numbers, has_blanks, renamed
+from streamgauge.oracle.worlds.blank_nodes import has_blanks, readings
 from streamgauge.oracle.worlds.intervals import close
 from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.oracle.worlds.restatement import computed_columns
@@ -38,8 +38,7 @@ def overlap(
     """The bag intersection of expected and actual rows, and the rows that only one side has.
 
     Blank nodes are equal by isomorphism. ``equal`` says which rows are equal but for computed numbers; within the
-    tolerance of their datatypes unless given. Computed numbers tell blank nodes apart first by their values, then,
-    where rows are left, not at all: ``equal`` may allow more.
+    tolerance of their datatypes unless given.
     """
     same = equal or (lambda row, other: alike(row, other, computed))
 
@@ -52,14 +51,12 @@ def overlap(
             common += _match_by_value(missing, surplus, computed, same, retyped)
         return Overlap(common, tuple(missing.elements()), tuple(surplus.elements()), frozenset(retyped))
 
-    if not has_blanks(expected) or not has_blanks(actual):
-        return compared(actual)
-    every = [row for row in (*expected, *actual) if len(row) > max(computed, default=0)]
-    both = compared(renamed(expected, actual, alike_numbers(every, computed)))
-    if not computed or not both.surplus:
-        return both
-    nothing = {at: {row[at]: None for row in every if not has_blanks([row[at : at + 1]])} for at in computed}
-    return min(both, compared(renamed(expected, actual, nothing)), key=lambda each: len(each.surplus))
+    overlaps: list[Overlap] = []
+    for received in readings(expected, actual, computed):
+        overlaps.append(compared(received))
+        if not overlaps[-1].surplus:
+            break
+    return min(overlaps, key=lambda both: len(both.surplus))
 
 
 def _match_by_value(

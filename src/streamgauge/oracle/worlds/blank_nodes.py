@@ -40,6 +40,29 @@ def renamed(expected: Sequence[Row], actual: Sequence[Row], computed: Computed |
     return tuple(tuple(term and with_blank_nodes(term, name) for term in row) for row in actual)
 
 
+def readings(
+    expected: Sequence[Row], actual: Sequence[Row], computed: Collection[int], opened: Collection[int] = ()
+) -> Iterator[Sequence[Row]]:
+    """The actual rows with the expected rows' blank nodes, in the ways in which these may be named.
+
+    Computed numbers tell blank nodes apart first by their values, then, like the terms of ``opened`` columns, not at
+    all: more than the same number may be equal there.
+    """
+    if not has_blanks(expected) or not has_blanks(actual):
+        yield actual
+        return
+    every = [*expected, *actual]
+    wide = [row for row in every if len(row) > max(computed, default=0)]
+    yield renamed(expected, actual, alike_numbers(wide, computed))
+    if plain := {*computed, *opened}:
+        columns = {at: [row[at] for row in every if len(row) > at] for at in plain}
+        yield renamed(
+            expected,
+            actual,
+            {at: {term: None for term in terms if not has_blanks([(term,)])} for at, terms in columns.items()},
+        )
+
+
 _label: Final = itemgetter(slice(2))
 
 
@@ -57,7 +80,7 @@ def _known(rows: Iterable[Row], computed: Computed) -> list[Row]:
     return [row for row in known if has_blanks((row,))]
 
 
-def alike_numbers(rows: Sequence[Row], computed: frozenset[int]) -> Computed:
+def alike_numbers(rows: Sequence[Row], computed: Collection[int]) -> Computed:
     """For each computed column one number for all that may be equal: neighbours in order that are close."""
     neighbours: dict[int, dict[Term | None, Term | None]] = {}
     for place in computed:
