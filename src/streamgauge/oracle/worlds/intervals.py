@@ -137,8 +137,7 @@ def own(interval: Interval) -> Term:
         return written(Value(interval.kind, float(_near(interval))))
     if interval.kind == INTEGER:
         return written(Value(INTEGER, int(interval.value)))
-    cut = Fraction(int(interval.value * 10**DIGITS), 10**DIGITS)
-    return written(Value(DECIMAL, Decimal(_decimal(cut))))
+    return written(Value(DECIMAL, Decimal(f"{int(interval.value * 10**DIGITS)}E-{DIGITS}")))
 
 
 def _near(interval: Interval) -> Fraction | float:
@@ -186,14 +185,6 @@ def finite(term: Term | None) -> Decimal | None:
     """The value of a finite number; ``None`` for any other term."""
     known = None if term is None else read(term)
     return None if term is None or known is None or known.special is not None else Decimal(term[1 : term.rindex('"')])
-
-
-def _decimal(value: Fraction) -> str:
-    """A decimal with finitely many digits, without an exponent."""
-    scale = _scale(value) or 0
-    digits = str(abs(value.numerator) * 10**scale // value.denominator).rjust(scale + 1, "0")
-    sign = "-" if value < 0 else ""
-    return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else sign + digits
 
 
 def _scale(value: Fraction) -> int | None:
