@@ -355,6 +355,18 @@ def test_the_list_of_examples_is_searched(browser: Any, bench: Any) -> None:
     browser.find_element(By.CSS_SELECTOR, "li:not([hidden]) > a").click()
     WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0)
     assert "5: b p c." in field(browser, "stream").get_attribute("value")
+    assert texts(browser, "h1") == ["Tumbling windows are half-open"]
+    number = texts(browser, ".turn .note")[0].split()[1]
+    assert not (found := faults(browser)), found
+    browser.find_element(By.CSS_SELECTOR, "a[rel=next]").click()
+    WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0 and texts(found, ".turn .note"))
+    assert texts(browser, ".turn .note")[0].split()[1] == str(int(number) + 1)
+    title = texts(browser, "h1")
+    browser.refresh()
+    assert texts(browser, "h1") == title
+    browser.find_element(By.CSS_SELECTOR, "a[rel=prev]").click()
+    WebDriverWait(browser, 120, 0.05).until(lambda found: texts(found, "h1") == ["Tumbling windows are half-open"])
+    keep(browser, "playground-example")
 
 
 def test_a_recording_is_diagnosed_on_the_page(browser: Any, bench: Any) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from tests.browser.driving import CONTRAST, complaints, faults, keep, resize, show, text, texts
+from tests.report import build
 from tests.workbench.runs.folders import EXPERIMENT
+from tests.workbench.runs.folders import keep as store
 from tests.workbench.serving import opened
 
 pytestmark = pytest.mark.browser
@@ -84,6 +86,46 @@ def report_is_drawn_when_seen(browser: Any) -> None:
     look(browser, "runs-report")
 
 
+def test_an_empty_folder_says_how_to_begin_and_the_list_follows_the_folder(
+    browser: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with opened(tmp_path_factory.mktemp("empty")) as bench:
+        show(browser, f"{bench.url}/runs/")
+        look(browser, "runs-empty")
+        show(browser, f"{bench.url}/")
+        browser.find_element("xpath", "//button[text()='Write an example']").click()
+        wait_for(browser, lambda: "parking" in text_of(browser, "h1"), "the experiment")
+        assert text(browser, "button.first") == "Start"
+        assert texts(browser, "pre + pre, .copy")[0] == "Copy"
+        show(browser, f"{bench.url}/runs/")
+        store(bench.folder / "runs" / "wrong", build.wrong())
+        wait_for(browser, lambda: "1 run" in text_of(browser, "#count"), "the run")
+        store(bench.folder / "runs" / "a-run-with-a-long-name-of-an-engine-and-a-seed", build.right(engine="spark"))
+        browser.find_element("css selector", "input[name=run]").click()
+        wait_for(browser, lambda: "2 runs" in text_of(browser, "#count"), "the second run")
+        marked = "return [...document.querySelectorAll('input[name=run]')].filter(each => each.checked).length"
+        assert browser.execute_script(marked) == 1
+        assert text(browser, "#compare button") == "Mark two runs to compare them"
+        shown = """const [table, last] = ['#list-scroll', '#list td:last-child'].map(one => document.querySelector(one))
+            return table.getBoundingClientRect().right - last.getBoundingClientRect().right"""
+        resize(browser, 1440, "light", 900)
+        assert browser.execute_script(shown) >= 0, "the time of recording is cut off"
+        look(browser, "runs-two")
+        store(bench.folder / "runs" / "late", build.late())
+        wait_for(browser, lambda: "3 runs" in text_of(browser, "#count"), "the third run")
+        show(browser, f"{bench.url}/runs/compare?run=runs/wrong")
+        assert "Mark two runs to compare them" in text_of(browser, "[role=alert]")
+        assert browser.execute_script(marked) == 1
+        for box in browser.find_elements("css selector", "input[name=run]:not(:checked)"):
+            box.click()
+        assert text(browser, "#compare button") == "Report on the 3 marked runs"
+        browser.find_element("css selector", "#compare button").click()
+        wait_for(browser, lambda: "3 runs" in text_of(browser, "h1"), "the report")
+        browser.execute_script("document.querySelector('#delay').scrollIntoView()")
+        seen = "return !!document.querySelector('#delay svg.plot')"
+        wait_for(browser, lambda: browser.execute_script(seen), "a plot")
+
+
 @pytest.mark.heavy("an experiment is started, stopped and resumed in real time")
 def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: Any, bench: Any) -> None:
     show(browser, f"{bench.url}/runs/")
@@ -97,6 +139,7 @@ def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: 
     wait_for(browser, lambda: "live-cqels-seed1-1" in text_of(browser, "#job h3"), "the second run")
     wait_for(browser, lambda: "1 of 2 runs done" in text_of(browser, "#plan"), "the first run in the table")
     press(browser, "stop")
+    assert "100%" not in text_of(browser, "#job .bar-line")
     wait_for(browser, lambda: "Stopped; finished runs are kept (1 by now)" in text_of(browser, "main"), "the end")
     assert "1 of 2 runs done" in text_of(browser, "main")
     assert text(browser, "button.first") == "Resume"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.cli.init import START
+from streamgauge.suites.experiments.beginning import START
 
 
 def test_what_is_written_has_comments_and_an_answer(tmp_path, monkeypatch, command):

@@ -123,7 +123,7 @@ def _do(
             stopped = True
     if judged:
         if progress is not None:
-            progress.step("writing the report", 1.0)
+            progress.step("writing the report", 0.0 if stopped else 1.0)
         write_page(judged, out / "report.html", title=experiment.name)
     tell_unused(master)
     _tell_processes(judged)

@@ -47,6 +47,7 @@ def application(bench: Bench, tokens: Sequence[str] = ()) -> Starlette:
     app = Starlette(
         routes=[
             Route("/", _front),
+            Route("/help", _help),
             Route("/health", _health),
             Mount("/static", StaticFiles(directory=OWN / "static")),
             *(Mount(f"/{room.name}", routes=_routes(room)) for room in rooms),
@@ -70,6 +71,21 @@ async def _front(request: Request) -> Response:
     return page(request, "front.html.j2", "Streamgauge", folder=str(request.app.state.bench.folder))
 
 
+HELP: Final = {
+    "The workbench": "what it serves, to whom, and the rooms",
+    "The playground": "queries, streams and semantics side by side",
+    "The report: a page, figures, pull requests, CI": "how to read the page about runs",
+    "The workbench: live queries and servers": "queries over running sources, brokers, facts over time",
+    "Glossary": "the words of all pages",
+}
+"""Pages of the documentation by their titles, with what they say."""
+
+
+async def _help(request: Request) -> Response:
+    """What to read, and where to find what."""
+    return page(request, "help.html.j2", "Help", pages=HELP)
+
+
 async def _health(_request: Request) -> Response:
     return JSONResponse({"status": "up"})
 
@@ -81,6 +97,8 @@ async def _mistake(request: Request, error: Exception) -> Response:
 
 async def _status(request: Request, error: Exception) -> Response:
     found = error if isinstance(error, HTTPException) else HTTPException(500)
+    if found.status_code == 405 and request.method == "GET":
+        return RedirectResponse(".", 303)  # a form was sent there, and its page is the one above
     return refusal(request, found.status_code, found.detail)
 
 

@@ -1,15 +1,21 @@
 """Terms and times for people: prefixed names, literals without their syntax, instants in UTC."""
 
+import math
 import re
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import lru_cache, partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from streamgauge.formats.streams.observations import shortened
+from streamgauge.model.tabular import native
 from streamgauge.model.terms import Term, by_parts, is_iri, is_literal, lexical
 
 LONGEST: Final = 300
 """Characters of a cell."""
+
+FULL: Final = 1_000
+"""Characters of a term that are shown where one points at its cell."""
 
 SECONDS_ONLY: Final = 10**11
 """Times (ms) below this one, of 1973, are shown as seconds: they count from the beginning of a recording."""
@@ -24,6 +30,34 @@ def shown_term(term: Term | None, prefixes: tuple[tuple[str, str], ...] = ()) ->
         return ""
     text = by_parts(term, partial(_short, prefixes=dict(prefixes)))
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}\N{HORIZONTAL ELLIPSIS}"
+
+
+class ShownCell(NamedTuple):
+    """A term in a cell: its text, and all of it where the text leaves something out, else nothing."""
+
+    text: str
+    full: str
+
+
+@lru_cache(maxsize=20_000)
+def shown_cell(term: Term | None, prefixes: tuple[tuple[str, str], ...] = ()) -> ShownCell:
+    """A term for people as ``shown_term`` has it; a number that has a fraction has at most four digits of it."""
+    text = shown_term(term, prefixes)
+    if term is None:
+        return ShownCell(text, "")
+    whole = lexical(term) if is_literal(term) else term
+    value = native(term)
+    if isinstance(value, float | Decimal):
+        text = _rounded(value, whole)
+    return ShownCell(text, "" if whole in (text, f"<{text}>") else whole[:FULL])
+
+
+def _rounded(value: float | Decimal, written: str) -> str:
+    """A number with a fraction as people write it; very large and small ones and what is none as they are written."""
+    if not math.isfinite(value) or not (value == 0 or 1e-4 <= abs(value) < 1e15):
+        return written
+    text = f"{value:.4f}" if abs(value) >= 1 else f"{value:.4g}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _short(term: Term, prefixes: dict[str, str]) -> str:

@@ -69,11 +69,18 @@ def test_a_query_over_a_file_that_grows_is_answered_as_it_grows_and_ended(bench)
         file.write(line(4100) + line(6100, "urn:b"))
     (first,) = events(bench, f"{at}", 1, **{"Last-Event-ID": "1"})
     assert (first[0], first[2]["columns"]) == ("2", ["s", "n"])
-    assert first[2]["rows"] == [[2, "4 s", "+", ["<urn:a>", "1"]]]
+    assert first[2]["rows"] == [[2, "4 s", "+", [["<urn:a>", ""], ["1", ""]]]]
     shown = bench.get("/live/").text
     assert ">log.jsonl?follow=1</td>" in shown
     assert ">5</td>" in shown
     page = bench.get(at).text
+    assert bench.get(f"{at}/answers.csv").text.splitlines()[:2] == [
+        'answer,"instant, ms",change,s,n',
+        "1,2000,+,urn:a,2",
+    ]
+    first = bench.get(f"{at}/answers.jsonl").text.splitlines()[0]
+    assert json.loads(first)["add"] == [["<urn:a>", '"2"^^<http://www.w3.org/2001/XMLSchema#integer>']]
+    assert bench.get(f"{at}/answers.xls").status_code == 404
     assert page.count('class="plot ') == 2
     assert "<figcaption>?n by ?s, of each answer" in page
     assert bench.post(f"{at}/end").headers["location"] == "/live/"
@@ -118,7 +125,8 @@ def test_a_paused_source_is_not_read_until_it_is_resumed(bench):
 def test_a_second_query_shares_the_source_and_a_stream_that_was_read_is_not_read_twice(bench):
     (bench.folder / "log.jsonl").write_text(line(0) + line(2000))
     register(bench, sources="log.jsonl")
-    until(lambda: "<td>ended</td>" in bench.get("/live/").text)
+    until(lambda: '<span class="state ended">ended</span>' in bench.get("/live/").text)
+    assert "its sources have been read to their end" in bench.get("/live/queries/q1").text
     again = register(bench, sources="log.jsonl")
     assert again.status_code == 400
     assert "end q1 first" in again.text

@@ -11,7 +11,7 @@ from streamgauge.workbench.addresses import HostRefusedError, check_host
 from streamgauge.workbench.rooms.live.chart import chart, drawing, nice_ticks, thinned
 from streamgauge.workbench.rooms.live.registrations import CountSample, RateMeter
 from streamgauge.workbench.rooms.live.rows import newest_rows, number, read_answers
-from streamgauge.workbench.terms import shown_term, shown_time
+from streamgauge.workbench.terms import shown_cell, shown_term, shown_time
 
 INTEGER = "^^<http://www.w3.org/2001/XMLSchema#integer>"
 
@@ -96,8 +96,19 @@ def test_numbers_that_no_chart_can_show_are_none():
 
 def test_rows_are_the_newest_and_terms_are_short():
     rows = newest_rows(answers(*([("a", n)] for n in range(300))), {"u": "urn:"})
-    assert (len(rows), rows[0].number, rows[0].cells) == (200, 300, ("u:a", "299"))
+    assert (len(rows), rows[0].number, rows[0].cells) == (200, 300, (("u:a", "<urn:a>"), ("299", "")))
     assert newest_rows(answers([]), {})[0].cells == ()
+    decimal = '"23.456789012345678901"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    assert shown_cell(decimal) == ("23.4568", "23.456789012345678901")
+    double = "^^<http://www.w3.org/2001/XMLSchema#double>"
+    written = ("2.0E1", "1.5e-3", "1234567.891", "0.00001", "NaN")
+    assert [shown_cell(f'"{each}"{double}').text for each in written] == [
+        "20",
+        "0.0015",
+        "1234567.891",
+        "0.00001",
+        "NaN",
+    ]
     assert shown_term('"text"@en') == "text @en"
     assert shown_term("<http://xmlns.com/foaf/0.1/name>") == "foaf:name"
     assert len(shown_term(f'"{"x" * 5000}"')) == 301

@@ -1,8 +1,10 @@
 """The room Servers: a broker's channels, publications and changes; facts over time; what is not asked."""
 
 import json
+import re
 import threading
 from contextlib import contextmanager
+from html import unescape
 
 import httpx
 import pytest
@@ -103,19 +105,30 @@ def test_a_channel_is_made_published_to_and_followed(bench):
         assert taken.headers["location"] == f"{at}?published=1"
         assert "Publication 1 took effect." in bench.get(taken.headers["location"]).text
         shown = bench.get(channel).text
-        assert "<td>:s1</td>" in shown
+        assert '<td title="&lt;urn:t:s1&gt;">:s1</td>' in shown
         assert 'data-last="1"' in shown
         bench.post(f"{at}publish", data={"graph": OTHER, "format": "application/trig", "change": "publish"})
         bench.post(f"{at}publish", data={"graph": GRAPH, "format": "text/turtle", "change": "delete"})
         first, second = events(bench, channel, 2, 1)
-        assert (first[0], first[2]["rows"][0][2:]) == ("2", ["+", [":s2"]])
-        assert (second[0], second[2]["rows"][0][2:]) == ("3", ["\N{MINUS SIGN}", [":s1"]])
+        assert (first[0], first[2]["rows"][0][2:]) == ("2", ["+", [[":s2", "<urn:t:s2>"]]])
+        assert (second[0], second[2]["rows"][0][2:]) == ("3", ["\N{MINUS SIGN}", [[":s1", "<urn:t:s1>"]]])
         assert '<td class="n">3</td>' in bench.get(at).text
         assert bench.post(f"{channel}delete").headers["location"] == at
         assert "there is no channel" in bench.get(channel).text
         assert [kind for _, kind, _ in events(bench, channel, 1, 1)] == ["over"]
+        for form in ("publish", "channels"):
+            assert bench.get(f"{at}{form}", follow_redirects=True).url.path == at
         bench.post(f"/servers/{at.split('/')[3]}/forget")
         assert bench.get(at).status_code == 404
+
+
+def test_the_kind_of_a_server_is_recognised_by_its_answers(bench):
+    with serving(broker()) as (url, _), fragments(Style(), [Fact(("<urn:a>", "<urn:b>", "<urn:c>"))]) as data:
+        assert name(bench, "", url).startswith("/servers/broker/")
+        assert name(bench, "", data).startswith("/servers/fragments/")
+    refused = alert(name(bench, "", bench.base_url))
+    assert "neither a broker nor a fragments server answers at" in refused
+    assert "{" not in refused
 
 
 def test_refusals_of_a_broker_stand_beside_their_forms_and_keep_the_text(bench):
@@ -175,6 +188,10 @@ def test_facts_are_shown_as_they_were_at_an_instant(bench):
         assert past.status_code == 200, alert(past)
         assert past.text.count('class="fact"') == 2
         assert "until 2024-10-04 00:00:05" in past.text
+        assert past.text.index("until 2024-10-04 00:00:05") < past.text.index("until 2024-10-04 00:00:09")
+        (earlier,) = re.findall(r'<a class="button" href="([^"]*)">Earlier: ', past.text)
+        assert bench.get(unescape(earlier)).status_code in (200, 400)
+        assert ">Now</a>" in past.text
         assert f"As it was at {NOW + 1000}" in past.text
 
 
@@ -187,7 +204,7 @@ def test_a_data_set_of_another_origin_and_terms_that_are_none_are_refused(bench)
         assert wrong.status_code == 400
         assert "a b" in alert(wrong)
         past = bench.get(f"{at}facts", params={"set": f"{url}/trains", "at": "2020-01-01T00:00:00Z"})
-        assert "410" in alert(past)
+        assert "answers 410: what was there at 2020-01-01T00:00:00Z is not kept here" in unescape(alert(past))
         shown = bench.get(f"{at}facts", params={"set": f"{url}/trains", "predicate": "urn:b"}).text
         assert "No times are written in this data set." in shown
 

@@ -4,6 +4,7 @@ It is a private cache (HTTP Caching, RFC 9111) that estimates the clock of each 
 """
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -415,6 +416,9 @@ def _condition(answer: HttpAnswer) -> dict[str, str]:
 
 
 def _excerpt(answer: HttpAnswer) -> str:
-    """The beginning of what an error's body says."""
-    text = " ".join(answer.body[:300].decode(errors="replace").split())
+    """The sentence of an error's body, its beginning where the body is none of ours."""
+    try:
+        text = str(json.loads(answer.body)["error"])[:300]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        text = " ".join(answer.body[:300].decode(errors="replace").split())
     return f": {text}" if text and "<" not in text[:5] else ""

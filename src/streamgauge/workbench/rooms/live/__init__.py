@@ -29,12 +29,19 @@ from streamgauge.servers.queries.limits import QueryLimitError
 from streamgauge.servers.queries.registry import UnknownQueryError
 from streamgauge.servers.queries.requests import QueryRegistration, RequestError, read_items, read_registration
 from streamgauge.servers.queries.worker import RegisteredQuery
-from streamgauge.workbench.pages import page, read_form
+from streamgauge.workbench.pages import HEADERS, page, read_form
 from streamgauge.workbench.rooms import Bench, Room
 from streamgauge.workbench.rooms.live.chart import LiveChart, drawing, numeric_columns
 from streamgauge.workbench.rooms.live.chart import chart as live_chart
 from streamgauge.workbench.rooms.live.registrations import LIMITS, LiveRegistrations
-from streamgauge.workbench.rooms.live.rows import NumberedAnswer, columns, newest_rows, read_answers, shown_rows
+from streamgauge.workbench.rooms.live.rows import (
+    DOWNLOADS,
+    NumberedAnswer,
+    columns,
+    newest_rows,
+    read_answers,
+    shown_rows,
+)
 from streamgauge.workbench.terms import declared_prefixes, shown_time
 
 
@@ -93,6 +100,7 @@ class LiveRoom:
             ("POST", "/streams/{change:str}", self.change_stream),
             ("GET", "/queries/{name}", self.query),
             ("GET", "/queries/{name}/events", self.events),
+            ("GET", "/queries/{name}/answers.{form:str}", self.answers),
             ("POST", "/queries/{name}/attach", self.attach),
             ("POST", "/queries/{name}/{change:str}", self.change),
         )
@@ -150,6 +158,16 @@ class LiveRoom:
         prefixes = declared_prefixes(running.question.text)
         feed = answer_feed(self._registrations, running, subscription, signal, prefixes)
         return events.Events(feed, subscription.close)
+
+    async def answers(self, request: Request) -> Response:
+        """The answers that are kept as a file: CSV, or lines of JSON as an engine writes them."""
+        running, form = self._running(request), request.path_params["form"]
+        if form not in DOWNLOADS:
+            raise HTTPException(404, f"answers are given as {' or '.join(DOWNLOADS)}, not as {form:.20}")
+        write, kind = DOWNLOADS[form]
+        disposition = f"attachment; filename*=UTF-8''{quote(running.name, safe='')}.{form}"
+        body = await run_in_threadpool(write, list(running.answers.kept()))
+        return Response(body, media_type=kind, headers={**HEADERS, "Content-Disposition": disposition})
 
     async def change(self, request: Request) -> Response:
         """Hold, release or end a query."""

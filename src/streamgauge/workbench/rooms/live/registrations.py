@@ -181,7 +181,8 @@ class RateMeter:
 class QueryActivity:
     """The state of a query in words and figures: rates a second over the last ten, ``behind`` in ms of the wall clock.
 
-    ``state`` is running, held (answers are kept back), ended or failed; ``time`` (ms) is that of its stream.
+    ``state`` is running, held (answers are kept back), failed, or ended, by request or as all its sources have been
+    read to their end; ``time`` (ms) is that of its stream.
     """
 
     query: RegisteredQuery
@@ -190,6 +191,11 @@ class QueryActivity:
     answers_per_second: float
     time: int | None
     behind: int | None
+
+    @property
+    def title(self) -> str:
+        """The name that the query's text gives it, else the one it was registered under."""
+        return self.query.question.query.name or self.query.name
 
 
 class LiveRegistrations:
@@ -301,9 +307,19 @@ class LiveRegistrations:
         sample = self._sample(running)
         meter = self._meters.get(name) or RateMeter(sample)
         elements, answers = meter.rates(sample)
-        state = "held" if running.state == "running" and name in self._held else running.state
         at = running.work.time
-        return QueryActivity(running, state, elements, answers, at, None if at is None else self._clock() - at)
+        return QueryActivity(
+            running, self._state(running), elements, answers, at, None if at is None else self._clock() - at
+        )
+
+    def _state(self, running: RegisteredQuery) -> str:
+        if running.state != "running":
+            return running.state
+        if running.name in self._held:
+            return "held"
+        attached = self.attached.status()
+        ended = all(attached.get(stream, {}).get("ended") for stream in running.work.streams)
+        return "ended" if ended and not running.question.wall and not running.work.waiting else running.state
 
     def activities(self) -> list[QueryActivity]:
         """The states of all queries in the order in which they were registered."""

@@ -1,7 +1,7 @@
 """Answers as rows of cells: terms in short, the changes that they make, the columns that are numbers."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -10,9 +10,10 @@ from typing import Final
 import msgspec
 
 from streamgauge.model.tabular import native
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import Term, is_iri, is_literal, lexical
+from streamgauge.report.exports import table
 from streamgauge.servers.http.events import Numbered
-from streamgauge.workbench.terms import shown_term, shown_time
+from streamgauge.workbench.terms import ShownCell, shown_cell, shown_time
 
 LARGEST: Final = 10**100
 
@@ -52,7 +53,7 @@ class ShownRow:
     number: int
     instant: str
     sign: str
-    cells: tuple[str, ...]
+    cells: tuple[ShownCell, ...]
 
 
 _decode = msgspec.json.Decoder(AnswerLine).decode
@@ -76,7 +77,7 @@ def shown_rows(answer: NumberedAnswer, prefixes: Mapping[str, str]) -> list[Show
         return [ShownRow(answer.number, instant, "", ())]
     named = tuple(prefixes.items())
     return [
-        ShownRow(answer.number, instant, sign, tuple(shown_term(term, named) for term in row))
+        ShownRow(answer.number, instant, sign, tuple(shown_cell(term, named) for term in row))
         for sign, row in signed[:ROWS]
     ]
 
@@ -89,6 +90,38 @@ def newest_rows(answers: Sequence[NumberedAnswer], prefixes: Mapping[str, str]) 
         if len(found) >= ROWS:
             break
     return found[:ROWS]
+
+
+def as_lines(kept: Sequence[Numbered[bytes]]) -> bytes:
+    """Answers as lines of JSON."""
+    return b"".join(each.line + b"\n" for each in kept)
+
+
+def as_csv(kept: Sequence[Numbered[bytes]]) -> bytes:
+    """Answers as CSV, a line for each row: the answer's number, its instant (ms), + or -, the terms.
+
+    Terms are as in the CSV results of SPARQL 1.1: IRIs and the texts of literals.
+    """
+    answers = read_answers(kept)
+    names = columns(answers)
+    lines: list[Sequence[object]] = [("answer", "instant, ms", "change", *names)]
+    for each in answers:
+        signed = [("+", row) for row in each.line.add] + [("-", row) for row in each.line.remove or ()]
+        lines += [(each.number, each.line.instant, sign, *map(_plain, row)) for sign, row in signed]
+    return table(lines).encode(errors="backslashreplace")
+
+
+def _plain(term: Term | None) -> str:
+    if term is None:
+        return ""
+    return lexical(term) if is_literal(term) else term[1:-1] if is_iri(term) else term
+
+
+DOWNLOADS: Final[Mapping[str, tuple[Callable[[Sequence[Numbered[bytes]]], bytes], str]]] = {
+    "csv": (as_csv, "text/csv; charset=utf-8"),
+    "jsonl": (as_lines, "application/x-ndjson"),
+}
+"""What answers are given as, by the ending of the file: its writer, and its media type."""
 
 
 @lru_cache(maxsize=20_000)

@@ -172,6 +172,7 @@ def _page(
     request: Request, found: PlaygroundResult, troubled: str | None, diagnosis: recordings.RecordingDiagnosis | None
 ) -> Response:
     values = {**replies.page_values(found), **_controls(found), "troubled": troubled, "diagnosis": diagnosis}
+    values["opened"] = examples.opened(request.query_params.get("case", ""))
     values["judged"] = request.query_params.get("run", "") if diagnosis and "window" in request.query_params else ""
     return page(request, "playground.html.j2", "Playground", 200 if troubled is None else 400, **values)
 

@@ -66,6 +66,27 @@ def examples() -> tuple[PlaygroundExample, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedExample:
+    """An example that is open: its number from 1, how many there are, and the names of those before and after it."""
+
+    example: PlaygroundExample
+    number: int
+    count: int
+    before: str
+    after: str
+
+
+def opened(name: str) -> OpenedExample | None:
+    """The place of an example in the list; ``None`` for a name that none has."""
+    names = [each.name for each in examples()]
+    if name not in names:
+        return None
+    at = names.index(name)
+    before, after = ("", *names, "")[at], (*names, "")[at + 1]
+    return OpenedExample(examples()[at], at + 1, len(names), before, after)
+
+
 def _csrbench() -> Iterator[PlaygroundExample]:
     workload = load_workload(CSRBENCH)
     for name in queries(workload):

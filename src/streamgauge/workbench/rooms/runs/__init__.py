@@ -21,6 +21,7 @@ from streamgauge.model.run import RunHeader
 from streamgauge.report.document import swatch
 from streamgauge.servers.http.events import BEAT, BEAT_S, Events, event
 from streamgauge.servers.http.limits import STATUS, BodyError, read_body
+from streamgauge.suites.experiments.beginning import write_start
 from streamgauge.workbench.pages import HEADERS, fragment, page
 from streamgauge.workbench.rooms import Bench, Room
 from streamgauge.workbench.rooms.runs.comparison import RunComparison, compare
@@ -52,6 +53,9 @@ ExperimentState: TypeAlias = tuple[ExperimentLine, int, BenchJob | None]
 
 OTHERS: Final = 300
 """Runs that the page of a run offers to compare it with."""
+
+EXAMPLES: Final = 100
+"""Example experiments that may be written into the folder."""
 
 FORM_BYTES: Final = 4096
 """The size of a form that is sent."""
@@ -94,7 +98,9 @@ class RunsRoom:
             Route("/", self._list),
             Route("/run/{place:path}", self._run),
             Route("/report/{place:path}", self._report),
+            Route("/reports", self._report_of_marked),
             Route("/compare", self._compare),
+            Route("/", self._begin, methods=["POST"]),
             Route("/experiment/{place:path}", self._experiment),
             Route("/experiment-report/{place:path}", self._report_of_experiment),
             Route("/run/{place:path}", self._act_on_run, methods=["POST"]),
@@ -108,13 +114,14 @@ class RunsRoom:
         for sentence in await run_in_threadpool(self._jobs.close):
             print(f"streamgauge: {sentence}", file=sys.stderr, flush=True)
 
-    async def _list(self, request: Request) -> Response:
+    async def _list(self, request: Request, told: str = "", marked: Sequence[str] = ()) -> Response:
+        """The list; ``told`` is a sentence above it, ``marked`` are the places of runs that are marked."""
         wanted = ListRequest.of(request.query_params)
         found, shown, experiments = await run_in_threadpool(self._listed, wanted)
         links = {name: _query(wanted, sort=_turned(wanted.sort, name)) for name in SORTS}
         pages = {number: _query(wanted, page=number) for number in range(1, shown.pages + 1)}
         return page(
-            request, "runs.html.j2", "Runs", measures=MEASURES,
+            request, "runs.html.j2", "Runs", 400 if told else 200, measures=MEASURES, told=told, marked=marked,
             folder=self._root.name, found=found, shown=shown, wanted=wanted, states=STATES, links=links, pages=pages,
             experiments=experiments,
         )  # fmt: skip
@@ -154,8 +161,10 @@ class RunsRoom:
 
     async def _compare(self, request: Request) -> Response:
         places = [place.strip("/") for place in request.query_params.getlist("run")]
-        if len(places) != 2:
-            raise BenchError(f"Two runs are compared, and {len(places)} are marked: mark two in the list of runs")
+        if len(places) > 2:
+            return RedirectResponse("/runs/reports?" + urlencode([("run", place) for place in places]), 303)
+        if len(places) < 2:
+            return await self._list(request, "Mark two runs to compare them, or more for a report on all.", places)
         lines, found, wrong = await run_in_threadpool(self._compared, (places[0], places[1]))
         return page(
             request, "runs_comparison.html.j2", "Two runs compared", 200 if found else 422,
@@ -173,6 +182,28 @@ class RunsRoom:
 
     async def _report(self, request: Request) -> Response:
         return await run_in_threadpool(_in_words, _place(request), lambda: self._given(request, self._of_run(request)))
+
+    async def _report_of_marked(self, request: Request) -> Response:
+        """The report on several runs that are marked."""
+        places = tuple(place.strip("/") for place in request.query_params.getlist("run"))
+        if not places:
+            return await self._list(request, "Mark the runs that the report is to be about.")
+        address = "/runs/reports?" + urlencode([("run", place) for place in places])
+        wanted = WantedReport(places, f"{len(places)} runs", address, "/runs/")
+        return await run_in_threadpool(_in_words, "one of them", lambda: self._given(request, wanted))
+
+    async def _begin(self, _request: Request) -> Response:
+        """Write an experiment to start from into a new folder, and open it."""
+        experiment = await run_in_threadpool(self._written)
+        return RedirectResponse(f"/runs/experiment/{quote(experiment)}", 303)
+
+    def _written(self) -> str:
+        """The place of an experiment that was written into a new folder."""
+        names = (f"example{number or ''}" for number in range(EXAMPLES))
+        folder = next((each for each in map(self._root.joinpath, names) if not each.exists()), None)
+        if folder is None:
+            raise BenchError(f"the folder has {EXAMPLES} examples already: remove some")
+        return str(write_start(folder).relative_to(self._root))
 
     async def _report_of_experiment(self, request: Request) -> Response:
         place = _place(request)

@@ -68,13 +68,17 @@ class WantedReport:
     address: str
     back: str
 
+    def part(self, name: str, value: str) -> str:
+        """The address of a part of the report: a drawing, a file, the saved page."""
+        return f"{self.address}{'&' if '?' in self.address else '?'}{name}={quote(value)}"
+
 
 class LaterDrawing(ChartDrawing):
     """Leaves room for drawings, keeps what draws them as JSON, and draws each once it is asked for."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, wanted: WantedReport) -> None:
         super().__init__()
-        self._address, self._next = address, count()
+        self._wanted, self._next = wanted, count()
         self._waiting: dict[int, tuple[str, str, str]] = {}
         self._made: dict[int, str] = {}
         self._lock = Lock()
@@ -89,7 +93,7 @@ class LaterDrawing(ChartDrawing):
             '<div class="plot {} later" data-drawing="{}" style="aspect-ratio:{}/{}" role="img" aria-label="{}"></div>'
         )
         height = chart["height"] + _SPACE
-        return str(room.format(variant, f"{self._address}?drawing={place}", chart["width"], height, label))
+        return str(room.format(variant, self._wanted.part("drawing", str(place)), chart["width"], height, label))
 
     def drawn(self, place: int) -> str:
         """A drawing as an SVG element; LookupError for one that the page does not have."""
@@ -178,14 +182,14 @@ class Reports:
             return kept
 
     def _new(self, wanted: WantedReport, stamps: Sequence[Stamp]) -> KeptPage:
-        drawing, files = LaterDrawing(wanted.address), dict[str, str]()
+        drawing, files = LaterDrawing(wanted), dict[str, str]()
 
         def links(found: Sequence[Section], labels: Sequence[str]) -> Links:
             figures = {each.numbers.name: each for _, _, some in found for each in some if each.numbers and each.chart}
             files.update((name, _chart(figure, labels)) for name, figure in figures.items())
-            return {name: _links(wanted.address, name) for name in figures}
+            return {name: _links(wanted, name) for name in figures}
 
-        page = ServedPage(drawing, links, "/runs/static/report.js", wanted.back, f"{wanted.address}?saved=1")
+        page = ServedPage(drawing, links, "/runs/static/report.js", wanted.back, wanted.part("saved", "1"))
         text = self._made(wanted.places, lambda runs: document(runs, wanted.title, page))
         return KeptPage(stamps, text, drawing, files)
 
@@ -195,6 +199,7 @@ def _chart(figure: Figure, labels: Sequence[str]) -> str:
     return json.dumps(standing_alone(figure, labels))
 
 
-def _links(address: str, name: str) -> list[FigureLink]:
+def _links(wanted: WantedReport, name: str) -> list[FigureLink]:
     kinds = ("csv",) if vega.undrawn() else tuple(KINDS)
-    return [FigureLink(kind.upper(), f"{address}?file={quote(name)}.{kind}", f"{name}.{kind}") for kind in kinds]
+    files = ((kind, f"{name}.{kind}") for kind in kinds)
+    return [FigureLink(kind.upper(), wanted.part("file", file), file) for kind, file in files]

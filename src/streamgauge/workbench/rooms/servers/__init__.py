@@ -22,20 +22,28 @@ from starlette.routing import BaseRoute, Route
 from streamgauge.formats.syntaxes import REGISTERED, SENT
 from streamgauge.servers.broker.client import AsyncClient, ChannelStatus, Standing, Told
 from streamgauge.servers.broker.reconnection import BrokerError
+from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.http import events
 from streamgauge.servers.http.replies import clipped
 from streamgauge.workbench.addresses import HostRefusedError
 from streamgauge.workbench.pages import page, read_form
 from streamgauge.workbench.rooms import Bench, Room
-from streamgauge.workbench.rooms.servers.connections import FORM, NamedServer, NamedServers, ServerHandlers
-from streamgauge.workbench.rooms.servers.fragments import FragmentHandlers
-from streamgauge.workbench.terms import declared_prefixes, shown_term, shown_time
+from streamgauge.workbench.rooms.servers.connections import (
+    FORM,
+    Kind,
+    NamedServer,
+    NamedServers,
+    ServerAddressError,
+    ServerHandlers,
+)
+from streamgauge.workbench.rooms.servers.fragments import FragmentHandlers, data_sets
+from streamgauge.workbench.terms import declared_prefixes, shown_cell, shown_time
 
 
 def open_room(bench: Bench) -> Room:
     """The room."""
     about = "Brokers and fragments servers: channels and their answers as they change, publications, facts over time."
-    servers = ServerHandlers()
+    servers = ServerHandlers(recognised)
     routes = [
         *servers.routes,
         *BrokerHandlers(servers.named, bench.leaving).routes,
@@ -127,7 +135,7 @@ class BrokerHandlers:
         except REFUSED as error:
             away = told(error)
         prefixes = tuple(declared_prefixes(status.query).items())
-        rows = [[shown_term(term, prefixes) for term in row] for row in standing.rows[:ROWS]]
+        rows = [[shown_cell(term, prefixes) for term in row] for row in standing.rows[:ROWS]]
         values: dict[str, Any] = {"standing": standing, "rows": rows, "away": away}
         return page(request, "servers_channel.html.j2", f"{name} · Servers", server=server, channel=status, **values)
 
@@ -234,11 +242,27 @@ def encoded(told_: Told, prefixes: tuple[tuple[str, str], ...]) -> bytes:
     """A notification as JSON for the page: rows of number, time, sign, cells."""
     signed = [("+", row) for row in told_.added] + [("\N{MINUS SIGN}", row) for row in told_.removed]
     rows = [
-        [told_.number, shown_time(told_.at), sign, [shown_term(term, prefixes) for term in row]]
+        [told_.number, shown_time(told_.at), sign, [shown_cell(term, prefixes) for term in row]]
         for sign, row in signed[:ROWS]
     ]
     found = {"columns": told_.columns, "rows": rows, "more": max(0, len(signed) - ROWS)}
     return json.dumps(found).encode()
+
+
+async def recognised(server: NamedServer) -> Kind:
+    """The kind of a server: a broker lists its channels, a fragments server describes data sets."""
+    try:
+        await server.broker.channels()
+    except REFUSED as error:
+        reason = error
+    else:
+        return "broker"
+    try:
+        await data_sets(server)
+    except (SourceError, HostRefusedError) as error:
+        sentence = f"neither a broker nor a fragments server answers at {server.address}: {told(reason)}; {error}"
+        raise ServerAddressError(clipped(sentence)) from error
+    return "fragments"
 
 
 def told(error: Exception) -> str:

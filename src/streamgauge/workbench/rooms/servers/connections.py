@@ -2,11 +2,11 @@
 
 import time
 from asyncio import sleep, to_thread
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
-from typing import Final, Literal, cast
+from typing import Final, Literal, TypeAlias, cast
 
 import httpx
 from starlette.exceptions import HTTPException
@@ -107,9 +107,12 @@ class NamedServers:
         """All of them in the order in which they were named."""
         return tuple(self._servers.values())
 
-    def name(self, kind: str, address: str, token: str = "") -> NamedServer:
-        """A server at an address, http or https; ServerAddressError or HostRefusedError say why it is not asked."""
-        if kind not in ("broker", "fragments"):
+    def name(self, address: str, token: str = "", kind: str = "") -> NamedServer:
+        """A server at an address, http or https; ServerAddressError or HostRefusedError say why it is not asked.
+
+        Without a kind it counts as a broker until it is recognised.
+        """
+        if kind not in ("", "broker", "fragments"):
             raise ServerAddressError(f"{kind:.40} is no kind of server: it is a broker or a fragments server")
         text = address.strip()
         try:
@@ -119,7 +122,9 @@ class NamedServers:
         check_host(url.host, self._find)
         if len(self._servers) >= MOST:
             raise ServerAddressError(f"{MOST} servers are named already: forget one first")
-        found = NamedServer(str(next(self._numbers)), cast(Kind, kind), str(url), token.strip() or None, self._find)
+        found = NamedServer(
+            str(next(self._numbers)), cast(Kind, kind or "broker"), str(url), token.strip() or None, self._find
+        )
         self._servers[found.key] = found
         return found
 
@@ -142,11 +147,15 @@ class NamedServers:
             await self.forget(key)
 
 
-class ServerHandlers:
-    """The list of servers: name one, forget one."""
+Recognise: TypeAlias = Callable[[NamedServer], Awaitable[Kind]]
+"""The kind of a server by how it answers; ServerAddressError for what is neither."""
 
-    def __init__(self) -> None:
-        self.named = NamedServers()
+
+class ServerHandlers:
+    """The list of servers: name one, forget one; ``recognise`` says the kind of one that is named without."""
+
+    def __init__(self, recognise: Recognise) -> None:
+        self.named, self._recognise = NamedServers(), recognise
 
     @property
     def routes(self) -> list[BaseRoute]:
@@ -164,13 +173,23 @@ class ServerHandlers:
     async def name(self, request: Request) -> Response:
         """Name a server, or the form again with the reason why not."""
         given = await read_form(request, FORM)
-        asked = [given.get(name, "") for name in ("kind", "address", "token")]
+        asked = [given.get(name, "") for name in ("address", "token", "kind")]
         try:
             found = await to_thread(self.named.name, *asked)
+            if not given.get("kind"):
+                await self._find_kind(found)
         except (ServerAddressError, HostRefusedError) as error:
             values = {"servers": self.named.all(), "given": given, "error": str(error)}
             return page(request, "servers.html.j2", "Servers", 400, **values)
         return RedirectResponse(f"/servers/{found.kind}/{found.key}/", 303)
+
+    async def _find_kind(self, server: NamedServer) -> None:
+        """Give a server its kind; it is forgotten again where it has none."""
+        try:
+            server.kind = await self._recognise(server)
+        except ServerAddressError:
+            await self.named.forget(server.key)
+            raise
 
     async def forget(self, request: Request) -> Response:
         """Forget a server."""

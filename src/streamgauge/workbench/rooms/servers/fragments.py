@@ -25,11 +25,18 @@ from streamgauge.servers.fragments.client.sources.fragments import FragmentsSour
 from streamgauge.servers.fragments.labels import VOCABULARIES, Label, LabelError, Style
 from streamgauge.servers.fragments.live_queries.fact_forms import facts_of
 from streamgauge.servers.fragments.pages import TermError, read_graph, read_node
+from streamgauge.servers.fragments.pages.dataset import read_time
 from streamgauge.servers.http.replies import clipped
 from streamgauge.workbench.addresses import HostRefusedError
 from streamgauge.workbench.pages import page
 from streamgauge.workbench.rooms.servers.connections import NamedServer, NamedServers
 from streamgauge.workbench.terms import shown_term, shown_time
+
+SPAN_MS: Final = 3_600_000
+"""How far the page steps back in time where no fact has a time."""
+
+NEVER: Final = 2**62
+"""The end (ms) of a fact that has none."""
 
 NARROWED: Final = 60
 """Requests for the times of the facts of one page: a server without bindings is asked for each fact."""
@@ -275,7 +282,14 @@ class FragmentHandlers:
         """The facts of a pattern, and when each holds."""
         server, given = self._servers.of(request, "fragments"), dict(request.query_params)
         address = given.get("set", server.address)
-        values: dict[str, object] = {"error": "", "timeline": None, "prefixes": {}, "found": None, "next": ""}
+        values: dict[str, object] = {
+            "error": "",
+            "timeline": None,
+            "prefixes": {},
+            "found": None,
+            "next": "",
+            "turns": (),
+        }
         try:
             source = await open_data_set(server, address)
             style = await _style(server, source, given)
@@ -297,7 +311,27 @@ def _values(server: NamedServer, given: Mapping[str, str], found: TimedFacts, no
     link = _Linked(server, given, named)
     timeline_ = timeline(found, now, link)
     following = "" if found.following is None else link.page(found.following)
-    return {"timeline": timeline_, "prefixes": prefixes, "found": found, "next": following, "shown_time": shown_time}
+    at = read_time(given["at"].strip(), now) if given.get("at", "").strip() else None
+    turns = _turns(timeline_, now, at, link)
+    return {
+        "timeline": timeline_,
+        "prefixes": prefixes,
+        "found": found,
+        "next": following,
+        "turns": turns,
+        "shown_time": shown_time,
+    }
+
+
+def _turns(shown: Timeline, now: int, at: int | None, link: "_Linked") -> list[tuple[str, str]]:
+    """Links to what held earlier and later, by half of the time that is shown; to now from any other instant."""
+    span = SPAN_MS if shown.begin is None or shown.end is None else max(1000, (shown.end - shown.begin) // 2)
+    here = now if at is None else at
+    turns = [(f"Earlier: {shown_time(here - span)}", link.instant(here - span))]
+    if at is not None:
+        turns += [(f"Later: {shown_time(at + span)}", link.instant(at + span))] if at + span < now else []
+        turns.append(("Now", link.instant(None)))
+    return turns
 
 
 async def data_sets(server: NamedServer) -> list[str]:
@@ -367,12 +401,19 @@ class _Linked:
 
     def page(self, address: str) -> str:
         """The page of the same choices at an address of the fragment."""
-        pattern = {name: self._given[name] for name in PLACES if self._given.get(name)}
-        return f"{self._path}?{urlencode({**self._kept, **pattern, 'page': address})}"
+        return f"{self._path}?{urlencode({**self._kept, **self._pattern(), 'page': address})}"
+
+    def instant(self, at: int | None) -> str:
+        """The same choices as they were at an instant (ms), or are now."""
+        kept = {name: value for name, value in self._kept.items() if name != "at"}
+        return f"{self._path}?{urlencode({**kept, **self._pattern(), **({} if at is None else {'at': at})})}"
+
+    def _pattern(self) -> dict[str, str]:
+        return {name: self._given[name] for name in PLACES if self._given.get(name)}
 
 
 def timeline(found: TimedFacts, now: int, link: _Linked) -> Timeline:
-    """The facts as lanes over all times that they name, sorted by subject, predicate and time."""
+    """The facts as lanes over all times that they name, in the order of their times."""
     times = [each for spans in found.facts.values() for span in spans for each in span if each is not None]
     begin, end = _span(times, now)
     lanes = []
@@ -384,9 +425,13 @@ def timeline(found: TimedFacts, now: int, link: _Linked) -> Timeline:
     return Timeline(tuple(lanes), begin if times else None, end if times else None, at if 0 <= at <= 1000 else None)
 
 
-def _lane_order(fact: tuple[Triple, Sequence[tuple[int | None, int | None]]]) -> tuple[Term, Term, list[int], Term]:
+def _lane_order(
+    fact: tuple[Triple, Sequence[tuple[int | None, int | None]]],
+) -> tuple[bool, list[tuple[int, int]], Triple]:
+    """Facts by when they begin and end, those that always hold last; then by their terms."""
     triple, spans = fact
-    return triple[0], triple[1], sorted(final or initial or 0 for initial, final in spans), triple[2]
+    timed = sorted((initial or 0, final or NEVER) for initial, final in spans if (initial, final) != (None, None))
+    return not timed, timed, triple
 
 
 def _span(times: Sequence[int], now: int) -> tuple[int, int]:

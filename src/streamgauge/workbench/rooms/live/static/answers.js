@@ -5,9 +5,9 @@ const ROWS = 200
 const table = document.getElementById("answers")
 const link = document.getElementById("link")
 
-const cell = (row, text, name = "") => {
+const cell = (row, text, name = "", full = "") => {
   const made = row.insertCell()
-  showTerm(made, text)
+  showTerm(made, text, full)
   made.className = name
   return made
 }
@@ -31,7 +31,7 @@ const put = answer => {
     row.className = "fresh"
     setTimeout(() => { row.className = "" }, 1500)
     cell(row, number, "n"); cell(row, instant, "when"); cell(row, sign)
-    if (sign) for (const text of cells) cell(row, text)
+    if (sign) for (const [text, full] of cells) cell(row, text, "", full)
     else cell(row, "no rows", "note").colSpan = Math.max(1, answer.columns.length)
   }
   while (body.rows.length > ROWS) body.deleteRow(-1)

@@ -11,6 +11,7 @@ for (const each of form.querySelectorAll(".scripted")) each.hidden = false
 form.addEventListener("submit", event => event.preventDefault())
 
 const query = form.elements.query
+const example = form.dataset.case ? `&case=${form.dataset.case}` : ""
 let answer = null
 let running = null
 let again = false
@@ -137,7 +138,7 @@ async function evaluate({ typed = false } = {}) {
     if (!answer.errors.length) drawn.innerHTML = answer.html
     document.getElementById("simplify").hidden = !answer.simple
     link.hidden = !answer.link
-    if (answer.link) link.href = `/playground/?s=${answer.link}`
+    if (answer.link) link.href = `/playground/?s=${answer.link}${example}`
     if (answer.link || step) steps.address(step, answer.link ? link.href : "/playground/")
     editor.know({ dialect: answer.dialect, query: answer.query })
   } catch (error) {

@@ -6,26 +6,39 @@ const table = document.getElementById("changes")
 const link = document.getElementById("link")
 let waiting = 0
 
-const cell = (row, text, name = "") => {
+const cell = (row, text, name = "", full = "") => {
   const made = row.insertCell()
-  showTerm(made, text)
+  showTerm(made, text, full)
   made.className = name
 }
 
-const put = told => {
+// The changes that this tab has shown, newest first: they are there again when the page is loaded anew.
+const PLACE = `changes of ${location.pathname}`
+let known = JSON.parse(sessionStorage.getItem(PLACE) || "[]")
+
+const insert = (rows, fresh) => {
   const body = table.tBodies[0]
-  for (const [number, time, sign, cells] of [...told.rows].reverse()) {
+  for (const [number, time, sign, cells] of [...rows].reverse()) {
     const row = body.insertRow(0)
-    row.className = "fresh"
-    setTimeout(() => { row.className = "" }, 1500)
+    if (fresh) {
+      row.className = "fresh"
+      setTimeout(() => { row.className = "" }, 1500)
+    }
     cell(row, number, "n"); cell(row, time, "when"); cell(row, sign)
-    for (const text of cells) cell(row, text)
+    for (const [text, full] of cells) cell(row, text, "", full)
   }
   while (body.rows.length > ROWS) body.deleteRow(-1)
+}
+
+const put = told => {
+  insert(told.rows, true)
+  known = [...told.rows, ...known].slice(0, ROWS)
+  try { sessionStorage.setItem(PLACE, JSON.stringify(known)) } catch { /* more than the browser keeps */ }
   clearTimeout(waiting)
   waiting = setTimeout(readAgain, 300)
 }
 
+insert(known, false)
 const source = new EventSource(`${table.dataset.events}?after=${table.dataset.last}`)
 source.onopen = () => { link.textContent = "Listening, newest first." }
 source.onerror = () => { link.textContent = source.readyState === EventSource.CLOSED ? "No longer listening: load the page again." : "Connecting again." }
