@@ -1,7 +1,6 @@
 """Every block of the README and of docs/ is run as it stands, page by page, in a fresh folder (tests/cli/pages)."""
 
 import fcntl
-import json
 import os
 import re
 import sys
@@ -11,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.pages.markdown import Block, page_blocks
-from tests.cli.pages.reading import MissingProgramError, enter, read_page
+from tests import notebooks
+from tests.cli.pages.markdown import page_blocks
+from tests.cli.pages.reading import MissingProgramError, read_page
 from tests.cli.pages.shell import ENDLESS, OTHERS, Shell
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,16 +88,11 @@ def test_the_long_blocks_of_a_page_too(name, shell):
     read(name, shell, proven=True)
 
 
-@pytest.mark.server
 @pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.name)
-def test_the_cells_of_a_notebook(notebook, tmp_path, shell):
-    cells = json.loads(notebook.read_text())["cells"]
-    shown = [cell for cell in cells if cell["cell_type"] == "code"]
-    assert shown
-    enter("examples", shell)
-    for number, cell in enumerate(shown):
-        shell.run(Block(notebook.name, number, "python", "".join(cell["source"])))
-        assert cell["outputs"] == [], "a notebook is kept without outputs"
+def test_a_notebook_is_stored_with_the_outputs_of_its_cells(notebook):
+    assert notebooks.stored(notebooks.run(notebook)) == notebook.read_text(encoding="utf-8"), (
+        "python -m tests.notebooks"
+    )
 
 
 def test_every_limit_of_the_page_is_an_option():

@@ -96,6 +96,27 @@ def test_a_notebook_shows_the_picture_and_a_file_keeps_it(tmp_path):
     assert 'alt="answers under rspql: wrong"' in drawn._repr_html_()
 
 
+def test_a_picture_has_a_paper_of_its_own_that_its_texts_stand_out_from_in_both_themes():
+    """A notebook is white on a dark system too: the picture may not rely on what lies below it."""
+    drawn = streamgauge.timeline(QUERY, STREAM, answers=OPEN_AT_THE_LEFT).svg
+    head, *_ = drawn.partition("</style>")[2].split("\n")[1:]
+    assert head == '<rect class="paper" x="-12" width="100%" height="100%"/>'
+    for root in re.findall(r":root\{([^}]*)\}", drawn):
+        shades = dict(re.findall(r"--(\w+):(#\w+);", root))
+        light = {name: luminance(shade) for name, shade in shades.items()}
+        for name in ("ink", "muted", "wrong"):
+            low, high = sorted((light[name], light["paper"]))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (name, root)
+    assert len(re.findall(r":root\{", drawn)) == 2
+
+
+def luminance(shade):
+    """The relative luminance of a colour ``#rrggbb`` (WCAG 2.2)."""
+    parts = [int(shade[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
 def test_a_notebook_shows_windows_and_why_they_are_wrong():
     verdict = streamgauge.verify(QUERY, STREAM, answers=OPEN_AT_THE_LEFT)
     assert "<td>diagnosis</td><td>The borders of a window are (o, c].</td>" in verdict._repr_html_()

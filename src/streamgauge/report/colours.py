@@ -21,6 +21,7 @@ SERIES = (
 )
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right")
 
+PAPER = Shade("#ffffff", "#181c22")
 INK = Shade("#1c2127", "#e8ebef")
 MUTED = Shade("#5a636e", "#9ba5b1")
 GRID = Shade("#e3e7ec", "#2b323b")

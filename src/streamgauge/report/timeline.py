@@ -23,7 +23,7 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Counting, Report, Semantics
 from streamgauge.model.terms import Row, Term, by_parts
 from streamgauge.model.verdict import WindowVerdict
-from streamgauge.report.colours import AXIS, GRID, INK, MUTED, SERIES, STATE
+from streamgauge.report.colours import AXIS, GRID, INK, MUTED, PAPER, SERIES, STATE
 from streamgauge.report.numbers import duration, seconds
 from streamgauge.report.series import state
 from streamgauge.semantics.arrivals import Arrival, Head, admit, arrivals, origins
@@ -47,12 +47,24 @@ ROUND: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 2
 """Steps of such an axis, s; below a second a tenth or a hundredth of the first three."""
 
 STYLE = (
-    "text{font:13px system-ui,sans-serif;fill:var(--ink)}.name{font-weight:600}.muted{fill:var(--muted)}"
+    ".paper{fill:var(--paper)}text{font:13px system-ui,sans-serif;fill:var(--ink)}.name{font-weight:600}"
+    ".muted{fill:var(--muted)}"
     ".middle{text-anchor:middle}.end{text-anchor:end}line,path{fill:none;stroke:var(--axis)}.grid{stroke:var(--grid)}"
     ".scope{stroke:var(--scope);stroke-width:2}.held{fill:var(--scope)}.instant{stroke:none;fill:var(--instant)}"
     ".element{fill:var(--ink)}.lasts{stroke:var(--ink);stroke-width:3}"
 )
-COLOURS = {"ink": INK, "muted": MUTED, "axis": AXIS, "grid": GRID, "scope": SERIES[0], "instant": SERIES[1]}
+EDGE: Final = 12
+"""Pixels of paper left and right of the marks."""
+PAPER_MARK: Final = f'<rect class="paper" x="{-EDGE}" width="100%" height="100%"/>'
+COLOURS = {
+    "paper": PAPER,
+    "ink": INK,
+    "muted": MUTED,
+    "axis": AXIS,
+    "grid": GRID,
+    "scope": SERIES[0],
+    "instant": SERIES[1],
+}
 
 
 class TimelineScene(Protocol):
@@ -117,15 +129,17 @@ def picture(title: str, scenes: Sequence[TimelineScene]) -> str:
 
 
 def drawn(title: str, panels: Sequence["TimelinePanel"], height: int, style: str = STYLE) -> str:
-    """The SVG of panels, with their colours in both themes."""
+    """The SVG of panels, with their colours in both themes, on a paper of its own: its page may have another theme."""
     colours = {**COLOURS, **({"wrong": STATE["wrong"]} if any(panel.judged for panel in panels) else {})}
     themes = ("".join(f"--{name}:{shade[theme]};" for name, shade in colours.items()) for theme in (0, 1))
     light, dark = (f":root{{{each}}}" for each in themes)
     rules = style + (".wrong{fill:var(--wrong)}" if "wrong" in colours else "")
     sheet = f"<style>{light}@media(prefers-color-scheme:dark){{{dark}}}{rules}</style>"
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img">'
+    width = WIDTH + 2 * EDGE
+    box = f'viewBox="{-EDGE} 0 {width} {height}" width="{width}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img">'
     marks = [mark for panel in panels for mark in panel.marks()]
-    return visible("\n".join((head, f"<title>{escape(title)}</title>", sheet, *marks, "</svg>")) + "\n")
+    return visible("\n".join((head, f"<title>{escape(title)}</title>", sheet, PAPER_MARK, *marks, "</svg>")) + "\n")
 
 
 class TimelinePanel:

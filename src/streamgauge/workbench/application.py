@@ -82,7 +82,7 @@ HELP: Final = {
 
 
 async def _help(request: Request) -> Response:
-    """What to read, and where to find what."""
+    """Pages to read, and the place of each task."""
     return page(request, "help.html.j2", "Help", pages=HELP)
 
 

@@ -90,7 +90,7 @@ def test_the_page_shows_them_and_says_what_it_cannot_compare(runs):
         assert ":new" in page
         assert "&gt; 29" in page
         assert "2 of 20 windows differ" in page
-        assert "mark two in the list" in client.get("/runs/compare?run=first").text
+        assert "Mark two runs to compare them" in client.get("/runs/compare?run=first").text
         for other in ("first", "recorded", "nowhere", "../first"):
             answer = client.get(f"/runs/compare?run=first&run={other}")
             assert answer.status_code == 422

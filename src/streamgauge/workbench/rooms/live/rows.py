@@ -121,7 +121,7 @@ DOWNLOADS: Final[Mapping[str, tuple[Callable[[Sequence[Numbered[bytes]]], bytes]
     "csv": (as_csv, "text/csv; charset=utf-8"),
     "jsonl": (as_lines, "application/x-ndjson"),
 }
-"""What answers are given as, by the ending of the file: its writer, and its media type."""
+"""Files of answers by their endings: the writer, and the media type."""
 
 
 @lru_cache(maxsize=20_000)
