@@ -1,5 +1,6 @@
 """Every value stands under its own heading, on every surface that shows measures: all values differ from each other."""
 
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
@@ -13,14 +14,15 @@ from streamgauge.report import page as html_page
 from streamgauge.report.capacity import Carried
 from streamgauge.report.capacity import page as capacity_page
 from streamgauge.report.sepbm import COLUMNS, line
-from streamgauge.report.text import verdict_lines
+from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.suites.experiments.capacity import Bound, Capacity, CapacityAxis, Limit, LoadProbe
 from streamgauge.suites.experiments.load_search import Harder
 from streamgauge.suites.sepbm.analysis import NotificationScore, Throughput, TimeStatistics
 from streamgauge.workbench.rooms.runs.comparison import compare
 from streamgauge.workbench.rooms.runs.run_list import RunLines
 from tests.report import build
-from tests.workbench.runs.folders import bench, keep
+from tests.report.swapped_headings import ROOT, SWAPS, survivors, swapped
+from tests.workbench.runs.folders import EXPERIMENT, bench, keep
 
 RUN = {
     "Precision": "91%", "Recall": "82%", "Reports": "20", "Missed": "3", "Surplus": "4", "Late": "5",
@@ -168,7 +170,53 @@ def test_the_list_of_runs(folder):
     assert row["CPU"] == "2.5 s"
 
 
+def test_the_page_of_a_run(folder):
+    with bench(folder) as client:
+        page = client.get("/runs/run/first").text
+    pairs = dict(re.findall(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>", page))
+    agrees(pairs, RUN)
+    assert pairs["Memory"].endswith("MiB")
+    assert pairs["CPU"] == "2.5 s"
+    assert "precision 91%, recall 82%" in page
+
+
+def test_the_runs_of_an_experiment(folder):
+    (folder / "heat.toml").write_text(EXPERIMENT)
+    with bench(folder) as client:
+        planned = client.get("/runs/experiment/heat.toml").text
+    name = re.findall(r'<th scope="row">([^<]+)</th>', planned)[0]
+    run, verdict = judged()
+    keep(folder / "runs" / "heat" / name, (replace(run, header=replace(run.header, cpu=2.5)), verdict))
+    with bench(folder) as client:
+        rows = Tables(client.get("/runs/experiment/heat.toml").text).rows
+    [row] = [row for row in rows if row.get("Run") == name]
+    agrees(row, RUN)
+    assert row["CPU"] == "2.5 s"
+
+
+def test_what_other_programs_read():
+    run, verdict = judged()
+    told = verdict_json(run.header, verdict)
+    assert {name: told[name] for name in ("precision", "recall", "missed", "surplus", "late")} == {
+        "precision": 0.91, "recall": 0.82, "missed": 3, "surplus": 4, "late": 5,
+    }  # fmt: skip
+    odd = told["windows"][1]
+    names = ("precision", "recall", "expected", "actual", "content", "delay", "undecided")
+    assert [odd[name] for name in names] == [0.53, 0.64, 41, 42, 43, 61.0, 7]
+
+
 def test_two_runs_beside_each_other(folder):
     found = compare(folder, tuple(RunLines(folder).of(["first", "second"])))
     values = {each.name: each.first for each in found.measures}
     agrees(values, RUN)
+
+
+def test_the_swaps_are_of_what_the_sources_have():
+    for swap in SWAPS:
+        text = (ROOT / "src" / "streamgauge" / swap.file).read_text(encoding="utf-8")
+        assert swapped(swap, text) != text, swap
+
+
+@pytest.mark.prove
+def test_every_swap_of_headings_is_seen():
+    assert list(survivors()) == []

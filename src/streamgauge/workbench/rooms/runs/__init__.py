@@ -241,7 +241,8 @@ class RunsRoom:
         shown, wrong = await run_in_threadpool(self._planned, place)
         return page(
             request, "runs_experiment.html.j2", shown.line.name if shown else place, 200 if shown else 422,
-            place=place, address=quote(place), view=shown, wrong=wrong, **await self._job(f"experiment/{place}"),
+            place=place, address=quote(place), view=shown, wrong=wrong, measures=MEASURES,
+            **await self._job(f"experiment/{place}"),
         )  # fmt: skip
 
     def _planned(self, place: str) -> tuple[ExperimentView | None, str]:

@@ -104,6 +104,11 @@ class RunLine:
         """The measures as the list shows them."""
         return texts(MEASURES.values(), self)
 
+    @property
+    def measures(self) -> list[tuple[str, str]]:
+        """The measures with their headings."""
+        return [(measure.heading, measure.text(self)) for measure in MEASURES.values()]
+
 
 MEASURES: Final[Mapping[str, Measure[RunLine]]] = {
     "precision": Measure("precision", lambda line: line.precision, percent),
