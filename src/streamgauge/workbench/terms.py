@@ -1,6 +1,5 @@
 """Terms and times for people: prefixed names, literals without their syntax, instants in UTC."""
 
-import math
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -54,9 +53,10 @@ def shown_cell(term: Term | None, prefixes: tuple[tuple[str, str], ...] = ()) ->
 
 def _rounded(value: float | Decimal, written: str) -> str:
     """A number with a fraction as people write it; very large and small ones and what is none as they are written."""
-    if not math.isfinite(value) or not (value == 0 or 1e-4 <= abs(value) < 1e15):
+    size = abs(float(value))
+    if not (size == 0 or 1e-4 <= size < 1e15):
         return written
-    text = f"{value:.4f}" if abs(value) >= 1 else f"{value:.4g}"
+    text = f"{value:.4f}" if size >= 1 else f"{value:.4g}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
