@@ -17,7 +17,7 @@ from streamgauge.model.terms import XSD, Row, Term, Triple, is_blank, is_triple,
 from streamgauge.query.traversal import every_expression, expression_parts, written_variables
 from streamgauge.sparql.aggregates import aggregate
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
-from streamgauge.sparql.blocks import Block, Solution
+from streamgauge.sparql.blocks import Block, Solution, block_extensions, is_plain_block
 from streamgauge.sparql.comparison import value_key
 from streamgauge.sparql.expression import Solution as Bindings
 from streamgauge.sparql.expression import compiled, condition
@@ -217,6 +217,22 @@ def subtracted(left: Iterable[Solution], partners: Partners) -> Iterator[Solutio
 
 Fixed: TypeAlias = Mapping[str, Term]
 
+
+def shared_variables(left: al.Pattern, right: al.Pattern) -> list[str]:
+    """The variables that two patterns may both bind."""
+    other = set(al.pattern_variables(right))
+    return [variable.name for variable in al.pattern_variables(left) if variable in other]
+
+
+def inline(data: al.Values, fixed: Fixed) -> Iterator[Solution]:
+    """Inline data; where EXISTS puts a term for a variable, the rows that agree with it."""
+    names = [variable.name for variable in data.variables]
+    for row in data.rows:
+        solution = {name: term for name, term in zip(names, row, strict=True) if term is not None}
+        if all(fixed.get(name, term) == term for name, term in solution.items()):
+            yield {name: term for name, term in solution.items() if name not in fixed}
+
+
 TRUE: Final = f'"true"^^<{XSD}boolean>'
 FALSE: Final = f'"false"^^<{XSD}boolean>'
 _NOTHING: Final[Fixed] = {}
@@ -271,7 +287,7 @@ class _Evaluation:
             case al.Extend(pattern=inner, variable=variable, expression=value):
                 return self._extended(inner, variable, value)
             case al.Values():
-                return self._inline(pattern)
+                return inline(pattern, self._fixed)
             case al.Graph():
                 return self._in_graph(pattern)
             case al.Group(pattern=inner):
@@ -356,28 +372,12 @@ class _Evaluation:
         A block without paths is matched from the left solution's terms: that is its join, and reads no more of the
         graph than the solution needs.
         """
-        if not isinstance(right, al.BGP) or not all(
-            isinstance(each.predicate, al.Var | str) for each in right.patterns
-        ):
-            return merges(self._partners(left, right))
-        names = self._shared(left, right)
-        blocks: dict[tuple[str, ...], Block] = {}
-
-        def extended(solution: Solution) -> Iterator[Solution]:
-            bound = tuple(name for name in names if name in solution)
-            block = blocks.get(bound)
-            if block is None:
-                block = blocks[bound] = Block(right, self._graph, self._fixed, bound)
-            return block.solutions(solution)
-
-        return extended
+        if is_plain_block(right):
+            return block_extensions(right, self._graph, self._fixed, shared_variables(left, right))
+        return merges(self._partners(left, right))
 
     def _partners(self, left: al.Pattern, right: al.Pattern) -> Partners:
-        return Partners(self.solutions(right), self._shared(left, right))
-
-    def _shared(self, left: al.Pattern, right: al.Pattern) -> list[str]:
-        other = set(al.pattern_variables(right))
-        return [variable.name for variable in al.pattern_variables(left) if variable in other]
+        return Partners(self.solutions(right), shared_variables(left, right))
 
     def _extended(self, inner: al.Pattern, variable: al.Var, value: al.Expression) -> Iterator[Solution]:
         name = variable.name
@@ -416,14 +416,6 @@ class _Evaluation:
                 f"EXISTS computes ?{name}, which the pattern around it binds: SPARQL 1.1 does not define it (18.6); "
                 "name the inner variable differently"
             )
-
-    def _inline(self, data: al.Values) -> Iterator[Solution]:
-        """Inline data; where EXISTS puts a term for a variable, the rows that agree with it."""
-        names = [variable.name for variable in data.variables]
-        for row in data.rows:
-            solution = {name: term for name, term in zip(names, row, strict=True) if term is not None}
-            if all(self._fixed.get(name, term) == term for name, term in solution.items()):
-                yield {name: term for name, term in solution.items() if name not in self._fixed}
 
     def _in_graph(self, pattern: al.Graph) -> Iterator[Solution]:
         name, inner = pattern.name, pattern.pattern

@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from streamgauge.model.algebra import (
     BGP,
     Expression,
     Node,
     Path,
+    Pattern,
     TriplePattern,
     Var,
     expression_variables,
@@ -363,3 +364,23 @@ def _everywhere(walks: PathWalks, path: Path, loop: bool) -> _Step:
                 yield row + pair
 
     return step
+
+
+def is_plain_block(pattern: Pattern) -> TypeGuard[BGP]:
+    """Whether a pattern is a block without paths, whose join is matched from the other side's terms."""
+    return isinstance(pattern, BGP) and all(isinstance(each.predicate, Var | str) for each in pattern.patterns)
+
+
+def block_extensions(
+    block: BGP, graph: IndexedGraph, fixed: Mapping[str, Term], shared: Sequence[str]
+) -> Callable[[Solution], Iterator[Solution]]:
+    """The merges of a solution with those of a block that are compatible, matched from its ``shared`` terms."""
+    blocks: dict[tuple[str, ...], Block] = {}
+
+    def extended(solution: Solution) -> Iterator[Solution]:
+        bound = tuple(name for name in shared if name in solution)
+        if bound not in blocks:
+            blocks[bound] = Block(block, graph, fixed, bound)
+        return blocks[bound].solutions(solution)
+
+    return extended

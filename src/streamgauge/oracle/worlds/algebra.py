@@ -37,11 +37,12 @@ from streamgauge.sparql.algebra import (
     BlankNodes,
     Partners,
     constructed,
+    inline,
     labels,
-    makes_blank_nodes,
+    shared_variables,
 )
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
-from streamgauge.sparql.blocks import Block, Solution
+from streamgauge.sparql.blocks import Block, Solution, block_extensions, is_plain_block
 from streamgauge.sparql.expression import compiled, condition
 
 Extensions: TypeAlias = Callable[[Solution], Iterable[ConditionalRow]]
@@ -85,7 +86,7 @@ class ConditionalEvaluation:
             case a.Extend(pattern=inner, variable=variable, expression=value):
                 return self._extended(inner, variable.name, value)
             case a.Values():
-                return self._inline(pattern)
+                return ((solution, ALWAYS) for solution in inline(pattern, self.fixed))
             case a.Graph():
                 return self._in_graph(pattern)
             case a.Group():
@@ -223,12 +224,10 @@ class ConditionalEvaluation:
                 yield from ((row, case) for case in none_of(matched, given))
 
     def _subtracted(self, left: a.Pattern, right: a.Pattern) -> Iterator[ConditionalRow]:
-        names = self._shared(left, right)
-        others = [(dict(other), own) for other, own in self._keyed(self.rows(right), names)]
-        conditions = {id(other): own for other, own in others}
-        partners = Partners((other for other, _ in others), names)
+        names = shared_variables(left, right)
+        partners = self._partners(right, names, overlapping=True)
         for row, given in self._keyed(self.rows(left), names):
-            met = [conditions[id(other)] for other in partners.compatible(row, overlapping=True)]
+            met = [own for _, own in partners(row)]
             if not met:
                 yield row, given
             elif ALWAYS not in met:
@@ -240,39 +239,22 @@ class ConditionalEvaluation:
             for case in holds(row, given):
                 yield row, case
 
-    def _shared(self, left: a.Pattern, right: a.Pattern) -> list[str]:
-        other = set(a.pattern_variables(right))
-        return [variable.name for variable in a.pattern_variables(left) if variable in other]
-
     def _extensions(self, left: a.Pattern, right: a.Pattern) -> tuple[list[str], Extensions]:
         """The shared variables, and the right rows that are compatible with a left one."""
-        names = self._shared(left, right)
-        if isinstance(right, a.BGP) and all(isinstance(triple.predicate, a.Var | str) for triple in right.patterns):
-            self._refuse_numbers(right)
-            blocks: dict[tuple[str, ...], Block] = {}
+        names = shared_variables(left, right)
+        if not is_plain_block(right):
+            return names, self._partners(right, names)
+        self._refuse_numbers(right)
+        matches = block_extensions(right, self._graph, self.fixed, names)
+        return names, lambda row: ((match, ALWAYS) for match in matches(row))
 
-            def matches(row: Solution) -> Iterator[ConditionalRow]:
-                bound = tuple(name for name in names if name in row)
-                if bound not in blocks:
-                    blocks[bound] = Block(right, self._graph, self.fixed, bound)
-                return ((match, ALWAYS) for match in blocks[bound].solutions(row))
-
-            return names, matches
+    def _partners(self, right: a.Pattern, names: Sequence[str], *, overlapping: bool = False) -> Extensions:
         others = [(dict(other), own) for other, own in self._keyed(self.rows(right), names)]
         conditions = {id(other): own for other, own in others}
         partners = Partners((other for other, _ in others), names)
-        return names, lambda row: ((other, conditions[id(other)]) for other in partners.compatible(row))
+        return lambda row: ((other, conditions[id(other)]) for other in partners.compatible(row, overlapping))
 
     def _extended(self, inner: a.Pattern, name: str, value: a.Expression) -> Iterator[ConditionalRow]:
-        if makes_blank_nodes(value):
-            yield from self._labelled(inner, name, value)
-            return
-        compute = self.valuation(value)
-        for row, given in self.rows(inner):
-            for term, case in self.outcomes(compute, row, given):
-                yield (row if term is None else {**row, name: term}), case
-
-    def _labelled(self, inner: a.Pattern, name: str, value: a.Expression) -> Iterator[ConditionalRow]:
         calls = BlankNodeCalls(value, self._blank_nodes)
         compute = compiled(calls.expression)
         for row, given in self.rows(inner):
@@ -280,13 +262,6 @@ class ConditionalEvaluation:
             made = calls.bound(row, seen, self._exists)
             for term, case in self.outcomes(lambda solution: compute(solution, self._exists), {**seen, **made}, given):
                 yield {**row, **labels(made), **({} if term is None else {name: term})}, case
-
-    def _inline(self, data: a.Values) -> Iterator[ConditionalRow]:
-        names = [variable.name for variable in data.variables]
-        for row in data.rows:
-            solution = {name: term for name, term in zip(names, row, strict=True) if term is not None}
-            if all(self.fixed.get(name, term) == term for name, term in solution.items()):
-                yield {name: term for name, term in solution.items() if name not in self.fixed}, ALWAYS
 
     def _in_graph(self, pattern: a.Graph) -> Iterator[ConditionalRow]:
         name, inner = pattern.name, pattern.pattern
@@ -323,8 +298,9 @@ class ConditionalEvaluation:
         alike: Counter[frozenset[tuple[str, Term]]] = Counter()
         for row in rows:
             numbers = {name for name, term in row.items() if self._openings.open_number(term) is not None}
-            alike[frozenset((name, "" if name in numbers else term) for name, term in row.items())] += 1
-            if numbers and alike.most_common(1)[0][1] > 1:
+            key = frozenset((name, "" if name in numbers else term) for name, term in row.items())
+            alike[key] += 1
+            if numbers and alike[key] > 1:
                 raise inexact("rows that differ in inexact numbers only are compared")
 
     def _reduced(self, rows: Iterable[ConditionalRow]) -> Iterator[ConditionalRow]:
