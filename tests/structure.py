@@ -1,6 +1,6 @@
-"""The structure of the code in figures; `python -m tests.structure` prints them.
+"""The structure of the code and the words of its documentation in figures; `python -m tests.structure` prints them.
 
-Everything is read from syntax trees (`ast`) of the packages below `src/` and of `benchmarks/`; nothing is imported.
+The code is read from syntax trees (`ast`) of the packages below `src/` and of `benchmarks/`; nothing is imported.
 `tests/structure.toml` holds the reasons for what stays on purpose and the figures that may not get worse.
 """
 
@@ -16,7 +16,12 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from statistics import median, quantiles
 
+from tests.wording import PRIVATE, bindings, pages, report_pages, words
+
 ROOT = Path(__file__).parent.parent
+SHORT_DOCSTRING = 4
+"""Words below which a docstring hardly says more than the name."""
+
 PAIR = 500
 """Lines that a module and its only importer may have together before they are better left apart."""
 
@@ -76,6 +81,13 @@ class Module:
         docs = {line for node in self.nodes for line in _docstring_lines(node)}
         rows = enumerate(self.text.splitlines(), 1)
         return sum(bool(row.strip()) and not row.strip().startswith("#") and at not in docs for at, row in rows)
+
+    @cached_property
+    def comments(self) -> int:
+        """Lines that are a comment, or end with one after two blanks, as formatted code has it."""
+        docs = {line for node in self.nodes for line in _docstring_lines(node)}
+        rows = enumerate(self.text.splitlines(), 1)
+        return sum(at not in docs and bool(re.search(r"(?:^\s*|\s\s)# ", row)) for at, row in rows)
 
     @cached_property
     def layer(self) -> str:
@@ -242,11 +254,25 @@ class Structure:
         found = ((module, one) for module in self.modules.values() for one in module.functions())
         return {f"{module.name}.{one.name}": length(one) for module, one in found if length(one) > limit}
 
+    @property
+    def own(self) -> list[Module]:
+        """The modules below ``src/``."""
+        return [module for module in self.modules.values() if module.name.startswith("streamgauge")]
+
     def docstrings(self) -> tuple[int, int]:
-        """Public modules, classes, functions and methods that have a docstring, and all of them."""
-        own = [module for module in self.modules.values() if module.name.startswith("streamgauge")]
-        told = [ast.get_docstring(node) is not None for module in own for node in module.public()]
-        return sum(told), len(told)
+        """Public modules, classes, functions and methods of ``src/`` that have a docstring, and all of them."""
+        documented = [ast.get_docstring(node) is not None for module in self.own for node in module.public()]
+        return sum(documented), len(documented)
+
+    def short_docstrings(self) -> int:
+        """Docstrings of ``src/`` with fewer words than ``SHORT_DOCSTRING``."""
+        nodes = (node for module in self.own for node in module.nodes if isinstance(node, Documented))
+        return sum(0 < len(words(ast.get_docstring(node) or "")) < SHORT_DOCSTRING for node in nodes)
+
+    def private_names(self) -> Counter[str]:
+        """How often ``src/`` binds each of the names of ``PRIVATE``."""
+        bound = sum((bindings(module.tree) for module in self.own), Counter())
+        return Counter({name: bound[name] for name in PRIVATE if bound[name]})
 
 
 def load(root: Path = ROOT) -> Structure:
@@ -280,6 +306,17 @@ def report(structure: Structure) -> Iterator[str]:
     yield from _listed("functions over 60 lines", (f"{name}: {lines}" for name, lines in structure.long().items()))
     told, of = structure.docstrings()
     yield f"docstrings of public names in src/: {told:,} of {of:,} ({told / of:.1%})"
+    yield from _wording(structure)
+
+
+def _wording(structure: Structure) -> Iterator[str]:
+    lines = sum(module.lines for module in structure.own)
+    comments = sum(module.comments for module in structure.own)
+    private = structure.private_names()
+    share = comments / max(lines, 1)
+    yield f"src/: {len(structure.own)} files, {lines:,} lines, comments on {comments:,} ({share:.1%})"
+    yield f"docstrings under {SHORT_DOCSTRING} words: {structure.short_docstrings()}"
+    yield f"bindings of private names: {private.total()} ({_counted(private)})"
 
 
 def _one_importer(alone: Mapping[str, tuple[str, str]]) -> Iterator[str]:
@@ -301,4 +338,4 @@ def _listed(heading: str, lines: Iterable[str]) -> Sequence[str]:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, as `head`, ends this program
-    print("\n".join(report(load())))
+    print("\n".join([*report(load()), *report_pages(pages(ROOT))]))

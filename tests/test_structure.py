@@ -1,5 +1,6 @@
 """The structure of the code: what the figures count, and what may not get worse."""
 
+import ast
 import gc
 import tomllib
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.structure import ROOT, Structure, load, modules, report, without_subject
+from tests.wording import Page, bindings, pages, readability, report_pages
 
 
 @pytest.fixture
@@ -119,3 +121,56 @@ def test_documentation_names_its_subjects():
     files = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
     texts = ((path.name, path.read_text(encoding="utf-8")) for path in files)
     assert [f"{name}: {said}" for name, text in texts for said in without_subject(text)] == []
+
+
+PAGE = """# A page of three words
+
+The broker notifies two subscribers. Each receives
+one row; none is lost.
+
+| a table | is words, not prose |
+
+- An item ([its page](its-page.md)).
+
+```sh
+streamgauge engines   # code is words too
+```
+"""
+
+
+def test_a_page_has_words_and_sentences():
+    page = Page("page.md", PAGE)
+    assert page.sentences == [
+        ["The", "broker", "notifies", "two", "subscribers."],
+        ["Each", "receives", "one", "row;"],
+        ["none", "is", "lost."],
+        ["An", "item", "(its", "page)."],
+    ]
+    assert page.words == 5 + 12 + 7 + 3 + 7
+    assert next(iter(report_pages([page]))) == "pages of docs/: 1, words 34"
+
+
+def test_long_words_and_long_sentences_are_harder_to_read():
+    short, long = [["a", "cat", "sat"]], [["a", "cat", "sat"] * 4]
+    assert readability(short) == pytest.approx(4.71 * 7 / 3 + 0.5 * 3 - 21.43)
+    assert readability(short) < readability(long) < readability([["incomprehensible", "documentation", "words"] * 4])
+    assert readability([]) == 0
+
+
+def test_bindings_are_counted_wherever_a_name_is_bound():
+    source = """
+def told(each, *said):
+    for each in said:
+        made = [each for each in each if (held := each)]
+    try:
+        pass
+    except ValueError as found:
+        each.told = found
+"""
+    names = bindings(ast.parse(source))
+    assert names == {"each": 3, "said": 1, "made": 1, "held": 1, "found": 1}
+
+
+def test_the_documentation_stays_short():
+    limits = tomllib.loads((ROOT / "tests" / "structure.toml").read_text(encoding="utf-8"))
+    assert sum(page.words for page in pages(ROOT)) <= limits["at_most"]["words"]
