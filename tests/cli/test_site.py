@@ -133,7 +133,7 @@ def test_pages_are_served_with_a_policy(site):
             return [*[await client.get(path) for path in asked], elsewhere]
 
     front, page, outside, health, elsewhere = asyncio.run(answers())
-    assert "Start here" in front.text
+    assert "Answer a query" in front.text
     assert "default-src 'self'" in front.headers["Content-Security-Policy"]
     assert (page.status_code, outside.status_code, health.json()) == (200, 404, {"status": "up"})
     assert elsewhere.status_code >= 400

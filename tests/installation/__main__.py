@@ -27,7 +27,9 @@ Say = Callable[[object], None]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CONSTRAINTS: Final = ROOT / "constraints.txt"
-QUICK_STARTS: Final = sorted((ROOT / "docs").glob("quickstart-*.md"))
+PAGES: Final = sorted([*(ROOT / "docs").glob("start-*.md"), *(ROOT / "docs").glob("howto-*.md")])
+QUICK_STARTS: Final = [page for page in PAGES if "pip install 'streamgauge[" not in page.read_text(encoding="utf-8")]
+"""The pages that a new user begins with, and the recipes that need no extra."""
 
 REFUSED: Final = {
     "columns": "sepbm run configuration --out made-recording --system columns",

@@ -1,4 +1,6 @@
-"""Pictures of the semantics, drawn from conformance cases: ``python -m tests.semantics.pictures`` writes them.
+"""Pictures of the documentation: ``python -m tests.semantics.pictures`` writes them.
+
+Those of the semantics are drawn from conformance cases, those of the first pages from the example data.
 
 A picture stacks cases. Each case has its stream on an axis of time and, for each report that may be due, a line for
 each window: the scope as a bar with its borders, the elements that it holds, a triangle at the instant, and in words
@@ -8,6 +10,7 @@ the content and what is sent.
 from collections.abc import Sequence
 from pathlib import Path
 
+import streamgauge
 from streamgauge.report import timeline
 from streamgauge.report.timeline import WIDTH, TimelinePanel
 from streamgauge.suites.conformance.cases import load
@@ -18,6 +21,7 @@ Panel = TimelinePanel
 """The panel of a conformance case."""
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
+EXAMPLES = FOLDER.parents[1] / "examples"
 PICTURES = {
     "scope": (
         "sliding windows overlap",
@@ -54,10 +58,29 @@ def picture(names: Sequence[str]) -> str:
     return timeline.picture("; ".join(names), [cases[name] for name in names])
 
 
+def answered() -> str:
+    """The first answers of the average over readings."""
+    return streamgauge.timeline(EXAMPLES / "average.rq", EXAMPLES / "readings.nq", reports=6).svg
+
+
+def judged() -> str:
+    """Answers of an engine that reads ``>=`` as ``>``, beside those that are right."""
+    query, readings = (EXAMPLES / "q5.rq").read_text("utf-8"), EXAMPLES / "readings.nq"
+    recorded = streamgauge.expect(query.replace(">=", ">"), readings, semantics="csparql", advance_to="20s")
+    answers = [(report.due.instant, report.rows) for report in recorded]
+    return streamgauge.timeline(query, readings, semantics="csparql", answers=answers, advance_to="20s", reports=4).svg
+
+
+DRAWN = {"answer": answered, "judged": judged}
+"""Pictures of example data, by name."""
+
+
 def main() -> None:
     """Write every picture."""
     for name, cases in PICTURES.items():
         (FOLDER / f"{name}.svg").write_text(picture(cases), "utf-8")
+    for name, draw in DRAWN.items():
+        (FOLDER / f"{name}.svg").write_text(draw(), "utf-8")
 
 
 if __name__ == "__main__":

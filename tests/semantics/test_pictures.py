@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from streamgauge.suites.conformance.cases import load
-from tests.semantics.pictures import FOLDER, PICTURES, WIDTH, Panel, picture
+from tests.semantics.pictures import DRAWN, FOLDER, PICTURES, WIDTH, Panel, picture
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 
@@ -16,6 +16,11 @@ def test_a_picture_is_what_its_cases_give(name):
     assert (FOLDER / f"{name}.svg").read_text("utf-8") == picture(PICTURES[name]), (
         "run `python -m tests.semantics.pictures`"
     )
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_picture_of_example_data_is_what_it_gives(name):
+    assert (FOLDER / f"{name}.svg").read_text("utf-8") == DRAWN[name](), "run `python -m tests.semantics.pictures`"
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -41,4 +46,4 @@ def test_every_conformance_case_has_a_picture_that_fits():
 
 
 def test_no_other_picture_is_kept():
-    assert {path.stem for path in FOLDER.glob("*.svg")} == set(PICTURES)
+    assert {path.stem for path in FOLDER.glob("*.svg")} == {*PICTURES, *DRAWN}

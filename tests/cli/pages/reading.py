@@ -13,7 +13,7 @@ from tests.cli.pages.markdown import Block
 from tests.cli.pages.shell import Shell, same
 
 ROOT: Final = Path(__file__).resolve().parents[3]
-PROGRAMS: Final = ("curl", "node")
+PROGRAMS: Final = ("curl", "mosquitto", "node")
 """Programs of others that blocks call."""
 
 

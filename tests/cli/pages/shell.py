@@ -27,13 +27,17 @@ from urllib.request import urlopen
 from tests.cli.pages.markdown import Block
 
 ENDLESS: Final = re.compile(
-    r"(?:streamgauge (?:(?:engine|fragments|broker) (?:serve|bridge)|watch|subscribe|docs|ui)|python -m http\.server)\b"
+    r"(?:streamgauge (?:(?:engine|fragments|broker) (?:serve|bridge)|watch|subscribe|docs|ui)|python -m http\.server"
+    r"|mosquitto|streamgauge query .*mqtt://)\b"
 )
 BOUNDED: Final = re.compile(r"--(?:once|limit|feed-for|path)\b")
 """Commands that go on until Ctrl-C, and options by which they do not."""
 
 TALKS: Final = re.compile(r"streamgauge (?:watch|subscribe)\b")
 """Of these those that print answers."""
+
+CLIENTS: Final = re.compile(r"streamgauge (?:watch|subscribe|query)\b")
+"""Of these those whose readiness no line tells."""
 
 OTHERS: Final = ("anyio", "hypothesispytest", "randomly", "schemathesis", "xdist")
 """Plugins of pytest that the suite has and a reader has not; they take longer to load than the tests of a page."""
@@ -139,7 +143,7 @@ class Program:
             return named[2] in _subscribers(named[1])
         if " serve " in f"{self.line.text} ":
             return _listens(self.said)
-        return bool(self.said) or TALKS.match(self.line.text) is not None
+        return bool(self.said) or CLIENTS.match(self.line.text) is not None
 
     def has_talked(self) -> bool:
         """Whether it has printed an answer, if it is one to do so."""
@@ -238,7 +242,8 @@ class Shell:
         stem = self.home / f"program-{len(self.programs)}"
         out, err = stem.with_suffix(".out"), stem.with_suffix(".err")
         words = shlex.split(line.text)
-        words = [sys.executable, *(words[1:] if words[0] == "python" else ["-m", *words])]
+        if words[0] != "mosquitto":
+            words = [sys.executable, *(words[1:] if words[0] == "python" else ["-m", *words])]
         with out.open("wb") as printed, err.open("wb") as complained:
             process = subprocess.Popen(
                 words,
