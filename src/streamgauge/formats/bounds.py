@@ -11,7 +11,7 @@ ends, an operator 1 until a comma or the end of its brackets. So the weight is n
 a parser makes: chains (``a || b || c``, UNION, the joins of a group) are trees as high as they are long.
 
 pyoxigraph 0.5.13 takes at most 10.5 KB of stack for a bracket and 3.4 KB for another unit of weight: ``DEPTH`` and
-``WEIGHT`` together need at most 1.4 MB of the 8 MB that threads have here (docs/serving.md has all figures).
+``WEIGHT`` together need at most 1.4 MB of the 8 MB that threads have here (docs/how-servers.md).
 """
 
 import json
