@@ -139,3 +139,20 @@ def test_a_way_through_the_code_has_twenty_files_at_most(title):
     text = (ROOT / "docs" / "map.md").read_text()
     part = text[text.index(f"## {title}") :][3:].split("\n## ")[0]
     assert 10 < part.count("\n| `") <= 20
+
+
+def mistakes() -> set[str]:
+    """The classes of the package that derive from MistakeError, by their names."""
+    texts = (path.read_text() for path in (ROOT / "src" / "streamgauge").rglob("*.py"))
+    classes = [found for text in texts for found in re.findall(r"^class (\w+)\(([\w., ]+)\):", text, re.M)]
+    names = {"MistakeError"}
+    while more := {name for name, bases in classes if names & set(re.findall(r"\w+", bases))} - names:
+        names |= more
+    return names
+
+
+def test_every_class_of_error_has_a_remedy():
+    text = (ROOT / "docs" / "faq.md").read_text()
+    assert sorted(name for name in mistakes() if f"`{name}`" not in text) == []
+    named = re.findall(r"`(\w+Error)`", text.partition("| error | remedy |")[2].partition("\n\n")[0])
+    assert sorted(set(named) - mistakes()) == []
