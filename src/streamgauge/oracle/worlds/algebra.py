@@ -11,6 +11,7 @@ aggregates, LIMIT) tell the cases of their own rows apart, no others:
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from streamgauge.model import algebra as a
@@ -90,7 +91,7 @@ class ConditionalEvaluation:
             case a.Graph():
                 return self._in_graph(pattern)
             case a.Group():
-                return Grouping(self, pattern).rows()
+                return Grouping(pattern, self.valuation, self.fixed).rows(self.rows(pattern.pattern))
             case _:
                 return self._modified(pattern)
 
@@ -118,10 +119,6 @@ class ConditionalEvaluation:
         return ConditionalEvaluation(self._dataset, graph, fixed, self._blank_nodes)
 
     # Expressions
-    def outcomes(self, run: Callable[[Solution], Any], row: Solution, given: Condition) -> Alternatives:
-        """The results of an expression for a row, each with its conditions."""
-        return self._openings.outcomes(lambda: run(row), given)
-
     def valuation(self, value: a.Expression) -> Valuation:
         """The value of an expression for a solution."""
         compute = compiled(value)
@@ -132,7 +129,7 @@ class ConditionalEvaluation:
         test = condition(wanted)
 
         def cases(row: Solution, given: Condition) -> list[Condition]:
-            results = self.outcomes(lambda solution: test({**self.fixed, **solution}, self._exists), row, given)
+            results = self._openings.outcomes(partial(test, {**self.fixed, **row}, self._exists), given)
             if len(results) == 1:
                 return [case for kept, case in results if kept]
             return any_of([case for kept, case in results if kept])
@@ -260,7 +257,7 @@ class ConditionalEvaluation:
         for row, given in self.rows(inner):
             seen = {**self.fixed, **row}
             made = calls.bound(row, seen, self._exists)
-            for term, case in self.outcomes(lambda solution: compute(solution, self._exists), {**seen, **made}, given):
+            for term, case in self._openings.outcomes(partial(compute, {**seen, **made}, self._exists), given):
                 yield {**row, **labels(made), **({} if term is None else {name: term})}, case
 
     def _in_graph(self, pattern: a.Graph) -> Iterator[ConditionalRow]:
@@ -345,11 +342,15 @@ class ConditionalEvaluation:
             ]
         keys = [inside.valuation(key) for key, _ in order]
         directions = tuple(down for _, down in order)
-        keyed = []
-        for shown, row, given in plain:
-            for terms, case in inside.outcomes(lambda solution: tuple(value(solution) for value in keys), row, given):
-                keyed.append(KeyedRow(shown, Keys(terms, directions), case))
-        return keyed
+
+        def terms(row: Solution) -> Row:
+            return tuple(value(row) for value in keys)
+
+        return [
+            KeyedRow(shown, Keys(own, directions), case)
+            for shown, row, given in plain
+            for own, case in self._openings.outcomes(partial(terms, row), given)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

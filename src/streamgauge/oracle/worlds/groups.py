@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from streamgauge.model import algebra as a
 from streamgauge.model.terms import Row, Term
 from streamgauge.oracle.worlds.components import components
 from streamgauge.oracle.worlds.conditions import ALWAYS, Condition, OpenChoice, Variable, both, chosen, limit, worlds
 from streamgauge.oracle.worlds.intervals import inexact
-from streamgauge.oracle.worlds.openings import CURRENT, Alternatives
+from streamgauge.oracle.worlds.openings import CURRENT
 from streamgauge.sparql.aggregates import aggregate
 from streamgauge.sparql.blocks import Solution
 
@@ -18,23 +19,6 @@ Valuation: TypeAlias = Callable[[Solution], Any]
 Arguments: TypeAlias = tuple[Hashable, ...]
 """The values of a row that the aggregates of its group read."""
 _ROW: Final = '"*"'
-
-
-class PatternEvaluation(Protocol):
-    """The evaluation of the pattern that is grouped."""
-
-    @property
-    def fixed(self) -> Mapping[str, Term]:
-        """The terms that EXISTS has put for variables."""
-
-    def rows(self, pattern: a.Pattern) -> Iterable[ConditionalRow]:
-        """The rows of a pattern."""
-
-    def valuation(self, value: a.Expression) -> Valuation:
-        """The value of an expression for a solution."""
-
-    def outcomes(self, run: Callable[[Solution], Any], row: Solution, given: Condition) -> Alternatives:
-        """The results of a function for a row, each with its conditions."""
 
 
 def as_choice(bags: Sequence[Sequence[ConditionalRow]], reason: str) -> Iterator[ConditionalRow]:
@@ -69,24 +53,22 @@ class Grouping:
     one choice of what the group gives. So a count of 100 rows that exist or not has 101 options, not 2^100 cases.
     """
 
-    def __init__(self, evaluation: PatternEvaluation, group: a.Group) -> None:
-        self._evaluation, self._group = evaluation, group
-        self._openings = CURRENT.get()
-        self._keys = [(variable.name, evaluation.valuation(key)) for variable, key in group.keys]
+    def __init__(
+        self, group: a.Group, valuation: Callable[[a.Expression], Valuation], fixed: Mapping[str, Term]
+    ) -> None:
+        """``valuation`` compiles an expression; ``fixed`` are the terms that EXISTS has put for variables."""
+        self._fixed, self._openings = fixed, CURRENT.get()
+        self._keys = [(variable.name, valuation(key)) for variable, key in group.keys]
         self._sets = [
-            (
-                variable.name,
-                aggregation,
-                None if aggregation.argument is None else evaluation.valuation(aggregation.argument),
-            )
+            (variable.name, aggregation, None if aggregation.argument is None else valuation(aggregation.argument))
             for variable, aggregation in group.aggregates
         ]
 
-    def rows(self) -> Iterator[ConditionalRow]:
+    def rows(self, ungrouped: Iterable[ConditionalRow]) -> Iterator[ConditionalRow]:
         """A row for each group in each of its cases."""
         groups: dict[Row, list[tuple[Condition, Arguments]]] = {} if self._keys else {(): []}
-        for row, given in self._evaluation.rows(self._group.pattern):
-            for (key, arguments), case in self._evaluation.outcomes(self._read, row, given):
+        for row, given in ungrouped:
+            for (key, arguments), case in self._openings.outcomes(partial(self._read, row), given):
                 groups.setdefault(key, []).append((case, arguments))
         users: Counter[Variable] = Counter()
         for members in groups.values():
@@ -144,7 +126,7 @@ class Grouping:
     def _finished(self, total: Sequence[Arguments], given: Condition) -> list[ConditionalRow]:
         """The aggregates over a bag of arguments."""
 
-        def run(_row: Solution) -> Solution:
+        def run() -> Solution:
             solution: Solution = {}
             for place, (name, aggregation, _) in enumerate(self._sets):
                 values: list[Any] = [arguments[place] for arguments in total]
@@ -156,7 +138,7 @@ class Grouping:
                     solution[name] = term
             return solution
 
-        return [(row, case) for row, case in self._evaluation.outcomes(run, {}, given)]
+        return self._openings.outcomes(run, given)
 
     def _parted(
         self, members: Sequence[tuple[Condition, Arguments]], users: Mapping[Variable, int]
@@ -168,11 +150,7 @@ class Grouping:
             for term in arguments
             if (variable := self._openings.variable(term)) is not None
         }
-        shown |= {
-            variable
-            for term in self._evaluation.fixed.values()
-            if (variable := self._openings.variable(term)) is not None
-        }
+        shown |= {variable for term in self._fixed.values() if (variable := self._openings.variable(term)) is not None}
         named: list[tuple[Condition, Any]] = []
         hidden: list[list[tuple[Condition, Any]]] = []
         for rows in components(members, lambda member: member[0]):
