@@ -80,10 +80,10 @@ def _match_by_value(
     return found
 
 
-def alike(expected: Row, actual: Row, computed: frozenset[int]) -> bool:
-    """Whether two rows are equal: terms exactly, computed numbers within tolerance."""
+def alike(expected: Row, actual: Row, computed: frozenset[int], loose: frozenset[int] = frozenset()) -> bool:
+    """Whether two rows are equal: terms exactly, computed numbers within tolerance, ``loose`` columns in any case."""
     return len(expected) == len(actual) and all(
-        close(left, right) if i in computed else left == right
+        left == right or i in loose or (i in computed and close(left, right))
         for i, (left, right) in enumerate(zip(expected, actual, strict=True))
     )
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from heapq import merge
 from math import inf
 from typing import Final
@@ -17,10 +17,9 @@ from streamgauge.model.semantics import R2S, Counting, Semantics
 from streamgauge.model.terms import Row, datatype
 from streamgauge.oracle.expected.reports import Expect
 from streamgauge.oracle.judging.align import Similarity, align, merged
-from streamgauge.oracle.judging.compare import Bags, fits, overlap
+from streamgauge.oracle.judging.compare import Bags, alike, fits, overlap
 from streamgauge.oracle.judging.histories import Histories, SentDifference
 from streamgauge.oracle.judging.metrics import Unit
-from streamgauge.oracle.worlds.intervals import close
 from streamgauge.oracle.worlds.legality import Opinion, ReportLegality
 from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.oracle.worlds.restatement import computed_columns
@@ -73,10 +72,10 @@ class Alignment:
     ) -> None:
         self.expected, self.said, self.query, self.semantics = expected, said, query, semantics
         self._columns, self._exact_datatypes = computed_columns(query.form), exact_datatypes
-        self._loose = _loose_columns(query.form)
-        self.answers = merged(said, expected, semantics.grain, self._columns, self._near)
+        near = partial(alike, computed=self._columns, loose=_loose_columns(query.form))
+        self.answers = merged(said, expected, semantics.grain, self._columns, near)
         sides = [report.rows for report in expected], [answer.added for answer in self.answers]
-        self._similar: Similarity = Bags(*sides, self._columns, self._near).similarity
+        self._similar: Similarity = Bags(*sides, self._columns, near).similarity
 
     def _equal(self, expected: Row, actual: Row) -> bool:
         """Whether a row is the evaluator's own: computed numbers of the same value."""
@@ -86,12 +85,6 @@ class Alignment:
         if self._exact_datatypes and any(datatype(one or "") != datatype(other or "") for one, other in pairs):
             return False
         return all(fits(one, other) for one, other in pairs)
-
-    def _near(self, expected: Row, actual: Row) -> bool:
-        """Whether a row may be meant by another one, so that answers find their reports."""
-        return len(expected) == len(actual) and all(
-            at in self._loose or close(expected[at], actual[at]) for at in self._columns
-        )
 
     def units(self) -> list[Unit]:
         """Each report beside the answer that speaks of it."""
