@@ -28,7 +28,7 @@ from streamgauge.oracle.judging.metrics import Unit, ratio
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, RowScores
 from streamgauge.oracle.worlds.restatement import computed_columns
 from streamgauge.semantics.arrivals import Head, arrivals
-from streamgauge.semantics.definition import due_reports, operator
+from streamgauge.semantics.definition import difference, due_reports, operator
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import snapshot_under
 from streamgauge.semantics.refusal import RefusedError
@@ -73,7 +73,7 @@ def gracious(
     if operator(run.header.query, run.header.semantics) is R2S.CHANGES:
         raise RefusedError(f"gracious mode compares bags: under {R2S.CHANGES} rows come and go in one answer")
     scored = (units or RowScores(run, definition(held), JudgingRules()).units)(verdict.t0)
-    search = _BorderSearch(run, held, verdict.t0)
+    search = _BorderSearch(run, held, verdict.t0, BUDGET)
     fits = search.fits(scored, progress)
     windows = tuple(map(_with, verdict.windows, scored, fits))
     said = cautions(search.plain.near, search.plain.unsearched)
@@ -135,7 +135,7 @@ class Searching(Protocol):
 class _BorderSearch:
     """The search through one run: window after window, each after the instant before under its best borders."""
 
-    def __init__(self, run: Run, held: Sequence[StreamElement], t0: int, budget: int = BUDGET) -> None:
+    def __init__(self, run: Run, held: Sequence[StreamElement], t0: int, budget: int) -> None:
         self._run, self._t0 = run, t0
         self._contents = Contents(run.header.query, run.header.semantics, held, t0)
         self._sends = operator(run.header.query, run.header.semantics)
@@ -201,14 +201,6 @@ class _BorderSearch:
         return self.plain.fit(view, received, previous)
 
 
-@dataclass(slots=True)
-class _Budget:
-    """Triples that may still be looked at, and how many windows share them."""
-
-    left: int
-    windows: int = 1
-
-
 class _EveryPair:
     """Asks the query anew between each pair of borders, the least shift first, as far as a budget lasts."""
 
@@ -217,28 +209,28 @@ class _EveryPair:
         self._contents, self._computed = contents, computed_columns(query.form)
         self._snapshot = snapshot_under(query, semantics)
         self._sends, self._answers = operator(query, semantics), semantics.answers
-        self._budget = _Budget(budget)
+        self._left, self._windows = budget, 1
         self._known: dict[tuple[int, int], Counter[Row]] = {}
         self.near: list[int] = []
         """How far (ms) borders were tried, of windows searched in part."""
         self.unsearched = 0
 
     def share(self, windows: int) -> None:
-        """Say over how many windows the budget is spread."""
-        self._budget.windows = max(1, windows)
+        """Say over how many windows the budget (triples that may still be looked at) is spread."""
+        self._windows = max(1, windows)
 
     def fit(self, view: View, received: Sequence[Row], previous: View | None) -> BorderFit | None:
         """The best borders; ``None`` where the budget is used up."""
         before = Counter[Row]() if previous is None else self.bag(previous)
-        share = self._budget.left // max(1, self._budget.windows)
-        self._budget.windows -= 1
+        share = self._left // max(1, self._windows)
+        self._windows -= 1
         size = self._contents.size(view)
-        if self._budget.left < size + TRIAL:
+        if self._left < size + TRIAL:
             self.unsearched += 1
             return None
         best, most = BorderFit(view.first, view.last, 0.0, 0.0), -1.0
         for first, last in self._pairs(view, max(1, share // (size + TRIAL))):
-            rows = self._sent(self.bag(self._contents.moved(view, first, last)), before)
+            rows = difference(self._sends, before, self.bag(self._contents.moved(view, first, last)))
             common = overlap(rows, received, self._computed).common
             f1 = 2 * common / (len(rows) + len(received)) if rows or received else 1.0
             if f1 > most:
@@ -269,15 +261,10 @@ class _EveryPair:
             if len(self._known) > MAX_REMEMBERED:
                 self._known.clear()
             inside = self._contents.inside(view)
-            self._budget.left -= sum(len(arrival.triples) for arrival in inside) + TRIAL
+            self._left -= sum(len(arrival.triples) for arrival in inside) + TRIAL
             rows = self._snapshot.rows((inside,))
             self._known[key] = Counter(set(rows) if self._answers is Counting.SET else rows)
         return self._known[key]
-
-    def _sent(self, now: Counter[Row], before: Counter[Row]) -> tuple[Row, ...]:
-        if self._sends is R2S.RSTREAM:
-            return tuple(now.elements())
-        return tuple((now - before if self._sends is R2S.ISTREAM else before - now).elements())
 
 
 MAX_REMEMBERED = 1_000
