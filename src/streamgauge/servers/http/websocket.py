@@ -40,6 +40,9 @@ class PushingWebSocketProtocol(WebSocketsSansIOProtocol):
         self._untaken.stop()
         self._unparsed.clear()
         super().connection_lost(exc)
+        # What is left of a connection is garbage with cycles, which may stay for long: it keeps no message, and not the
+        # 60 KiB of a compression either.
+        self.frames, self.conn.events, self.conn.extensions, self.conn.parser_exc = [], [], [], None
 
     async def run_asgi(self) -> None:
         """Run the application, which may write frames."""
