@@ -13,9 +13,6 @@ import pytest
 from streamgauge.formats.bounded_files import bounded
 from streamgauge.formats.bounds import (
     DATA_DEPTH,
-    DEPTH,
-    LOCAL,
-    SERVED,
     TRIPLE_TERMS,
     BoundError,
     TextBounds,
@@ -23,141 +20,12 @@ from streamgauge.formats.bounds import (
     check_json,
     check_rdf,
     check_results,
-    check_sparql,
     check_turtle,
     check_xml,
     read_json,
 )
 
 RDF = ' xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:t="urn:t:"'
-
-Build = Callable[[int], str]
-
-
-def filtered(expression: str) -> str:
-    return f"SELECT * {{ ?s ?p ?b FILTER({expression}) }}"
-
-
-CHAINS: dict[str, Build] = {
-    "not": lambda n: filtered("!" * n + "?b"),
-    "not, spaced": lambda n: filtered("! " * n + "?b"),
-    "plus": lambda n: filtered("?b" + "+?b" * n),
-    "minus, numbers": lambda n: filtered("?b" + " -1" * n),
-    "minus, words": lambda n: filtered("true" + "-1" * n),
-    "minus before a name": lambda n: filtered("true" + "-1" * n + "-a:b"),
-    "times": lambda n: filtered("?b" + "*?b" * n),
-    "divided": lambda n: filtered("?b" + "/?b" * n),
-    "or": lambda n: filtered("?b" + "||?b" * n),
-    "and": lambda n: filtered("?b" + "&&?b" * n),
-    "and, in what looks like an IRI": lambda n: filtered("?b<?b&&" + "!" * n + "?b>?b"),
-    "brackets in what looks like IRIs": lambda n: filtered("?b<((1>?b&&" * n),
-    "code points": lambda n: filtered("\\u0021" * n + "?b"),
-    "quotes by code points": lambda n: filtered("\\u0027 \\u0027||" + "!" * n + "?b"),
-    "UNION": lambda n: "SELECT * { {?s ?p ?o}" + " UNION {?s ?p ?o}" * n + "}",
-    "OPTIONAL": lambda n: "SELECT * { ?s ?p ?o" + " OPTIONAL {?s ?p ?o}" * n + "}",
-    "MINUS": lambda n: "SELECT * { ?s ?p ?o" + " MINUS {?s ?p ?o}" * n + "}",
-    "FILTER": lambda n: "SELECT * { ?s ?p ?b " + "FILTER(?b)" * n + "}",
-    "BIND": lambda n: "SELECT * {" + "".join(f"BIND(1 AS ?x{i})" for i in range(n)) + "}",
-    "VALUES": lambda n: "SELECT * {" + "VALUES ?z {1}" * n + "}",
-    "triples": lambda n: "SELECT * {" + "?s ?p ?o." * n + "}",
-    "semicolons": lambda n: "SELECT * {?s ?p ?o" + ";?p ?o" * n + "}",
-    "commas": lambda n: "SELECT * {?s ?p ?o" + ",?o" * n + "}",
-    "a list": lambda n: "SELECT * {?s ?p (" + "1 " * n + ")}",
-    "path /": lambda n: "SELECT * {?s <p:p>" + "/<p:p>" * n + " ?o}",
-    "path |": lambda n: "SELECT * {?s <p:p>" + "|<p:p>" * n + " ?o}",
-    "path ^": lambda n: "SELECT * {?s " + "^" * n + "<p:p> ?o}",
-    "projection": lambda n: "SELECT " + "".join(f"(1 AS ?x{i})" for i in range(n)) + " {?s ?p ?o}",
-    "HAVING": lambda n: "SELECT ?s {?s ?p ?o} GROUP BY ?s HAVING " + "(?s) " * n,
-    "GRAPH": lambda n: "SELECT * {" + "GRAPH ?g {?s ?p ?o}" * n + "}",
-}
-NESTED: dict[str, Build] = {
-    "groups": lambda n: "SELECT * {" + "{" * n + "?s ?p ?o" + "}" * n + "}",
-    "brackets": lambda n: filtered("(" * n + "?b" + ")" * n),
-    "functions": lambda n: filtered("ABS(" * n + "?b" + ")" * n),
-    "EXISTS": lambda n: "SELECT * {" + "FILTER EXISTS { ?s ?p ?o " * n + "}" * n + "}",
-    "OPTIONAL": lambda n: "SELECT * {" + "OPTIONAL { ?s ?p ?o " * n + "}" * n + "}",
-    "subqueries": lambda n: "SELECT * " + "{ SELECT * " * n + "{ ?s ?p ?o }" + "}" * n,
-    "blank nodes": lambda n: "SELECT * {?s ?p " + "[?p " * n + "1" + "]" * n + "}",
-    "lists": lambda n: "SELECT * {?s ?p " + "(" * n + "1" + ")" * n + "}",
-    "paths": lambda n: "SELECT * {?s " + "(" * n + "<p:p>" + ")*" * n + " ?o}",
-    "quoted triples": lambda n: "SELECT * {?s ?p " + "<< ?a ?b " * n + "1" + " >>" * n + "}",
-    "a template": lambda n: "INSERT DATA { <a:a> <a:b> " + "[ <a:b> " * n + "1" + "]" * n + "}",
-    "of both kinds": lambda n: "SELECT * {" + "{ FILTER(" * n,
-}
-
-
-def accepted(build: Build) -> int:
-    """The largest size that is accepted, and all below it."""
-    low, high = 0, 2_000
-    while low < high:
-        middle = (low + high + 1) // 2
-        try:
-            check_sparql(build(middle))
-        except BoundError:
-            high = middle - 1
-        else:
-            low = middle
-    return low
-
-
-@pytest.mark.parametrize("name", CHAINS)
-def test_a_chain_ends_before_a_parser_would(name: str) -> None:
-    assert 2 <= accepted(CHAINS[name]) <= 256
-    with pytest.raises(BoundError, match=r"more than \d+ "):
-        check_sparql(CHAINS[name](20_000 if len(CHAINS[name](1000)) < 20_000 else 2_000))
-
-
-@pytest.mark.parametrize("name", NESTED)
-def test_brackets_lie_at_most_so_deep_in_each_other(name: str) -> None:
-    assert DEPTH // 3 <= accepted(NESTED[name]) <= DEPTH
-    with pytest.raises(BoundError, match=r"more than \d+ brackets"):
-        check_sparql(NESTED[name](5_000))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT * { ?s ?p " + "'(((!!!{{{'" + " }",
-        "SELECT * { ?s ?p '''" + "(" * 500 + "''' }",
-        "SELECT * { ?s ?p 1 } # it's " + "{" * 500,
-        "SELECT * { ?s <http://example.org/o'neil/(a)/b#c> '" + "(" * 500 + "' }",
-        'SELECT * { ?s ?p "\\"' + "(" * 500 + '" }',
-        "SELECT * { ?s ex:a\\'b ?o } # " + "(" * 500,
-        "INSERT DATA { " + "<a:a> <a:b> 1, 2 ; <a:c> 3 . " * 200 + "}",
-        "CONSTRUCT { " + "?s ?p ?o . " * 500 + "} WHERE { ?s ?p ?o }",
-        "SELECT * { VALUES (?x ?y) { " + "(1 -2) " * 500 + "} }",
-        "SELECT * { VALUES ?x { " + "-1 1e-3 <a:b-c/d> " * 300 + "} }",
-        filtered("?b IN (" + "-1, " * 500 + "1)"),
-        "PREFIX a-b: <urn:a> " * 100 + "SELECT * { ?s a-b:c-d ?o }",
-        filtered(" || ".join(f"?b = {n}" for n in range(200))),
-        "SELECT * { " + " UNION ".join("{ ?s <http://example.org/a-b/c> ?o }" for _ in range(100)) + "}",
-        "SELECT * { " + "?s <http://example.org/a-b/c> ?o . " * 100 + "}",
-    ],
-)
-def test_large_texts_that_are_not_deep_are_accepted(text: str) -> None:
-    check_sparql(text, SERVED)
-
-
-def test_length_and_tokens_are_bounded() -> None:
-    check_sparql(" " * SERVED.characters, SERVED)
-    with pytest.raises(BoundError, match="65537 characters, more than 65536"):
-        check_sparql(" " * (SERVED.characters + 1), SERVED)
-    values = "SELECT * { VALUES ?x { %s } }"
-    check_sparql(values % ("1 " * (SERVED.tokens - 8)), SERVED)
-    with pytest.raises(BoundError, match="more than 4000 terms, words and signs"):
-        check_sparql(values % ("1 " * SERVED.tokens), SERVED)
-    check_sparql(values % ("1 " * SERVED.tokens), LOCAL)
-
-
-@pytest.mark.parametrize("text", ['"', "'", '"a\n"', '"""a', "'''a''", '"\\"', '"""\\"""', "'\\\\\\'", '""""'])
-def test_a_string_that_is_not_closed_is_refused(text: str) -> None:
-    with pytest.raises(BoundError, match="a string is not closed"):
-        check_sparql(f"SELECT * {{ ?s ?p {text}")
-
-
-@pytest.mark.parametrize("text", ['""', "''", '"""a"b"""', "'''a''b'''", '"\\""', '"""\\""""', "'\\\\'", '"" ""'])
-def test_a_string_that_is_closed_is_accepted(text: str) -> None:
-    check_sparql(f"SELECT * {{ ?s ?p {text} }}")
 
 
 def refusal(check: Callable[[str], None], text: str) -> BoundError | None:
@@ -195,7 +63,6 @@ def test_a_scan_takes_time_in_proportion_to_the_text(part: str) -> None:
     text = part * (256 * 1024 // len(part))
     begun = time.process_time()
     for check in (
-        check_sparql,
         check_turtle,
         check_json,
         check_xml,
@@ -225,7 +92,7 @@ def test_any_text_is_accepted_or_refused_with_a_sentence() -> None:
     ]
     for _ in range(2_000):
         text = "".join(draw.choices(parts, k=draw.randrange(60)))
-        for check in (check_sparql, check_turtle, check_json, check_xml):
+        for check in (check_turtle, check_json, check_xml):
             found = refusal(check, text)
             assert found is None or (str(found) and 0 <= found.position <= len(text))
 
@@ -310,21 +177,6 @@ def test_half_a_surrogate_pair_is_no_text(text: str | bytes) -> None:
     with pytest.raises(BoundError, match="not text that UTF-8 can write"):
         read_json(text)
     assert read_json('["\\ud834\\udd1e"]') == ["\U0001d11e"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ASK { <urn:\\ud834> ?p ?o }",
-        'ASK { ?s ?p "\\\\\\U0000DD1E" }',
-        "ASK { ?s ?p '\ud834' }",
-        "PREFIX a: <urn:\\UFFFFFFFF> ASK { a:b ?p ?o }",
-    ],
-)
-def test_half_a_surrogate_pair_in_sparql_is_refused(text: str) -> None:
-    with pytest.raises(BoundError, match="not text that UTF-8 can write"):
-        check_sparql(text)
-    check_sparql('ASK { ?s ?p "\\\\ud834", "\\U0001d11e", "\U0001d11e" }')
 
 
 def test_json_ld_is_held_to_depth_and_contexts() -> None:

@@ -215,25 +215,29 @@ def test_data_of_many_triples_is_read_and_its_errors_name_the_line():
     ("text", "why"),
     [
         ("INSERT DATA { :a :p ?v }", "line 1, column 39: data has no variables"),
-        ("INSERT DATA { @prefix b: <urn:b:> . b:a :p 1 }", "declarations stand before"),
-        ("INSERT DATA { { :a :p 1 } }", "only triples and GRAPH name"),
+        ("INSERT DATA { @prefix b: <urn:b:> . b:a :p 1 }", "a triple, GRAPH name { triples } or } is expected here, not @prefix"),
+        ("INSERT DATA { { :a :p 1 } }", "a triple, GRAPH name { triples } or } is expected here"),
         ("INSERT DATA { GRAPH ?g { :a :p 1 } }", "data has no variables"),
-        ("INSERT DATA { GRAPH <urn:g> { GRAPH <urn:h> { :a :p 1 } } }", "a group within GRAPH"),
+        ("INSERT DATA { GRAPH <urn:g> { GRAPH <urn:h> { :a :p 1 } } }", "a triple or the } of GRAPH is expected here"),
         ("DELETE DATA { _:b :p 1 }", "a blank node names nothing here"),
         ("DELETE { _:b :p 1 } WHERE { }", "a blank node in a template of DELETE"),
-        ("INSERT DATA { :a :p '1", "not closed"),
-        ("INSERT DATA { :a :p 1 ", "this { is not closed"),
+        ("INSERT DATA { :a :p '1", "this string is not closed"),
+        ("INSERT DATA { :a :p 1 ", "the { of line 1, column 31 is not closed"),
         ("INSERT DATA { nope:a :p 1 }", "line 1"),
-        ("INSERT DATA { :a :p 1 } DELETE DATA { :a :p 1 }", "DATA, DELETE DATA is not supported"),
+        ("INSERT DATA { :a :p 1 } DELETE DATA { :a :p 1 }", "a semicolon between operations is expected here, not DELETE"),
         ("LOAD <http://e/>", "LOAD is not supported: send the data itself"),
-        ("CLEAR", "expected one of GRAPH, DEFAULT, NAMED, ALL"),
-        ("CLEAR GRAPH", "expected the IRI of a graph"),
+        ("CLEAR", "the update ends here, where one of GRAPH, DEFAULT, NAMED, ALL is expected"),
+        ("CLEAR GRAPH", "where an IRI or a prefixed name is expected"),
         ("COPY <urn:a>", "expected"),
-        ("MOVE ALL TO DEFAULT", "expected one of GRAPH, DEFAULT"),
-        ("WITH <urn:g> INSERT DATA { :a :p 1 }", "WITH and USING are for DELETE and INSERT|is not supported"),
-        ("INSERT { :a :p 1 } { ?s ?p ?o }", "is not supported"),
+        ("MOVE ALL TO DEFAULT", "one of GRAPH, DEFAULT, an IRI is expected here, not ALL"),
+        ("WITH <urn:g> INSERT DATA { :a :p 1 }", "{ is expected here, not DATA"),
+        ("INSERT { :a :p 1 } { ?s ?p ?o }", "WHERE is expected here"),
         ("SELECT * { ?s ?p ?o }", "this is no operation"),
         ("", "there is no update here"),
+        ("INSERT DATA { 1 :p 1 }", "a triple of the data has the subject"),
+        ("INSERT DATA { :a :p/:q 1 }", "is expected here, not /"),
+        ("INSERT { ?s :p ?t } WHERE { ?s ?p ?o BIND(timestamp(?s, ?p, ?o) AS ?t) }", "TIMESTAMP is not supported"),
+        ("INSERT { ?s :p <<( _:b :q ?o )>> } WHERE { ?s ?p ?o }", "a blank node in a triple term of a template"),
         ("INSERT { ?s :p 1 } WHERE { SERVICE <http://e/> { ?s ?p ?o } }", "SERVICE"),
     ],
 )
@@ -249,6 +253,18 @@ def test_operations_of_data_that_follow_each_other_are_read_together():
     text = f"{PREFIX} INSERT DATA {{ :a :p 1 }}; PREFIX b: <urn:b:> DELETE DATA {{ b:a :p TRUE . }};"
     mixed = read_update(text, UpdateContext(str))
     assert [(len(each.added), len(each.removed)) for each in mixed] == [(1, 0), (0, 1)]
+
+
+def test_triple_terms_in_data_and_templates():
+    said = done("INSERT DATA { :s :says <<( :a :p _:b )>>, << :a :p _:b >> . _:b :q (TRUE) }")
+    (node,) = {fact[0] for fact in said if fact[1] == "<urn:x:q>"}
+    assert ("<urn:x:s>", "<urn:x:says>", f"<<( <urn:x:a> <urn:x:p> {node} )>>") in said
+    assert len([fact for fact in said if fact[2] == f"<<( <urn:x:a> <urn:x:p> {node} )>>"]) == 2
+    facts = [x("a", "p", "1")]
+    after = done("INSERT { ?s :says <<( ?s :p ?o )>> } WHERE { ?s :p ?o }", facts)
+    assert after == {*facts, ("<urn:x:a>", "<urn:x:says>", '<<( <urn:x:a> <urn:x:p> "1" )>>')}
+    assert done("DELETE WHERE { ?s :says <<( ?s :p ?o )>> . ?s :p ?o }", after) == set()
+    assert done("DELETE { ?s :says <<( ?s :p ?o )>> } WHERE { ?s :p ?o }", after) == set(facts)
 
 
 def test_an_operation_says_that_it_reads_graphs():

@@ -1,17 +1,8 @@
-"""Bounds of SPARQL, RDF, JSON and XML text, held by one linear scan before a parser sees the text.
+"""Bounds of RDF, JSON and XML text, held by one linear scan before a parser sees the text, and of the length of SPARQL.
 
-The parsers behind (pyoxigraph's, json's, ours) call themselves for each level of nesting and for each operator of a
-chain: some 20 KB of text overflow a thread's stack, which ends the process. A scan here knows the terminals of a syntax
-(strings, comments and IRIs are skipped) and keeps two sums: how many brackets are open, and the weight of what is open:
-
-    { FILTER(!?a || ?b) }    at ?b: brackets { and (; weight 1 for {, 2 for its part FILTER(, 1 for (, 2 for ! and ||
-
-A bracket weighs 1 while it is open. A part of a group (a bracket or triple pattern in it) weighs 2 until the group
-ends, an operator 1 until a comma or the end of its brackets. So the weight is no less than the height of the tree that
-a parser makes: chains (``a || b || c``, UNION, the joins of a group) are trees as high as they are long.
-
-pyoxigraph 0.5.13 takes at most 10.5 KB of stack for a bracket and 3.4 KB for another unit of weight: ``DEPTH`` and
-``WEIGHT`` together need at most 1.4 MB of the 8 MB that threads have here (docs/how-servers.md).
+The parsers behind (pyoxigraph's, json's) call themselves for each level of nesting: some 20 KB of text overflow a
+thread's stack, which ends the process. A scan here knows the terminals of a syntax (strings, comments and IRIs are
+skipped) and counts how many brackets are open. Our own reader of SPARQL counts for itself (``query.cursor``).
 """
 
 import json
@@ -23,12 +14,6 @@ from typing import Any, Final
 import pyoxigraph as ox
 
 from streamgauge.model.mistake import MistakeError
-
-DEPTH: Final = 64
-"""Brackets of a SPARQL text that may be open at once."""
-
-WEIGHT: Final = 256
-"""Brackets, operators and patterns of a SPARQL text that may be open at once."""
 
 DATA_DEPTH: Final = 100
 """Brackets of Turtle, objects and arrays of JSON, elements of XML that may be open at once."""
@@ -85,162 +70,8 @@ _XML: Final = re.compile(
     r"""<(?:[^<>"']|"[^"]*+"|'[^']*+')*+>?+""",
     re.DOTALL,
 )
-_SPARQL: Final = re.compile(
-    rf"(?P<comment>\#[^\n\r]*+)|(?P<string>{_STRINGS})|(?P<iri>{_IRI})|(?P<variable>[?$]\w++)|"
-    r"(?P<number>(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?)|(?P<language>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+)|"
-    r"(?P<word>(?:[^\W\d]|:)(?:[\w.\-·:%]|\\.)*+)|"
-    r"(?P<open><<|[({\[])|(?P<close>>>|[)}\]])|(?P<operator>\|\||&&|[!+\-*/|^])|(?P<end>[.;,])|(?P<sign>\S)",
-    re.DOTALL,
-)
 _CODE_POINT: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
-_HIDDEN: Final = re.compile(r"[!+\-*/=&(]")
-_LONGEST_NAME: Final = 1_000
 _LONGEST_TERMINAL: Final = 64 * 2**20
-_PART: Final = 2
-_ARGUMENT: Final = 2
-"""More tokens that an expression among the arguments of a call counts for."""
-_TEMPLATES: Final = ("CONSTRUCT", "DATA", "INSERT", "DELETE")
-
-
-# SPARQL
-
-
-@dataclass(slots=True)
-class _Level:
-    """An open part: its bracket (``t`` a template's, ``v`` that of VALUES), the weight of the parts it has so far."""
-
-    kind: str
-    operators: int = 0
-    parts: int = 0
-
-    @property
-    def group(self) -> bool:
-        return self.kind in ("", "{", "[")
-
-    @property
-    def weight(self) -> int:
-        return 1 + self.operators + self.parts
-
-
-@dataclass(slots=True)
-class _SparqlScan:
-    """The sums of a SPARQL text up to a token."""
-
-    levels: list[_Level] = field(default_factory=lambda: [_Level("")])
-    below: int = 0
-    """The weight of all levels but the last."""
-    word: str = ""
-    values: bool = False
-    operand: bool = False
-
-    @property
-    def weight(self) -> int:
-        return self.below + self.levels[-1].weight
-
-    def take(self, kind: str, text: str) -> int:
-        """Add a token; what it may hide from this scan: a parser need not take ``<a>`` after ``?x`` for an IRI."""
-        getattr(self, f"_{kind}", self._operand)(text)
-        return len(_HIDDEN.findall(text)) if kind == "iri" else 0
-
-    def _open(self, text: str) -> None:
-        last = self.levels[-1]
-        if last.group:
-            last.parts += _PART
-        kind = text
-        if text == "{" and (self.values or last.kind == "t" or self.word in _TEMPLATES):
-            kind = "v" if self.values else "t"
-        elif last.kind == "t":
-            kind = "t"
-        self.values = self.values and text == "("
-        self.below += last.weight
-        self.levels.append(_Level(kind))
-        self.word, self.operand = "", False
-
-    def _close(self, _text: str) -> None:
-        if len(self.levels) > 1:
-            self.levels.pop()
-            self.below -= self.levels[-1].weight
-        self.operand = True
-
-    def _operator(self, text: str) -> None:
-        if self.levels[-1].kind not in ("{", "v", "t") or text not in "+-":
-            self.levels[-1].operators += 1
-        self.operand = False
-
-    def _end(self, text: str) -> None:
-        level = self.levels[-1]
-        if text == ";" and len(self.levels) == 1:
-            level.parts = 0  # the operations of an update are parsed one by one
-        level.operators, self.operand = 0, False
-        level.parts += _PART * (level.kind in ("{", "["))
-
-    def _word(self, text: str) -> None:
-        if ":" in text:
-            self._operand(text)
-            text = text.partition(":")[0]
-        else:
-            self.word, self.operand = text.upper(), False
-            self.values = self.word == "VALUES"
-        if self.levels[-1].kind != "{":
-            self.levels[-1].operators += text.count("-")
-
-    def _iri(self, text: str) -> None:
-        """An IRI, or what a parser reads as ``<``, brackets and operators."""
-        self._operand(text)
-        self.levels[-1].operators += max(0, text.count("(") - text.count(")"))
-
-    def _operand(self, _text: str) -> None:
-        level = self.levels[-1]
-        if self.operand and level.kind == "(":  # an item of a collection: two triple patterns
-            level.parts += 2 * _PART
-        self.operand = True
-
-    def _comment(self, _text: str) -> None:
-        pass
-
-    def _sign(self, _text: str) -> None:
-        self.operand = False
-
-
-def check_sparql(text: str, bounds: TextBounds = LOCAL) -> None:
-    """BoundError for a SPARQL query or update, or a dialect's text, that is longer or deeper than the bounds."""
-    if len(text) > bounds.characters:
-        raise BoundError(f"{len(text)} characters, more than {bounds.characters}: write a shorter text")
-    if wrong := no_character(text, escaped=True):
-        raise BoundError(*wrong)
-    _scan_sparql(text, bounds)
-
-
-def _scan_sparql(text: str, bounds: TextBounds) -> None:
-    scan, count = _SparqlScan(), 0
-    for match in _SPARQL.finditer(text):
-        count += match.lastgroup != "comment"
-        kind, part = match.lastgroup or "sign", match[0]
-        hidden = scan.take(kind, part)
-        here = match.start()
-        count += _ARGUMENT * (part == "," and scan.levels[-1].kind == "(")
-        if count > bounds.tokens:
-            raise BoundError(f"more than {bounds.tokens} terms, words and signs: write a shorter text", here)
-        if len(scan.levels) > DEPTH + 1:
-            raise BoundError(f"more than {DEPTH} brackets lie in each other: write the text flatter", here)
-        if scan.weight + hidden > WEIGHT + 1:
-            what = "brackets, operators and patterns are open here, one in or after the other: write shorter chains"
-            raise BoundError(f"more than {WEIGHT} {what}", here)
-        _check_token(kind, part, here)
-
-
-def _check_token(kind: str, text: str, position: int) -> None:
-    if kind == "string" and not _is_closed(text):
-        raise BoundError("a string is not closed: end it with the quotes that it begins with", position)
-    if kind == "word" and len(text) > _LONGEST_NAME:
-        raise BoundError(f"a name of more than {_LONGEST_NAME} characters: write a shorter one", position)
-
-
-def _is_closed(text: str) -> bool:
-    marks = text[0] * 3 if text[:3] in ('"""', "'''") else text[0]
-    end = len(text) - len(marks)
-    escapes = end - len(text[:end].rstrip("\\"))
-    return end >= len(marks) and text.endswith(marks) and escapes % 2 == 0
 
 
 def _character(match: re.Match[str]) -> str:

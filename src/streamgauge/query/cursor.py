@@ -8,30 +8,38 @@ from streamgauge.model.algebra import Var
 from streamgauge.model.phrases import meant
 from streamgauge.model.terms import XSD, Term
 from streamgauge.query.prologue import Prologue
-from streamgauge.query.text import EVENT_SEQUENCES, Token, UnansweredError, refusal, unanswered
+from streamgauge.query.text import CLOSING, EVENT_SEQUENCES, Token, UnansweredError, refusal, unanswered
 from streamgauge.query.versions import LATER_SIGNS, is_earlier
 
-_CLOSING: Final = {"{": "}", "(": ")", "[": "]", "<<(": ")>>", "<<": ">>", "{|": "|}"}
 _OPERATORS: Final = re.compile(r"&&|[=!?$(]")
 _TRUTH: Final = ("TRUE", "FALSE")
 _LONGEST_SHOWN: Final = 40
-_LOOSE_STRING: Final = re.compile(r'"(?:[^"\\\n\r]|\\.)*"|' + r"'(?:[^'\\\n\r]|\\.)*'")
+WEIGHT: Final = 256
+"""Operators, parts of groups and brackets that may be open at once, one in or after the other.
+
+The tree of a query is as high, and what walks it calls itself: ``a || b || c`` is a tree as high as it is long.
+"""
+_LOOSE_STRING: Final = re.compile(r'"(?!"")(?:[^"\\\n\r]|\\.)*"|' + r"'(?!'')(?:[^'\\\n\r]|\\.)*'")
 """A string whatever its escapes are."""
 _KEYWORDS: Final = (
     *("SELECT", "CONSTRUCT", "ASK", "DESCRIBE", "WHERE", "FROM", "NAMED", "DISTINCT", "REDUCED", "PREFIX", "BASE"),
     *("OPTIONAL", "UNION", "MINUS", "FILTER", "EXISTS", "GRAPH", "BIND", "VALUES", "SERVICE", "UNDEF", "SEPARATOR"),
     *("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VERSION", "WINDOW", "STREAM"),
+    *("INSERT", "DELETE", "DATA", "WITH", "USING"),
 )
 
 
 class Cursor:
     """The place in the tokens of a text, from the end of its prologue on, and the terms there."""
 
+    _kind = "query"
+
     def __init__(self, text: str, words: Sequence[Token], prologue: Prologue) -> None:
         self._text, self._words, self._prologue, self._at = text, words, prologue, prologue.end
         self._end = Token("sign", "", len(text))
         self._unanswered: UnansweredError | None = None
         self._earlier = is_earlier(prologue.version)
+        self._weight = 0
 
     @property
     def _token(self) -> Token:
@@ -47,6 +55,13 @@ class Cursor:
             version = self._prologue.version
             self._refuse(f'{what} is of SPARQL 1.2, and the text is of VERSION "{version}": announce "1.2"', token)
 
+    def _weigh(self, more: int = 1) -> None:
+        """Count what makes the tree higher; QueryError beyond WEIGHT. An operator is 1, a part of a group 2."""
+        self._weight += more
+        if self._weight > WEIGHT:
+            what = "brackets, operators and patterns are open here, one in or after the other: write shorter chains"
+            self._refuse(f"more than {WEIGHT} {what}")
+
     def _leave_unanswered(self, what: str, token: Token) -> None:
         """Note a part of SPARQL that is read and not answered; the first one counts."""
         self._unanswered = self._unanswered or unanswered(what, self._text, token.start)
@@ -56,12 +71,13 @@ class Cursor:
         token = self._token
         if hint := self._known_mistake(token):
             self._refuse(hint, token)
-        if token.text in _CLOSING.values() or not token.text:
+        if token.text in CLOSING.values() or not token.text:
             self._check_brackets()
         if not token.text:
-            self._refuse(f"the query ends here, where {what} is expected")
+            self._refuse(f"the {self._kind} ends here, where {what} is expected")
         shown = token.text if len(token.text) <= _LONGEST_SHOWN else f"{token.text[:_LONGEST_SHOWN]}..."
-        near = meant(token.text.upper(), _KEYWORDS) if token.kind == "word" else ""
+        word = token.text.upper()
+        near = meant(word, _KEYWORDS) if token.kind == "word" and word not in _KEYWORDS else ""
         self._refuse(f"{what} is expected here, not {shown}{near}")
 
     def _known_mistake(self, token: Token) -> str | None:
@@ -94,15 +110,15 @@ class Cursor:
         for token in self._words:
             if token.kind != "sign":
                 continue
-            if token.text in _CLOSING:
+            if token.text in CLOSING:
                 opened.append(token)
-            elif token.text in _CLOSING.values() and (not opened or _CLOSING[opened.pop().text] != token.text):
+            elif token.text in CLOSING.values() and (not opened or CLOSING[opened.pop().text] != token.text):
                 self._refuse(f"this {token.text} closes no bracket", token)
         if opened:
             last = opened[-1]
             before = self._text[: last.start]
             place = f"line {before.count(chr(10)) + 1}, column {last.start - before.rfind(chr(10))}"
-            self._refuse(f"the {last.text} of {place} is not closed: add {_CLOSING[last.text]}", self._end)
+            self._refuse(f"the {last.text} of {place} is not closed: add {CLOSING[last.text]}", self._end)
 
     def _take(self) -> Token:
         token = self._token

@@ -80,8 +80,11 @@ class ExpressionReader(TripleReader):
 
     def _expression(self, least: int = 1) -> al.Expression:
         """An expression of operators that bind at least as closely as ``least``; all group from the left."""
+        around = self._weight
+        self._weigh()
         left = self._unary()
         while (binding := self._binding()) >= least:
+            self._weigh()
             if self._word():
                 negated = self._says("NOT")
                 self._must_say("IN")
@@ -95,6 +98,7 @@ class ExpressionReader(TripleReader):
                 left = al.Call(operator, _tags_lowered((left, right)))
             if binding == _RELATION and self._binding() == _RELATION:
                 self._refuse("comparisons do not chain: write both, with && between them")
+        self._weight = around
         return left
 
     def _binding(self) -> int:
@@ -105,6 +109,7 @@ class ExpressionReader(TripleReader):
 
     def _unary(self) -> al.Expression:
         if self._skip("!"):
+            self._weigh()
             return al.Call("!", (self._true(self._primary() if self._earlier else self._unary()),))
         if self._is("+", "-") and not self._is_signed_number():
             return al.Call(self._take().text, (self._primary(),))

@@ -32,6 +32,7 @@ def read_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL) 
     prologue = read_prologue(text, words, default=base)
     if is_earlier(prologue.version) and "\\" in text and (plain := decoded(text)).text != text:
         try:
+            check_bounds(plain.text, bounds)
             return _read(plain.text, base)
         except QueryError as error:
             raise refusal(error.what, text, plain.original(error.position)) from None

@@ -175,9 +175,16 @@ def read_prologue(
     prologue = Prologue(text, end=skip, default=default)
     if before is not None:
         prologue = replace(before, prefixes=dict(before.prefixes), end=skip)
+    read_on(prologue, words, skip)
+    return prologue
+
+
+def read_on(prologue: Prologue, words: Sequence[Token], start: int) -> int:
+    """Add the declarations from a token on; the index of the token after them. QueryError as ``read_prologue``."""
+    prologue.end = start
     while prologue.end < len(words) and words[prologue.end].says("BASE", "PREFIX", "VERSION"):
         _declare(prologue, words)
-    return prologue
+    return prologue.end
 
 
 def _declare(prologue: Prologue, words: Sequence[Token]) -> None:

@@ -128,14 +128,10 @@ class QueryReader(ExpressionReader):
             end, self._at = self._at, start
             template = tuple(self._template("template"))
             self._at = end
-            return self._with_terms(template, pattern, start)
-        start = self._at
-        template = tuple(self._template("template"))
-        terms, self._terms = self._terms, {}
+            return al.Construct(template, self._made_terms(pattern, self._words[start]))
+        token, template = self._token, tuple(self._template("template"))
         self._dataset()
-        pattern = self._modified(self._where)
-        self._terms = terms
-        return self._with_terms(template, pattern, start)
+        return al.Construct(template, self._made_terms(self._modified(self._where), token))
 
     def _template(self, scope: str) -> Iterator[al.TriplePattern]:
         """Triples in braces, without property paths."""
@@ -144,14 +140,15 @@ class QueryReader(ExpressionReader):
         if not self._skip("}"):
             self._expect("a triple or the } of the template")
 
-    def _with_terms(self, template: tuple[al.TriplePattern, ...], pattern: al.Pattern, start: int) -> al.Construct:
-        """The template over a pattern that makes its triple terms."""
-        for variable, parts in self._terms.items():
+    def _made_terms(self, pattern: al.Pattern, token: Token) -> al.Pattern:
+        """A pattern that makes the triple terms of the template at a token."""
+        terms, self._terms = self._terms, {}
+        for variable, parts in terms.items():
             if any(isinstance(node, al.Var) and node.name.startswith("_:") for node in parts):
                 what = "a blank node in a triple term of a template: make it by BIND(BNODE() AS ?b)"
-                self._leave_unanswered(what, self._words[start])
+                self._leave_unanswered(what, token)
             pattern = al.Extend(pattern, variable, al.Call("TRIPLE", parts))
-        return al.Construct(template, pattern)
+        return pattern
 
     # SELECT and solution modifiers
 
@@ -183,6 +180,7 @@ class QueryReader(ExpressionReader):
         while self._token.kind == "variable" or self._is("("):
             token = self._token
             if self._skip("("):
+                self._weigh(2)
                 expression = self._expression()
                 self._must_say("AS")
                 columns.append((self._variable(), expression, token))
@@ -260,7 +258,7 @@ class QueryReader(ExpressionReader):
         if condition is not None:
             pattern = al.Filter(condition, pattern)
         if self._says("VALUES"):
-            pattern = _join(pattern, self._values())
+            pattern = joined(pattern, self._values())
         return _Solutions(pattern, order, limits, grouped, condition)
 
     def _keys(self, pattern: al.Pattern) -> tuple[tuple[al.Var, al.Expression], ...] | None:
@@ -289,6 +287,7 @@ class QueryReader(ExpressionReader):
         if self._says("HAVING"):
             conditions.append(self._condition())
             while self._begins_constraint():
+                self._weigh()
                 conditions.append(self._condition())
         return conditions
 
@@ -328,15 +327,16 @@ class QueryReader(ExpressionReader):
     def _open_group(self) -> tuple[al.Pattern, list[al.Expression]]:
         """The pattern and the FILTERs of a group, apart; triples on both sides of a FILTER are one BGP."""
         self._must("{")
-        around = self._terms, self._block_number, self._scope
+        around = self._terms, self._block_number, self._scope, self._weight
         self._terms, self._block_number, self._scope = {}, next(self._blocks), "query"
+        self._weigh()
         if self._says("SELECT"):
             pattern, _ = self._select()
             filters: list[al.Expression] = []
         else:
             pattern, filters = self._elements()
         self._must("}")
-        self._terms, self._block_number, self._scope = around
+        self._terms, self._block_number, self._scope, self._weight = around
         return pattern, filters
 
     def _elements(self) -> tuple[al.Pattern, list[al.Expression]]:
@@ -345,16 +345,17 @@ class QueryReader(ExpressionReader):
         filters: list[al.Expression] = []
         block = list(self._triples())
         while not self._is("}"):
+            self._weigh(2)
             if self._says("FILTER"):
                 filters.append(self._condition())
             elif self._word() in _PARTS or self._is("{"):
-                pattern, block = self._part(_join(pattern, self._block(block))), []
+                pattern, block = self._part(joined(pattern, self._block(block))), []
                 self._block_number = next(self._blocks)
             else:
                 self._expect("a triple, a part like OPTIONAL or FILTER, or the } of the group")
             self._skip(".")
             block.extend(self._triples())
-        return _join(pattern, self._block(block)), filters
+        return joined(pattern, self._block(block)), filters
 
     def _part(self, left: al.Pattern) -> al.Pattern:
         if self._says("OPTIONAL"):
@@ -368,15 +369,16 @@ class QueryReader(ExpressionReader):
                 self._leave_unanswered(_SERVICE, token)
                 self._says("SILENT")
             name = self._variable() if self._token.kind == "variable" else self._iri()
-            return _join(left, al.Graph(name, self._group()))
+            return joined(left, al.Graph(name, self._group()))
         if self._says("VALUES"):
-            return _join(left, self._values())
+            return joined(left, self._values())
         if self._says("BIND"):
             return self._bind(left)
         groups = [self._group()]
         while self._says("UNION"):
+            self._weigh(2)
             groups.append(self._group())
-        return _join(left, reduce(al.Union, groups))
+        return joined(left, reduce(al.Union, groups))
 
     def _bind(self, left: al.Pattern) -> al.Pattern:
         self._must("(")
@@ -442,7 +444,7 @@ def _both(left: al.Expression, right: al.Expression) -> al.Expression:
     return al.Call("&&", (left, right))
 
 
-def _join(left: al.Pattern, right: al.Pattern) -> al.Pattern:
+def joined(left: al.Pattern, right: al.Pattern) -> al.Pattern:
     """Join, without identity operands (18.2.2.8)."""
     if left == _EMPTY:
         return right

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias, cast
 
-from streamgauge.formats.bounds import LOCAL, BoundError, TextBounds, check_sparql
+from streamgauge.formats.bounds import LOCAL, TRIPLE_TERMS, TextBounds, no_character
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import unescaped
 
@@ -28,10 +28,10 @@ NO_VARIABLE: Final = re.compile(rf"[^{_START}{_JOINED}]")
 _TERMINALS: Final[dict[str, str]] = {
     "comment": r"\#[^\n\r]*",
     "string": rf'"""(?:[^"\\]|{_CHARACTER}|"(?!""))*+"""|' + rf"'''(?:[^'\\]|{_CHARACTER}|'(?!''))*+'''|"
-    rf'"(?:[^"\\\n\r]|{_CHARACTER})*+"|' + rf"'(?:[^'\\\n\r]|{_CHARACTER})*+'",
+    rf'"(?!"")(?:[^"\\\n\r]|{_CHARACTER})*+"|' + rf"'(?!'')(?:[^'\\\n\r]|{_CHARACTER})*+'",
     "iri": r'<(?:[^\x00-\x20<>"{}|^`\\]|' + _ESCAPE + r")*>",
     "blank": rf"_:[{_START}](?:[{_CHARS}.]*[{_CHARS}])?",
-    "name": rf"(?:[{_BASE}](?:[{_CHARS}.]*[{_CHARS}])?)?:"
+    "name": rf"(?:[{_BASE}](?:[{_CHARS}.]{{0,255}}[{_CHARS}])?)?:"
     rf"(?:(?:[{_START}:]|{_LOCAL})(?:(?:[{_CHARS}.:]|{_LOCAL})*(?:[{_CHARS}:]|{_LOCAL}))?)?",
     "variable": rf"[?$][{_START}][{_START}{_JOINED}]*",
     "language": r"@[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--[A-Za-z]+)?",
@@ -41,6 +41,12 @@ _TERMINALS: Final[dict[str, str]] = {
 }
 _TOKEN: Final = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _TERMINALS.items()), re.DOTALL)
 
+
+_QUOTES: Final = ('"', "'")
+CLOSING: Final = {"{": "}", "(": ")", "[": "]", "<<(": ")>>", "<<": ">>", "{|": "|}"}
+"""Brackets, with those that close them."""
+DEPTH: Final = 64
+"""Brackets that may be open at once."""
 
 EVENT_SEQUENCES: Final = (
     *("SEQ", "OPTIONALSEQ", "EQUALS", "EQUALSOPTIONAL", "GETDURATION", "GETSTARTTIME", "GETENDTIME"),
@@ -68,9 +74,9 @@ class Token:
 
 @lru_cache(maxsize=1)
 def tokens(text: str) -> tuple[Token, ...]:
-    """The tokens of a query, comments left out; nothing is refused here. The tokens of the last text are cached.
+    """The tokens of a query, comments left out, up to a string that is not closed; nothing is refused here.
 
-    Time is linear in a text within its bounds (``bounded``), where no string is left open and no name is long.
+    The tokens of the last text are cached.
     """
     return tuple(_scan(text))
 
@@ -79,6 +85,8 @@ def _scan(text: str) -> Iterator[Token]:
     for match in _TOKEN.finditer(text):
         if match.lastgroup != "comment" and (match.start() or match[0] != "\ufeff"):
             yield Token(cast(Kind, match.lastgroup), match.group(), match.start())
+            if match[0] in _QUOTES:  # each of its quotes would be looked for up to the end of the text
+                return
 
 
 def blank(text: str, start: int, end: int, replacement: str = "") -> str:
@@ -147,8 +155,27 @@ def refusal(what: str, text: str, position: int) -> QueryError:
 
 
 def check_bounds(text: str, bounds: TextBounds = LOCAL) -> None:
-    """QueryError for a text beyond its bounds, before a parser sees the text."""
-    try:
-        check_sparql(text, bounds)
-    except BoundError as error:
-        raise refusal(str(error), text, error.position) from None
+    """QueryError for a text that is longer than its bounds, or whose brackets lie too deep in each other."""
+    if len(text) > bounds.characters:
+        raise refusal(f"{len(text)} characters, more than {bounds.characters}: write a shorter text", text, 0)
+    if wrong := no_character(text, escaped=True):
+        raise refusal(wrong[0], text, wrong[1])
+    words = tokens(text)
+    if len(words) > bounds.tokens:
+        what = f"more than {bounds.tokens} terms, words and signs: write a shorter text"
+        raise refusal(what, text, words[bounds.tokens].start)
+    brackets = terms = 0
+    for token in words:
+        if token.text in CLOSING:
+            brackets, terms = brackets + 1, terms + token.text.startswith("<<")
+        elif token.text in _CLOSED:
+            brackets, terms = max(0, brackets - 1), max(0, terms - token.text.endswith(">>"))
+        if terms > TRIPLE_TERMS:
+            what = f"triple terms lie more than {TRIPLE_TERMS} deep in each other: that is not read"
+            raise refusal(what, text, token.start)
+        if brackets > DEPTH:
+            what = f"more than {DEPTH} brackets lie in each other: write the text flatter"
+            raise refusal(what, text, token.start)
+
+
+_CLOSED: Final = frozenset(CLOSING.values())

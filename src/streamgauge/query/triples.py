@@ -11,6 +11,7 @@ A triple term with variables is a variable of its own, whose parts are taken by 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import count
 from typing import Final, TypeAlias
 
@@ -122,6 +123,7 @@ class TripleReader(Cursor):
         if isinstance(subject, str) and isinstance(predicate, str) and isinstance(item, str):
             return triple_term((subject, predicate, item))
         variable = self._unseen("term")
+        self._weigh(8 * (self._scope == "query"))
         self._terms[variable] = (subject, predicate, item)
         return variable
 
@@ -149,10 +151,15 @@ class TripleReader(Cursor):
         self._must(">>")
         return reifier
 
+    @cached_property
+    def _written(self) -> frozenset[str]:
+        """The names of all variables of the text."""
+        return frozenset(token.text[1:] for token in self._words if token.kind == "variable")
+
     def _unseen(self, kind: str) -> al.Var:
         """A variable that the text does not have; ``SELECT *`` leaves it out."""
-        taken = {token.text[1:] for token in self._words if token.kind == "variable"} | self._hidden
-        name = next(name for number in count() if (name := f"{kind}{number}") not in taken)
+        numbers = count(len(self._hidden))
+        name = next(name for number in numbers if (name := f"{kind}{number}") not in self._written)
         self._hidden.add(name)
         return al.Var(name)
 
@@ -253,18 +260,21 @@ class TripleReader(Cursor):
                 if rest:
                     yield from self._expanded(middle, al.Sequence(tuple(rest)), item, scope)
             case _:
+                self._weigh(2 * (scope == "query"))
                 start = self._numbered(subject, scope)
                 yield al.TriplePattern(start, way, self._numbered(item, scope))
 
     def _path(self) -> al.Path:
         choices = [self._sequence()]
         while self._skip("|"):
+            self._weigh()
             choices.append(self._sequence())
         return choices[0] if len(choices) == 1 else al.Alternative(tuple(choices))
 
     def _sequence(self) -> al.Path:
         steps = [self._step()]
         while self._skip("/"):
+            self._weigh()
             steps.append(self._step())
         return steps[0] if len(steps) == 1 else al.Sequence(tuple(steps))
 

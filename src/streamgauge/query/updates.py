@@ -1,33 +1,57 @@
-"""SPARQL 1.1 Update, read into operations on facts; those of named graphs are as ``model.fact`` writes them.
+"""SPARQL 1.2 Update, read into operations on facts; those of named graphs are as ``model.fact`` writes them.
 
 ``sparql.updates`` says what each changes. CLEAR, DROP, COPY, MOVE and ADD are read as the DELETE and INSERT that they
 abbreviate (3.2); CREATE changes nothing, because a graph exists while it has a fact.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from typing import Final
+from functools import reduce
+from itertools import chain, groupby
+from sys import intern
+from typing import Final, TypeAlias
 
 from streamgauge.formats.bounds import SERVED, TextBounds
-from streamgauge.model.algebra import BGP, Call, Graph, Node, Pattern, TriplePattern, Union, Var
-from streamgauge.model.fact import is_named
-from streamgauge.model.terms import Term, Triple
-from streamgauge.query.parser import parse_sparql
-from streamgauge.query.templates import MAX_DECLARED, closing_of, graph_name, graph_of, read_template, within
+from streamgauge.formats.syntaxes import most_characters
+from streamgauge.model.algebra import BGP, Call, Graph, Node, Path, Pattern, TriplePattern, Union, Var
+from streamgauge.model.fact import in_graph, is_named
+from streamgauge.model.terms import Term, Triple, misplaced, triple_term
+from streamgauge.query.prologue import Prologue, read_on, read_prologue
+from streamgauge.query.reader import QueryReader, joined
+from streamgauge.query.stamps import TIMESTAMP
 from streamgauge.query.text import Token, check_bounds, refusal, tokens
 from streamgauge.query.traversal import every_expression, every_pattern, expressions, with_value
-from streamgauge.query.update_data import NewNode, read_data
+from streamgauge.query.versions import decoded, is_earlier
 
 WITH_DATA: Final = TextBounds(4 * 2**20, 1_000_000, SERVED.values)
 """Of an update with its data; what is beside the data is within the bounds of a text that is served."""
 
 _SUPPORTED: Final = "INSERT DATA, DELETE DATA, DELETE WHERE, DELETE/INSERT ... WHERE, CLEAR, DROP, COPY, MOVE, ADD"
-_VERBS: Final = ("INSERT", "DELETE", "WITH", "CLEAR", "DROP", "CREATE", "COPY", "MOVE", "ADD", "LOAD")
-_DRAWN: Final = ("RAND", "UUID", "STRUUID", "NOW")
+_NO_VALUE: Final = ("RAND", "UUID", "STRUUID", "NOW", TIMESTAMP)
 """Functions without a value here; NOW is one where the request says no time."""
 _OF_GRAPHS: Final = ("GRAPH", "WITH", "USING", "CREATE", "COPY", "MOVE", "ADD", "NAMED")
 """Words that are taken where facts have graphs."""
+
+NewNode: TypeAlias = Callable[[str], Term]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTriplePattern(TriplePattern):
+    """A triple pattern in a named graph."""
+
+    graph: Node
+
+
+def graph_of(pattern: TriplePattern) -> Node | None:
+    """The graph of a pattern, ``None`` for the default graph."""
+    return pattern.graph if isinstance(pattern, GraphTriplePattern) else None
+
+
+def _within(graph: Node | None, pattern: TriplePattern) -> TriplePattern:
+    """A pattern in a graph; one that has a graph of its own stays there."""
+    if graph is None or isinstance(pattern, GraphTriplePattern):
+        return pattern
+    return GraphTriplePattern(pattern.subject, pattern.predicate, pattern.object, graph)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,275 +115,259 @@ def read_update(text: str, context: UpdateContext) -> list[UpdateOperation]:
     """The operations of an update; QueryError names what is refused and where."""
     check_bounds(text, WITH_DATA)
     try:
-        return _read(text, context)
+        prologue = read_prologue(text, tokens(text))
+        if is_earlier(prologue.version) and "\\" in text:
+            text = decoded(text).text
+            check_bounds(text, WITH_DATA)
+            prologue = read_prologue(text, tokens(text))
+        return list(_joined(_UpdateReader(text, tokens(text), prologue, context).operations()))
+    except RecursionError:
+        raise refusal("the update is nested too deeply: write it flatter", text, 0) from None
     finally:
         if len(text) > SERVED.characters:
             tokens.cache_clear()
 
 
-def _read(text: str, context: UpdateContext) -> list[UpdateOperation]:
-    parts = list(_parts(text, context))
-    if not parts:
-        raise refusal(f"there is no update here: {_SUPPORTED}", text, 0)
-    _check_size(text, parts)
-    operations: list[UpdateOperation] = []
-    for keyword, run in groupby(parts, lambda part: part.data):
+def _joined(operations: Iterable[UpdateOperation]) -> Iterator[UpdateOperation]:
+    """The operations, those that only add facts of data, or only remove them, as one where they follow each other."""
+    for (data, _), run in groupby(operations, lambda each: (each.where is None, bool(each.removed))):
         members = list(run)
-        if keyword:
-            node = context.fresh if keyword == "INSERT DATA" else None
-            facts = read_data(text, members[-1].declared, [part.blocks[0].inside for part in members], node)
-            operations.append(UpdateOperation(added=facts) if node else UpdateOperation(removed=facts))
+        if data:
+            removed = chain.from_iterable(each.removed for each in members)
+            yield UpdateOperation(
+                removed=tuple(removed), added=tuple(chain.from_iterable(each.added for each in members))
+            )
         else:
-            operations += (operation for part in members for operation in _operations(part, context))
-    return operations
+            yield from members
 
 
-def _check_size(text: str, parts: Sequence["_Part"]) -> None:
-    """QueryError for an update that is too long beside its data, or declares too much for so many operations."""
-    others = [part for part in parts if not part.data]
-    blocks = [block for part in others for block in part.blocks]
-    rest = len(parts[-1].prologue) + sum(block.end - block.start for block in blocks)
-    if rest > SERVED.characters:
-        raise refusal(f"{rest} characters beside data, more than {SERVED.characters}: send several updates", text, 0)
-    if sum(len(block.inside) for block in blocks) > SERVED.tokens:
-        raise refusal(f"more than {SERVED.tokens} terms, words and signs beside data: send several updates", text, 0)
-    if sum(1 + len(part.declared) for part in others) > MAX_DECLARED // (1 + len(tokens(parts[-1].prologue))):
-        raise refusal("too many declarations for so many operations: send them in several updates", text, 0)
+class _UpdateReader(QueryReader):
+    """The operations of an update, from the end of its first prologue on."""
 
+    _kind = "update"
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """The tokens between braces, their place [start, end), and the keyword before (``INSERT DATA``, ``WHERE`` ...)."""
+    def __init__(self, text: str, words: Sequence[Token], prologue: Prologue, context: UpdateContext) -> None:
+        super().__init__(text, words, prologue)
+        self._context = context
+        self._notes = []
+        self._inserts: bool | None = None
+        """Whether the data that is read is inserted; ``None`` beside data."""
+        self._room = self._most = most_characters(len(text))
+        self._data_words = self._data_characters = 0
 
-    keyword: str
-    text: str
-    start: int
-    end: int
-    inside: Sequence[Token]
+    def operations(self) -> Iterator[UpdateOperation]:
+        """Each operation in its turn. QueryError."""
+        self._check_graphs()
+        if not self._token.text:
+            self._refuse(f"there is no update here: {_SUPPORTED}")
+        while self._token.text:
+            self._labels, self._weight = {}, 0
+            yield from self._operation()
+            self._check_size()
+            if not self._skip(";") and self._token.text:
+                self._expect("a semicolon between operations")
+            self._at = read_on(self._prologue, self._words, self._at)
 
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """One operation: the declarations before it at [start, end), its blocks or its words."""
-
-    text: str
-    declared: tuple[tuple[int, int], ...]
-    words: tuple[Token, ...] = ()
-    blocks: tuple[_Block, ...] = ()
-    changed: str = ""
-    """The name of the graph of WITH as it is written."""
-    using: tuple[str, ...] = ()
-    using_named: tuple[str, ...] = ()
-
-    @property
-    def prologue(self) -> str:
-        """The text of the declarations."""
-        return "\n".join(self.text[start:end] for start, end in self.declared)
-
-    @property
-    def data(self) -> str:
-        """``INSERT DATA`` or ``DELETE DATA``; empty for another operation."""
-        (*_, keyword) = (block.keyword for block in self.blocks) if self.blocks else ("",)
-        alone = len(self.blocks) == 1 and not (self.changed or self.using or self.using_named)
-        return keyword if keyword.endswith(" DATA") and alone else ""
-
-    @property
-    def start(self) -> int:
-        """Where it begins."""
-        return self.words[0].start if self.words else self.blocks[0].start
-
-
-def _parts(text: str, context: UpdateContext) -> Iterator[_Part]:
-    found = tokens(text)
-    for token in () if context.graphs else found:
-        if token.says(*_OF_GRAPHS):
-            raise refusal(f"{token.text.upper()} is not supported: facts have no graph of their own", text, token.start)
-    if context.using is not None and not context.graphs:
-        raise refusal("graphs named beside the update: facts have no graph of their own", text, 0)
-    place, declared = 0, list[tuple[int, int]]()
-    while place < len(found):
-        after = _after_declarations(found, place)
-        if after > place:
-            declared.append((found[place].start, found[after - 1].end))
-        if after == len(found):
+    def _check_graphs(self) -> None:
+        if self._context.graphs:
             return
-        if not found[after].says(*_VERBS):
-            raise refusal(f"this is no operation: {_SUPPORTED}", text, found[after].start)
-        reader = _PartReader(text, found, after)
-        yield reader.part(tuple(declared))
-        place = reader.place + 1
+        for token in self._words:
+            if token.says(*_OF_GRAPHS):
+                self._refuse(f"{token.text.upper()} is not supported: facts have no graph of their own", token)
+        if self._context.using is not None:
+            self._refuse("graphs named beside the update: facts have no graph of their own")
 
+    def _check_size(self) -> None:
+        """QueryError for an update that is too long beside its data."""
+        characters = self._words[self._at - 1].end - self._data_characters
+        if characters > SERVED.characters:
+            self._refuse(f"{characters} characters beside data, more than {SERVED.characters}: send several updates")
+        if self._at - self._data_words > SERVED.tokens:
+            self._refuse(f"more than {SERVED.tokens} terms, words and signs beside data: send several updates")
 
-def _after_declarations(found: Sequence[Token], place: int) -> int:
-    while place < len(found) and found[place].says("PREFIX", "BASE", "VERSION"):
-        place += 3 if found[place].says("PREFIX") else 2
-    return min(place, len(found))
+    def _operation(self) -> Iterator[UpdateOperation]:
+        word, token = self._word(), self._token
+        match word:
+            case "INSERT" | "DELETE" if self._following("DATA"):
+                yield self._data_of(word)
+            case "DELETE" if self._following("WHERE"):
+                yield self._delete_where(token)
+            case "INSERT" | "DELETE" | "WITH":
+                yield self._modification(token)
+            case "LOAD":
+                self._refuse("LOAD is not supported: send the data itself")
+            case "CREATE" | "CLEAR" | "DROP" | "COPY" | "MOVE" | "ADD":
+                self._at += 1
+                self._says("SILENT")
+                yield from self._management(word)
+            case _:
+                self._refuse(f"this is no operation: {_SUPPORTED}")
 
+    def _following(self, word: str) -> bool:
+        """Step over two keywords, if the second one is this."""
+        if self._at + 1 < len(self._words) and self._words[self._at + 1].says(word):
+            self._at += 2
+            return True
+        return False
 
-class _PartReader:
-    """Reads the operation at a token; ``place`` is then that of the semicolon after it."""
+    # Quads
 
-    def __init__(self, text: str, found: Sequence[Token], place: int) -> None:
-        self._text, self._found, self.place = text, found, place
-
-    def part(self, declared: tuple[tuple[int, int], ...]) -> _Part:
-        """The operation."""
-        if not self._found[self.place].says("INSERT", "DELETE", "WITH"):
-            first = self.place
-            while self.place < len(self._found) and self._found[self.place].text != ";":
-                self.place += 1
-            return _Part(self._text, declared, tuple(self._found[first : self.place]))
-        return self._with_blocks(declared)
-
-    def _with_blocks(self, declared: tuple[tuple[int, int], ...]) -> _Part:
-        text, found = self._text, self._found
-        blocks: list[_Block] = []
-        words: list[str] = []
-        graphs: dict[str, list[str]] = {"WITH": [], "USING": [], "USING NAMED": []}
-        while self.place < len(found) and found[self.place].text != ";":
-            token = found[self.place]
-            if token.text == "{":
-                after = closing_of(text, found, self.place)
-                inside, end = found[self.place + 1 : after], found[after].start
-                blocks.append(_Block(" ".join(words), text[token.end : end], token.end, end, inside))
-                words, self.place = [], after + 1
-            elif token.says("INSERT", "DELETE", "DATA", "WHERE"):
-                words.append(token.text.upper())
-                self.place += 1
-            elif token.says("USING") or (token.says("WITH") and not (blocks or words)):
-                self._graph(graphs)
+    def _sections(self, scope: str) -> Iterator[tuple[Node | None, tuple[TriplePattern, ...]]]:
+        """The triples between braces, graph by graph, ``None`` for those outside of GRAPH."""
+        self._must("{")
+        while not self._skip("}"):
+            if self._says("GRAPH"):
+                name = self._variable() if self._token.kind == "variable" else self._iri()
+                self._must("{")
+                yield name, tuple(self._triples(scope))
+                if not self._skip("}"):
+                    self._expect("a triple or the } of GRAPH")
+                self._skip(".")
+            elif self._begins_triples():
+                yield None, tuple(self._triples(scope))
             else:
-                raise refusal(f"{token.text[:40]} does not belong here: {_SUPPORTED}", text, token.start)
-        if words or not blocks:
-            raise refusal(f"{' '.join(words) or 'WITH'} has no {{ ... }}", text, len(text))
-        changed = "".join(graphs["WITH"])
-        return _Part(text, declared, (), tuple(blocks), changed, tuple(graphs["USING"]), tuple(graphs["USING NAMED"]))
+                self._expect("a triple, GRAPH name { triples } or }")
 
-    def _graph(self, graphs: dict[str, list[str]]) -> None:
-        """The name after WITH, USING or USING NAMED."""
-        word = self._found[self.place]
-        kind, self.place = word.text.upper(), self.place + 1
-        if kind == "USING" and self.place < len(self._found) and self._found[self.place].says("NAMED"):
-            kind, self.place = "USING NAMED", self.place + 1
-        if self.place >= len(self._found) or self._found[self.place].kind not in ("iri", "name"):
-            raise refusal(f"{kind} is followed by the IRI of a graph", self._text, word.start)
-        if kind == "WITH" and graphs["WITH"]:
-            raise refusal("WITH a second time: one graph is changed", self._text, word.start)
-        graphs[kind].append(self._found[self.place].text)
-        self.place += 1
+    def _quads(self) -> tuple[TriplePattern, ...]:
+        """The patterns of a template, those in GRAPH with their graph."""
+        return tuple(_within(name, each) for name, triples in self._sections("template") for each in triples)
 
+    def _deleted(self) -> tuple[TriplePattern, ...]:
+        """A template of DELETE, which has no blank nodes (SPARQL 1.1 Update, 3.1.3.2)."""
+        token, template = self._token, self._quads()
+        if any(_is_blank(node) for each in template for node in (each.subject, each.predicate, each.object)):
+            self._refuse("a blank node in a template of DELETE: write an IRI or a variable", token)
+        return template
 
-# DELETE and INSERT with WHERE
+    # Data
 
+    def _data_of(self, word: str) -> UpdateOperation:
+        """INSERT DATA or DELETE DATA, from its brace on."""
+        first, self._inserts = self._at, word == "INSERT"
+        facts = tuple(self._facts())
+        self._inserts = None
+        self._data_words += self._at - first
+        self._data_characters += self._words[self._at - 1].end - self._words[first].start
+        return UpdateOperation(added=facts) if word == "INSERT" else UpdateOperation(removed=facts)
 
-def _operations(part: _Part, context: UpdateContext) -> Iterator[UpdateOperation]:
-    if part.words:
-        yield from _management(part, context.graphs)
-        return
-    yield _modification(part, context)
+    def _variable(self) -> Var:
+        if self._inserts is not None:
+            self._refuse("data has no variables")
+        return super()._variable()
 
+    def _facts(self) -> Iterator[Triple]:
+        """The triples of quads without variables; QueryError where their terms are very long in all."""
+        token = self._token
+        for graph, triples in self._sections("template"):
+            for triple in triples:
+                nodes = (triple.subject, triple.predicate, triple.object)
+                subject, predicate, item = (intern(self._ground(node)) for node in nodes)
+                if fault := misplaced((subject, predicate, item)):
+                    self._refuse(f"a triple of the data {fault}", token)
+                self._room -= len(subject) + len(predicate) + len(item)
+                if self._room < 0:
+                    what = f"its terms have more than {self._most} characters in all: write fewer, or shorter ones"
+                    self._refuse(what, token)
+                fact = subject, predicate, item
+                yield fact if graph is None else in_graph(str(graph), fact)
+            self._terms = {}
+            token = self._token
 
-def _modification(part: _Part, context: UpdateContext) -> UpdateOperation:
-    """Patterns of templates without a graph are in that of WITH, those of WHERE in those of USING if there are any.
+    def _ground(self, node: Node | Path) -> Term:
+        """The term of a node: a new one for a blank node; that of its parts for a triple term with blank nodes."""
+        if isinstance(node, str):
+            return node
+        assert isinstance(node, Var)
+        if node in self._terms:
+            parts = (self._numbered(part, "template") for part in self._terms[node])
+            subject, predicate, item = map(self._ground, parts)
+            return triple_term((subject, predicate, item))
+        if not self._inserts:
+            self._refuse("a blank node names nothing here: write its genid IRI", self._words[self._at - 1])
+        return self._context.fresh(node.name)
 
-    SPARQL 1.1 Update, 3.1.3: USING overrides WITH for WHERE.
-    """
-    keywords, prologue = tuple(block.keyword for block in part.blocks), part.prologue
-    texts = {block.keyword: block.text for block in part.blocks}
-    match keywords:
-        case ("DELETE WHERE",):
-            _refuse_graphs(part, context.using)
-            template = _named(part, read_template(prologue, texts["DELETE WHERE"]))
-            return UpdateOperation(_where(part, texts["DELETE WHERE"], context), template, graphs=context.using or ALL)
-        case ("DELETE", "WHERE") | ("INSERT", "WHERE") | ("DELETE", "INSERT", "WHERE"):
-            pass
-        case _:
-            raise refusal(f"{', '.join(keywords)} is not supported: {_SUPPORTED}", part.text, part.start)
-    changed = _iri(part, prologue, part.changed) if part.changed else None
-    read = {name: read_template(prologue, texts[name]) if name in texts else () for name in ("DELETE", "INSERT")}
-    delete, insert = (tuple(within(changed, pattern) for pattern in patterns) for patterns in read.values())
-    graphs, where = _graphs(part, prologue, changed, context.using), _where(part, texts["WHERE"], context)
-    return UpdateOperation(where, _named(part, delete), insert, graphs=graphs, fresh=context.fresh)
+    # Operations with WHERE
 
+    def _delete_where(self, token: Token) -> UpdateOperation:
+        """DELETE WHERE: its quads are the pattern, and once more the template."""
+        using, start = self._context.using, self._at
+        empty: Pattern = BGP(())
+        parts = ((name, self._block(triples)) for name, triples in self._sections("query"))
+        where = reduce(joined, (part if name is None else Graph(name, part) for name, part in parts), empty)
+        self._at = start
+        template = self._deleted()
+        return UpdateOperation(self._answered(where, token), template, graphs=using or ALL)
 
-def _graphs(part: _Part, prologue: str, changed: Term | None, using: GraphNames | None) -> GraphNames:
-    """The graphs of WHERE; QueryError where both the request and the text name some (SPARQL 1.1 Protocol, 2.2.3)."""
-    if using is not None:
-        _refuse_graphs(part, using)
-        return using
-    if part.using or part.using_named:
-        default, named = (
-            tuple(_iri(part, prologue, name) for name in names) for names in (part.using, part.using_named)
-        )
-        return GraphNames(default, named)
-    return ALL if changed is None else GraphNames((changed,))
+    def _modification(self, token: Token) -> UpdateOperation:
+        """Patterns of templates without a graph are in that of WITH, those of WHERE in those of USING if there are any.
 
+        SPARQL 1.1 Update, 3.1.3: USING overrides WITH for WHERE.
+        """
+        changed = self._iri() if self._says("WITH") else None
+        delete = self._deleted() if self._says("DELETE") else None
+        insert = self._quads() if self._says("INSERT") else None
+        if delete is None and insert is None:
+            self._expect("DELETE or INSERT")
+        graphs = self._using(changed, token)
+        self._must_say("WHERE")
+        where = self._answered(self._group(), token)
+        delete, insert = (tuple(_within(changed, each) for each in some or ()) for some in (delete, insert))
+        return UpdateOperation(where, delete, insert, graphs=graphs, fresh=self._context.fresh)
 
-def _refuse_graphs(part: _Part, using: GraphNames | None) -> None:
-    if using is not None and (part.changed or part.using or part.using_named):
-        raise refusal("WITH or USING beside using-graph-uri: name the graphs in one place", part.text, part.start)
-    if using is None and (part.changed or part.using or part.using_named):
-        raise refusal("WITH and USING are for DELETE and INSERT with WHERE", part.text, part.start)
+    def _using(self, changed: Term | None, token: Token) -> GraphNames:
+        """The graphs of WHERE; QueryError where request and text both name some (SPARQL 1.1 Protocol, 2.2.3)."""
+        default: list[Term] = []
+        named: list[Term] = []
+        while self._says("USING"):
+            (named if self._says("NAMED") else default).append(self._iri())
+        using = self._context.using
+        if using is not None and (changed is not None or default or named):
+            self._refuse("WITH or USING beside using-graph-uri: name the graphs in one place", token)
+        if using is not None:
+            return using
+        if default or named:
+            return GraphNames(tuple(default), tuple(named))
+        return ALL if changed is None else GraphNames((changed,))
 
+    def _answered(self, where: Pattern, token: Token) -> Pattern:
+        """WHERE that makes the triple terms of the templates before it; QueryError for what has no answer here."""
+        where = self._made_terms(where, token)
+        if self._unanswered is not None:
+            raise self._unanswered
+        if self._context.now is not None:
+            where = with_value(where, Call("NOW", ()), self._context.now)
+        for tree in (tree for each in every_pattern(where) for tree in expressions(each)):
+            for call in every_expression(tree):
+                if isinstance(call, Call) and call.operator.upper() in _NO_VALUE:
+                    self._refuse(f"{call.operator} is not supported in an update: write its value", token)
+        return where
 
-def _iri(part: _Part, prologue: str, text: str) -> Term:
-    name = graph_name(prologue, text)
-    if isinstance(name, Var):
-        raise refusal("WITH and USING are followed by an IRI", part.text, part.start)
-    return name
+    # Whole graphs
 
-
-def _where(part: _Part, text: str, context: UpdateContext) -> Pattern:
-    pattern = parse_sparql(f"{part.prologue}\nCONSTRUCT {{}} WHERE {{{text}\n}}", bounds=SERVED).pattern
-    if context.now is not None:
-        pattern = with_value(pattern, Call("NOW", ()), context.now)
-    for tree in (tree for each in every_pattern(pattern) for tree in expressions(each)):
-        for call in every_expression(tree):
-            if isinstance(call, Call) and call.operator.upper() in _DRAWN:
-                raise refusal(f"{call.operator} is not supported in an update: write its value", part.text, part.start)
-    return pattern
-
-
-def _named(part: _Part, template: Sequence[TriplePattern]) -> tuple[TriplePattern, ...]:
-    """A template of DELETE, which has no blank nodes (SPARQL 1.1 Update, 3.1.3.2)."""
-    nodes = (node for each in template for node in (each.subject, each.predicate, each.object))
-    if any(isinstance(node, Var) and node.name.startswith("_:") for node in nodes):
-        raise refusal("a blank node in a template of DELETE: write an IRI or a variable", part.text, part.start)
-    return tuple(template)
-
-
-# Operations on whole graphs
-
-
-def _management(part: _Part, graphs: bool) -> Iterator[UpdateOperation]:
-    verb, *rest = [token for token in part.words if not token.says("SILENT")]
-    match verb.text.upper():
-        case "LOAD":
-            raise refusal("LOAD is not supported: send the data itself", part.text, part.start)
-        case "CREATE":
-            _target(part, rest, ("GRAPH",))
-        case "CLEAR" | "DROP":
-            target = _target(part, rest, ("GRAPH", "DEFAULT", "NAMED", "ALL"))
-            yield _cleared(target if graphs else None)
-        case word:
-            between = next((at for at, token in enumerate(rest) if token.says("TO")), len(rest))
-            source = _target(part, rest[:between], ("GRAPH", "DEFAULT", ""))
-            goal = _target(part, rest[between + 1 :], ("GRAPH", "DEFAULT", ""))
+    def _management(self, word: str) -> Iterator[UpdateOperation]:
+        """An operation on whole graphs, from behind its keyword on."""
+        if word == "CREATE":
+            self._target("GRAPH")
+        elif word in ("CLEAR", "DROP"):
+            yield _cleared(self._target("GRAPH", "DEFAULT", "NAMED", "ALL"), self._context.graphs)
+        else:
+            source = self._target("GRAPH", "DEFAULT", "")
+            self._must_say("TO")
+            goal = self._target("GRAPH", "DEFAULT", "")
             if source != goal:
                 yield _copied(source, goal, cleared=word != "ADD", moved=word == "MOVE")
 
+    def _target(self, *kinds: str) -> str | Node | None:
+        """The graph that an operation names: its IRI, ``None`` for the default graph, a variable for each, ``ALL``."""
+        kind = self._word()
+        if kind not in kinds or (not kind and self._token.kind not in ("iri", "name")):
+            self._expect(f"one of {', '.join(kind or 'an IRI' for kind in kinds)}")
+        self._says(kind)
+        return self._iri() if kind in ("GRAPH", "") else {"DEFAULT": None, "NAMED": Var("g"), "ALL": "ALL"}[kind]
 
-def _target(part: _Part, words: Sequence[Token], kinds: Sequence[str]) -> str | Node | None:
-    """The graph that an operation names: its IRI, ``None`` for the default graph, a variable for each, ``ALL``."""
-    kind = words[0].text.upper() if words and words[0].kind == "word" else ""
-    names = words[1:] if kind == "GRAPH" else words if kind == "" else ()
-    if kind not in kinds or len(words) != len(names) + (kind != "") or len(names) > 1:
-        raise refusal(f"expected one of {', '.join(filter(None, kinds))}", part.text, part.start)
-    if kind in ("GRAPH", ""):
-        if not names or names[0].kind not in ("iri", "name"):
-            raise refusal("expected the IRI of a graph", part.text, part.start)
-        return graph_name(part.prologue, names[0].text)
-    return {"DEFAULT": None, "NAMED": Var("g"), "ALL": "ALL"}[kind]
+
+def _is_blank(node: object) -> bool:
+    return isinstance(node, Var) and node.name.startswith("_:")
 
 
 def _triple(number: int) -> TriplePattern:
@@ -370,12 +378,12 @@ def _all_of(graph: Node | None, number: int) -> tuple[Pattern, TriplePattern]:
     """All triples of a graph: the pattern that they match, and the template that has them again."""
     triple = _triple(number)
     pattern: Pattern = BGP((triple,))
-    return (pattern, triple) if graph is None else (Graph(graph, pattern), within(graph, triple))
+    return (pattern, triple) if graph is None else (Graph(graph, pattern), _within(graph, triple))
 
 
-def _cleared(target: str | Node | None) -> UpdateOperation:
+def _cleared(target: str | Node | None, graphs: bool) -> UpdateOperation:
     pattern, template = _all_of(None if target == "ALL" else target, 1)
-    if target != "ALL":
+    if target != "ALL" or not graphs:
         return UpdateOperation(pattern, (template,))
     named, of_named = _all_of(Var("g"), 2)
     return UpdateOperation(Union(pattern, named), (template, of_named))
@@ -388,4 +396,4 @@ def _copied(source: Node | str | None, goal: Node | str | None, cleared: bool, m
     if cleared:
         other, gone = _all_of(goal, 2)
         pattern, delete = Union(pattern, other), (*delete, gone)
-    return UpdateOperation(pattern, delete, (within(goal, _triple(1)),))
+    return UpdateOperation(pattern, delete, (_within(goal, _triple(1)),))

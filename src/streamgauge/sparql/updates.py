@@ -7,8 +7,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import apart, asked, in_graph, is_named
 from streamgauge.model.terms import Term, Triple, is_blank, is_iri, is_literal
-from streamgauge.query.templates import graph_of
-from streamgauge.query.updates import UpdateOperation
+from streamgauge.query.updates import UpdateOperation, graph_of
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import IndexedGraph
 from streamgauge.sparql.needs import Facts, Looks, Needs, TooManySolutionsError, is_plain
