@@ -43,7 +43,10 @@ class Cursor:
 
     @property
     def _token(self) -> Token:
-        return self._words[self._at] if self._at < len(self._words) else self._end
+        try:
+            return self._words[self._at]
+        except IndexError:
+            return self._end
 
     def _refuse(self, what: str, token: Token | None = None) -> NoReturn:
         """QueryError at a token, or at the next one."""

@@ -15,7 +15,7 @@ from streamgauge.formats.bounds import SERVED, TextBounds
 from streamgauge.formats.syntaxes import most_characters
 from streamgauge.model.algebra import BGP, Call, Graph, Node, Path, Pattern, TriplePattern, Union, Var
 from streamgauge.model.fact import in_graph, is_named
-from streamgauge.model.terms import Term, Triple, misplaced, triple_term
+from streamgauge.model.terms import Term, Triple, is_triple_of, misplaced, triple_term
 from streamgauge.query.prologue import Prologue, read_on, read_prologue
 from streamgauge.query.reader import QueryReader, joined
 from streamgauge.query.stamps import TIMESTAMP
@@ -243,10 +243,10 @@ class _UpdateReader(QueryReader):
 
     def _data_of(self, word: str) -> UpdateOperation:
         """INSERT DATA or DELETE DATA, from its brace on."""
-        first, self._inserts = self._at, word == "INSERT"
+        first, self._inserts = self._at - 2, word == "INSERT"
         facts = tuple(self._facts())
         self._inserts = None
-        self._data_words += self._at - first
+        self._data_words += self._at - first + 1  # with the semicolon behind it
         self._data_characters += self._words[self._at - 1].end - self._words[first].start
         return UpdateOperation(added=facts) if word == "INSERT" else UpdateOperation(removed=facts)
 
@@ -262,8 +262,8 @@ class _UpdateReader(QueryReader):
             for triple in triples:
                 nodes = (triple.subject, triple.predicate, triple.object)
                 subject, predicate, item = (intern(self._ground(node)) for node in nodes)
-                if fault := misplaced((subject, predicate, item)):
-                    self._refuse(f"a triple of the data {fault}", token)
+                if not is_triple_of(subject, predicate, item):
+                    self._refuse(f"a triple of the data {misplaced((subject, predicate, item))}", token)
                 self._room -= len(subject) + len(predicate) + len(item)
                 if self._room < 0:
                     what = f"its terms have more than {self._most} characters in all: write fewer, or shorter ones"
