@@ -155,7 +155,7 @@ def can_say(query: ContinuousQuery, dialect: str) -> bool:
 
 
 def _is_mergeable(query: ContinuousQuery) -> bool:
-    """Whether no path is repeated or negated, and rows are not counted beside blank nodes."""
+    """Whether a triple is read, no path is repeated or negated, and rows are not counted beside blank nodes."""
     found = list(every_pattern(query.form.pattern))
     triples = [triple for part in found if isinstance(part, al.BGP) for triple in part.patterns]
     paths = " ".join(str(triple.predicate) for triple in triples if not isinstance(triple.predicate, str | al.Var))
@@ -164,7 +164,8 @@ def _is_mergeable(query: ContinuousQuery) -> bool:
         each.argument is None and each.distinct
         for part in found if isinstance(part, al.Group) for _, each in part.aggregates
     )  # fmt: skip
-    return "Repeat(" not in paths and "NegatedSet(" not in paths and not (labels and counts)
+    plain = "Repeat(" not in paths and "NegatedSet(" not in paths
+    return bool(triples) and plain and not (labels and counts)
 
 
 def kept(query: ContinuousQuery, dialect: str) -> ContinuousQuery:

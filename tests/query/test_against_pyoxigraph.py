@@ -54,8 +54,12 @@ def by_us(text: str) -> str:
 
 @st.composite
 def changed(draw: st.DrawFn) -> str:
+    """``altered`` by a drawn seed."""
+    return altered(Random(draw(st.integers(0, 10**9))))
+
+
+def altered(random: Random) -> str:
     """A text with up to two of its words gone, swapped, doubled or put in from another text."""
-    random = Random(draw(st.integers(0, 10**9)))
     words, others = ([token.text for token in tokens(random.choice(TEXTS))] for _ in range(2))
     for _ in range(random.randint(0, 2)):
         at, to = random.randrange(len(words)), random.randrange(len(words))

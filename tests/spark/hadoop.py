@@ -60,10 +60,13 @@ SPARKS_OWN: Final = (
 """Jars that Spark has newer."""
 
 
-def jars(name: str, *wanted: tuple[tuple[str, ...], bool]) -> Path:
-    """A folder of jars, fetched by Maven once and kept in the user's cache; each entry is libraries, and if alone."""
+def jars(name: str, *wanted: tuple[tuple[str, ...], bool], leave: tuple[str, ...] = ()) -> Path:
+    """A folder of jars, fetched by Maven once and kept in the user's cache; each entry is libraries, and if alone.
+
+    Jars whose names begin as in ``leave`` are left out.
+    """
     if shutil.which("java") is None:
-        pytest.skip("there is no java: checks of Hadoop's file systems run where it is")
+        pytest.skip(f"there is no java: checks with {name} run where it is")
     folder = CACHE / name
     if not folder.is_dir():
         making = folder.with_name(f".{name}.{os.getpid()}")
@@ -71,7 +74,7 @@ def jars(name: str, *wanted: tuple[tuple[str, ...], bool]) -> Path:
         for libraries, alone in wanted:
             resolve(libraries, making, alone=alone)
         for jar in making.glob("*.jar"):
-            if jar.name.startswith(SPARKS_OWN):
+            if jar.name.startswith(leave):
                 jar.unlink()
         making.rename(folder)
     return folder
@@ -81,7 +84,7 @@ class Hdfs:
     """HDFS with one node of data, in a JVM that ends with its standard input; ``url`` is its root."""
 
     def __init__(self, folder: Path) -> None:
-        own = jars(f"hdfs-{HADOOP}", ((f"org.apache.hadoop:hadoop-client-minicluster:{HADOOP}",), True))
+        own = jars(f"hdfs-{HADOOP}", ((f"org.apache.hadoop:hadoop-client-minicluster:{HADOOP}",), True), leave=SPARKS_OWN)
         source = folder / "MiniHdfs.java"
         source.write_text(PROGRAM)
         command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{own}/*:{SPARK_JARS}/*", str(source)]
@@ -107,7 +110,7 @@ class S3:
         program = shutil.which("moto_server")
         if program is None:
             pytest.skip("moto's server is not installed: this check runs where it is (pip install 'moto[server]')")
-        own = jars(f"s3-{HADOOP}", (S3_JARS, True), (SDK_JARS, False))
+        own = jars(f"s3-{HADOOP}", (S3_JARS, True), (SDK_JARS, False), leave=SPARKS_OWN)
         port = free_port()
         with (folder / "moto.log").open("w") as log:
             self._process = subprocess.Popen([program, "-H", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log)

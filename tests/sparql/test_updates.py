@@ -215,7 +215,10 @@ def test_data_of_many_triples_is_read_and_its_errors_name_the_line():
     ("text", "why"),
     [
         ("INSERT DATA { :a :p ?v }", "line 1, column 39: data has no variables"),
-        ("INSERT DATA { @prefix b: <urn:b:> . b:a :p 1 }", "a triple, GRAPH name { triples } or } is expected here, not @prefix"),
+        (
+            "INSERT DATA { @prefix b: <urn:b:> . b:a :p 1 }",
+            "a triple, GRAPH name { triples } or } is expected here, not @prefix",
+        ),
         ("INSERT DATA { { :a :p 1 } }", "a triple, GRAPH name { triples } or } is expected here"),
         ("INSERT DATA { GRAPH ?g { :a :p 1 } }", "data has no variables"),
         ("INSERT DATA { GRAPH <urn:g> { GRAPH <urn:h> { :a :p 1 } } }", "a triple or the } of GRAPH is expected here"),
@@ -224,7 +227,10 @@ def test_data_of_many_triples_is_read_and_its_errors_name_the_line():
         ("INSERT DATA { :a :p '1", "this string is not closed"),
         ("INSERT DATA { :a :p 1 ", "the { of line 1, column 31 is not closed"),
         ("INSERT DATA { nope:a :p 1 }", "line 1"),
-        ("INSERT DATA { :a :p 1 } DELETE DATA { :a :p 1 }", "a semicolon between operations is expected here, not DELETE"),
+        (
+            "INSERT DATA { :a :p 1 } DELETE DATA { :a :p 1 }",
+            "a semicolon between operations is expected here, not DELETE",
+        ),
         ("LOAD <http://e/>", "LOAD is not supported: send the data itself"),
         ("CLEAR", "the update ends here, where one of GRAPH, DEFAULT, NAMED, ALL is expected"),
         ("CLEAR GRAPH", "where an IRI or a prefixed name is expected"),

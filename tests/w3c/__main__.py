@@ -4,6 +4,7 @@ FOLDER is a copy of https://github.com/w3c/rdf-tests, or a part of it. Prints ho
 and wrong, by suite and system, then every refusal by its reason and every wrong one. Exit code 1 when any is wrong.
 """
 
+import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
@@ -48,8 +49,12 @@ def outcomes(folder: Path, tests: Sequence[Test], systems: Sequence[str]) -> Ite
 
 def _by_spark(cases: Sequence[Prepared]) -> Iterator[Outcome]:
     from streamgauge.spark.session import session
+    from tests.conftest import SMALL_JOBS, YOUNG
 
-    with session("local[2]") as spark:
+    os.environ["SPARK_SUBMIT_OPTS"] += f" {YOUNG}"
+    with session("local[2]", memory="2g", shuffle=1) as spark:
+        for key, value in SMALL_JOBS.items():
+            spark.conf.set(key, value)
         for first in range(0, len(cases), _BATCH):
             print(f"spark: {first} of {len(cases)} tests", file=sys.stderr)
             yield from on_spark(spark, cases[first : first + _BATCH])

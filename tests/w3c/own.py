@@ -82,7 +82,7 @@ def _write_evaluation(folder: Path, cases: Sequence[tuple[Case, tuple[Row, ...]]
     entries = []
     for number, (case, expected) in enumerate(cases):
         (folder / f"{number}.rq").write_text(sparql(case.form), encoding="utf-8")
-        (folder / f"{number}.nq").write_text("".join(_lines(case.dataset)), encoding="utf-8")
+        (folder / f"{number}.nq").write_text("".join(lines(case.dataset)), encoding="utf-8")
         (folder / f"{number}.srj").write_text(json.dumps(_results(case.form, expected)), encoding="utf-8")
         action = f"[ qt:query <{number}.rq> ; qt:data <{number}.nq> ]"
         entries.append(f":t{number} a mf:QueryEvaluationTest ; mf:action {action} ; mf:result <{number}.srj> .")
@@ -94,7 +94,8 @@ def _write_manifest(folder: Path, entries: Sequence[str]) -> None:
     (folder / "manifest.ttl").write_text(head + "\n".join(entries), encoding="utf-8")
 
 
-def _lines(dataset: Dataset) -> Iterator[str]:
+def lines(dataset: Dataset) -> Iterator[str]:
+    """The graphs as lines of N-Quads."""
     for name, triples in (("", dataset.default), *dataset.named.items()):
         yield from (f"{' '.join(triple)} {name} .\n" for triple in triples)
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
+from streamgauge.query.graphs import reads
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.query.traversal import every_pattern, exists_parts, parts, variable_names, with_names, with_pattern
 
@@ -25,6 +26,8 @@ def with_named_windows(query: ContinuousQuery) -> ContinuousQuery:
     """The query with a name for each window; ValueError names what cannot be said of their merge in this way."""
     if uses_timestamp(query.form):
         raise ValueError("RSP-QL has no timestamp() over several windows without names: name them, or print csparql")
+    if not reads(query.form):
+        raise ValueError("RSP-QL has no window that no pattern reads: print csparql")
     form = _without_labels(query.form)
     fresh = _fresh(form)
     windows = tuple(replace(item, name=f"{WINDOW}:{n}") for n, item in enumerate(query.windows, 1))

@@ -11,8 +11,9 @@ from streamgauge.query.stamps import FUNCTION, TIMESTAMP
 from streamgauge.query.text import NO_VARIABLE
 
 _BINARY: Final = frozenset({"||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"})
-_PLAIN_NUMBER: Final = re.compile(rf'"(-?\d+(\.\d+)?)"\^\^<{re.escape(XSD)}(integer|decimal)>')
-_PLAIN_BOOLEAN: Final = re.compile(rf'"(true|false)"\^\^<{re.escape(XSD)}boolean>')
+_PLAIN: Final = {"integer": r"-?[0-9]+", "decimal": r"-?[0-9]+\.[0-9]+", "boolean": "true|false"}
+_SHORT: Final = re.compile("|".join(rf'"({form})"\^\^<{re.escape(XSD)}{kind}>' for kind, form in _PLAIN.items()))
+"""Literals that a text may write without quotes."""
 _ESCAPE: Final = re.compile(r"\\\\([uU])|\\.")
 Wrap = Callable[[str], str]
 
@@ -247,15 +248,9 @@ def _key(var: al.Var, value: al.Expression) -> str:
 
 
 def _term(value: Term) -> str:
-    """A term: plain numbers and booleans short, the rest as N-Triples writes it."""
-    number = _PLAIN_NUMBER.fullmatch(value)
-    if number and number.group(3) == "decimal":
-        return number.group(1) if number.group(2) else f"{number.group(1)}.0"
-    if number and not number.group(2):
-        return number.group(1)
-    boolean = _PLAIN_BOOLEAN.fullmatch(value)
-    if boolean:
-        return boolean.group(1)
+    """A term: numbers and booleans short where that is the same term, the rest as N-Triples writes it."""
+    if short := _SHORT.fullmatch(value):
+        return str(short[short.lastindex or 0])
     return _ESCAPE.sub(_unambiguous, value) if value[0] == '"' and "\\" in value else value
 
 
