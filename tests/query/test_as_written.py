@@ -80,7 +80,7 @@ def test_having_with_an_alias_is_noted() -> None:
         ("SELECT * { ?x <urn:p> ?y FILTER(?y < <http://ex.org/a b>) }", 38, "<http://ex.org/a b> is not an IRI"),
         ("SELECT * { ?x <urn:p> ?y FLITER(?y < 3) }", 26, "not FLITER; did you mean FILTER"),
         ("SELECT * { ?x <urn:p> ?y FILTER(REGXE(?y, 'a')) }", 33, "REGXE is not a function of SPARQL; did you mean"),
-        ("SELECT * { ?x <urn:p> 'open }", 23, "a string is not closed"),
+        ("SELECT * { ?x <urn:p> 'open }", 23, "this string is not closed"),
         ("SELECT * { ?x <urn:p> 'a\\qb' }", 23, "a backslash that begins no escape"),
         ("SELECT * { ?x <urn:p> ?y . . }", 28, "expected here, not [.]"),
         ("SELECT * { ?x <urn:p> ?y ?z <urn:q> 1 }", 26, "a dot, a semicolon or a comma between triples is expected"),

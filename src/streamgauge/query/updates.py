@@ -362,7 +362,8 @@ class _UpdateReader(QueryReader):
         kind = self._word()
         if kind not in kinds or (not kind and self._token.kind not in ("iri", "name")):
             self._expect(f"one of {', '.join(kind or 'an IRI' for kind in kinds)}")
-        self._says(kind)
+        if kind:
+            self._at += 1
         return self._iri() if kind in ("GRAPH", "") else {"DEFAULT": None, "NAMED": Var("g"), "ALL": "ALL"}[kind]
 
 

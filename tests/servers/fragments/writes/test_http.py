@@ -196,7 +196,7 @@ def test_sparql_updates(update: str, after: set[Fact]) -> None:
 
 REFUSED = [
     ("PATCH", "", "COPY DEFAULT TO <urn:g>", UPDATE, 400, "COPY is not supported"),
-    ("PATCH", "", "CLEAR", UPDATE, 400, "expected one of GRAPH, DEFAULT, NAMED, ALL"),
+    ("PATCH", "", "CLEAR", UPDATE, 400, "where one of GRAPH, DEFAULT, NAMED, ALL is expected"),
     ("PATCH", "", "SELECT=1", FORM, 400, "not a parameter of an update"),
     ("POST", "", "query=ASK {}", FORM, 400, "not a parameter of an update"),
     ("POST", "?using-graph-uri=urn:g", "update=CLEAR ALL", FORM, 400, "not a parameter of POST"),
