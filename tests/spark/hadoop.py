@@ -84,7 +84,9 @@ class Hdfs:
     """HDFS with one node of data, in a JVM that ends with its standard input; ``url`` is its root."""
 
     def __init__(self, folder: Path) -> None:
-        own = jars(f"hdfs-{HADOOP}", ((f"org.apache.hadoop:hadoop-client-minicluster:{HADOOP}",), True), leave=SPARKS_OWN)
+        own = jars(
+            f"hdfs-{HADOOP}", ((f"org.apache.hadoop:hadoop-client-minicluster:{HADOOP}",), True), leave=SPARKS_OWN
+        )
         source = folder / "MiniHdfs.java"
         source.write_text(PROGRAM)
         command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{own}/*:{SPARK_JARS}/*", str(source)]
