@@ -32,7 +32,7 @@ def test_a_query_that_is_too_deep(here, command, words, part):  # noqa: F811
     files = {"QUERY": here / "query.rq", "TABLE": here / "table"}
     code, _, err = command(*(files.get(word, word) for word in words))
     assert code == 2
-    assert "more than 208 brackets, operators and patterns" in err
+    assert "more than 216 brackets, operators and patterns" in err
     assert len(err) < 1_000
 
 

@@ -14,7 +14,7 @@ from streamgauge.query.versions import LATER_SIGNS, is_earlier
 _OPERATORS: Final = re.compile(r"&&|[=!?$(]")
 _TRUTH: Final = ("TRUE", "FALSE")
 _LONGEST_SHOWN: Final = 40
-WEIGHT: Final = 208
+WEIGHT: Final = 216
 """Operators, parts of groups and brackets that may be open at once, one in or after the other.
 
 The tree of a query is as high, ``a || b || c`` as high as it is long. To compare two of them takes four of CPython's
