@@ -9,7 +9,7 @@ from tests.sparql.simple.choices import Choices, ExpressionError, OpenError
 from tests.sparql.simple.expressions import Expressions
 from tests.sparql.simple.functions import combined, numeric, written
 from tests.sparql.simple.ordering import least
-from tests.sparql.simple.values import LANG_STRING, XSD, Number, is_literal, literal, same, split, term
+from tests.sparql.simple.values import DIR_LANG_STRING, LANG_STRING, XSD, Number, is_literal, literal, same, split, term
 
 MOST = 4
 """So many values are added or concatenated in every order; more are left open where their order matters."""
@@ -110,7 +110,7 @@ def _average(cells: list[str | None], choices: Choices) -> Number:
 
 
 def _is_string(cell: str) -> bool:
-    return is_literal(cell) and split(cell)[1] in (LANG_STRING, XSD + "string")
+    return is_literal(cell) and split(cell)[1] in (DIR_LANG_STRING, LANG_STRING, XSD + "string")
 
 
 def _texts(cells: list[str | None], choices: Choices) -> tuple[str, ...]:

@@ -398,7 +398,7 @@ FUNCTIONS: dict[str, Callable[..., str]] = {
     "REGEX": regex,
     "ENCODE_FOR_URI": lambda found: literal(quote(text_of(found)[0], safe="-_.~")),
     "STRDT": _strdt,
-    "STRLANG": lambda text, tag: literal(plain(text), STRING, plain(tag)),
+    "STRLANG": lambda text, tag: literal(plain(text), STRING, plain(tag).lower()),
     **{name: _number_function(name) for name in ("ABS", "CEIL", "FLOOR", "ROUND")},
     **{name: _dated(name) for name in ("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ")},
     **{name: _hash(name) for name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},
