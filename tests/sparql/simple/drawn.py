@@ -104,9 +104,9 @@ def drawn(random: Random, tame: bool = False, rdf12: bool = False) -> Case:
     return Case(drawing.form(), drawing.dataset())
 
 
-def drawn_contents(random: Random, count: int, tame: bool = False) -> list[Case]:
-    """One query over several contents of the same graphs."""
-    drawing = Drawing(random, tame)
+def drawn_contents(random: Random, count: int, rdf12: bool = False) -> list[Case]:
+    """One query over several contents of the same graphs: the case of ``drawn`` by the same seed, and others."""
+    drawing = Drawing(random, tame=False, rdf12=rdf12)
     form = drawing.form()
     return [Case(form, drawing.dataset()) for _ in range(count)]
 
