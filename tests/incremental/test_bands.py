@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from streamgauge.incremental import Evaluator, band_join, existence, ordered_rows
 from streamgauge.incremental.bands import band, place
 from streamgauge.incremental.budget import EvaluationBudget
-from streamgauge.incremental.conditions import conjuncts
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.ordered_rows import BandSearch, OrderedRows, ValueSpans, galloped
 from streamgauge.incremental.window_joins import WindowJoins
@@ -22,7 +21,7 @@ from streamgauge.model.algebra import Filter
 from streamgauge.model.terms import XSD
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.query.traversal import every_pattern
+from streamgauge.query.traversal import conjuncts, every_pattern
 from streamgauge.sparql.expression import row_condition
 from tests.examples import examples
 from tests.incremental.test_evaluator import play

@@ -20,10 +20,10 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from streamgauge.incremental.conditions import reads_patterns, size_of, variables_of
+from streamgauge.incremental.conditions import size_of, variables_of
 from streamgauge.model.algebra import Call, Expression, Var
 from streamgauge.model.terms import Term, is_literal
-from streamgauge.query.traversal import every_expression, with_names
+from streamgauge.query.traversal import every_expression, reads_patterns, with_names
 from streamgauge.sparql.comparison import value_key
 from streamgauge.sparql.moments import Moment
 from streamgauge.sparql.values import BOOLEAN, DECIMAL, DOUBLE, STRING, read

@@ -11,7 +11,7 @@ from streamgauge.incremental.band_join import BandJoin
 from streamgauge.incremental.bands import band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.common_groups import CommonGroup, CommonGroups, threshold
-from streamgauge.incremental.conditions import Batch, conjuncts, is_fast, reads_patterns, variables_of
+from streamgauge.incremental.conditions import Batch, is_fast, variables_of
 from streamgauge.incremental.equalities import equality
 from streamgauge.incremental.operators import (
     Both,
@@ -48,7 +48,7 @@ from streamgauge.incremental.rewrite import (
 from streamgauge.incremental.row_joins import Domain, JoinRows, Merge
 from streamgauge.incremental.slices import ranked_rows
 from streamgauge.model import algebra as al
-from streamgauge.query.traversal import expression_parts
+from streamgauge.query.traversal import conjuncts, expression_parts, reads_patterns
 from streamgauge.sparql.paths import at_terms
 
 Needed = frozenset[str]

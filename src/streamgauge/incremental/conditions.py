@@ -6,7 +6,7 @@ from time import perf_counter_ns, thread_time_ns
 from typing import Any, Final
 
 from streamgauge.incremental.budget import EvaluationBudget
-from streamgauge.model.algebra import Call, Exists, Expression, Var, expression_variables
+from streamgauge.model.algebra import Call, Expression, Var, expression_variables
 from streamgauge.model.terms import Row, Term, is_literal
 from streamgauge.sparql.expression import row_condition, row_expression
 from streamgauge.sparql.values import DOUBLE, read
@@ -34,13 +34,6 @@ def size_of(expression: Expression) -> int:
         if isinstance(each, Call):
             waiting += each.arguments
     return count
-
-
-def conjuncts(condition: Expression) -> tuple[Expression, ...]:
-    """The parts of a FILTER that must all hold: ``a && b`` filters like ``a`` and ``b`` one after the other."""
-    if isinstance(condition, Call) and condition.operator == "&&":
-        return tuple(part for argument in condition.arguments for part in conjuncts(argument))
-    return (condition,)
 
 
 def variables_of(expression: Expression) -> tuple[str, ...]:
@@ -153,10 +146,3 @@ def _charged(evaluate: Callable[[Row], Any], effort: EvaluationBudget) -> Callab
 
 def _fast(expression: Expression, names: Sequence[str]) -> Test | None:
     return test(expression, names) if is_fast(expression) and set(variables_of(expression)) == set(names) else None
-
-
-def reads_patterns(expression: Expression) -> bool:
-    """Whether an EXISTS stands in the expression."""
-    if isinstance(expression, Call):
-        return any(map(reads_patterns, expression.arguments))
-    return isinstance(expression, Exists)

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
-from streamgauge.incremental.conditions import reads_patterns, variables_of
+from streamgauge.incremental.conditions import variables_of
 from streamgauge.incremental.operators import Bag, Index, Key, add
 from streamgauge.model.algebra import Call, Expression, Var
 from streamgauge.model.terms import Row, Term
+from streamgauge.query.traversal import reads_patterns
 from streamgauge.sparql.comparison import value_key
 from streamgauge.sparql.expression import row_expression
 from streamgauge.sparql.values import BOOLEAN, DOUBLE, FLOAT, INTEGER, Value, nearest_double, nearest_single, read

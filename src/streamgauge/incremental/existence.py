@@ -15,15 +15,16 @@ from typing import Final
 
 from streamgauge.incremental.bands import LEFT, RIGHT, Band, band
 from streamgauge.incremental.budget import EvaluationBudget
-from streamgauge.incremental.conditions import Batch, conjuncts, reads_patterns, test
+from streamgauge.incremental.conditions import Batch, test
 from streamgauge.incremental.equalities import equality
 from streamgauge.incremental.matches import Matching, MatchOutput, Pair, PerGroup, PerKey, PerRow
 from streamgauge.incremental.operators import Bag, Key, Operator, add_all
 from streamgauge.incremental.ordered_rows import FEW, SCANS, BandSearch, OrderedIndex, OrderedRows, ValueRun
-from streamgauge.incremental.rewrite import Names, bound, reads, scope
+from streamgauge.incremental.rewrite import Names, reads, scope
 from streamgauge.incremental.row_joins import FALSE, TRUE, Domain, Merge, has_value
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term
+from streamgauge.query.traversal import bound, conjuncts, reads_patterns
 
 _AT_ONCE: Final = SCANS + 1
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from streamgauge.incremental.conditions import conjuncts, is_fast, reads_patterns, variables_of
+from streamgauge.incremental.conditions import is_fast, variables_of
 from streamgauge.incremental.operators import Take
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import BGP, Call, Expression, Node, TriplePattern, Var, expression_variables
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
+from streamgauge.query.traversal import conjuncts, reads_patterns
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch

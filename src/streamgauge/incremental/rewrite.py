@@ -20,15 +20,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import count
 
-from streamgauge.incremental.conditions import reads_patterns
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
 from streamgauge.query.traversal import (
+    bound,
     every_expression,
     every_pattern,
     expression_parts,
     expressions,
+    needs_triple,
     parts,
+    reads_patterns,
+    repeats,
     with_pattern,
 )
 
@@ -100,29 +103,6 @@ def block_names(block: al.BGP) -> tuple[str, ...]:
 def names_of(variables: Iterable[al.Var]) -> tuple[str, ...]:
     """Their names."""
     return tuple(variable.name for variable in variables)
-
-
-def bound(pattern: al.Pattern) -> Names:
-    """The variables that every solution of a pattern binds."""
-    match pattern:
-        case al.BGP():
-            return scope(pattern)
-        case al.Join(left=left, right=right):
-            return bound(left) | bound(right)
-        case al.Union(left=left, right=right):
-            return bound(left) & bound(right)
-        case al.Values(variables=variables, rows=rows):
-            return frozenset(var.name for at, var in enumerate(variables) if all(row[at] is not None for row in rows))
-        case al.Group(pattern=inner, keys=keys):
-            return bound(inner) & frozenset(var.name for var, key in keys if var == key)
-        case al.Project(pattern=inner, variables=variables):
-            return bound(inner) & frozenset(names_of(variables))
-        case al.LeftJoin(left=inner) | al.Minus(left=inner):
-            return bound(inner)
-        case al.Graph(name=al.Var() as name, pattern=inner):
-            return bound(inner) | {name.name}
-        case _:
-            return bound(pattern.pattern)
 
 
 def nullable(path: al.Path) -> bool:
@@ -400,7 +380,7 @@ class _GraphPush:
     def _block(self, block: al.BGP, graph: al.Node | None) -> al.Pattern:
         if graph is None or (isinstance(graph, str) and not block.patterns):
             return block
-        if isinstance(graph, al.Var) and any(_repeats(triple.predicate) for triple in block.patterns):
+        if isinstance(graph, al.Var) and any(repeats(triple.predicate) for triple in block.patterns):
             raise UnsupportedError("a property path with *, + or ? inside GRAPH ?variable: name the graph")
         return al.Graph(graph, block)
 
@@ -420,7 +400,7 @@ class _GraphPush:
     def _named(self, name: Term, inner: al.Pattern) -> al.Pattern:
         """``GRAPH <name> { inner }``: nothing where no such graph is there."""
         pushed = self.push(inner, name)
-        if _needs_triple(inner):
+        if needs_triple(inner):
             return pushed
         own = self._own()
         return al.Join(al.Join(_names(own), al.Values((own,), ((name,),))), pushed)
@@ -450,35 +430,3 @@ def _carrying(pattern: al.Pattern, graph: al.Var) -> al.Pattern:
             return al.Group(inner, (*keys, (graph, graph)), aggregates)
         case _:
             return pattern
-
-
-def _repeats(path: object) -> bool:
-    """Whether a property path has ``*``, ``+`` or ``?`` anywhere in it."""
-    match path:
-        case al.Repeat():
-            return True
-        case al.Inverse(path=inner):
-            return _repeats(inner)
-        case al.Sequence(steps=some) | al.Alternative(choices=some):
-            return any(map(_repeats, some))
-        case _:
-            return False
-
-
-def _needs_triple(pattern: al.Pattern) -> bool:
-    """Whether every solution takes a triple of the active graph."""
-    match pattern:
-        case al.BGP(patterns=patterns):
-            return any(not _repeats(triple.predicate) for triple in patterns)
-        case al.Join(left=left, right=right):
-            return _needs_triple(left) or _needs_triple(right)
-        case al.Union(left=left, right=right):
-            return _needs_triple(left) and _needs_triple(right)
-        case al.LeftJoin(left=inner) | al.Minus(left=inner):
-            return _needs_triple(inner)
-        case al.Group(pattern=inner, keys=keys):
-            return bool(keys) and _needs_triple(inner)
-        case al.Values() | al.Graph():
-            return False
-        case _:
-            return _needs_triple(pattern.pattern)

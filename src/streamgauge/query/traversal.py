@@ -203,3 +203,70 @@ def assigned_in_exists(pattern: al.Pattern, around: frozenset[al.Var] = frozense
             yield from assigned_in_exists(part.pattern, outer)
     for child in below:
         yield from assigned_in_exists(child, around)
+
+
+def bound(pattern: al.Pattern) -> frozenset[str]:
+    """The names of the variables that every solution of a pattern binds."""
+    match pattern:
+        case al.BGP():
+            return frozenset(var.name for triple in pattern.patterns for var in al.triple_variables(triple))
+        case al.Join(left=left, right=right):
+            return bound(left) | bound(right)
+        case al.Union(left=left, right=right):
+            return bound(left) & bound(right)
+        case al.Values(variables=variables, rows=rows):
+            return frozenset(var.name for at, var in enumerate(variables) if all(row[at] is not None for row in rows))
+        case al.Group(pattern=inner, keys=keys):
+            return bound(inner) & frozenset(var.name for var, key in keys if var == key)
+        case al.Project(pattern=inner, variables=variables):
+            return bound(inner) & frozenset(var.name for var in variables)
+        case al.LeftJoin(left=inner) | al.Minus(left=inner):
+            return bound(inner)
+        case al.Graph(name=al.Var() as name, pattern=inner):
+            return bound(inner) | {name.name}
+        case _:
+            return bound(pattern.pattern)
+
+
+def repeats(path: al.Node | al.Path) -> bool:
+    """Whether a property path has ``*``, ``+`` or ``?`` anywhere in it."""
+    match path:
+        case al.Repeat():
+            return True
+        case al.Inverse(path=inner):
+            return repeats(inner)
+        case al.Sequence(steps=some) | al.Alternative(choices=some):
+            return any(map(repeats, some))
+        case _:
+            return False
+
+
+def needs_triple(pattern: al.Pattern) -> bool:
+    """Whether every solution takes a triple of the active graph."""
+    match pattern:
+        case al.BGP(patterns=patterns):
+            return any(not repeats(triple.predicate) for triple in patterns)
+        case al.Join(left=left, right=right):
+            return needs_triple(left) or needs_triple(right)
+        case al.Union(left=left, right=right):
+            return needs_triple(left) and needs_triple(right)
+        case al.LeftJoin(left=inner) | al.Minus(left=inner):
+            return needs_triple(inner)
+        case al.Group(pattern=inner, keys=keys):
+            return bool(keys) and needs_triple(inner)
+        case al.Values() | al.Graph():
+            return False
+        case _:
+            return needs_triple(pattern.pattern)
+
+
+def conjuncts(condition: al.Expression) -> tuple[al.Expression, ...]:
+    """The parts of a FILTER that must all hold: ``a && b`` filters like ``a`` and ``b`` one after the other."""
+    if isinstance(condition, al.Call) and condition.operator == "&&":
+        return tuple(part for argument in condition.arguments for part in conjuncts(argument))
+    return (condition,)
+
+
+def reads_patterns(expression: al.Expression) -> bool:
+    """Whether an EXISTS stands in the expression."""
+    return any(isinstance(part, al.Exists) for part in every_expression(expression))

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Group, Var
 from streamgauge.model.terms import XSD, Row, Term, Triple, is_blank, is_triple, is_triple_of
-from streamgauge.query.traversal import every_expression, expression_parts, written_variables
+from streamgauge.query.traversal import conjuncts, every_expression, expression_parts, reads_patterns, written_variables
 from streamgauge.sparql.aggregates import aggregate
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.sparql.blocks import Block, Solution, block_extensions, is_plain_block
@@ -328,12 +328,12 @@ class _Evaluation:
         inner: al.Pattern = pattern
         conditions: list[al.Expression] = []
         while isinstance(inner, al.Filter):
-            conditions += _conjuncts(inner.condition)
+            conditions += conjuncts(inner.condition)
             inner = inner.pattern
         if isinstance(inner, al.BGP) and not self._fixed:
-            tests = [each for each in conditions if not _tests_pattern(each)]
+            tests = [each for each in conditions if not reads_patterns(each)]
             found = Block(inner, self._graph, self._fixed, conditions=tests).solutions({})
-            conditions = [each for each in conditions if _tests_pattern(each)]
+            conditions = [each for each in conditions if reads_patterns(each)]
         else:
             found = self.solutions(inner)
         return reduce(lambda solutions, wanted: filter(self._test(wanted), solutions), conditions, found)
@@ -441,17 +441,6 @@ class _Evaluation:
             value = self._valuation(key)
             rows.sort(key=lambda row, value=value: _order_key(value(row)), reverse=descending)  # type: ignore[misc]
         return iter(rows)
-
-
-def _conjuncts(condition: al.Expression) -> list[al.Expression]:
-    """The conditions that all have to be true for the condition to be: of ``&&`` both sides (17.2)."""
-    if isinstance(condition, Call) and condition.operator == "&&":
-        return [part for side in condition.arguments for part in _conjuncts(side)]
-    return [condition]
-
-
-def _tests_pattern(condition: al.Expression) -> bool:
-    return any(isinstance(part, Exists) for part in every_expression(condition))
 
 
 def _order_key(term: Term | None) -> tuple[object, ...]:

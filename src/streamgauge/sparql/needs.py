@@ -16,7 +16,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import NOT_HERE, apart, question
 from streamgauge.model.terms import Term, Triple, is_literal
-from streamgauge.query.traversal import every_expression, expressions
+from streamgauge.query.traversal import bound, every_expression, expressions, needs_triple
 from streamgauge.query.updates import GraphNames
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 
@@ -62,30 +62,6 @@ _Match: TypeAlias = tuple[Term | None, Triple]
 """The name of a graph, ``None`` for the default graph, and a triple in it."""
 
 
-def certain(pattern: al.Pattern) -> frozenset[str]:
-    """The names of variables that every solution binds."""
-    match pattern:
-        case al.BGP(patterns=patterns):
-            return frozenset(var.name for triple in patterns for var in al.triple_variables(triple))
-        case al.Join(left=left, right=right):
-            return certain(left) | certain(right)
-        case al.Union(left=left, right=right):
-            return certain(left) & certain(right)
-        case al.LeftJoin(left=left) | al.Minus(left=left):
-            return certain(left)
-        case al.Values(variables=variables, rows=rows):
-            bound = (var.name for place, var in enumerate(variables) if all(row[place] is not None for row in rows))
-            return frozenset(bound)
-        case al.Graph(name=name, pattern=inner):
-            return certain(inner) | ({name.name} if isinstance(name, Var) else frozenset())
-        case al.Group():
-            return frozenset()
-        case al.Project(pattern=inner, variables=variables):
-            return certain(inner) & {var.name for var in variables}
-        case _:
-            return certain(pattern.pattern)
-
-
 def is_plain(pattern: al.Pattern) -> bool:
     """Whether the partial solutions of a pattern are its solutions: triple patterns without paths, in graphs or not."""
     match pattern:
@@ -94,22 +70,7 @@ def is_plain(pattern: al.Pattern) -> bool:
         case al.Join(left=left, right=right):
             return is_plain(left) and is_plain(right)
         case al.Graph(pattern=inner):
-            return _matches_triple(inner) and is_plain(inner)
-        case _:
-            return False
-
-
-def _matches_triple(pattern: al.Pattern) -> bool:
-    """Whether each solution needs a triple of the graph around the pattern."""
-    match pattern:
-        case al.BGP(patterns=patterns):
-            return bool(patterns) and all(isinstance(triple.predicate, Var | str) for triple in patterns)
-        case al.Join(left=left, right=right):
-            return _matches_triple(left) or _matches_triple(right)
-        case al.Filter(pattern=inner) | al.Extend(pattern=inner):
-            return _matches_triple(inner)
-        case al.LeftJoin(left=left) | al.Minus(left=left):
-            return _matches_triple(left)
+            return needs_triple(inner) and is_plain(inner)
         case _:
             return False
 
@@ -150,7 +111,7 @@ class Needs:
             case al.Values():
                 return self._inline(pattern, known)
             case al.Graph(name=name, pattern=inner):
-                if not _matches_triple(inner):
+                if not needs_triple(inner):
                     known = self._existing(name, known)
                 return self.of(inner, known, name)
             case al.Group(pattern=inner) | al.Slice(pattern=inner):
@@ -184,7 +145,7 @@ class Needs:
                     self.of(part.pattern, self._inside(inner, solutions, graph), graph)
 
     def _inside(self, left: al.Pattern, solutions: _Known, graph: Node | None) -> _Known:
-        names = certain(left) | ({graph.name} if isinstance(graph, Var) else frozenset())
+        names = bound(left) | ({graph.name} if isinstance(graph, Var) else frozenset())
         return [each.cut(names) for each in solutions]
 
     def _inline(self, data: al.Values, known: _Known) -> _Known:
@@ -206,8 +167,8 @@ class Needs:
         """Partial solutions with each match of the patterns, those first of which most terms are known."""
         left = list(patterns)
         while left:
-            bound = frozenset.intersection(*[frozenset(each.names) for each in known]) if known else frozenset()
-            best = min(left, key=lambda triple: _open_places(triple, bound))
+            names = frozenset.intersection(*[frozenset(each.names) for each in known]) if known else frozenset()
+            best = min(left, key=lambda triple: _open_places(triple, names))
             left.remove(best)
             known = self._triple(best, known, graph)
         return known

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from streamgauge.incremental.conditions import conjuncts
 from streamgauge.incremental.drivers.content import WindowContent
 from streamgauge.incremental.drivers.frames import WindowLooks
 from streamgauge.incremental.id_joins import IdConditions
@@ -27,6 +26,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.semantics import R2S, Changes, Counting, Grain, Report, Scope, Semantics, Tick
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.traversal import conjuncts
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch

@@ -15,14 +15,13 @@ from functools import partial, reduce
 from typing import Final, TypeAlias
 
 from streamgauge.incremental import Bag
-from streamgauge.incremental.conditions import conjuncts, reads_patterns
 from streamgauge.incremental.drivers.content import border
 from streamgauge.incremental.operators import add_all
 from streamgauge.incremental.rewrite import Normaliser, leaf, operands
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple
-from streamgauge.query.traversal import every_pattern, with_pattern
+from streamgauge.query.traversal import conjuncts, every_pattern, reads_patterns, with_pattern
 from streamgauge.servers.fragments.annotations import triple_nodes
 from streamgauge.servers.fragments.client import LinkedDataSource
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
