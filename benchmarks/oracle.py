@@ -296,6 +296,8 @@ PAIRED: Final = (
     JudgedPoint("select", CLOSE, 1000, 300, 30),
     JudgedPoint("average", CLOSE, 1000, 300, 30),
     *POINTS[6:9],
+    JudgedPoint("optionals", CLOSE, 5000, 100, 30),
+    JudgedPoint("optionals", CLOSE, 1000, 50, 30),
 )
 JUDGE: Final = """
 import sys, time
