@@ -20,6 +20,8 @@ MADE_FROM = "made-from.txt"
 
 sys.path[:0] = [str(HERE), str(ROOT / "src"), str(ROOT)]
 
+from reference import files  # noqa: E402  beside this file
+
 
 def inputs() -> Iterator[Path]:
     """The files of which the site is made: pages, pictures, examples, cases, and the code that draws these."""
@@ -27,6 +29,7 @@ def inputs() -> Iterator[Path]:
     drawing = ("report/colours.py", "report/timeline.py")
     yield from (ROOT / "src" / "streamgauge" / name for name in ("__init__.py", *drawing))
     yield ROOT / "tests" / "semantics" / "pictures.py"
+    yield from files()
     for folder in ("docs", "examples", "src/streamgauge/suites/conformance", "src/streamgauge/semantics"):
         found = (file for file in (ROOT / folder).rglob("*") if file.is_file() and file.suffix != ".pyc")
         yield from sorted(found)

@@ -2,7 +2,8 @@
 
 A page keeps its text but for the addresses of its links, which lead to the staged pages, or to copies of other files
 below ``files/``. The front page's headings become the parts of the navigation, in the order of its links. Pages of the
-conformance cases are drawn from the cases by the code that draws the pictures of the semantics.
+conformance cases are drawn from the cases by the code that draws the pictures of the semantics; the page about Python
+ends with the signatures and docstrings of its names.
 """
 
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 from shutil import copytree
 from typing import Final
 
+from reference import reference
 from tests.semantics.pictures import Panel, picture
 
 from streamgauge.query import parse_sparql
@@ -50,6 +52,8 @@ def stage(folder: Path) -> None:
             (folder / place).write_text(_relinked(text, path, homes, folder), encoding="utf-8")
     copytree(ROOT / "docs" / "pictures", folder / "pictures")
     _examples(folder / "files" / "examples.zip")
+    python = folder / "python.md"
+    python.write_text(python.read_text(encoding="utf-8") + reference(), encoding="utf-8")
     themes = list(_cases(folder / CASES))
     conformance = folder / "conformance.md"
     conformance.write_text(conformance.read_text(encoding="utf-8") + _case_list(themes), encoding="utf-8")

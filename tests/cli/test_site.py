@@ -16,6 +16,7 @@ import httpx
 import pytest
 from hatchling.bridge.app import Application
 
+import streamgauge
 from streamgauge.cli import docs
 from streamgauge.model.mistake import MistakeError
 from streamgauge.suites.conformance.cases import load
@@ -80,6 +81,13 @@ def test_every_page_is_there_with_its_pictures(site, pages):
         opened = [link.partition("?case=")[2] for link in page.links if "/playground/?case=" in link]
         assert opened == [case.slug for case in cases]
     assert len(pages["semantics.html"].pictures) == 5
+
+
+def test_every_name_of_the_package_has_its_signature_and_docstring(pages):
+    page = pages["python.html"]
+    assert [name for name in streamgauge.__all__ if name.lower().replace("_", "-") not in page.anchors] == []
+    assert "def expect(query: " in page.words
+    assert " ".join((streamgauge.expect.__doc__ or "").split()[:8]) in " ".join(page.words.split())
 
 
 def test_every_link_leads_somewhere(site, pages):
@@ -150,7 +158,8 @@ def test_an_anchor_that_is_none_ends_the_build(tmp_path):
 
 @pytest.fixture
 def staging(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT))
+    for folder in (ROOT, ROOT / "docs" / "site"):
+        monkeypatch.syspath_prepend(str(folder))
     return runpy.run_path(str(ROOT / "docs" / "site" / "staging.py"))
 
 
