@@ -35,6 +35,15 @@ BOUNDED = Semantics("bounded", lateness=1000, origin=Origin.FIRST)
 CAME = "500: a p b. | 900: b p c. | 2600: c p d. | 400: d p e. | 1900: e p f. | 5200: f p g."
 
 
+def _bag(letters: str) -> Counter:
+    """Rows of two letters each."""
+    return Counter((f"<urn:{one}>", f"<urn:{other}>") for one, other in letters.split())
+
+
+WANTED = [((500 + 1000 * n, 1500 + 1000 * n), _bag(rows)) for n, rows in enumerate(["ab bc", "ef", "cd", "", "fg"])]
+"""The answers over what came, by scope (ms): the element at 400 is too late."""
+
+
 def job(root: Path, **given) -> Job:
     text = TEXT.format(operator="RSTREAM", size=1)
     asked = {"source": str(root / "stream"), "sink": str(root / "answers"), "files": 1, "drain": True} | given
@@ -64,11 +73,7 @@ def test_a_folder_of_files_is_answered_once_and_again_not_at_all(spark, tmp_path
     assert again == first
     assert (first.rows, first.late) == (6, 1)
     said, header = answers(tmp_path)
-    rows = {0: ("<urn:a>", "<urn:b>"), 1: ("<urn:e>", "<urn:f>"), 2: ("<urn:c>", "<urn:d>"), 5: ("<urn:f>", "<urn:g>")}
-    wanted = {500 + 1000 * n: Counter() for n in range(5)}
-    wanted[500] = Counter([("<urn:a>", "<urn:b>"), ("<urn:b>", "<urn:c>")])
-    wanted[1500], wanted[2500], wanted[4500] = (Counter([rows[n]]) for n in (1, 2, 5))
-    assert said == [((start, start + 1000), bag) for start, bag in sorted(wanted.items())]
+    assert said == WANTED
     assert (header.advanced_to, header.late) == (5500, 1)
     batches = pq.read_table(tmp_path / "answers" / "batches.parquet").to_pydict()
     assert sum(batches["late"]) == 1
@@ -76,8 +81,15 @@ def test_a_folder_of_files_is_answered_once_and_again_not_at_all(spark, tmp_path
     assert sum(batches["closed"]) == len(said)
 
 
-@pytest.mark.parametrize("start", [0, 7_300, 1_772_352_000_300, -1_772_352_000_300])
-@pytest.mark.parametrize("operator", ["RSTREAM", "ISTREAM"])
+@pytest.mark.parametrize(
+    ("operator", "start"),
+    [
+        ("RSTREAM", 7_300),
+        ("ISTREAM", -1_772_352_000_300),
+        *(pytest.param("RSTREAM", start, marks=pytest.mark.prove) for start in (0, 1_772_352_000_300)),
+        *(pytest.param("ISTREAM", start, marks=pytest.mark.prove) for start in (0, 7_300)),
+    ],
+)
 def test_without_a_t0_a_job_begins_where_query_and_verify_do(spark, tmp_path, start, operator):
     text = TEXT.format(operator=operator, size=1).replace("STEP PT1S", "STEP PT0.4S")
     elements = [replace(each, time=start + each.time) for each in stream("2600: a p b. | 2900: b p c. | 4600: c p d.")]
@@ -115,8 +127,15 @@ def test_a_file_that_is_no_stream_table_lands_first(spark, tmp_path):
     assert [scope for scope, bag in answers(tmp_path)[0] if bag] == [(0, 1000), (1000, 2000), (2000, 3000)]
 
 
-@pytest.mark.parametrize("together", [1, 2, 6])
-@pytest.mark.parametrize("order", [(3, 1, 2, 5, 0, 4), (5, 4, 3, 2, 1, 0)])
+@pytest.mark.parametrize(
+    ("order", "together"),
+    [
+        ((3, 1, 2, 5, 0, 4), 2),
+        ((5, 4, 3, 2, 1, 0), 6),
+        pytest.param((5, 4, 3, 2, 1, 0), 1, marks=pytest.mark.prove),
+        pytest.param((3, 1, 2, 5, 0, 4), 1, marks=pytest.mark.prove),
+    ],
+)
 def test_parts_are_answered_by_sequence_whatever_order_they_were_written_in(spark, tmp_path, order, together):
     """Tasks of Spark end in any order, so times of change say nothing about the order of elements."""
     landed(tmp_path)
@@ -124,9 +143,7 @@ def test_parts_are_answered_by_sequence_whatever_order_they_were_written_in(spar
         os.utime(tmp_path / "stream" / f"{number:03}.parquet", (2_000_000 + place,) * 2)
     state = run(spark, job(tmp_path, files=together), lambda _done: None)
     assert (state.rows, state.late, state.files) == (6, 1, 6)
-    landed(tmp_path / "in order")
-    run(spark, job(tmp_path / "in order", files=together), lambda _done: None)
-    assert answers(tmp_path)[0] == answers(tmp_path / "in order")[0]
+    assert answers(tmp_path)[0] == WANTED
 
 
 def test_a_file_of_earlier_elements_that_is_added_later_is_named(spark, tmp_path):

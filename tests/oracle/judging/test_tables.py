@@ -133,7 +133,7 @@ def in_partitions(spark, number: int):
         spark.conf.set(PARTITIONS, before)
 
 
-@pytest.mark.parametrize("seed", [0, 3, 5, *(pytest.param(seed, marks=pytest.mark.prove) for seed in (2, 7, 8))])
+@pytest.mark.parametrize("seed", [0, 5, *(pytest.param(seed, marks=pytest.mark.prove) for seed in (2, 3, 7, 8))])
 @pytest.mark.slow
 def test_the_verdict_is_the_one_of_this_process(spark, tmp_path, seed):
     agree(spark, tmp_path, seed)
