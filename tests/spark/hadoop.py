@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -109,7 +110,8 @@ class S3:
     """An S3 server with one bucket; ``url`` is its root, ``settings`` are what Spark has to know."""
 
     def __init__(self, folder: Path) -> None:
-        program = shutil.which("moto_server")
+        beside = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+        program = shutil.which("moto_server", path=beside)
         if program is None:
             pytest.skip("moto's server is not installed: this check runs where it is (pip install 'moto[server]')")
         own = jars(f"s3-{HADOOP}", (S3_JARS, True), (SDK_JARS, False), leave=SPARKS_OWN)

@@ -46,7 +46,11 @@ ROWS_LIMIT = 3_000_000
 """Triples over all windows of a run judged by counts up to which gracious mode has its rows computed too."""
 
 IN_PROCESS = 1_000_000
-"""Triples of a stream up to which the definition judges in this process, also where a cluster is named."""
+"""Triples of a stream up to which the definition judges in this process, also where a cluster is named.
+
+Derived: here it costs 10 CPU s and 480 MiB a million, in tasks 18 CPU s and no memory (``benchmarks.scale``), so what
+decides is half a GiB.
+"""
 
 MOST_INSTANTS = 300_000
 """At how many instants the definition is asked."""

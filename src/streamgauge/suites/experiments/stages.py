@@ -67,7 +67,10 @@ SPARK: Final = "spark"
 """The engine that answers tables where they are."""
 
 WHOLE_ROWS: Final = 1_000_000
-"""Triples of a stream up to which the report reads a run with its rows; of larger ones it shows counts."""
+"""Triples of a stream up to which the report reads a run with its rows; of larger ones it shows counts.
+
+Derived as ``judge.IN_PROCESS`` is: rows are at most as many as triples, about, and as dear.
+"""
 
 
 class Stage(StrEnum):
