@@ -64,7 +64,10 @@ def drawn(seed: int):
         Answer(each.variables, each.rows, (), "solutions", each.due.instant, None, 10 * n) for n, each in enumerate(due)
     ]
     header = RunHeader("mine", query, "", "rspql", semantics, 7000, 0)
-    return elements, Run(header, tuple(_damaged(draw, answers)), tuple(_fed(elements)))
+    said = tuple(_damaged(draw, answers))
+    if draw.random() < 0.3:
+        said = tuple(replace(each, instant=None) for each in said)
+    return elements, Run(header, said, tuple(_fed(elements)))
 
 
 def _damaged(draw: random.Random, answers):
@@ -133,7 +136,7 @@ def in_partitions(spark, number: int):
         spark.conf.set(PARTITIONS, before)
 
 
-@pytest.mark.parametrize("seed", [0, 5, *(pytest.param(seed, marks=pytest.mark.prove) for seed in (2, 3, 7, 8))])
+@pytest.mark.parametrize("seed", [0, 4, *(pytest.param(seed, marks=pytest.mark.prove) for seed in (2, 5, 7, 14, 15))])
 @pytest.mark.slow
 def test_the_verdict_is_the_one_of_this_process(spark, tmp_path, seed):
     agree(spark, tmp_path, seed)

@@ -36,7 +36,7 @@ _FITTED: Final = pa.schema(
 """A window's fit, of which all is null where no borders were tried."""
 
 Recorded = Callable[[Mapping[int, int]], DataFrame]
-"""Units by instant (ms) to their recorded rows: columns ``unit`` and ``row``."""
+"""Units by the position of their answer to the recorded rows: columns ``unit`` and ``row``."""
 
 
 def gracious_tables(
@@ -85,7 +85,7 @@ def _sought(
     query = run.header.query
     reports = [_whole(answered[one.index]) for one in wrong]
     near = [_widened(report, query.windows[0].window.slide) for report in reports]
-    answers = recorded({report.instant: unit for unit, report in enumerate(reports)}).select("unit", "row")
+    answers = recorded({one.report: unit for unit, one in enumerate(wrong) if one.report is not None})
     rows = seen_by(stream, near, query).unionByName(answers, allowMissingColumns=True).asTable()
     bare = replace(run, answers=(), fed=(), samples=(), folder=None)
     fit = fn.arrow_udtf(report_by_report(_fitting(bare, verdict, reports)), returnType=from_arrow_schema(_FITTED))

@@ -1,22 +1,23 @@
 """A recorded run judged where its tables are: on Spark rows are compared, a row for each window comes to the driver.
 
-It covers runs whose reports follow the clock and name their instants, and whose answers are exact: everything that
-``refusal`` does not name. Expected and recorded rows are counted together by report and row, so neither side is
-collected; up to ``witnesses`` rows that differ are.
+It covers runs whose reports follow the clock and whose answers are exact: everything that ``refusal`` does not name.
+Expected and recorded rows are counted together by report and row, so neither side is collected; up to ``witnesses``
+rows that differ are. Answers that name no instant are aligned in order by the numbers of rows that pairs share.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
+from pyspark import StorageLevel
 
 from streamgauge.formats import tables
 from streamgauge.formats.places import Place
 from streamgauge.model.algebra import Select
-from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import (
@@ -40,6 +41,8 @@ from streamgauge.oracle.expected.extent import extent
 from streamgauge.oracle.expected.in_tasks import Answered, by_definition
 from streamgauge.oracle.expected.in_tasks import refusal as refuse_tasks
 from streamgauge.oracle.expected.reports import refuse_spark
+from streamgauge.oracle.judging.align import BAND, Pair, align
+from streamgauge.oracle.judging.compare import similarity
 from streamgauge.oracle.judging.gracious_tables import gracious_tables
 from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Unit, due_time, judge, ratio
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, compared_order, decide
@@ -134,25 +137,26 @@ def judge_tables(
     reach = extent(table, run.header.query.streams)
     if not reach.ordered:  # in order nothing is late, whatever the bound
         raise NotInTablesError("elements that go back in time")
-    heads = _heads(run)
+    named = _named(run)
     fit(session, reach.triples, cores(session))
-    judged = TableJudging(session, table, run, heads, rules)
-    verdict = decide(run, judged.score, reach.first, rules, progress, judged.impossible)
+    judged = TableJudging(session, table, run, named, rules)
+    bound = None if named is None else judged.impossible
+    verdict = decide(run, judged.score, reach.first, rules, progress, bound)
     return judged.graciously(verdict) if gracious else verdict
 
 
-def _heads(run: Run) -> dict[int, tuple[int, Answer]]:
-    """Instant to the one answer that names it, with its position."""
+def _named(run: Run) -> dict[int, int] | None:
+    """Instant to the position of the one answer that names it; ``None`` where some answer names none."""
     form = run.header.query.form
     assert isinstance(form, Select)
-    found: dict[int, tuple[int, Answer]] = {}
-    for place, answer in enumerate(run.answers):
-        if answer.kind != "solutions" or answer.variables != form.variables:
-            raise NotInTablesError("answers with other columns than the query's")
-        if answer.instant is None or answer.instant in found:
-            raise NotInTablesError("answers that do not name an instant of their own")
-        found[answer.instant] = place, answer
-    return found
+    if any(answer.kind != "solutions" or answer.variables != form.variables for answer in run.answers):
+        raise NotInTablesError("answers with other columns than the query's")
+    if any(answer.instant is None for answer in run.answers):
+        return None
+    named = {answer.instant or 0: position for position, answer in enumerate(run.answers)}
+    if len(named) < len(run.answers):
+        raise NotInTablesError("answers that do not name an instant of their own")
+    return named
 
 
 class RowCounts(NamedTuple):
@@ -163,17 +167,20 @@ class RowCounts(NamedTuple):
     common: int = 0
 
 
-_UNIT, _ROW, _EXPECTED, _ACTUAL = "unit", "row", "expected", "actual"
+_UNIT, _ANSWER, _ROW, _EXPECTED, _ACTUAL = "unit", "answer", "row", "expected", "actual"
 
 
 @dataclass(frozen=True)
 class TableJudging:
-    """A run beside the tables of its stream and rows; a unit is a due report (by its index), or a surplus answer."""
+    """A run beside the tables of its stream and rows; a unit is a due report (by its index), or a surplus answer.
+
+    ``named`` has the positions of answers by the instants that they name; without it they are aligned in order.
+    """
 
     session: SparkSession
     stream: DataFrame
     run: Run
-    heads: Mapping[int, tuple[int, Answer]]
+    named: Mapping[int, int] | None
     rules: JudgingRules
 
     def score(self, t0: int) -> Scored:
@@ -186,34 +193,61 @@ class TableJudging:
             answered.release()
 
     def _scored(self, answered: Answered, candidates: int) -> Scored:
-        semantics = self.run.header.semantics
-        units = {due.instant: unit for unit, (due, _) in answered.due.items() if is_sent(due.instant, semantics)}
-        surplus = [instant for instant in sorted(self.heads) if instant not in units]
-        units |= {instant: candidates + place for place, instant in enumerate(surplus)}
-        counted = self._counted(
-            answered.rows, {self.heads[instant][0]: unit for instant, unit in units.items() if instant in self.heads}
-        )
+        aligned = self._by_order(answered) if self.named is None else self._by_instant(answered, self.named)
+        surplus = iter(range(candidates, candidates + len(self.run.answers)))
+        units = [(next(surplus) if unit is None else unit, position) for unit, position in aligned]
+        counted = self._counted(answered.rows, {position: unit for unit, position in units if position is not None})
         counts = _totals(counted)
-        wrong = [unit for unit in units.values() if len({*counts.get(unit, RowCounts())}) > 1]
+        wrong = [unit for unit, _ in units if len({*counts.get(unit, RowCounts())}) > 1]
         witnesses = _witnesses(counted, wrong, self.rules.witnesses) if wrong else {}
         windows = self._windows(answered.due, units, counts, witnesses)
         return Scored(self._names, tuple(replace(each, index=place) for place, each in enumerate(windows)))
 
+    def _by_instant(self, answered: Answered, named: Mapping[int, int]) -> list[Pair]:
+        """Due reports (units) beside the answers (positions) of their instants, in order of instants."""
+        semantics = self.run.header.semantics
+        units = {due.instant: unit for unit, (due, _) in answered.due.items() if is_sent(due.instant, semantics)}
+        return [(units.get(instant), named.get(instant)) for instant in sorted({*units, *named})]
+
+    def _by_order(self, answered: Answered) -> list[Pair]:
+        """The same in order at minimal cost (``align``), by how many rows are common to those that may be paired."""
+        semantics, answers = self.run.header.semantics, self.run.answers
+        sizes = _sizes(answered.rows, _UNIT)
+        units = [
+            unit
+            for unit, (due, _) in answered.due.items()
+            if is_sent(due.instant, semantics) and (semantics.notify_empty or sizes.get(unit))
+        ]
+        received = _sizes(self._rows, _ANSWER)
+        common = self._common(answered.rows, units, BAND + abs(len(units) - len(answers)))
+
+        def similar(i: int, j: int) -> float:
+            return similarity(common.get((i, j), 0), sizes.get(units[i], 0), received.get(j, 0))
+
+        expected = [ExpectedReport(answered.due[unit][0], self._names, (), 0) for unit in units]
+        return [(None if i is None else units[i], j) for i, j in align(expected, answers, similar)]
+
+    def _common(self, rows: DataFrame, units: Sequence[int], band: int) -> dict[tuple[int, int], int]:
+        """How many rows report i of ``units`` and answer j share, where they are no further apart than ``band``."""
+        places = self.session.createDataFrame([*zip(units, range(len(units)), strict=True)], f"{_UNIT} int, place int")
+        expected = rows.join(fn.broadcast(places), _UNIT).groupBy("place", _ROW).agg(fn.count("*").alias(_EXPECTED))
+        received = self._rows.groupBy(_ANSWER, _ROW).agg(fn.count("*").alias(_ACTUAL))
+        paired = expected.join(received, _ROW).filter(fn.abs(fn.col("place") - fn.col(_ANSWER)) <= band)
+        sums = paired.groupBy("place", _ANSWER).agg(fn.sum(fn.least(_EXPECTED, _ACTUAL)))
+        return {(i, j): shared for i, j, shared in sums.collect()}
+
     def impossible(self, t0: int) -> tuple[bool, float, int]:
         """The best rank that a t0 may have: answers at instants at which nothing is due are surplus."""
-        semantics = self.run.header.semantics
+        semantics, named = self.run.header.semantics, self.named or {}
         due = {report.instant for report in self._candidates(t0) if is_sent(report.instant, semantics)}
-        apart = sum(instant not in due for instant in self.heads)
-        return not apart, 1.0 if len(self.heads) > apart or not apart else 0.0, -apart
+        apart = sum(instant not in due for instant in named)
+        return not apart, 1.0 if len(named) > apart or not apart else 0.0, -apart
 
     def graciously(self, verdict: Verdict) -> Verdict:
         """The verdict with the borders that fit best (``gracious_tables``)."""
         due = {} if verdict.t0 is None else {one.instant: one for one in self._candidates(verdict.t0)}
 
-        def recorded(units: Mapping[int, int]) -> DataFrame:
-            return self._recorded({self.heads[instant][0]: unit for instant, unit in units.items()})
-
-        return gracious_tables(self.stream, self.run, due, recorded, verdict)
+        return gracious_tables(self.stream, self.run, due, self._recorded, verdict)
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -243,39 +277,44 @@ class TableJudging:
         static = with_matched_static(query, semantics).static
         wanted = answers(self.session, seen, reports, query.form, static, windows=query.windows, means=means)
         terms = fn.array(*(fn.col(f"`{name}`") for name in wanted.columns[1:])).cast("array<string>")
-        return Answered(
-            dict(enumerate(kept)), wanted.select(fn.col("report").cast("int").alias(_UNIT), terms.alias(_ROW))
-        )
+        rows = wanted.select(fn.col("report").cast("int").alias(_UNIT), terms.alias(_ROW))
+        if self.named is not None:
+            return Answered(dict(enumerate(kept)), rows)
+        again = rows.persist(StorageLevel.DISK_ONLY)  # alignment reads them before they are compared
+        return Answered(dict(enumerate(kept)), again, again.unpersist)
 
     def _counted(self, rows: DataFrame, units: Mapping[int, int]) -> DataFrame:
         """How often each row of each unit is expected, and recorded."""
-        sides = rows.select(_UNIT, _ROW, *_once(True)).unionByName(self._recorded(units))
+        sides = rows.select(_UNIT, _ROW, *_once(True)).unionByName(self._recorded(units).select("*", *_once(False)))
         return sides.groupBy(_UNIT, _ROW).agg(*(fn.sum(name).alias(name) for name in (_EXPECTED, _ACTUAL)))
 
-    def _recorded(self, units: Mapping[int, int]) -> DataFrame:
-        """The recorded rows, by the unit that their answer belongs to."""
+    @cached_property
+    def _rows(self) -> DataFrame:
+        """The recorded rows, by the position of their answer; NotInTablesError where some remove rows."""
         assert self.run.folder is not None
         rows = self.session.read.parquet(location(self.run.folder / "rows.parquet"))
-        removed = rows.filter(fn.col("sign") != 1).limit(1).count()
-        if removed:
+        if rows.filter(fn.col("sign") != 1).limit(1).count():
             raise NotInTablesError("answers that remove rows")
-        places = self.session.createDataFrame([*units.items()], f"report long, {_UNIT} int")
-        placed = rows.join(fn.broadcast(places), "report")
-        return placed.select(_UNIT, fn.col("values").alias(_ROW), *_once(False))
+        return rows.select(fn.col("report").alias(_ANSWER), fn.col("values").alias(_ROW))
+
+    def _recorded(self, units: Mapping[int, int]) -> DataFrame:
+        """The recorded rows, by the unit that their answer (a position) belongs to."""
+        places = self.session.createDataFrame([*units.items()], f"{_ANSWER} long, {_UNIT} int")
+        return self._rows.join(fn.broadcast(places), _ANSWER).select(_UNIT, _ROW)
 
     def _windows(
         self,
         due: Mapping[int, tuple[DueReport, int]],
-        units: Mapping[int, int],
+        units: Sequence[tuple[int, int | None]],
         counts: Mapping[int, RowCounts],
         witnesses: Mapping[int, tuple[tuple[Row, ...], tuple[Row, ...]]],
     ) -> Iterator[WindowVerdict]:
-        """The verdict of each unit in order of its instant; a report without rows counts where it is notified."""
+        """The verdict of each unit beside its answer (a position); reports without rows count where notified."""
         notified = self.run.header.semantics.notify_empty
         when = handed_over(self.run, [report for report, _ in due.values()])
-        for instant, unit in sorted(units.items()):
+        for unit, place in units:
             count = counts.get(unit, RowCounts())
-            place, answer = self.heads.get(instant, (None, None))
+            answer = None if place is None else self.run.answers[place]
             report = None
             if unit in due and (count.expected or notified):
                 report = ExpectedReport(due[unit][0], self._names, (), due[unit][1])
@@ -283,6 +322,11 @@ class TableJudging:
                 continue
             plain = judge(0, Unit(report, answer, place, Overlap(0, (), ())), when, self.rules.witnesses)
             yield _filled(plain, count, *witnesses.get(unit, ((), ())))
+
+
+def _sizes(rows: DataFrame, key: str) -> dict[int, int]:
+    """How many rows each key has."""
+    return dict(rows.groupBy(key).count().collect())
 
 
 def _once(expected: bool) -> list[Column]:
