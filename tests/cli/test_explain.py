@@ -10,10 +10,12 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from streamgauge.cli import verdicts
 from streamgauge.formats.run import read_run, read_verdict, write_run
 from streamgauge.formats.stream import write
 from streamgauge.model.semantics import Borders
 from streamgauge.model.verdict import Diagnosis, Part
+from streamgauge.oracle.diagnosis import whole_run
 from streamgauge.query import parse
 from streamgauge.report.series import series_of
 from streamgauge.report.text import explained_lines
@@ -64,6 +66,20 @@ def test_a_lost_report_is_explained_and_kept(recorded, explain):
     kept = read_verdict(folder).diagnosis
     assert kept.exact
     assert kept.differs == 1
+
+
+def test_a_large_run_is_explained_by_its_beginning_and_says_so(recorded, explain, command, monkeypatch):
+    wrong = right_run(replace(CLOSE, borders=Borders.OPEN_CLOSED), sparql=NAMELESS["sparql"])
+    folder = recorded(replace(wrong, header=replace(wrong.header, semantics=CLOSE)))
+    assert command("check", folder)[0] == 1
+    for module in (verdicts, whole_run):
+        monkeypatch.setattr(module, "TRIPLES_LIMIT", 12)
+    code, out, _ = explain(folder)
+    assert code == 0
+    assert "The diagnosis was found on the first 12 of 20 triples." in out
+    kept = read_verdict(folder)
+    assert kept.diagnosis.models[0][0].name == "borders = (o, c]"
+    assert kept.cautions[-1].startswith("The diagnosis was found on the first")
 
 
 def test_json_has_the_models_and_the_window(recorded, explain):

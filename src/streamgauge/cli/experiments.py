@@ -14,7 +14,7 @@ from streamgauge.cli.exits import Exit, exit_code
 from streamgauge.cli.options import AsJson, milliseconds, one_of, tell_note
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import Tell, Terminal, foretold, printing, telling
-from streamgauge.formats.run import read_run, read_verdict
+from streamgauge.formats.run import read_run, read_shown, read_verdict
 from streamgauge.model.phrases import counted
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
@@ -188,7 +188,7 @@ def report(
     if not folders:
         raise ExperimentError(f"{', '.join(map(str, runs))}: no run folder here (one holds a run.json)")
     with telling(Terminal(stderr=True), "report"):
-        judged = [(read_run(folder, parse), read_verdict(folder)) for folder in folders]
+        judged = [(read_shown(folder, parse), read_verdict(folder)) for folder in folders]
         text = _written(judged, form or "html", title)
         written = [] if figures is None else write_figures(judged, figures)
     path = Path("report.html") if out is None and form in (None, "html") else out

@@ -35,6 +35,7 @@ from streamgauge.cli.options import (
 )
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import Reason, Terminal, printing, table, telling
+from streamgauge.formats.manifest import manifest
 from streamgauge.formats.run import (
     RunError,
     read_heads,
@@ -51,6 +52,9 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock
 from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
 from streamgauge.oracle.diagnosis.diagnose import Explained, explained, worked
+from streamgauge.oracle.diagnosis.prefix import NoPrefixError
+from streamgauge.oracle.diagnosis.search import TRIPLES_LIMIT
+from streamgauge.oracle.diagnosis.whole_run import explain_stored
 from streamgauge.oracle.expected.reports import beside
 from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run, judge_stored, with_cautions, with_query
 from streamgauge.oracle.judging.metrics import by_arrival
@@ -295,21 +299,55 @@ def explain(
         int | None, typer.Option(metavar="N", help="Work this window of the verdict through; no model is sought.")
     ] = None,
     as_json: AsJson = False,
+    master: Annotated[
+        str | None, typer.Option(help="Where a run that is explained by its beginning is judged by what was found.")
+    ] = None,
 ) -> None:
     """Find the nearest semantics, or named fault, under which the recorded answers come out exactly."""
+    console = Terminal(stderr=as_json)
+    if window is None and (heads := _large(run)) is not None:
+        _explain_large(heads, run, master, console, as_json=as_json)
     recorded = read_run(run, parse)
     tell_notes(recorded.header.query)
-    console = Terminal(stderr=as_json)
     if window is not None:
         _work_through(recorded, run, window, console, as_json=as_json)
     found = _explained(recorded, stream_path(run))
+    _shown(recorded, run, found, _verdict(recorded, run), console, as_json=as_json)
+
+
+def _large(folder: Path) -> Run | None:
+    """The run without its rows where it is larger than models are tried on, or its stream is elsewhere."""
+    stream = stream_place(folder)
+    if isinstance(stream, Path) and manifest(stream).rows <= TRIPLES_LIMIT:
+        return None
+    heads = read_heads(folder, parse)
+    return heads if heads is not None and heads.header.semantics.clock is Clock.APPLICATION else None
+
+
+def _explain_large(run: Run, folder: Path, master: str | None, console: Console, *, as_json: bool) -> NoReturn:
+    """Explain a run by its beginning; its verdict has to be there, as judging may need a cluster."""
+    tell_notes(run.header.query)
+    verdict, stream = read_verdict(folder), stream_place(folder)
+    session = partial(spark, master) if master is not None or not isinstance(stream, Path) else None
+    with telling(Terminal(stderr=True), "explain") as tell:
+        tell("trying models")
+        try:
+            found = explain_stored(folder, parse, stream, session)
+        except NoPrefixError as error:
+            raise RefusedError(f"{folder} is explained by its beginning: {error}") from error
+    verdict = replace(verdict, cautions=(*verdict.cautions, *found.cautions))
+    _shown(run, folder, found.explained, verdict, console, as_json=as_json)
+
+
+def _shown(run: Run, folder: Path, found: Explained, verdict: Verdict, console: Console, *, as_json: bool) -> NoReturn:
+    """Keep a diagnosis and print it; exit code 0 where it explains every answer."""
     diagnosis, first = found.diagnosis, worked(found)
-    verdict = replace(_verdict(recorded, run), diagnosis=diagnosis)
-    write_verdict(run, verdict)
+    verdict = replace(verdict, diagnosis=diagnosis)
+    write_verdict(folder, verdict)
     if as_json:
-        typer.echo(json.dumps(explained_json(recorded.header, verdict, first), indent=2))
+        typer.echo(json.dumps(explained_json(run.header, verdict, first), indent=2))
     else:
-        console.print(explained_lines(recorded.header, verdict, first))
+        console.print(explained_lines(run.header, verdict, first))
     raise typer.Exit(Exit.RIGHT if diagnosis.exact or not diagnosis.differs else Exit.UNKNOWN)
 
 

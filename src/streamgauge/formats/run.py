@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from threading import RLock
@@ -264,6 +264,27 @@ def read_heads(path: str | Path, parse: Parse) -> Run | None:
         tables.check(root / "rows.parquet")
         _check_parts(root, data)
         return None if answers is None else Run(_header(root / "run.json", data, parse, static), answers, (), (), root)
+    except TableError as error:
+        raise RunError(str(error)) from error
+
+
+SHOWN_ROWS = 1_000_000
+"""Rows of answers, and hand-overs, up to which a report reads a run with them: derived of 0.5 KB a row in memory."""
+
+
+def read_shown(path: str | Path, parse: Parse) -> Run:
+    """The run as a report shows it: with rows and hand-overs where they are few enough (SHOWN_ROWS); RunError."""
+    root = Path(path)
+    few = {name: _rows(root / f"{name}.parquet") <= SHOWN_ROWS for name in ("rows", "fed")}
+    heads = None if all(few.values()) else read_heads(path, parse)
+    if heads is None:
+        return read_run(path, parse)
+    return replace(heads, fed=tables.fed(root) if few["fed"] else (), samples=tables.samples(root))
+
+
+def _rows(table: Path) -> int:
+    try:
+        return manifest(table).rows
     except TableError as error:
         raise RunError(str(error)) from error
 

@@ -1,22 +1,95 @@
-"""A model that was found on the beginning of a run, tried on the whole run in tasks of Spark.
+"""The diagnosis of a run of any size: models are sought on its beginning, and the best is tried on all of it.
 
-Such a model is another query under another semantics: the run is judged by these, where its tables are. Models that do
-more, such as windows that never evict, are only known to hold for the beginning.
+Models are tried by hundreds, so on as many triples as one process replays. The one that is found is another query under
+another semantics: tasks of Spark judge the whole run by these, where its tables are. Models that do more, such as
+windows that never evict, are only known to hold for the beginning.
 """
 
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql import SparkSession
-
+from streamgauge.formats.manifest import manifest
 from streamgauge.formats.places import Place
+from streamgauge.formats.run import Parse, read_heads, read_run
+from streamgauge.formats.stream import elements
+from streamgauge.formats.tables import first_answers
+from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Origin
 from streamgauge.model.verdict import Judgement
-from streamgauge.oracle.diagnosis.diagnose import Explained
+from streamgauge.oracle.diagnosis.diagnose import Explained, explained
 from streamgauge.oracle.diagnosis.models import Case
-from streamgauge.oracle.judging.oracle import JudgingRules
-from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables
+from streamgauge.oracle.diagnosis.prefix import prefix
+from streamgauge.oracle.diagnosis.search import ANSWERS_LIMIT, TRIPLES_LIMIT
+from streamgauge.oracle.judging.oracle import JudgingRules, Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Session = Callable[[], "SparkSession"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDiagnosis:
+    """A diagnosis, and the triples that it was found on; ``note`` says so where they are not all of the run's."""
+
+    explained: Explained
+    seen: int
+    note: str = ""
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a verdict has to say of it."""
+        return (f"The diagnosis was found {self.note}.",) if self.note else ()
+
+
+def explain_stored(
+    folder: Path,
+    parse: Parse,
+    stream: Place,
+    session: Session | None,
+    progress: Progress = lambda _done, _of: None,
+) -> StoredDiagnosis:
+    """The diagnosis of a run in a folder over its stream; without a ``session`` only its beginning is looked at.
+
+    RefusedError, NoPrefixError say what is not explained.
+    """
+    heads = read_heads(folder, parse)
+    run = heads or read_run(folder, parse)
+    part, held = prefix(run, _elements(stream, session), partial(first_answers, folder), TRIPLES_LIMIT, ANSWERS_LIMIT)
+    found = explained(part, held, progress)
+    seen = sum(len(element.added) for element in held)
+    if part.header.advanced_to == run.header.advanced_to:
+        return StoredDiagnosis(found, seen)
+    note = f"on the first {seen:,} of {_triples(stream, session):,} triples"
+    fit = tried(session(), heads, stream, found) if session is not None and heads is not None else None
+    return StoredDiagnosis(found, seen, note if fit is None else f"{note}; {fit.sentence}")
+
+
+def _elements(stream: Place, session: Session | None) -> Iterator[StreamElement]:
+    """The elements of a stream in order, as many as are asked for."""
+    if isinstance(stream, Path):
+        yield from elements(stream)
+        return
+    assert session is not None
+    spark = session()
+    from streamgauge.spark.hadoop_tables import read_table
+
+    ordered = read_table(spark, stream).orderBy("sequence", "position").limit(TRIPLES_LIMIT + 1)
+    yield from elements(ordered.toArrow())
+
+
+def _triples(stream: Place, session: Session | None) -> int:
+    if isinstance(stream, Path):
+        return manifest(stream).rows
+    assert session is not None
+    spark = session()
+    from streamgauge.spark.hadoop_tables import manifest as remote_manifest
+
+    return remote_manifest(spark, stream).rows
 
 
 class WholeRunFit(NamedTuple):
@@ -33,11 +106,13 @@ class WholeRunFit(NamedTuple):
         return f"of the whole run it fits {self.fitting:,} of {self.reports:,} reports"
 
 
-def tried(session: SparkSession, run: Run, stream: Place, explained: Explained) -> WholeRunFit | None:
+def tried(session: "SparkSession", run: Run, stream: Place, explained: Explained) -> WholeRunFit | None:
     """The best model on the whole run, which is read without its rows; ``None`` where tables do not judge it."""
     found = explained.found[0] if explained.found else None
     if found is None or found.fit is not None or (header := declared_by(run.header, found.case)) is None:
         return None
+    from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables
+
     try:
         verdict = judge_tables(session, replace(run, header=header), stream, JudgingRules("definition"))
     except NotInTablesError:

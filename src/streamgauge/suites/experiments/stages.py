@@ -7,7 +7,7 @@ is made, answered and judged by Spark alone.
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
@@ -22,20 +22,17 @@ from streamgauge.formats.run import (
     RunError,
     read_heads,
     read_run,
+    read_shown,
     read_verdict,
     stream_place,
     write_run,
     write_verdict,
 )
-from streamgauge.formats.stream import elements
-from streamgauge.formats.tables import first_answers
 from streamgauge.harness import PlannedQuery, Trial, made_once
-from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict
-from streamgauge.oracle.diagnosis.diagnose import Explained, explained
-from streamgauge.oracle.diagnosis.prefix import NoPrefixError, prefix
-from streamgauge.oracle.diagnosis.search import ANSWERS_LIMIT, TRIPLES_LIMIT
+from streamgauge.oracle.diagnosis.prefix import NoPrefixError
+from streamgauge.oracle.diagnosis.whole_run import explain_stored
 from streamgauge.oracle.judging.judge import Means, judge_stored
 from streamgauge.query import parse
 from streamgauge.semantics.beginning import begun
@@ -65,12 +62,6 @@ from streamgauge.workloads import load as load_workload
 
 SPARK: Final = "spark"
 """The engine that answers tables where they are."""
-
-WHOLE_ROWS: Final = 1_000_000
-"""Triples of a stream up to which the report reads a run with its rows; of larger ones it shows counts.
-
-Derived as ``judge.IN_PROCESS`` is: rows are at most as many as triples, about, and as dear.
-"""
 
 
 class Stage(StrEnum):
@@ -156,7 +147,7 @@ class Pipeline:
             self._judged(trial)
         for trial in self.trials:
             self._diagnosed(trial)
-        return [self._shown(trial) for trial in self.trials]
+        return [(read_shown(folder, parse), read_verdict(folder)) for folder in map(self.folder, self.trials)]
 
     def stream(self, seed: int) -> Place:
         """The place of the stream of a seed."""
@@ -288,51 +279,15 @@ class Pipeline:
         size = self.facts(trial.seed).triples
         if not kept:
             self.context.tell(f"diagnose: {trial.name}", 0.0)
+            session = self.context.spark if self.on_spark else None
             try:
-                heads = read_heads(folder, parse)
-                run = heads or read_run(folder, parse)
-                part, held = prefix(
-                    run, self._elements(trial), partial(first_answers, folder), TRIPLES_LIMIT, ANSWERS_LIMIT
-                )
-                found = explained(part, held)
-                seen = sum(len(element.added) for element in held)
-                note = self._on_the_whole(trial, heads, found, seen) if seen < size else ""
-                cautions = (*verdict.cautions, *([f"The diagnosis was found {note}."] if note else []))
-                write_verdict(folder, replace(verdict, diagnosis=found.diagnosis, cautions=cautions))
-                size = seen
+                found = explain_stored(folder, parse, self.stream(trial.seed), session)
+                cautions = (*verdict.cautions, *found.cautions)
+                write_verdict(folder, replace(verdict, diagnosis=found.explained.diagnosis, cautions=cautions))
+                size, note = found.seen, found.note
             except (NoPrefixError, RefusedError) as error:
                 note = f"none: {error}"
         self._tell(Stage.DIAGNOSE, trial.name, size, began, kept=kept, where="in this process", note=note)
-
-    def _on_the_whole(self, trial: Trial, heads: Run | None, found: Explained, seen: int) -> str:
-        """How much of a run the diagnosis was found on and, where tasks can tell, whether it holds for all of it."""
-        said = f"on the first {seen:,} of {self.facts(trial.seed).triples:,} triples"
-        if not self.on_spark or heads is None:
-            return said
-        session = self.context.spark()
-        from streamgauge.oracle.diagnosis.whole_run import tried
-
-        fit = tried(session, heads, self.stream(trial.seed), found)
-        return f"{said}; {fit.sentence}" if fit is not None else said
-
-    def _elements(self, trial: Trial) -> Iterator[StreamElement]:
-        """The elements of a trial's stream in order, as many as are asked for."""
-        stream = self.stream(trial.seed)
-        if isinstance(stream, Path):
-            yield from elements(stream)
-            return
-        session = self.context.spark()
-        from streamgauge.spark.hadoop_tables import read_table
-
-        ordered = read_table(session, stream).orderBy("sequence", "position").limit(TRIPLES_LIMIT + 1)
-        yield from elements(ordered.toArrow())
-
-    def _shown(self, trial: Trial) -> tuple[Run, Verdict]:
-        """A run as the report shows it."""
-        folder = self.folder(trial)
-        small = self.facts(trial.seed).triples <= WHOLE_ROWS
-        run = None if small else read_heads(folder, parse)
-        return run or read_run(folder, parse), read_verdict(folder)
 
     def _tell(
         self, stage: Stage, what: str, triples: int, began: float, *, kept: bool, where: str = "", note: str = ""
