@@ -401,7 +401,11 @@ class _RunningPlan:
 
 
 SWEPT_REPORTS: Final = 512
-"""Reports of one sweep at most, so that no row has a group's solutions of a whole run; chosen, not measured."""
+"""Reports of one sweep at most, so that no row has a group's solutions of a whole run.
+
+Measured for one group of all rows, an average over 10 s each second: the worker that sweeps has a peak of 149 MiB at
+480 reports, 308 MiB at 714.
+"""
 
 
 def running_group(inner: Relation, node: Group, reports: int) -> Relation | None:

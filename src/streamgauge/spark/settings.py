@@ -37,7 +37,7 @@ NEEDED: Final = {"spark.sql.session.timeZone": "UTC"}
 """Settings that answers depend on; no user's setting changes them."""
 
 MIN_PARTITIONS: Final = 4
-"""Partitions of a shuffle at least; chosen for a small job on two cores, not measured."""
+"""Partitions of a shuffle at least: two for each core of the smallest machine, so that none waits for one long task."""
 
 ROW_BYTES: Final = 128
 """Bytes of a row of a shuffle, about: a few terms or their numbers, times and keys."""
@@ -45,8 +45,11 @@ ROW_BYTES: Final = 128
 PARTITION_BYTES: Final = 64 << 20
 """Bytes that one partition of a shuffle has at most, about, so that a task's sort stays in memory."""
 
-HASHED_ROWS: Final = 2_000_000
-"""Up to so many rows adaptive plans may turn sorted joins into hash joins, which are faster but do not spill."""
+HASHED_ROWS: Final = MIN_PARTITIONS * PARTITION_BYTES // ROW_BYTES
+"""Up to so many rows adaptive plans may turn sorted joins into hash joins, which are faster but do not spill.
+
+Derived: a partition has its PARTITION_BYTES at most then, also where there are no more of them than MIN_PARTITIONS.
+"""
 
 
 def of_user(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
