@@ -42,7 +42,7 @@ class StoredDiagnosis:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What a verdict has to say of it."""
+        """The sentence that a verdict keeps about it, if there is one."""
         return (f"The diagnosis was found {self.note}.",) if self.note else ()
 
 
