@@ -1,11 +1,16 @@
 """The pipeline at growing sizes: CPU seconds a million triples of each stage, and the peak memory of its driver.
 
-python -m benchmarks.scale [MILLIONS ...] [--master local[2]]
+python -m benchmarks.scale [MILLIONS ...] [--master local[2] | --cluster] [--select]
 
 The stream is YABench's weather at 1,000 stations, 7,000 triples a second of stream time; the query counts observations
-by sensor over windows of 10 s. A stage is a program of its own, as a user starts it: `generate`, `stream` (Structured
-Streaming), `check` by the definition in tasks. CPU is that of the program with its JVM and workers; memory is the peak
-of the driver's Python, and of its JVM with it.
+by sensor over windows of 10 s, or selects those above 50 (`--select`). A stage is a program of its own, as a user starts
+it: `generate`, `stream` (Structured Streaming), `check` by compiled plans and by the definition in tasks; then of the
+same answers with other borders declared than they were given under: `check --gracious`, `explain`, `report`. What
+`stream` answered is judged as another engine's, as compiled plans do not judge themselves. `--cluster` starts a
+standalone cluster by the recipe of docs/scale.md on this machine, two workers of one core, with a driver of 1 GiB.
+
+CPU is that of the program with its JVM and workers, those of the cluster too; memory is the peak of the driver's
+Python, and of its JVM with it.
 """
 
 import os
@@ -13,14 +18,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import psutil
 
 from benchmarks.measure import parser
 from benchmarks.results import ResultTable
+from streamgauge.cli.exits import Exit
+from streamgauge.formats.run import read_heads, stream_place, write_header
+from streamgauge.model.semantics import Borders
+from streamgauge.query import parse
+from tests.prove.clusters import Cluster
 
 TRIPLES_A_SECOND: Final = 7_000
 SIZES: Final = ("1", "5")
@@ -32,6 +45,14 @@ FROM NAMED WINDOW <http://ex.org/windows/w> ON <http://ex.org/streams/test> [RAN
 WHERE { WINDOW <http://ex.org/windows/w> { ?obs om-owl:observedProperty weather:_AirTemperature ;
   om-owl:procedure ?sensor . } }
 GROUP BY ?sensor
+"""
+SELECT: Final = """PREFIX om-owl: <http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#>
+PREFIX weather: <http://knoesis.wright.edu/ssw/ont/weather.owl#>
+REGISTER <http://ex.org/answers/select> AS
+SELECT ?sensor ?obs ?value
+FROM NAMED WINDOW <http://ex.org/windows/w> ON <http://ex.org/streams/test> [RANGE PT10S STEP PT10S]
+WHERE { WINDOW <http://ex.org/windows/w> { ?obs om-owl:observedProperty weather:_AirTemperature ;
+  om-owl:procedure ?sensor ; om-owl:result ?result . ?result om-owl:floatValue ?value . } FILTER(?value > 50) }
 """
 COLUMNS: Final = (
     "triples",
@@ -49,14 +70,25 @@ MIB: Final = 1 << 20
 class ProcessCost:
     """The CPU seconds of a program and all that it starts, and its peak memory (bytes), watched while it runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster | None = None) -> None:
         self.python = self.with_jvm = 0
         self._cpu: dict[tuple[int, float], float] = {}
+        self._workers = [psutil.Process(one.pid) for one in cluster.running] if cluster else []
+        self._before: dict[tuple[int, float], float] = {}
+        for worker in self._workers:
+            self._count([worker, *worker.children(recursive=True)], self._before)
 
     @property
     def cpu(self) -> float:
-        """CPU seconds of all processes, each as far as it was seen."""
-        return sum(self._cpu.values())
+        """CPU seconds of all processes, each as far as it was seen, without what workers had used before."""
+        return sum(seconds - self._before.get(process, 0.0) for process, seconds in self._cpu.items())
+
+    @staticmethod
+    def _count(processes: Sequence[psutil.Process], into: dict[tuple[int, float], float]) -> None:
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                into[process.pid, process.create_time()] = times.user + times.system
 
     def watch(self, program: "subprocess.Popen[bytes]") -> None:
         """Look at the program until it ends."""
@@ -66,62 +98,103 @@ class ProcessCost:
             time.sleep(EVERY_S)
 
     def _look(self, own: psutil.Process) -> None:
-        try:
+        with suppress(psutil.NoSuchProcess):
             processes = [own, *own.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return
-        memory = 0
-        for process in processes:
-            try:
-                times, size = process.cpu_times(), process.memory_info().rss
-                self._cpu[process.pid, process.create_time()] = times.user + times.system
-                if process == own:
-                    self.python = max(self.python, size)
-                if process == own or process.name() == "java":
-                    memory += size
-            except psutil.NoSuchProcess:
-                continue
-        self.with_jvm = max(self.with_jvm, memory)
+            far = [each for worker in self._workers for each in (worker, *worker.children(recursive=True))]
+            self._count([*processes, *far], self._cpu)
+            self.python = max(self.python, own.memory_info().rss)
+            jvm = [each.memory_info().rss for each in processes if each.name() == "java"]
+            self.with_jvm = max(self.with_jvm, own.memory_info().rss + sum(jvm))
 
 
-def measured(words: list[str], folder: Path) -> tuple[float, ProcessCost]:
-    """The wall seconds and the cost of a command; SystemExit with its words when it fails."""
-    cost, began = ProcessCost(), time.monotonic()
-    command = [sys.executable, "-m", "streamgauge.cli.main", *words]
+def measured(stage: "Stage", folder: Path, cluster: Cluster | None) -> tuple[float, ProcessCost]:
+    """The wall seconds and the cost of a stage; SystemExit with its words when it fails."""
+    cost, began = ProcessCost(cluster), time.monotonic()
+    command = [sys.executable, "-m", "streamgauge.cli.main", *map(str, stage.words)]
     with (folder / "said").open("wb") as said:
         program = subprocess.Popen(command, stdout=said, stderr=said, env=os.environ | {"COLUMNS": "80"})
         cost.watch(program)
-    if program.returncode:
+    if program.returncode not in stage.codes:
         raise SystemExit((folder / "said").read_text())
     return time.monotonic() - began, cost
 
 
-def stages(folder: Path, millions: float, master: str) -> Iterator[tuple[str, list[str]]]:
+class Stage(NamedTuple):
+    """A command, and what has to be done before it; ``codes`` are the exit codes of its success."""
+
+    name: str
+    words: list[object]
+    codes: tuple[int, ...] = (0,)
+    before: Callable[[], object] = lambda: None
+
+
+def stages(folder: Path, millions: float, query_text: str, master: str) -> Iterator[Stage]:
     """The commands of the stages, in order."""
     seconds = max(20, round(millions * 1e6 / TRIPLES_A_SECOND / 10) * 10)
-    query, stream, run = folder / "count.rq", folder / "stream", folder / "run"
-    query.write_text(QUERY, encoding="utf-8")
+    query, stream, run = folder / "query.rq", folder / "stream", folder / "run"
+    query.write_text(query_text, encoding="utf-8")
     size = ["--stations", "1000", "--duration", f"{seconds}s"]
-    yield "generate", ["generate", "weather", *size, "--out", str(stream), "--master", master]
-    state = ["--checkpoint", str(folder / "state"), "--drain", "--master", master]
-    yield "stream", ["stream", str(query), "--from", str(stream), "--to", str(run), *state]
-    yield "check, definition in tasks", ["check", str(run), "--master", master]
+    at = ["--master", master]
+    state = ["--checkpoint", folder / "state", "--drain", *at]
+    judge = ["check", run, *at, "--evaluator"]
+    foreign = partial(_declared, run, Borders.CLOSED_OPEN)
+    wrong = partial(_declared, run, Borders.OPEN_CLOSED)
+    yield Stage("generate", ["generate", "weather", *size, "--out", stream, *at])
+    yield Stage("stream", ["stream", query, "--from", stream, "--to", run, *state])
+    yield Stage("check, compiled plans", [*judge, "spark"], before=foreign)
+    yield Stage("check, definition in tasks", [*judge, "definition"])
+    yield Stage("check --gracious, wrong borders", [*judge, "spark", "--gracious"], (Exit.WRONG,), wrong)
+    yield Stage("explain, wrong borders", ["explain", run, *at])
+    yield Stage("report", ["report", run, "--out", folder / "report.html"])
+
+
+def _declared(run: Path, borders: Borders) -> None:
+    """Have a run declare these borders, and no engine of ours."""
+    heads = read_heads(run, parse)
+    assert heads is not None
+    header = replace(heads.header, evaluator=None, semantics=replace(heads.header.semantics, borders=borders))
+    write_header(run, header, str(stream_place(run)), finished=True)
+
+
+@contextmanager
+def standalone(folder: Path) -> Iterator[Cluster]:
+    """A standalone cluster of two workers, and the settings that programs get by the environment."""
+    cluster = Cluster(folder)
+    os.environ |= {
+        "PYSPARK_SUBMIT_ARGS": "--conf spark.executor.memory=2g pyspark-shell",
+        "SPARK_DRIVER_MEMORY": "1g",
+        "SPARK_LOCAL_IP": cluster.host,
+    }
+    try:
+        cluster.start()
+        for _ in range(2):
+            cluster.work(memory="2500m")
+        yield cluster
+    finally:
+        cluster.stop()
 
 
 def main() -> None:
     command = parser(__doc__, master="local[2]")
     command.add_argument("millions", nargs="*", metavar="MILLIONS", default=SIZES)
+    command.add_argument("--cluster", action="store_true")
+    command.add_argument("--select", action="store_true")
     given = command.parse_args()
-    with ResultTable("scale", COLUMNS, given.millions != SIZES) as table:
-        for size in given.millions:
-            with tempfile.TemporaryDirectory() as scratch:
-                for name, words in stages(Path(scratch), float(size), given.master):
-                    wall, cost = measured(words, Path(scratch))
-                    share = cost.cpu / float(size)
-                    memory = (f"{cost.python / MIB:,.0f}", f"{cost.with_jvm / MIB:,.0f}")
-                    table.add(
-                        f"{float(size):g} million", name, f"{wall:.0f}", f"{cost.cpu:.0f}", f"{share:.1f}", *memory
-                    )
+    usual = given.millions == SIZES and not given.cluster and not given.select
+    with ResultTable("scale", COLUMNS, not usual) as table, tempfile.TemporaryDirectory() as root:
+        with standalone(Path(root)) if given.cluster else nullcontext() as cluster:
+            master = cluster.url if cluster else given.master
+            for size in map(float, given.millions):
+                folder = Path(root) / f"{size:g}"
+                folder.mkdir()
+                for stage in stages(folder, size, SELECT if given.select else QUERY, master):
+                    stage.before()
+                    table.add(f"{size:g} million", stage.name, *_shown(*measured(stage, folder, cluster), size))
+
+
+def _shown(wall: float, cost: ProcessCost, millions: float) -> tuple[str, ...]:
+    memory = (f"{cost.python / MIB:,.0f}", f"{cost.with_jvm / MIB:,.0f}")
+    return f"{wall:.0f}", f"{cost.cpu:.0f}", f"{cost.cpu / millions:.1f}", *memory
 
 
 if __name__ == "__main__":

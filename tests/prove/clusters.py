@@ -37,9 +37,11 @@ class Cluster:
     def url(self) -> str:
         return f"spark://{self.host}:{self.port}"
 
-    def work(self, host: str | None = None, inside: tuple[str, ...] = ()) -> "subprocess.Popen[bytes]":
+    def work(
+        self, host: str | None = None, inside: tuple[str, ...] = (), memory: str = "1g"
+    ) -> "subprocess.Popen[bytes]":
         """A worker with one core; ``inside`` is the command that puts it into another network."""
-        asked = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--host", host or self.host)
+        asked = ("--cores", "1", "--memory", memory, "--webui-port", "0", "--host", host or self.host)
         process = self._run(inside, "worker.Worker", *asked, "--work-dir", str(self.root / "work"), self.url)
         self._wait_for("Registering worker", len(self.running) - 1)
         return process

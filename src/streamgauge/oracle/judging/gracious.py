@@ -107,9 +107,9 @@ class FittedWindow:
     near: int | None
 
 
-def fit_alone(run: Run, held: Sequence[StreamElement], t0: int, unit: Unit, windows: int) -> FittedWindow:
-    """The search for one of so many windows of an Rstream, over the elements within a slide of it."""
-    search = _BorderSearch(run, held, t0, BUDGET // windows)
+def fit_alone(run: Run, held: Sequence[StreamElement], t0: int, unit: Unit, windows: int, narrow: int) -> FittedWindow:
+    """The search for one of so many windows of an Rstream, over the elements within a share of a slide (``NARROW``)."""
+    search = _BorderSearch(run, held, t0, BUDGET // windows, (narrow,))
     (fit,) = search.fits([unit], lambda _done, _of: None)
     return FittedWindow(fit, search.plain.near[0] if search.plain.near else None)
 
@@ -135,9 +135,17 @@ class Searching(Protocol):
 class _BorderSearch:
     """The search through one run: window after window, each after the instant before under its best borders."""
 
-    def __init__(self, run: Run, held: Sequence[StreamElement], t0: int, budget: int) -> None:
-        self._run, self._t0 = run, t0
-        self._contents = Contents(run.header.query, run.header.semantics, held, t0)
+    def __init__(
+        self,
+        run: Run,
+        held: Sequence[StreamElement],
+        t0: int,
+        budget: int,
+        narrow: Sequence[int] = NARROW,
+    ) -> None:
+        self._run, self._t0, self._narrow = run, t0, narrow
+        whole = Contents(run.header.query, run.header.semantics, held, t0)
+        self._contents = whole.within(run.header.query.windows[0].window.slide // narrow[-1])
         self._sends = operator(run.header.query, run.header.semantics)
         self.plain = _EveryPair(run, self._contents, budget)
         self._fast: list[tuple[int, Searching]] = []
@@ -165,7 +173,7 @@ class _BorderSearch:
         """The fast searches for these windows, from the narrowest on, and the budget of the other."""
         query, semantics = self._run.header.query, self._run.header.semantics
         slide = query.windows[0].window.slide
-        for narrow in NARROW:
+        for narrow in self._narrow:
             contents = self._contents.within(slide // narrow)
             search = fast_search(query, semantics, contents, wrong)
             if search is not None:

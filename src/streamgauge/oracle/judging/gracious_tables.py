@@ -1,6 +1,7 @@
 """Gracious mode where the tables are: each wrong window's borders are sought by itself, in a task of Spark.
 
-A task gets the elements within a slide of the window, and the rows of its answer; the search is that of ``gracious``.
+A task gets the elements near the window, and the rows of its answer; the search is that of ``gracious``. Where no
+borders near the declared ones fit exactly, another task gets the elements within a slide.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.expected.in_tasks import EVERY, report_by_report, seen_by
 from streamgauge.oracle.judging.border_fits import BorderFit
-from streamgauge.oracle.judging.gracious import FittedWindow, cautions, fit_alone, fitted, refuse, ungracious
+from streamgauge.oracle.judging.gracious import NARROW, FittedWindow, cautions, fit_alone, fitted, refuse, ungracious
 from streamgauge.oracle.judging.metrics import Unit
 from streamgauge.oracle.worlds.membership import Overlap
 
@@ -53,9 +54,11 @@ def gracious_tables(
     answered = {one.index: due[one.instant or 0] for one in verdict.windows if one.due and one.report is not None}
     wrong = [one for one in verdict.windows if one.index in answered and (one.missing or one.surplus)]
     fits = {index: FittedWindow(_declared(report), None) for index, report in answered.items()}
-    fits |= dict(
-        zip((one.index for one in wrong), _sought(stream, run, wrong, answered, recorded, verdict), strict=True)
-    )
+    for narrow in NARROW:
+        sought = list(_sought(stream, run, wrong, answered, recorded, verdict, narrow))
+        fits |= dict(zip((one.index for one in wrong), sought, strict=True))
+        reach = run.header.query.windows[0].window.slide // narrow
+        wrong = [one for one in wrong if not _is_nearest(fits[one.index].fit, answered[one.index], reach)]
     windows = tuple(
         fitted(one, answered[one.index].views[0], fit)
         if one.index in fits and (fit := fits[one.index].fit) is not None
@@ -65,6 +68,14 @@ def gracious_tables(
     near = [fit.near for fit in fits.values() if fit.near is not None]
     said = cautions(near, sum(fit.fit is None for fit in fits.values()))
     return replace(verdict, windows=windows, cautions=(*verdict.cautions, *said))
+
+
+def _is_nearest(fit: BorderFit | None, report: DueReport, reach: int) -> bool:
+    """Whether no borders fit better: an exact fit whose shift is within the reach of its search (ms)."""
+    if fit is None or (fit.precision, fit.recall) != (1.0, 1.0):
+        return False
+    view = report.views[0]
+    return abs(fit.first - view.first) + abs(fit.last - view.last) <= reach
 
 
 def _declared(report: DueReport) -> BorderFit:
@@ -78,17 +89,20 @@ def _sought(
     answered: Mapping[int, DueReport],
     recorded: Recorded,
     verdict: Verdict,
+    narrow: int,
 ) -> Iterator[FittedWindow]:
-    """The fit of each wrong window, in order; a unit is a place among them."""
+    """The fit of each wrong window within a share of a slide, in order; a unit is a place among them."""
     if not wrong or verdict.t0 is None:
         return
     query = run.header.query
     reports = [_whole(answered[one.index]) for one in wrong]
-    near = [_widened(report, query.windows[0].window.slide) for report in reports]
+    near = [_widened(report, query.windows[0].window.slide // narrow) for report in reports]
     answers = recorded({one.report: unit for unit, one in enumerate(wrong) if one.report is not None})
     rows = seen_by(stream, near, query).unionByName(answers, allowMissingColumns=True).asTable()
     bare = replace(run, answers=(), fed=(), samples=(), folder=None)
-    fit = fn.arrow_udtf(report_by_report(_fitting(bare, verdict, reports)), returnType=from_arrow_schema(_FITTED))
+    fit = fn.arrow_udtf(
+        report_by_report(_fitting(bare, verdict, reports, narrow)), returnType=from_arrow_schema(_FITTED)
+    )
     found = {row["unit"]: row for row in fit(rows.partitionBy("unit")).toArrow().to_pylist()}
     nothing = dict.fromkeys(_FITTED.names)
     for unit in range(len(reports)):
@@ -108,7 +122,9 @@ def _widened(report: DueReport, reach: int) -> DueReport:
     return replace(report, views=tuple(views))
 
 
-def _fitting(run: Run, verdict: Verdict, reports: Sequence[DueReport]) -> Callable[[int, pa.Table], pa.Table]:
+def _fitting(
+    run: Run, verdict: Verdict, reports: Sequence[DueReport], narrow: int
+) -> Callable[[int, pa.Table], pa.Table]:
     """The best borders for a unit, from the rows of its elements and of its answer."""
 
     def fit(unit: int, rows: pa.Table) -> pa.Table:
@@ -119,7 +135,7 @@ def _fitting(run: Run, verdict: Verdict, reports: Sequence[DueReport]) -> Callab
         answer = Answer(verdict.variables, received, (), "solutions", reports[unit].instant, None, 0)
         report = ExpectedReport(reports[unit], verdict.variables, (), 0)
         wrong = Unit(report, answer, 0, Overlap(0, ((),), received))
-        best = fit_alone(run, held, verdict.t0 or 0, wrong, len(reports))
+        best = fit_alone(run, held, verdict.t0 or 0, wrong, len(reports), narrow)
         borders = (
             (None,) * 4 if best.fit is None else (best.fit.first, best.fit.last, best.fit.precision, best.fit.recall)
         )
