@@ -3,8 +3,8 @@
 python -m benchmarks.scale [MILLIONS ...] [--master local[2] | --cluster] [--select]
 
 The stream is YABench's weather at 1,000 stations, 7,000 triples a second of stream time; the query counts observations
-by sensor over windows of 10 s, or selects those above 50 (`--select`). A stage is a program of its own, as a user starts
-it: `generate`, `stream` (Structured Streaming), `check` by compiled plans and by the definition in tasks; then of the
+by sensor over windows of 10 s, or selects those above 50 (`--select`). A stage is a program of its own, as a user
+starts it: `generate`, `stream` (Structured Streaming), `check` by compiled plans and by the definition in tasks; then of the
 same answers with other borders declared than they were given under: `check --gracious`, `explain`, `report`. What
 `stream` answered is judged as another engine's, as compiled plans do not judge themselves. `--cluster` starts a
 standalone cluster by the recipe of docs/scale.md on this machine, two workers of one core, with a driver of 1 GiB.
@@ -19,13 +19,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import psutil
+from tests.prove.clusters import Cluster
 
 from benchmarks.measure import parser
 from benchmarks.results import ResultTable
@@ -33,7 +34,6 @@ from streamgauge.cli.exits import Exit
 from streamgauge.formats.run import read_heads, stream_place, write_header
 from streamgauge.model.semantics import Borders
 from streamgauge.query import parse
-from tests.prove.clusters import Cluster
 
 TRIPLES_A_SECOND: Final = 7_000
 SIZES: Final = ("1", "5")
@@ -181,15 +181,17 @@ def main() -> None:
     command.add_argument("--select", action="store_true")
     given = command.parse_args()
     usual = given.millions == SIZES and not given.cluster and not given.select
-    with ResultTable("scale", COLUMNS, not usual) as table, tempfile.TemporaryDirectory() as root:
-        with standalone(Path(root)) if given.cluster else nullcontext() as cluster:
-            master = cluster.url if cluster else given.master
-            for size in map(float, given.millions):
-                folder = Path(root) / f"{size:g}"
-                folder.mkdir()
-                for stage in stages(folder, size, SELECT if given.select else QUERY, master):
-                    stage.before()
-                    table.add(f"{size:g} million", stage.name, *_shown(*measured(stage, folder, cluster), size))
+    with ExitStack() as stack:
+        table = stack.enter_context(ResultTable("scale", COLUMNS, not usual))
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        cluster = stack.enter_context(standalone(root)) if given.cluster else None
+        master = cluster.url if cluster else given.master
+        for size in map(float, given.millions):
+            folder = root / f"{size:g}"
+            folder.mkdir()
+            for stage in stages(folder, size, SELECT if given.select else QUERY, master):
+                stage.before()
+                table.add(f"{size:g} million", stage.name, *_shown(*measured(stage, folder, cluster), size))
 
 
 def _shown(wall: float, cost: ProcessCost, millions: float) -> tuple[str, ...]:
