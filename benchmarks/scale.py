@@ -108,7 +108,7 @@ class ProcessCost:
             self.with_jvm = max(self.with_jvm, own.memory_info().rss + sum(jvm))
 
 
-def measured(stage: "Stage", folder: Path, cluster: Cluster | None) -> tuple[float, ProcessCost]:
+def measured(stage: "StageCommand", folder: Path, cluster: Cluster | None) -> tuple[float, ProcessCost]:
     """The wall seconds and the cost of a stage; SystemExit with its words when it fails."""
     cost, began = ProcessCost(cluster), time.monotonic()
     command = [sys.executable, "-m", "streamgauge.cli.main", *map(str, stage.words)]
@@ -120,7 +120,7 @@ def measured(stage: "Stage", folder: Path, cluster: Cluster | None) -> tuple[flo
     return time.monotonic() - began, cost
 
 
-class Stage(NamedTuple):
+class StageCommand(NamedTuple):
     """A command, and what has to be done before it; ``codes`` are the exit codes of its success."""
 
     name: str
@@ -129,7 +129,7 @@ class Stage(NamedTuple):
     before: Callable[[], object] = lambda: None
 
 
-def stages(folder: Path, millions: float, query_text: str, master: str) -> Iterator[Stage]:
+def stages(folder: Path, millions: float, query_text: str, master: str) -> Iterator[StageCommand]:
     """The commands of the stages, in order."""
     seconds = max(20, round(millions * 1e6 / TRIPLES_A_SECOND / 10) * 10)
     query, stream, run = folder / "query.rq", folder / "stream", folder / "run"
@@ -140,13 +140,13 @@ def stages(folder: Path, millions: float, query_text: str, master: str) -> Itera
     judge = ["check", run, *at, "--evaluator"]
     foreign = partial(_declared, run, Borders.CLOSED_OPEN)
     wrong = partial(_declared, run, Borders.OPEN_CLOSED)
-    yield Stage("generate", ["generate", "weather", *size, "--out", stream, *at])
-    yield Stage("stream", ["stream", query, "--from", stream, "--to", run, *state])
-    yield Stage("check, compiled plans", [*judge, "spark"], before=foreign)
-    yield Stage("check, definition in tasks", [*judge, "definition"])
-    yield Stage("check --gracious, wrong borders", [*judge, "spark", "--gracious"], (Exit.WRONG,), wrong)
-    yield Stage("explain, wrong borders", ["explain", run, *at])
-    yield Stage("report", ["report", run, "--out", folder / "report.html"])
+    yield StageCommand("generate", ["generate", "weather", *size, "--out", stream, *at])
+    yield StageCommand("stream", ["stream", query, "--from", stream, "--to", run, *state])
+    yield StageCommand("check, compiled plans", [*judge, "spark"], before=foreign)
+    yield StageCommand("check, definition in tasks", [*judge, "definition"])
+    yield StageCommand("check --gracious, wrong borders", [*judge, "spark", "--gracious"], (Exit.WRONG,), wrong)
+    yield StageCommand("explain, wrong borders", ["explain", run, *at])
+    yield StageCommand("report", ["report", run, "--out", folder / "report.html"])
 
 
 def _declared(run: Path, borders: Borders) -> None:
