@@ -6,7 +6,7 @@ The stream is YABench's weather at 1,000 stations, 7,000 triples a second of str
 by sensor over windows of 10 s, or selects those above 50 (`--select`). A stage is a program of its own, as a user
 starts it: `generate`, `stream` (Structured Streaming), `check` by compiled plans and by the definition in tasks; then,
 of the same answers with other borders declared than they were given under, `check --gracious`, `explain`, `report`.
-What `stream` answered is judged as another engine's, as compiled plans do not judge themselves. `--cluster` starts a
+The answers of `stream` are judged as another engine's, as compiled plans do not judge themselves. `--cluster` starts a
 standalone cluster by the recipe of docs/spark-engine.md on this machine, two workers of one core, with a driver of
 1 GiB.
 
