@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.boundaries.client_growth import CLIENTS, SERVERS
-from tests.boundaries.client_growth import growth as client_growth
+from tests.boundaries.client_growth import CLIENTS, growths
 from tests.boundaries.growth import LEFT, measured
 from tests.boundaries.sockets import BOUNDARIES, GROWTH, MEBI
 
@@ -25,6 +24,6 @@ def test_no_server_grows_by_more_than_64_mib(name, tmp_path, capsys):
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_no_client_grows_by_more_than_64_mib(name, capsys):
-    growth = {server: client_growth(name, server) for server in SERVERS}
+    growth = growths(name)
     told(capsys, name, growth)
     assert max(growth.values()) <= GROWTH
