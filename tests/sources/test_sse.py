@@ -15,6 +15,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.servers.sinks import open_sink
 from streamgauge.sources import Delivery, SourceError, open_source
 from streamgauge.sources.sse.events import EventParser, ServerEvent, write_event
+from tests.outgoing.test_clients import answering, piecewise
 
 from .conftest import free_port
 
@@ -207,6 +208,16 @@ def test_a_waiting_source_can_be_closed():
     reader.join(20)
     assert not reader.is_alive()
     assert sink.close() == Delivery(0, 0)
+
+
+@pytest.mark.parametrize("bad", ["stop", "skip"])
+def test_an_event_without_an_end_ends_the_source_instead_of_coming_again_and_again(bad):
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+    with answering(piecewise([head, *[b"data: " + b"x" * 1000] * 100], 0)) as port:
+        source = open_source(f"sse+http://127.0.0.1:{port}/x?limit=1000&bad={bad}")
+        with pytest.raises(SourceError, match="an event has more than 2000 bytes: raise `limit`"):
+            list(source.items())
+        source.close()
 
 
 def test_a_server_that_stays_away_is_named():

@@ -14,7 +14,7 @@ import httpx
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError
 from streamgauge.model.mistake import obstacle
-from streamgauge.outgoing.clients import ExchangeLimits, client
+from streamgauge.outgoing.clients import ExchangeLimits, OversizedError, client
 from streamgauge.outgoing.guarded import PORTS
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import Address, SourceError
@@ -56,7 +56,8 @@ class SseSource(RefusalReport):
         self._closing = Event()
         self._resting = Event()
         self._resting.set()
-        limits = ExchangeLimits(seconds=_FIRST, received=2 * messages.limit, silence=options.idle / 1000)
+        silence = options.idle / 1000
+        limits = ExchangeLimits(_FIRST, received=2 * messages.limit, silence=silence, option="`limit`")
         trusted = True if options.ca is None else ssl.create_default_context(cafile=options.ca)
         login = None if address.user is None else (address.user, address.password or "")
         place = {(address.host, address.port or PORTS[address.scheme.removeprefix("sse+")])}
@@ -111,6 +112,8 @@ class SseSource(RefusalReport):
         self._resting.clear()
         try:
             return b"" if self._closing.is_set() else next(chunks, b"")
+        except OversizedError as error:  # it would come again after each connection
+            raise SourceError(f"{self._address.text}: {error}") from error
         except httpx.TransportError as error:
             self._trouble = obstacle(error)
             return b""
