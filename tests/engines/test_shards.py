@@ -27,6 +27,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import R2S, Due, Report
+from streamgauge.model.terms import triple_term
 from streamgauge.query import parse, parse_sparql
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.profiles import PROFILES
@@ -128,6 +129,9 @@ TEXTS = [
     "SELECT ?a ?b { ?a <urn:p> ?s . ?b <urn:p> ?s }",
     "SELECT (AVG(?v) AS ?a) { ?s <urn:p> ?o ; <urn:q> ?v }",
     "SELECT DISTINCT ?o { ?s <urn:p> ?o } ORDER BY ?o LIMIT 2",
+    "SELECT ?r ?s ?o { ?r <urn:r> <<( ?s <urn:p> ?o )>> }",
+    "SELECT ?s ?t ?d { ?s <urn:r> ?t OPTIONAL { ?s <urn:p> ?o } BIND(LANGDIR(OBJECT(?t)) AS ?d) }",
+    "SELECT ?s (COUNT(DISTINCT ?t) AS ?n) { ?s <urn:r> ?t FILTER(isTRIPLE(?t)) } GROUP BY ?s",
     "ASK { ?s <urn:p> ?o ; <urn:q> ?v }",
     "CONSTRUCT { ?o <urn:is> ?v } { ?s <urn:p> ?o ; <urn:q> ?v }",
 ]
@@ -135,13 +139,15 @@ TEXTS = [
 
 @st.composite
 def keyed_streams(draw):
-    """Elements of triples with two properties, whose subjects are objects too."""
+    """Elements of triples with two properties, whose subjects are objects too, and of triple terms of a third."""
     nodes = st.sampled_from([f"<urn:n{number}>" for number in range(5)])
     values = st.integers(0, 3).map(lambda each: f'"{each}"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    terms = nodes | st.sampled_from(['"a"@en--ltr', '"a"@en--rtl', '"a"@en'])
     triple = st.one_of(
         st.tuples(nodes, st.just("<urn:p>"), nodes),
         st.tuples(nodes, st.just("<urn:q>"), values),
         st.tuples(nodes, st.just("<urn:r>"), nodes),
+        st.tuples(nodes, st.just("<urn:r>"), st.builds(lambda s, o: triple_term((s, "<urn:p>", o)), nodes, terms)),
     )
     times = sorted(draw(st.lists(st.integers(0, 18), min_size=1, max_size=24)))
     on = st.sampled_from([STREAM, STREAM, STREAM, OTHER])

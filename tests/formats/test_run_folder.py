@@ -27,10 +27,11 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader, Sample
 from streamgauge.model.semantics import R2S, Borders, Report, Semantics, Tick
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
+from tests.rdf12 import OBJECTS
 from tests.unsealed import unsealed
 
 QUERY = ContinuousQuery(Select(BGP(()), ("x",)), (StreamWindow("http://s", Window(10, 5)),))
-TERMS = st.sampled_from(["<http://a>", '"x"', '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', "_:b", '"\\n"@en'])
+TERMS = st.sampled_from(["<http://a>", '"x"', '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', "_:b"]) | OBJECTS
 LONGS = st.integers(-(2**63), 2**63 - 1)
 TRIPLES = st.tuples(TERMS, TERMS, TERMS)
 
