@@ -1,1 +1,1 @@
-"""The W3C's test suites of SPARQL and RDF, and a runner for them: ``python -m tests.w3c --data FOLDER``."""
+"""The W3C's test suites of SPARQL, and a runner for them: ``python -m tests.w3c --data FOLDER``."""

@@ -22,7 +22,6 @@ from tests.w3c.systems import (
     evaluated,
     on_spark,
     prepared,
-    rdf_outcome,
     read_outcome,
 )
 
@@ -34,9 +33,7 @@ def outcomes(folder: Path, tests: Sequence[Test], systems: Sequence[str]) -> Ite
     """The outcomes of tests on systems: syntax tests once, evaluation tests on each."""
     cases: list[Prepared] = []
     for test in tests:
-        if test.kind in (Kind.READ, Kind.UNREAD):
-            yield rdf_outcome(test)
-        elif test.kind is not Kind.EVALUATION:
+        if test.kind is not Kind.EVALUATION:
             yield read_outcome(test)
         elif isinstance(item := prepared(folder, test), Outcome):
             yield from (Outcome(test, system, item.verdict, item.why) for system in systems)

@@ -7,7 +7,8 @@
         test.data, test.graphs       # files of the default graph; of named graphs by their IRI
         test.result                  # the file of the expected answer
 
-Tests of updates, protocols, entailment regimes and SERVICE are counted as left out, by the reason.
+Tests of updates, protocols, entailment regimes and SERVICE are counted as left out, by the reason; those of RDF's
+formats are run by ``tests.formats.w3c``.
 """
 
 import re
@@ -23,7 +24,6 @@ import pyoxigraph as ox
 _MF: Final = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"
 _QT: Final = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#"
 _RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-_RDFT: Final = "http://www.w3.org/ns/rdftest#"
 _SITE: Final = "https://w3c.github.io/rdf-tests/"
 """Where the suites are published: file names in them are relative to that."""
 
@@ -34,17 +34,12 @@ class Kind(StrEnum):
     EVALUATION = "evaluation"
     ACCEPTED = "accepted query"
     REFUSED = "refused query"
-    READ = "accepted RDF"
-    UNREAD = "refused RDF"
 
 
 _KINDS: Final = {
     f"{_MF}QueryEvaluationTest": Kind.EVALUATION,
     **dict.fromkeys((f"{_MF}PositiveSyntaxTest", f"{_MF}PositiveSyntaxTest11"), Kind.ACCEPTED),
     **dict.fromkeys((f"{_MF}NegativeSyntaxTest", f"{_MF}NegativeSyntaxTest11"), Kind.REFUSED),
-    **{f"{_RDFT}Test{name}PositiveSyntax": Kind.READ for name in ("Turtle", "Trig", "NTriples", "NQuads")},
-    **{f"{_RDFT}Test{name}NegativeSyntax": Kind.UNREAD for name in ("Turtle", "Trig", "NTriples", "NQuads")},
-    **{f"{_RDFT}Test{name}NegativeEval": Kind.UNREAD for name in ("Turtle", "Trig")},
 }
 _LEFT_OUT: Final = {
     "entailment": "entailment regimes other than simple entailment",
@@ -77,7 +72,7 @@ class Test:
     def suite(self) -> str:
         """The folder of the suite that has this test, as ``sparql11``."""
         folders = self.name.split("/")
-        return next((one for one in folders if re.fullmatch(r"(sparql|rdf)\d+", one)), folders[0])
+        return next((one for one in folders if re.fullmatch(r"sparql\d+", one)), folders[0])
 
 
 def read(folder: Path) -> tuple[list[Test], Counter[str]]:

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamgauge.formats.streams import read_triples as read_triples_of
 from streamgauge.incremental import refuse as refuse_incremental
 from streamgauge.model import algebra as al
-from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Row
 from streamgauge.query.parser import PlainQuery, read_sparql
@@ -134,16 +132,6 @@ def on_spark(spark: "SparkSession", items: Sequence[Prepared]) -> Iterator[Outco
 
     for item, rows in zip(items, many_by_spark(spark, [[item.case] for item in items]), strict=True):
         yield item.refused("spark") if rows is None else item.judged("spark", rows[0])
-
-
-def rdf_outcome(test: Test) -> Outcome:
-    """The outcome of a syntax test of RDF, read as static data is."""
-    try:
-        for _ in read_triples_of(test.action, test.base):
-            pass
-    except (MistakeError, ValueError) as error:
-        return Outcome(test, "formats", RIGHT if test.kind is Kind.UNREAD else WRONG, str(error))
-    return Outcome(test, "formats", WRONG if test.kind is Kind.UNREAD else RIGHT, "accepted")
 
 
 def read_outcome(test: Test) -> Outcome:
