@@ -55,7 +55,7 @@ def test_drawn_batches_say_what_the_definition_says(spark, data):
         elements = data.draw(disordered(elements))
         chosen = replace(chosen, lateness=data.draw(st.integers(0, 4)))
     assume(refuse(query, chosen) is None)
-    with patch.object(micro_batches, "ANSWER_ROWS", data.draw(st.sampled_from([1, 100_000]))):
+    with patch.object(micro_batches, "ANSWER_ROWS", data.draw(st.sampled_from([1, 50_000]))):
         agree(interpreted(spark), query, chosen, elements, data.draw(cut(elements)))
 
 
