@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.engines.spark.micro_batches import configured
 from streamgauge.spark import requirements
 from streamgauge.spark.requirements import Memory, SparkStartError, heap, java_lack, java_version, memory
 from streamgauge.spark.session import reach
+from streamgauge.workloads.distributed import frame
 
 GIB = 1 << 30
 
@@ -124,3 +126,7 @@ def test_what_needs_classic_spark_is_refused_on_connect(monkeypatch):
     requirements.classic_only("local[2]", "this")
     with pytest.raises(SparkStartError, match="this needs classic Spark, and sc://h is Spark Connect: name a master"):
         requirements.classic_only("sc://h", "this")
+    connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    for use in (lambda: configured(connected), lambda: frame(connected, None)):
+        with pytest.raises(SparkStartError, match="needs classic Spark, and this session is Spark Connect's: name a"):
+            use()

@@ -116,10 +116,20 @@ def connect_lack() -> str:
 def classic_only(master: str | None, use: str) -> None:
     """Refuse (SparkStartError) what works on classic Spark alone, where a Spark Connect server is to be used."""
     if address := connect_address(master):
-        raise SparkStartError(
-            f"{use} needs classic Spark, and {address} is Spark Connect: name a master such as spark://HOST:7077, yarn "
-            "or local[*], and leave SPARK_REMOTE out"
-        )
+        raise _needs_classic(use, f"{address} is Spark Connect")
+
+
+def classic_session(session: object, use: str) -> None:
+    """The same for a session that is there already."""
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        raise _needs_classic(use, "this session is Spark Connect's")
+
+
+def _needs_classic(use: str, but: str) -> SparkStartError:
+    return SparkStartError(
+        f"{use} needs classic Spark, and {but}: name a master such as spark://HOST:7077, yarn or local[*], and leave "
+        "SPARK_REMOTE out"
+    )
 
 
 def spark_lack() -> str:

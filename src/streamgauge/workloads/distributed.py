@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, StructType
 
+from streamgauge.spark.requirements import classic_session
 from streamgauge.spark.session import cores
 from streamgauge.workloads.plan import Order, TablePlan
 
@@ -34,6 +35,7 @@ _SLICE: Final = 256
 
 def frame(spark: SparkSession, plan: TablePlan, partitions: int | None = None) -> DataFrame:
     """The table of a plan, in its order; the same rows for every number of partitions."""
+    classic_session(spark, "making tables")
     tasks = max(1, min(partitions or max(cores(spark), -(-plan.rows // PART_ROWS)), plan.ids))
     said = {"plan": b64encode(pickle.dumps(plan)).decode(), "tasks": str(tasks)}
     rows = spark.read.format(_registered(spark)).options(**said).load()

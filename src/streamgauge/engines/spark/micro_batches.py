@@ -33,6 +33,7 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Grain, Origin, Semantics
 from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.beginning import begun
+from streamgauge.spark.requirements import classic_session
 from streamgauge.spark.session import JOB_ERRORS
 
 DRAINED = "-drained"
@@ -416,6 +417,7 @@ class Emitted:
 
 def configured(spark: SparkSession) -> SparkSession:
     """A session of its own in the same Spark, set for many small jobs; the given one keeps its settings."""
+    classic_session(spark, "the engine spark")
     own = spark.newSession()
     set_all(own, SETTINGS)
     return own
