@@ -3,8 +3,10 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 
 import httpx
 import pytest
@@ -34,10 +36,15 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path):
                     f"/streams/{IN}?t=0", content="<urn:a> <urn:p> <urn:o> .", headers={"Content-Type": "text/turtle"}
                 )
                 assert said.json() == {"items": 1, "queries": 1}
-            assert httpx.get(f"{found[1]}/queries").status_code == 401
-            os.kill(running.pid, signal.SIGTERM)
-            assert running.wait(300) == 143
-            assert running.stderr.read() == ""
+                assert httpx.get(f"{found[1]}/queries").status_code == 401
+                stuck = socket.create_connection(("127.0.0.1", int(found[1].rpartition(":")[2])))
+                stuck.sendall(f"POST /streams/{IN} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n".encode())
+                with stuck, http.stream("GET", "/queries/q1/answers"):
+                    os.kill(running.pid, signal.SIGTERM)
+                    begun = time.monotonic()
+                    assert running.wait(300) == 143
+            assert time.monotonic() - begun < 9, "5 s, and what other work on the machine takes"
+            assert re.fullmatch(r"1 query; 1 element; [01] answers?\n", running.stderr.read())
         finally:
             running.kill()
 

@@ -91,13 +91,13 @@ def test_push_with_a_plan_that_polls_is_refused(query, command):
     assert "leave one out" in " ".join(said.err.replace("│", " ").split())
 
 
-def test_control_c_leaves_in_order(query, address):
+def test_control_c_leaves_in_order_and_says_how_much_it_was(query, address):
     words = [*RUN, "watch", query, f"{address}/trains"]
     watching = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert decode_answer(watching.stdout.readline()).added
     watching.send_signal(signal.SIGINT)
     _, err = watching.communicate(timeout=300)
-    assert (watching.returncode, err) == (130, b"")
+    assert (watching.returncode, err) == (130, b"1 answer\n")
 
 
 def test_a_server_that_is_not_there_is_said_and_waited_for(query):

@@ -1,5 +1,6 @@
 """The command ``engine serve``: continuous queries over HTTP."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from streamgauge.cli.options import completed, engine_names, seconds
 from streamgauge.cli.servers import AllowedOrigins, Host, RequestBytes, add_group, read_tokens, tell_readers
 from streamgauge.engines import load, named
 from streamgauge.formats.streams import read_triples
+from streamgauge.model.phrases import counted
 from streamgauge.servers.http.access import check_tokens, read_origins
 from streamgauge.servers.http.server import Serving
 from streamgauge.servers.queries.http import application
@@ -17,6 +19,9 @@ from streamgauge.servers.queries.registry import Queries
 from streamgauge.sources import check_place
 
 UNLESS = QueryLimits()
+
+GRACE_S = 3
+"""Seconds that requests may take to end; with sources and queries the service ends within 5."""
 
 
 def register(app: typer.Typer) -> None:
@@ -68,9 +73,31 @@ def serve(
     for item in static or ():
         queries.share(*_named(item))
     face = application(queries, tokens, attach or (), origins)
-    said = ", ".join(names)
     tell_readers(token_file)
-    Serving(face, host, port, queries.leave, lambda at: typer.echo(f"{said} at {at}", err=True), alone=True).run()
+    account = ""
+
+    def leave() -> None:
+        nonlocal account
+        account = _account(queries)
+        queries.leave()
+
+    settings = {"timeout_graceful_shutdown": GRACE_S}
+    try:
+        Serving(face, host, port, leave, _at(", ".join(names)), settings=settings, alone=True).run()
+    finally:
+        typer.echo(account, err=True)
+
+
+def _at(names: str) -> Callable[[str], None]:
+    """Say where these engines are served."""
+    return lambda address: typer.echo(f"{names} at {address}", err=True)
+
+
+def _account(queries: Queries) -> str:
+    """How much was served: the queries that run, elements of all streams, answers of these queries."""
+    running = queries.queries()
+    elements, answers = sum(queries.streams().values()), sum(query.answers.number for query in running)
+    return f"{counted(len(running), 'query')}; {counted(elements, 'element')}; {counted(answers, 'answer')}"
 
 
 def _named(item: str) -> tuple[str, tuple[tuple[str, str, str], ...]]:

@@ -17,6 +17,7 @@ from streamgauge.cli.streams import write
 from streamgauge.formats.lines import encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import counted
 from streamgauge.servers.fragments.annotations import named
 from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, Style
@@ -117,11 +118,14 @@ def _style(annotated: str, label: Label, vocabulary: str, border: Border) -> Sty
 
 def _until_left(answers: AsyncGenerator[Answer, None], show: Callable[[Answer], None], once: bool) -> int:
     """Show the answers until Ctrl-C, a reader that leaves, or the first."""
+    shown = 0
 
     async def run() -> None:
+        nonlocal shown
         try:
             async for answer in answers:
                 show(answer)
+                shown += 1
                 if once:
                     return
         finally:
@@ -130,6 +134,7 @@ def _until_left(answers: AsyncGenerator[Answer, None], show: Callable[[Answer], 
     try:
         asyncio.run(run())
     except KeyboardInterrupt:
+        typer.echo(counted(shown, "answer"), err=True)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -58,8 +58,10 @@ def _given(value: object) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A count with its noun: ``1 window``, ``2,000 windows``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    """A count with its noun: ``1 window``, ``2,000 windows``, ``2 queries``."""
+    if count == 1:
+        return f"{count:,} {noun}"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith("ry") else f"{count:,} {noun}s"
 
 
 def elapsed(seconds: float) -> str:

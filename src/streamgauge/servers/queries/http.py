@@ -57,8 +57,9 @@ from streamgauge.servers.http.openapi import (
 )
 from streamgauge.servers.http.replies import json_tag, page, problem, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
+from streamgauge.servers.queries.attached import AttachedSources, AttachError
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
-from streamgauge.servers.queries.registry import AttachedSources, AttachError, ConflictError, Queries, UnknownQueryError
+from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
 from streamgauge.servers.queries.requests import (
     QueryRegistration,
     RequestError,

@@ -1,13 +1,11 @@
-"""The core of the query service, without HTTP: the registered queries, their streams, static data and sources."""
+"""The core of the query service, without HTTP: the registered queries, their streams and static data."""
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import count
-from threading import Condition, Event, RLock, Thread
+from threading import RLock
 
 from streamgauge.formats.lines import Advance, Input
-from streamgauge.formats.streams import Reading
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -23,10 +21,11 @@ from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
 from streamgauge.servers.queries.requests import QueryRegistration, RequestError, understand
 from streamgauge.servers.queries.sessions import as_element, makes_triples
 from streamgauge.servers.queries.worker import QueryWorker, Question, RegisteredQuery
-from streamgauge.sources import Source, SourceError, open_source
-from streamgauge.sources.contract import parse_address
 
 RETRY_S, PATIENCE_S = 1.0, 0.1
+
+CLOSE_S = 1.0
+"""Seconds that queries may take to end what they do when the service ends."""
 
 
 class UnknownQueryError(KeyError):
@@ -312,189 +311,16 @@ class Queries:
         """End every query; nothing is taken any more."""
         with self._lock:
             self._closed = True
-        for work in _works(self.queries()):
-            work.stop()
+        works = _works(self.queries())
+        for work in works:
+            work.end()
         for running in self.queries():
             running.end(why)
+        end = self._steady() + CLOSE_S
+        for work in works:
+            work.await_end(max(0.0, end - self._steady()))
 
 
 def _works(queries: Sequence[RegisteredQuery]) -> list[QueryWorker]:
     """The workers of the queries, each once."""
     return list(dict.fromkeys(running.work for running in queries))
-
-
-BATCH = 500
-WAIT_S = 0.05
-LEAVE_S = 5.0
-
-
-class AttachError(PermissionError):
-    """A source that the service was not told to allow."""
-
-
-class AttachedSources:
-    """The attached sources by their streams; ``allowed`` are URLs: a source lies at one or below it. Thread-safe.
-
-    Where ``allowed`` is a function, it raises the reason why a URL may not be attached.
-    """
-
-    def __init__(
-        self,
-        queries: Queries,
-        allowed: Sequence[str] | Callable[[str], None],
-        open_: Callable[[str, Reading], Source] = open_source,
-    ) -> None:
-        self._queries, self._open = queries, open_
-        self._check = allowed if callable(allowed) else partial(_check_below, tuple(allowed))
-        self._lock = RLock()
-        self._feeding: dict[str, _Feeding] = {}
-
-    def attach(self, stream: str, url: str) -> None:
-        """Feed a stream from a source. AttachError, ConflictError or SourceError say why not."""
-        self._check(url)
-        with self._lock:
-            running = self._feeding.get(stream)
-            if running is not None and not running.ended:
-                raise ConflictError(f"<{stream}> is fed from {running.url}: detach it first")
-            source = self._open(url, Reading(stream=stream, lateness=_ANY_LATENESS))
-            self._feeding[stream] = _Feeding(self._queries, stream, url, source)
-
-    def pause(self, stream: str) -> None:
-        """Take nothing more from the source of a stream until ``resume``; ConflictError when it has none."""
-        self._of(stream).paused.set()
-
-    def resume(self, stream: str) -> None:
-        """Go on taking from the source of a stream; ConflictError when it has none."""
-        self._of(stream).paused.clear()
-
-    def _of(self, stream: str) -> "_Feeding":
-        with self._lock:
-            if stream not in self._feeding:
-                raise ConflictError(f"<{stream}> has no source attached")
-            return self._feeding[stream]
-
-    def detach(self, stream: str) -> None:
-        """Let the source of a stream go; ConflictError when it has none."""
-        with self._lock:
-            running = self._feeding.pop(stream, None)
-        if running is None:
-            raise ConflictError(f"<{stream}> has no source attached")
-        running.close()
-
-    def status(self) -> dict[str, dict[str, object]]:
-        """Stream -> its source, whether it has ended, and why."""
-        with self._lock:
-            return {stream: running.status() for stream, running in self._feeding.items()}
-
-    def close(self) -> None:
-        """Let all sources go."""
-        with self._lock:
-            feeding, self._feeding = list(self._feeding.values()), {}
-        for running in feeding:
-            running.close()
-
-
-_ANY_LATENESS = 2**53
-"""Lateness is judged by each query, not by the reader."""
-
-
-def _check_below(allowed: Sequence[str], url: str) -> None:
-    """AttachError for a source that lies below none of the allowed URLs."""
-    if not any(_below(url, one) for one in allowed):
-        raise AttachError(f"{parse_address(url).text}: sources there are not allowed: start the service with --attach")
-
-
-def _below(url: str, allowed: str) -> bool:
-    """Whether a URL is the allowed one or lies below it: same scheme, user, host and port, path in its folder."""
-    asked, known = parse_address(url), parse_address(allowed)
-    same = (asked.scheme, asked.host, asked.port, asked.user) == (known.scheme, known.host, known.port, known.user)
-    if not same or ".." in asked.path.split("/"):
-        return False
-    return asked.path == known.path or asked.path.startswith(known.path.rstrip("/") + "/")
-
-
-class _Feeding:
-    """A source on its way into a stream: one thread reads, another publishes what has come, as soon as it has.
-
-    The reader waits while queries cannot keep up, and while the source is ``paused``. Elements that come
-    meanwhile stay with the transport: a file waits, a broker queues.
-    """
-
-    def __init__(self, queries: Queries, stream: str, url: str, source: Source) -> None:
-        self.url, self.ended, self.fault = parse_address(url).text, False, ""
-        self.paused = Event()
-        self._queries, self._stream, self._source, self._leaving = queries, stream, source, Event()
-        self._batch: list[Input] = []
-        self._read, self._changed = False, Condition()
-        self._threads = [
-            Thread(target=run, name="streamgauge-attached", daemon=True) for run in (self._take, self._run)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def status(self) -> dict[str, object]:
-        """The source's identity and state."""
-        found: dict[str, object] = {"source": self.url, "ended": self.ended, "refused": self._source.refused}
-        found |= {"paused": True} if self.paused.is_set() else {}
-        return found | ({"fault": self.fault} if self.fault else {})
-
-    def close(self) -> None:
-        """Stop."""
-        self._leave()
-        self._source.close()
-        for thread in self._threads:
-            thread.join(LEAVE_S)
-
-    def _leave(self) -> None:
-        self._leaving.set()
-        with self._changed:
-            self._changed.notify_all()
-
-    def _take(self) -> None:
-        """Read the source until it ends; at most ``BATCH`` items wait to be published."""
-        try:
-            for item in self._source.items():
-                with self._changed:
-                    self._changed.wait_for(lambda: len(self._batch) < BATCH or self._leaving.is_set())
-                    self._batch.append(item)
-                    self._changed.notify_all()
-                if self._leaving.is_set():
-                    return
-        except (SourceError, ValueError) as error:
-            self.fault = self.fault or str(error)
-        finally:
-            with self._changed:
-                self._read = True
-                self._changed.notify_all()
-
-    def _run(self) -> None:
-        """Publish what was read until there is no more."""
-        try:
-            while batch := self._next():
-                self._publish(batch)
-        except (ConflictError, ValueError) as error:
-            self.fault = self.fault or str(error)
-            self._leave()
-            self._source.close()
-        finally:
-            self.ended = True
-
-    def _next(self) -> list[Input]:
-        """All that was read and is not published; nothing at the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._batch or self._read or self._leaving.is_set())
-            batch, self._batch = self._batch, []
-            self._changed.notify_all()
-            return batch
-
-    def _publish(self, batch: Sequence[Input]) -> None:
-        while batch and not self._leaving.is_set():
-            if self.paused.is_set():
-                self._leaving.wait(WAIT_S)
-                continue
-            try:
-                self._queries.publish(self._stream, batch)
-            except QueriesBusyError:
-                self._leaving.wait(WAIT_S)
-            else:
-                return

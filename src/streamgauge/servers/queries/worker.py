@@ -151,13 +151,21 @@ class QueryWorker:
         self.stop()
 
     def stop(self) -> None:
-        """End the session once it has done what it is doing; what waits is dropped."""
+        """End the session once it has done what it is doing, and wait for that; what waits is dropped."""
+        self.end()
+        self.await_end(END_S)
+
+    def end(self) -> None:
+        """The same without waiting."""
         with self._changed:
             self._ending, self._fresh = True, False
             self._waiting.clear()
             self._changed.notify_all()
+
+    def await_end(self, patience: float) -> None:
+        """Wait until the session has ended, as long as ``patience`` (s)."""
         if self._thread is not current_thread():
-            self._thread.join(END_S)
+            self._thread.join(patience)
 
     def put(self, items: Sequence[Input]) -> None:
         """Let elements and advances wait their turn; nothing after its end."""

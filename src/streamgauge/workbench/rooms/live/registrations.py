@@ -20,8 +20,9 @@ from streamgauge.formats.contexts import context_files, contexts_near
 from streamgauge.formats.documents import ending
 from streamgauge.formats.streams import stream_formats
 from streamgauge.model.engine import Engine
+from streamgauge.servers.queries.attached import AttachedSources
 from streamgauge.servers.queries.limits import QueryLimits
-from streamgauge.servers.queries.registry import AttachedSources, ConflictError, Queries, UnknownQueryError
+from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
 from streamgauge.servers.queries.requests import QueryRegistration
 from streamgauge.servers.queries.worker import RegisteredQuery
 from streamgauge.sources import SourceError
