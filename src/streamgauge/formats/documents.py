@@ -21,6 +21,9 @@ ARCHIVES: Final = (".zip", ".tar", ".tgz")
 MAX_ARCHIVE_BYTES: Final = 2**32
 """Bytes of an unpacked tar archive, which is kept while its files are read."""
 
+BUFFER: Final = 2**18
+"""Bytes of a file that are read at once: some hundred lines, which formats of lines take together."""
+
 _IN_MEMORY: Final = 2**24
 _BLOCK: Final = 2**20
 
@@ -83,7 +86,7 @@ def ending(path: Path) -> str:
 
 def file_document(path: Path, charset: str | None = None, base: str | None = None) -> Document:
     """A file as a document."""
-    return Document(str(path), path.name, lambda: path.open("rb"), base, charset)
+    return Document(str(path), path.name, lambda: path.open("rb", buffering=BUFFER), base, charset)
 
 
 def open_bytes(path: Path) -> IO[bytes]:

@@ -15,7 +15,7 @@ from typing import IO, Final, Literal, cast
 
 from streamgauge.formats.bounded_files import ByteReader
 from streamgauge.formats.codings import ENDINGS as CODINGS
-from streamgauge.formats.documents import suffix_of
+from streamgauge.formats.documents import BUFFER, suffix_of
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import (
     FormatError,
@@ -172,7 +172,7 @@ def _followed(
         if form.follow is None:
             raise FormatError(f"{path}: {form.name} {_NOT_FOLLOWED}")
         file.rotates = not form.binary
-        opened = cast(IO[bytes], io.BufferedReader(ByteReader(after(head, file.take))))
+        opened = cast(IO[bytes], io.BufferedReader(ByteReader(after(head, file.take)), BUFFER))
         if head or len(claimants) == 1:
             yield from _guessed(read_open(opened, str(path), form, reading, refuse), form, claimants)
 

@@ -117,6 +117,9 @@ TICK_S = 0.1
 PATIENCE_S = 5.0
 """How long a publisher waits for room before it is told to come again."""
 
+CLOSE_S = 1.0
+"""Seconds that queries may take to end what they do when the service ends, which it does within 5."""
+
 REFUSALS: Final[dict[type[Exception], int]] = {
     **STATUS,
     QueryLimitError: 429,
@@ -253,7 +256,7 @@ class QueryService:
         finally:
             ticking.cancel()
             await run_in_threadpool(self._attached.close)
-            await run_in_threadpool(self._queries.close, "the service has ended")
+            await run_in_threadpool(self._queries.close, "the service has ended", CLOSE_S)
 
     async def _tick(self) -> None:
         while True:

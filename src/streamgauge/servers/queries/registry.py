@@ -20,12 +20,9 @@ from streamgauge.servers.http.limits import Rate, load_parsers, refused_patterns
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.requests import QueryRegistration, RequestError, understand
 from streamgauge.servers.queries.sessions import as_element, makes_triples
-from streamgauge.servers.queries.worker import QueryWorker, Question, RegisteredQuery
+from streamgauge.servers.queries.worker import END_S, QueryWorker, Question, RegisteredQuery
 
 RETRY_S, PATIENCE_S = 1.0, 0.1
-
-CLOSE_S = 1.0
-"""Seconds that queries may take to end what they do when the service ends."""
 
 
 class UnknownQueryError(KeyError):
@@ -307,18 +304,18 @@ class Queries:
         for running in self.queries():
             running.answers.end(End("the service is ending"))
 
-    def close(self, why: str) -> None:
-        """End every query; nothing is taken any more."""
+    def close(self, why: str, patience: float = END_S) -> None:
+        """End every query; nothing is taken any more, and what they are doing may take ``patience`` (s) altogether."""
         with self._lock:
             self._closed = True
         works = _works(self.queries())
         for work in works:
             work.end()
-        for running in self.queries():
-            running.end(why)
-        end = self._steady() + CLOSE_S
+        end = self._steady() + patience
         for work in works:
             work.await_end(max(0.0, end - self._steady()))
+        for running in self.queries():
+            running.end(why)
 
 
 def _works(queries: Sequence[RegisteredQuery]) -> list[QueryWorker]:
