@@ -240,6 +240,7 @@ def test_data_of_many_triples_is_read_and_its_errors_name_the_line():
         ("INSERT { :a :p 1 } { ?s ?p ?o }", "WHERE is expected here"),
         ("SELECT * { ?s ?p ?o }", "this is no operation"),
         ("", "there is no update here"),
+        ("INSERT DATA { _:b :p 1 } ; INSERT DATA { :a :p _:b }", "_:b stands in the data of another operation"),
         ("INSERT DATA { 1 :p 1 }", "a triple of the data has the subject"),
         ("INSERT DATA { :a :p/:q 1 }", "is expected here, not /"),
         ("INSERT { ?s :p ?t } WHERE { ?s ?p ?o BIND(timestamp(?s, ?p, ?o) AS ?t) }", "TIMESTAMP is not supported"),

@@ -23,6 +23,7 @@ from tests.w3c.systems import (
     on_spark,
     prepared,
     read_outcome,
+    update_outcome,
 )
 
 _BATCH = 48
@@ -33,7 +34,9 @@ def outcomes(folder: Path, tests: Sequence[Test], systems: Sequence[str]) -> Ite
     """The outcomes of tests on systems: syntax tests once, evaluation tests on each."""
     cases: list[Prepared] = []
     for test in tests:
-        if test.kind is not Kind.EVALUATION:
+        if test.kind in (Kind.ACCEPTED_UPDATE, Kind.REFUSED_UPDATE):
+            yield update_outcome(test)
+        elif test.kind is not Kind.EVALUATION:
             yield read_outcome(test)
         elif isinstance(item := prepared(folder, test), Outcome):
             yield from (Outcome(test, system, item.verdict, item.why) for system in systems)
@@ -59,12 +62,12 @@ def _by_spark(cases: Sequence[Prepared]) -> Iterator[Outcome]:
 
 def summary(results: Sequence[Outcome], left: Counter[str]) -> str:
     """The table of counts, the refusals by their reason, the wrong ones, and what was left out."""
-    lines = [f"{'suite':24}{'system':12}{'right':>8}{'refused':>9}{'wrong':>7}"]
+    lines = [f"{'suite':26}{'system':12}{'right':>8}{'refused':>9}{'wrong':>7}"]
     groups: dict[tuple[str, str], Counter[str]] = {}
     for result in results:
         groups.setdefault((f"{result.test.suite} {result.test.kind}", result.system), Counter())[result.verdict] += 1
     for (suite, system), counts in sorted(groups.items()):
-        lines.append(f"{suite:24.24}{system:12}{counts[RIGHT]:8}{counts[REFUSED]:9}{counts[WRONG]:7}")
+        lines.append(f"{suite:26.26}{system:12}{counts[RIGHT]:8}{counts[REFUSED]:9}{counts[WRONG]:7}")
     others = [result for result in results if result.verdict != RIGHT]
     lines += [f"{one.verdict}: {one.test.name} on {one.system}: {one.why}" for one in others]
     lines += [f"left out: {count} of {what}" for what, count in left.most_common()]

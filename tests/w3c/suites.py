@@ -7,8 +7,8 @@
         test.data, test.graphs       # files of the default graph; of named graphs by their IRI
         test.result                  # the file of the expected answer
 
-Tests of updates, protocols, entailment regimes and SERVICE are counted as left out, by the reason; those of RDF's
-formats are run by ``tests.formats.w3c``.
+Evaluation tests of updates, and those of protocols, entailment regimes and SERVICE, are counted as left out, by the
+reason; those of RDF's formats are run by ``tests.formats.w3c``.
 """
 
 import re
@@ -34,12 +34,16 @@ class Kind(StrEnum):
     EVALUATION = "evaluation"
     ACCEPTED = "accepted query"
     REFUSED = "refused query"
+    ACCEPTED_UPDATE = "accepted update"
+    REFUSED_UPDATE = "refused update"
 
 
 _KINDS: Final = {
     f"{_MF}QueryEvaluationTest": Kind.EVALUATION,
     **dict.fromkeys((f"{_MF}PositiveSyntaxTest", f"{_MF}PositiveSyntaxTest11"), Kind.ACCEPTED),
     **dict.fromkeys((f"{_MF}NegativeSyntaxTest", f"{_MF}NegativeSyntaxTest11"), Kind.REFUSED),
+    **dict.fromkeys((f"{_MF}PositiveUpdateSyntaxTest", f"{_MF}PositiveUpdateSyntaxTest11"), Kind.ACCEPTED_UPDATE),
+    **dict.fromkeys((f"{_MF}NegativeUpdateSyntaxTest", f"{_MF}NegativeUpdateSyntaxTest11"), Kind.REFUSED_UPDATE),
 }
 _LEFT_OUT: Final = {
     "entailment": "entailment regimes other than simple entailment",

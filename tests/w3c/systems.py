@@ -11,6 +11,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Row
 from streamgauge.query.parser import PlainQuery, read_sparql
 from streamgauge.query.text import QueryError, UnansweredError
+from streamgauge.query.updates import UpdateContext, read_update
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.evaluate import TRIPLE_COLUMNS
 from streamgauge.semantics.profiles import RSPQL
@@ -141,3 +142,13 @@ def read_outcome(test: Test) -> Outcome:
     except QueryError as error:
         return Outcome(test, "reader", RIGHT if test.kind is Kind.REFUSED else WRONG, error.what)
     return Outcome(test, "reader", WRONG if test.kind is Kind.REFUSED else RIGHT, "accepted")
+
+
+def update_outcome(test: Test) -> Outcome:
+    """The outcome of a syntax test of updates; what is legal and not done is refused by name."""
+    try:
+        read_update(f"BASE <{test.base}>\n{test.text}", UpdateContext(str, graphs=True))
+    except QueryError as error:
+        named = REFUSED if isinstance(error, UnansweredError) else WRONG
+        return Outcome(test, "reader", RIGHT if test.kind is Kind.REFUSED_UPDATE else named, error.what)
+    return Outcome(test, "reader", WRONG if test.kind is Kind.REFUSED_UPDATE else RIGHT, "accepted")

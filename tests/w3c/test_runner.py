@@ -49,7 +49,7 @@ def test_a_parser_that_accepts_all_is_seen(suite: Path, monkeypatch: pytest.Monk
     broken = [test for test in tests if test.kind is Kind.REFUSED]
     results = list(outcomes(suite, broken, []))
     assert {result.verdict for result in results} == {systems.WRONG}
-    assert f"{'sparql11 refused query':24}reader{0:14}{0:9}{SYNTAX:7}" in summary(results, left)
+    assert f"{'sparql11 refused query':26}reader{0:14}{0:9}{SYNTAX:7}" in summary(results, left)
 
 
 def test_a_folder_without_tests_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

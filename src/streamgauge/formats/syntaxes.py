@@ -60,11 +60,6 @@ DATASETS: Final = {ox.RdfFormat.TURTLE: ox.RdfFormat.TRIG, ox.RdfFormat.N_TRIPLE
 """The syntax that reads what another one writes, and named graphs too."""
 
 
-def syntax_of_media_type(content_type: str) -> ox.RdfFormat | None:
-    """The syntax that a Content-Type names, if it is one of RDF."""
-    return BY_MEDIA_TYPE.get(media_type(content_type))
-
-
 def media_type(content_type: str) -> str:
     """The media type of a Content-Type, in lower case, without parameters."""
     return content_type.partition(";")[0].strip().lower()

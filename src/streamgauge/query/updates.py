@@ -19,7 +19,7 @@ from streamgauge.model.terms import Term, Triple, is_triple_of, misplaced, tripl
 from streamgauge.query.prologue import Prologue, read_on, read_prologue
 from streamgauge.query.reader import QueryReader, joined
 from streamgauge.query.stamps import TIMESTAMP
-from streamgauge.query.text import Token, check_bounds, refusal, tokens
+from streamgauge.query.text import Token, check_bounds, refusal, tokens, unanswered
 from streamgauge.query.traversal import every_expression, every_pattern, expressions, with_value
 from streamgauge.query.versions import decoded, is_earlier
 
@@ -153,15 +153,17 @@ class _UpdateReader(QueryReader):
         self._inserts: bool | None = None
         """Whether the data that is read is inserted; ``None`` beside data."""
         self._room = self._most = most_characters(len(text))
-        self._data_words = self._data_characters = 0
+        self._data_words = self._data_characters = self._number = 0
+        self._labelled: dict[str, int] = {}
+        """The operation in whose data each label of a blank node stands, by its number."""
 
     def operations(self) -> Iterator[UpdateOperation]:
         """Each operation in its turn. QueryError."""
         self._check_graphs()
         if not self._token.text:
-            self._refuse(f"there is no update here: {_SUPPORTED}")
+            raise unanswered(f"there is no update here: {_SUPPORTED}", self._text, len(self._text))
         while self._token.text:
-            self._labels, self._weight = {}, 0
+            self._labels, self._weight, self._number = {}, 0, self._number + 1
             yield from self._operation()
             self._check_size()
             if not self._skip(";") and self._token.text:
@@ -195,7 +197,7 @@ class _UpdateReader(QueryReader):
             case "INSERT" | "DELETE" | "WITH":
                 yield self._modification(token)
             case "LOAD":
-                self._refuse("LOAD is not supported: send the data itself")
+                raise unanswered("LOAD is not supported: send the data itself", self._text, token.start)
             case "CREATE" | "CLEAR" | "DROP" | "COPY" | "MOVE" | "ADD":
                 self._at += 1
                 self._says("SILENT")
@@ -254,6 +256,13 @@ class _UpdateReader(QueryReader):
         if self._inserts is not None:
             self._refuse("data has no variables")
         return super()._variable()
+
+    def _node(self) -> Node:
+        token = self._token
+        known = self._labelled.setdefault(token.text, self._number) if self._inserts and token.kind == "blank" else None
+        if known not in (None, self._number):
+            self._refuse(f"the blank node {token.text} stands in the data of another operation: write an IRI for both")
+        return super()._node()
 
     def _facts(self) -> Iterator[Triple]:
         """The triples of quads without variables; QueryError where their terms are very long in all."""
