@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from streamgauge.engines import load
 from streamgauge.formats.batches import ElementBatch, NumberedTerms
-from streamgauge.incremental import SnapshotContents, term_ids
+from streamgauge.incremental import SnapshotContents, column_joins, term_ids
 from streamgauge.incremental.drivers import frames
 from streamgauge.incremental.drivers.window import WindowDriver
-from streamgauge.incremental.pane_joins import PaneJoins
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import CQL
@@ -65,11 +64,11 @@ class Batches:
                 self._session.push_batch(in_columns(numbers, now))
 
 
-def said_in_columns(asked_for, elements, advance, sizes, least=BY_NUMBERS, dense=0):
+def said_in_columns(asked_for, elements, advance, sizes, least=BY_NUMBERS, least_change=0):
     answers: list = [[] for _ in asked_for]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frames, "SnapshotContents", least)
-        patch.setattr(frames, "DENSE", dense)
+        patch.setattr(column_joins, "COLUMNAR_CHANGE", least_change)
         patch.setattr(term_ids, "SPARE", 0)
         session = load("live").start_all(
             [(query, chosen, found.append) for (query, chosen), found in zip(asked_for, answers, strict=True)]
@@ -86,17 +85,17 @@ def said_in_columns(asked_for, elements, advance, sizes, least=BY_NUMBERS, dense
     st.data(),
     st.lists(st.integers(1, 6), min_size=1, max_size=3),
     st.sampled_from([BY_NUMBERS, SnapshotContents]),
-    st.sampled_from([0, 12, 40]),
+    st.sampled_from([0, 2, 12]),
 )
-def test_columns_are_answered_as_elements_are(data, sizes, contents, dense):
-    """Contents are looked at whole from the first batch on, or from a later one that is dense."""
+def test_columns_are_answered_as_elements_are(data, sizes, contents, least_change):
+    """Changes are joined in columns from the first batch on, or from a later one, and leave them."""
     over, chosen = data.draw(windows()), data.draw(semantics())
     asked_for = [(data.draw(asked(over)), chosen) for _ in range(data.draw(st.integers(1, 2)))]
     elements = data.draw(streams())
     heard = not elements or any(element.stream in {each.stream for each in over} for element in elements)
     if not heard or any(meaningless(query, chosen) or load("live").refuse(query, chosen) for query, _ in asked_for):
         return
-    found = said_in_columns(asked_for, elements, 24, sizes, contents, dense)
+    found = said_in_columns(asked_for, elements, 24, sizes, contents, least_change)
     for (query, _), one, other in zip(asked_for, found, said_together(asked_for, elements, 24), strict=True):
         sends = operator(query, chosen)
         assert by_report(one, chosen.grain, sends) == by_report(other, chosen.grain, sends)
@@ -133,8 +132,8 @@ def test_windows_over_many_batches_of_ever_new_terms(slide):
 @pytest.mark.parametrize("r2s", CQL)
 @pytest.mark.parametrize("first", [1, 7, 60])
 def test_the_first_batch_decides_nothing(monkeypatch, r2s, first):
-    """Contents are looked at whole once a window's time has many triples; the answers go on from those of before."""
-    monkeypatch.setattr(frames, "DENSE", 60)
+    """Changes are joined in columns once batches brought as much as is held; answers go on from those of before."""
+    monkeypatch.setattr(column_joins, "COLUMNAR_CHANGE", 40)
     query = ContinuousQuery(parse_sparql("SELECT ?s ?v { ?s <urn:p> ?o ; <urn:q> ?v }"), (WINDOW,))
     chosen = replace(PROFILES["csparql"], name="drawn", r2s=r2s, r2s_able=frozenset(CQL))
     times = [*range(0, 2000, 20), *range(2000, 4000, 4)]
@@ -144,9 +143,9 @@ def test_the_first_batch_decides_nothing(monkeypatch, r2s, first):
     ]
     answers: list = []
     driver = WindowDriver([(query, answers.append)], chosen)
-    Batches(driver, [first, 10, 50]).push_all([each for each in fed if each.time < 2000])
-    assert isinstance(driver._pool, PaneJoins)
+    Batches(driver, [first, 10, 15]).push_all([each for each in fed if each.time < 2000])
+    assert driver._pool.columns is None
     Batches(driver, [50]).push_all([each for each in fed if each.time >= 2000])
-    assert isinstance(driver._pool, SnapshotContents)
+    assert driver._pool.columns is not None
     driver.advance(4000)
     assert by_report(answers, chosen.grain, r2s) == by_report(said(query, chosen, fed, 4000), chosen.grain, r2s)

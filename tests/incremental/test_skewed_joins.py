@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import pane_joins, skewed_joins
+from streamgauge.incremental import column_joins, skewed_joins
 from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.skewed_joins import SkewedJoins, band_parts
 from streamgauge.incremental.window_joins import WindowJoins
@@ -65,7 +65,7 @@ def test_both_plans_say_what_the_definition_says(data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(skewed_joins, "MANY", data.draw(st.integers(0, 4)))
         patch.setattr(skewed_joins, "CHUNK", data.draw(st.integers(1, 4)))
-        patch.setattr(pane_joins, "LEAST", data.draw(st.sampled_from([0, 200])))
+        patch.setattr(column_joins, "COLUMNAR_CHANGE", data.draw(st.sampled_from([0, 3, 300])))
         agree(query, chosen, data.draw(elements()), 60)
 
 

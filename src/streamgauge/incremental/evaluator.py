@@ -180,6 +180,11 @@ class KeptAnswer:
         self._shown: Bag = {}
         self._least = self._tree.held()
 
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the answer is the solutions of one leaf as they are."""
+        return self._tree.is_leaf
+
     def begin(self) -> None:
         """Take in what is there before the first change, such as static data: the first ``settle`` finds it done."""
         add_all(self._first, self._tree.pull())

@@ -24,9 +24,10 @@ from streamgauge.query.traversal import conjuncts, reads_patterns
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
+    from streamgauge.incremental.column_joins import ColumnJoins
+    from streamgauge.incremental.drivers.content import WindowContent
     from streamgauge.incremental.stamp_rows import StampRows
-    from streamgauge.incremental.term_ids import IdTriples, TermIds
-    from streamgauge.incremental.window_pieces import Gather
+    from streamgauge.incremental.term_ids import IdTriples
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +107,6 @@ Feed: TypeAlias = Callable[[Iterable[Triple]], None]
 Follow: TypeAlias = Callable[[Iterator[Triple]], bool]
 """Takes entering triples until one changes the solutions: whether one did. The rest is left in the iterator."""
 
-Held: TypeAlias = Callable[[], Iterable[Sequence[Triple]]]
-"""The triples that a content holds now, arrival by arrival."""
-
-
-InColumns: TypeAlias = Callable[["TermIds"], "Sequence[IdTriples]"]
-"""The triples that a content holds now by the numbers of their terms."""
-
 
 class JoinPool:
     """The solutions of patterns over graphs that move: followed as triples enter and leave, or found at each look."""
@@ -138,17 +132,20 @@ class JoinPool:
         """The rows of stamps that are asked of a graph of stamps without facts."""
         return ()
 
-    def see(
-        self,
-        graph: Term | None,
-        held: Held,
-        columns: "InColumns | None" = None,
-        gather: "Gather | None" = None,
-    ) -> None:
-        """One content of a graph, ``None`` for the default graph, and what it holds when it is looked at.
+    def bind(self, graph: Term | None, content: "WindowContent") -> None:
+        """One content of a graph, ``None`` for the default graph, which is seen when it is looked at."""
 
-        ``columns`` has the content number its terms, and gives its triples so; ``gather`` has it make a piece of them.
-        """
+    def over(self, graph: Term | None) -> None:
+        """Patterns are all asked for, and the first content is of this graph."""
+
+    @property
+    def in_columns(self) -> "ColumnJoins | None":
+        """The pool itself while changes are joined in columns."""
+        return None
+
+    def enter_columns(self, triples: int) -> bool:  # noqa: ARG002
+        """Whether changes are joined in columns from now on, beside one of so many triples."""
+        return False
 
     def numbered(self, batch: "ElementBatch") -> "IdTriples | None":  # noqa: ARG002
         """The triples of a batch by numbers, ``None`` where they are taken as they are."""

@@ -6,17 +6,17 @@ Nothing is kept between two looks, and the order of joins follows the sizes that
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.conditions import Test
 from streamgauge.incremental.evaluator import OperatorTree
 from streamgauge.incremental.list_joins import JoinSide, PendingCondition, SolutionTable, pending, relation_tests, rows
 from streamgauge.incremental.operators import Bag, Delta, Take, difference, repeated
-from streamgauge.incremental.plan import BgpRequest, Held, InColumns, JoinPool, PlannedBgp, TripleRelation, plan
+from streamgauge.incremental.plan import BgpRequest, JoinPool, PlannedBgp, TripleRelation, plan
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.window_pieces import Gather, PartedTriples, WindowBegins
 from streamgauge.model import algebra as al
@@ -26,9 +26,16 @@ from streamgauge.model.terms import Row, Term, Triple
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
+    from streamgauge.incremental.drivers.content import WindowContent
     from streamgauge.incremental.id_joins import IdConditions, IdGraph, IdSide, IdTable
-    from streamgauge.incremental.term_ids import IdTriples
+    from streamgauge.incremental.term_ids import IdTriples, TermIds
 
+
+Held: TypeAlias = Callable[[], Iterable[Sequence[Triple]]]
+"""The triples that a content holds now, arrival by arrival."""
+
+InColumns: TypeAlias = Callable[["TermIds"], "Sequence[IdTriples]"]
+"""The triples that a content holds now by the numbers of their terms."""
 
 LEAST: Final = 2_000
 """Triples from which on a content is joined by the numbers of its terms (``id_joins``).
@@ -66,10 +73,17 @@ class SnapshotContents(JoinPool):
         self._matches.append(matches)
         return matches
 
+    def bind(self, graph: Term | None, content: "WindowContent") -> None:
+        """One more content of a graph, which puts together what arrives."""
+        self.see(graph, content.graphs, content.columns, content.gather)
+
     def see(
         self, graph: Term | None, held: Held, columns: InColumns | None = None, gather: Gather | None = None
     ) -> None:
-        """One more content of a graph, ``None`` for the default graph."""
+        """One more content of a graph, ``None`` for the default graph, and what it holds when it is looked at.
+
+        ``columns`` has the content number its terms, and gives its triples so; ``gather`` has it make a piece of them.
+        """
         if graph in self._parted:
             self._seen.append((graph, held, columns))
             if gather is not None:
@@ -82,7 +96,7 @@ class SnapshotContents(JoinPool):
             return None
         for graph, gather in self._gathers:
             if (predicates := self._parted[graph].predicates) is not None:
-                gather(predicates, lambda at: begins.last(at, t0), None)
+                gather(predicates, lambda at: begins.last(at, t0))
         return begins.following(time, t0)
 
     def look(self) -> None:
@@ -156,6 +170,11 @@ class Snapshots:
         self._only = made[0] if self._tree.is_leaf else None
         self._shown: Bag = {}
         self.variables = self._tree.variables
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the answer is the solutions of one leaf as they are."""
+        return self._tree.is_leaf
 
     def settle(self) -> Delta:
         """The change of the answer since this was last asked for."""

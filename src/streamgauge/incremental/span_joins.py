@@ -1,30 +1,45 @@
-"""Solutions of a basic graph pattern as triples come in columns: when each begins, whatever else it goes through.
+"""Solutions of a basic graph pattern as triples come and go in columns: the looks at which each begins and ends.
 
-A solution begins with the birth of the last of its triples, if the others are still held then. Each triple that is born
-is therefore joined with those that were born before it: no other join finds the same solution. A triple that matches
-several patterns of a solution counts for the first of these.
+A solution begins at the look that sees the last of its triples first, if the others are still held then. Each triple
+that is born is therefore joined with those that were born before it: no other join finds the same solution. Of triples
+that are born at one look, and of one triple that matches several patterns, the first pattern counts.
 
-A worked example: ``?o :sensor ?s ; :value ?v`` and the arrivals 0: (o1 :value 7), 1: (o2 :sensor s), 2: (o1 :sensor s).
-Arrival 0 finds nothing that was born before it, nor does 1; 2 finds 0, so that the solution o1 s 7 begins with 2.
+A worked example: ``?o :sensor ?s ; :value ?v`` and the looks 0: (o1 :value 7), 1: (o2 :sensor s), 2: (o1 :sensor s).
+The triple of look 0 finds nothing that was born before it, nor does that of 1; that of 2 finds the first, so that the
+solution o1 s 7 begins at look 2.
 
-Where solutions also end at a tick (``ending``), the same joins go out from the triples that leave at the tick.
+Solutions end by the same joins, which go out from the triples that end: the first pattern of those that end counts.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from streamgauge.incremental.id_joins import LARGEST, IdConditions, matching
-from streamgauge.incremental.list_joins import PendingCondition, pending, relation_tests
-from streamgauge.incremental.plan import JoinPlan, PlannedBgp, Step
-from streamgauge.incremental.spans import LargeJoinError, TripleSpans
-from streamgauge.incremental.term_ids import Ids, IdTriples, Places
+from streamgauge.incremental.budget import TooMuchError
+from streamgauge.incremental.id_joins import LARGEST, IdConditions
+from streamgauge.incremental.list_joins import PendingCondition, pending
+from streamgauge.incremental.plan import JoinPlan, PlannedBgp, Step, TripleRelation
+from streamgauge.incremental.spans import LargeJoinError, Looks, TripleSpans
+from streamgauge.incremental.term_ids import Ids, Places
 
 TOGETHER: Final = 1_000_000
-"""Rows of a join from which on the births that it goes out from are halved."""
+"""Rows of a join from which on the triples that it goes out from are halved."""
+
+MANY: Final = 100
+"""Rows that joins make for each triple that comes and row that is found, from which on columns are left. Chosen."""
+
+ROWS: Final = 1000
+"""Triples and rows that are counted for a change beside its own, so that one row of a small one decides nothing."""
+
+
+_NONE: Final = np.empty(0, np.int32)
+
+
+class WastefulError(Exception):
+    """Joins make many rows that conditions leave out, for which there are other joins."""
 
 
 class SpanBounds(NamedTuple):
@@ -52,30 +67,35 @@ class FoundSolutions:
 
 
 @dataclass(frozen=True, slots=True)
-class SolutionBirths:
-    """Solutions that begin, in the order in which they do: the ``births`` that they begin with, and their columns.
+class SolutionMoves:
+    """Solutions that begin, or that end, and at which look of some, by its number among them."""
 
-    ``until``: they are those up to before this birth.
-    """
-
-    births: Places
+    at: Places
     columns: list[Ids]
-    until: int = 0
 
 
 class SpanJoins:
-    """A planned pattern whose parts are connected, over triples that come in columns; ``output`` are its columns.
+    """A planned pattern whose parts are connected, over the spans of its relations; ``output`` are its columns."""
 
-    ``reach``: a triple is held at a time while its last arrival is at most so many ms before. ``made`` counts the rows
-    that joins have made, before conditions.
-    """
-
-    def __init__(self, planned: PlannedBgp, output: Sequence[str], conditions: IdConditions, reach: int) -> None:
-        self._planned, self._output, self._reach = planned, tuple(output), reach
-        self._conditions, self.made = conditions, 0
-        self._tests = [relation_tests(relation) for relation in planned.relations]
+    def __init__(
+        self,
+        planned: PlannedBgp,
+        output: Sequence[str],
+        conditions: IdConditions,
+        spans: Mapping[TripleRelation, TripleSpans],
+    ) -> None:
+        self._planned, self._output, self._conditions = planned, tuple(output), conditions
+        self._made = 0
         self._late = [pending(each) for each in planned.conditions]
-        self._spans = [TripleSpans(len(relation.columns), reach) for relation in planned.relations]
+        self._spans = [spans[planned.relations[at]] for at in planned.relation_of]
+        self._names = [planned.names(at) for at in range(len(planned.patterns))]
+        self._bound = {
+            (plan.pattern, step.pattern): [
+                planned.relations[step.path.relation].columns.index(at) for at in step.path.bound
+            ]
+            for plan in planned.plans
+            for step in plan.steps
+        }
         self._needed = {plan.pattern: self._needs(plan) for plan in planned.plans}
 
     def _needs(self, plan: JoinPlan) -> list[frozenset[str]]:
@@ -85,97 +105,96 @@ class SpanJoins:
             needed.append(needed[-1].union(self._planned.names(step.pattern)))
         return needed[::-1]
 
-    def enter(self, triples: IdTriples, births: Places, since: int) -> None:
-        """Triples have come; nothing is asked any more of what came last before ``since`` (ms)."""
-        columns = (triples.ids[0::3], triples.ids[1::3], triples.ids[2::3])
-        for relation, tests, spans in zip(self._planned.relations, self._tests, self._spans, strict=True):
-            spans.forget_before(since)
-            spans.number(len(self._conditions.ids))
-            places = matching(columns, relation, tests, self._conditions)
-            spans.enter([columns[at][places] for at in relation.columns], births[places], triples.times[places])
+    def beginning(self, looks: Looks, triples: int) -> SolutionMoves:
+        """The solutions that begin at looks that see so many triples first; WastefulError."""
+        self._made, rows = 0, 0
+        first, until, found = int(looks.numbers[0]), int(looks.numbers[-1]) + 1, list[SolutionMoves]()
+        for plan in self._planned.plans:
+            places = self._spans[plan.pattern].born(first, until)
+            births = self._spans[plan.pattern].births(places)
+            at = births - first
+            horizons = looks.horizons[at]
+            there = self._spans[plan.pattern].lasts(places) >= horizons
+            bounds = SpanBounds((births[there], births[there] + 1), (horizons[there], horizons[there]))
+            for each in self._in_parts(plan, places[there], at[there], bounds):
+                found.append(each)
+                rows += len(each.at)
+                if self._made > MANY * (ROWS + triples + rows):
+                    raise WastefulError
+        return self._together(found)
 
-    def beginning(self, first: int, until: int, times: Places) -> Iterator[SolutionBirths]:
-        """The solutions that begin with the births from ``first`` up to before ``until``; ``times`` (ms) of these."""
+    def ending(self, looks: Looks) -> SolutionMoves:
+        """The solutions that end at some looks, and were there at the look before."""
+        found = list[SolutionMoves]()
+        for plan in self._planned.plans:
+            places, at = self._spans[plan.pattern].ending(looks)
+            born = looks.numbers[at]
+            bounds = SpanBounds((born, born), (looks.horizons[at], looks.before[at]))
+            found += self._in_parts(plan, places, at, bounds)
+        return self._together(found)
+
+    def alive(self, number: int, horizon: int) -> SolutionMoves:
+        """The solutions that there were ahead of the look of a number, at the horizon (ms) of the look before."""
+        plan = self._planned.plans[0]
+        places = self._spans[plan.pattern].alive(number, horizon)
+        born, held = np.full(len(places), number), np.full(len(places), horizon)
+        none = np.zeros(len(places), np.int64)
+        return self._together(self._in_parts(plan, places, none, SpanBounds((born, born), (held, held))))
+
+    def _in_parts(self, plan: JoinPlan, places: Places, at: Places, bounds: SpanBounds) -> Iterator[SolutionMoves]:
+        """The solutions of a plan from spans at places, in parts where a join would make many rows."""
+        most = TOGETHER if len(places) > 1 else LARGEST
         try:
-            found = self._beginning(first, until, times)
+            found = self._joined(plan, places, bounds, most)
         except LargeJoinError:
-            if until - first < 2:
+            if len(places) < 2:
                 raise
-        else:
-            yield replace(found, until=until)
+            middle = len(places) // 2
+            for part in (slice(0, middle), slice(middle, None)):
+                born, held = ((one[part], other[part]) for one, other in bounds)
+                yield from self._in_parts(plan, places[part], at[part], SpanBounds(born, held))
             return
-        middle = (first + until) // 2
-        yield from self.beginning(first, middle, times[: middle - first])
-        yield from self.beginning(middle, until, times[middle - first :])
+        yield SolutionMoves(at[found.origin], [found.columns[name] for name in self._output])
 
-    def _beginning(self, first: int, until: int, times: Places) -> SolutionBirths:
-        most = TOGETHER if until - first > 1 else LARGEST
-
-        def of(plan: JoinPlan) -> SolutionBirths:
-            spans = self._spans[self._planned.relation_of[plan.pattern]]
-            places = spans.born(first, until)
-            births = spans.births(places)
-            held = times[births - first] - self._reach
-            return self._from(plan, places, births, SpanBounds((births, births + 1), (held, held)), most)
-
-        return self._ordered(map(of, self._planned.plans))
-
-    def ending(self, ticks: Places, before: Places, births: Places) -> SolutionBirths:
-        """The solutions that end at ticks (ms) since those ``before`` them, just ahead of births, and these births."""
-
-        def of(plan: JoinPlan) -> SolutionBirths:
-            spans = self._spans[self._planned.relation_of[plan.pattern]]
-            places, at = spans.ending(ticks, before, births)
-            born, kept, left = births[at], ticks[at] - self._reach, before[at] - self._reach
-            return self._from(plan, places, born, SpanBounds((born, born), (kept, left)), LARGEST)
-
-        return self._ordered(map(of, self._planned.plans))
-
-    def _from(self, plan: JoinPlan, places: Places, births: Places, bounds: SpanBounds, most: int) -> SolutionBirths:
-        """The solutions of a plan from spans at places, each with the birth that is given for its span."""
-        found = self._joined(plan, places, bounds, most)
-        return SolutionBirths(births[found.origin], [found.columns[name] for name in self._output])
-
-    def _ordered(self, parts: Iterable[SolutionBirths]) -> SolutionBirths:
-        """Parts as one, in the order of births."""
+    def _together(self, parts: Iterable[SolutionMoves]) -> SolutionMoves:
+        """Parts as one, in the order of looks; TooMuchError."""
         found = list(parts)
-        births = np.concatenate([each.births for each in found])
-        order = np.argsort(births, kind="stable")
+        at = np.concatenate([each.at for each in found])
+        if len(at) > LARGEST:
+            raise TooMuchError(f"its evaluation makes more than {LARGEST} rows at once")
+        order = np.argsort(at, kind="stable")
         columns = zip(*[each.columns for each in found], strict=True)
-        return SolutionBirths(births[order], [np.concatenate(each)[order] for each in columns])
+        return SolutionMoves(at[order], [np.concatenate(each)[order] for each in columns])
 
     def _joined(self, plan: JoinPlan, places: Places, bounds: SpanBounds, most: int) -> FoundSolutions:
         """The solutions with spans at places in a pattern."""
-        spans, needed = self._spans[self._planned.relation_of[plan.pattern]], self._needed[plan.pattern]
+        spans, needed = self._spans[plan.pattern], self._needed[plan.pattern]
+        names = enumerate(self._names[plan.pattern])
         found = FoundSolutions(
-            {
-                name: spans.cells(at, places)
-                for at, name in enumerate(self._planned.names(plan.pattern))
-                if name in needed[0]
-            },
-            np.arange(len(places)),
+            {name: spans.cells(at, places) for at, name in names if name in needed[0]}, np.arange(len(places))
         )
         late = list(self._late)
         self._test(found, late)
-        for step, names in zip(plan.steps, needed[1:], strict=True):
-            self._step(step, plan.pattern, found, bounds, names, most)
+        for step, kept in zip(plan.steps, needed[1:], strict=True):
+            if not len(found.origin):
+                return FoundSolutions(dict.fromkeys(self._output, _NONE), found.origin)
+            self._step(plan, step, found, bounds, kept, most)
             self._test(found, late)
         return found
 
     def _step(
-        self, step: Step, first: int, found: FoundSolutions, bounds: SpanBounds, needed: frozenset[str], most: int
+        self, plan: JoinPlan, step: Step, found: FoundSolutions, bounds: SpanBounds, needed: frozenset[str], most: int
     ) -> None:
         """Join solutions with the spans of one more pattern that may be with them."""
-        spans, names = self._spans[step.path.relation], self._planned.names(step.pattern)
-        positions = self._planned.relations[step.path.relation].columns
-        bound = [positions.index(position) for position in step.path.bound]
+        spans, names = self._spans[step.pattern], self._names[step.pattern]
+        bound = self._bound[plan.pattern, step.pattern]
         which, places = spans.pairs({at: found.columns[names[at]] for at in bound}, most)
-        behind, origin = int(step.pattern > first), found.origin[which]
+        behind, origin = int(step.pattern > plan.pattern), found.origin[which]
         kept = (spans.births(places) < bounds.born[behind][origin]) & (
             spans.lasts(places) >= bounds.held[behind][origin]
         )
         which, places = which[kept], places[kept]
-        self.made += len(which)
+        self._made += len(which)
         found.columns = {name: column for name, column in found.columns.items() if name in needed}
         found.take(which)
         for at, name in enumerate(names):
@@ -189,13 +208,3 @@ class SpanJoins:
             if len(found.origin):
                 columns = [found.columns[name] for name in condition.names]
                 found.take(self._conditions.several(condition, columns))
-
-    def forget_terms(self) -> None:
-        """Have terms forgotten that nothing has any more, when they may be many."""
-        ids = self._conditions.ids
-        if not ids.full:
-            return
-        held = [ids.holding(spans.numbers()) for spans in self._spans]
-        ids.forget()
-        for spans, piece in zip(self._spans, held, strict=True):
-            spans.renumber(piece.ids)

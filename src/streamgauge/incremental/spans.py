@@ -1,15 +1,16 @@
 """Triples with the spans of time in which a content holds them, in columns by the numbers of their terms.
 
-A span of a triple begins with an arrival of it that finds it absent, its ``birth`` (how many triples of the stream came
-before), and is there as long as its ``last`` arrival (ms) is in the window. A triple that comes again while it is held
-moves the end of its span; one that comes again later begins another.
+A content is looked at again and again, and each look has a ``horizon``: what arrived before it (ms) is not there any
+more. A span of a triple begins with an arrival that finds it absent, its ``birth`` (the number of the look that sees it
+first), and is there as long as its ``last`` arrival is not before the horizon. A triple that comes again while it is
+held moves the end of its span; one that comes again later begins another.
 
-A worked example: a window holds what came in the last 10 ms. (a p b) comes at 0, 4 and 30 ms as arrivals 0, 2 and 9 of
-the stream. It has two spans: one of birth 0, whose last arrival is at 4, and one of birth 9.
+A worked example: look 0 is at 4 ms, look 1 at 10, look 2 at 30, and each sees the last 10 ms. (a p b) comes at 0, 4 and
+30 ms. It has two spans: one of birth 0, whose last arrival is at 4, and one of birth 2.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,14 @@ class LargeJoinError(TooMuchError):
 
     def __init__(self, most: int) -> None:
         super().__init__(f"its evaluation makes more than {most} rows at once")
+
+
+class Looks(NamedTuple):
+    """Consecutive looks: their numbers, their horizons, and those (ms) of the look before each."""
+
+    numbers: Places
+    horizons: Places
+    before: Places
 
 
 class SpanIndex:
@@ -87,18 +96,14 @@ class SpanIndex:
 
 
 class TripleSpans:
-    """The spans of the triples of one relation, in the order of birth; a place is a number that only grows.
+    """The spans of the triples of one relation, in the order of birth; a place is a number that only grows."""
 
-    ``reach``: a triple is held while its last arrival is at most so many ms ago.
-    """
-
-    def __init__(self, columns: int, reach: int) -> None:
-        self._reach = reach
+    def __init__(self, columns: int) -> None:
         self._cells: list[Ids] = [np.empty(ROOM, np.int32) for _ in range(columns)]
         self._births, self._lasts = np.empty(ROOM, np.int64), np.empty(ROOM, np.int64)
         self._indexes: dict[tuple[int, ...], tuple[SpanIndex, Places]] = {}
         self._sorted: dict[tuple[int, ...], tuple[tuple[int, int, int], KeyTable]] = {}
-        self._base = self.begin = self.end = self._terms = 0
+        self._base = self.begin = self.end = self._terms = self._seen = 0
         self._since = -(2**62)
 
     def __len__(self) -> int:
@@ -131,18 +136,21 @@ class TripleSpans:
         kept = self._lasts[self.begin - self._base : self.end - self._base] >= time
         self.begin = self.begin + int(kept.argmax()) if kept.any() else self.end
 
-    def ending(self, ticks: Places, before: Places, births: Places) -> tuple[Places, Places]:
-        """The spans that end at one of some ticks (ms), by that of which number; ticks rise.
-
-        A span ends at a tick if it was held at the tick ``before``; it was born before the tick's ``births``.
-        """
+    def ending(self, looks: "Looks") -> tuple[Places, Places]:
+        """The spans that end at one of some looks, and the number of that one among them."""
         held = slice(self.begin - self._base, self.end - self._base)
-        ends = self._lasts[held] + self._reach + 1
-        at = ticks.searchsorted(ends)
-        places = np.flatnonzero(at < len(ticks))
+        lasts = self._lasts[held]
+        at = looks.horizons.searchsorted(lasts, "right")
+        places = np.flatnonzero(at < len(looks.horizons))
         at = at[places]
-        kept = (before[at] < ends[places]) & (self._births[held][places] < births[at])
+        kept = (looks.before[at] <= lasts[places]) & (self._births[held][places] < looks.numbers[at])
         return places[kept] + self.begin, at[kept]
+
+    def alive(self, number: int, horizon: int) -> Places:
+        """The spans that began before a look and have not ended at a horizon (ms)."""
+        held = slice(self.begin - self._base, self.end - self._base)
+        kept = (self._births[held] < number) & (self._lasts[held] >= horizon)
+        return np.flatnonzero(kept) + self.begin
 
     def number(self, terms: int) -> None:
         """So many terms have a number from now on."""
@@ -150,49 +158,68 @@ class TripleSpans:
         for index, _ in self._indexes.values():
             index.reserve(terms)
 
-    def enter(self, columns: Sequence[Ids], births: Places, times: Places) -> None:
-        """Take in arrivals of triples in their order, times in ms."""
+    def enter(self, columns: Sequence[Ids], births: Places, times: Places, limits: Places) -> None:
+        """Take in arrivals of triples in their order, times in ms.
+
+        ``limits``: the horizon (ms) of the look before the one that sees each arrival first.
+        """
         if not len(births):
             return
-        keys: list[Any] = [births, *columns]
+        if self._all_differ(columns):
+            kept = self._extended(columns, limits, times)
+            if not kept.all():
+                columns, births, times = [column[kept] for column in columns], births[kept], times[kept]
+            self._append(columns, births, times)
+            return
+        keys: list[Any] = list(columns)
         order = np.lexsort(keys)
-        ordered = [column[order] for column in columns]
-        came = times[order]
         again = np.zeros(len(order), np.bool_)
-        again[1:] = np.logical_and.reduce([column[1:] == column[:-1] for column in ordered])
+        again[1:] = np.logical_and.reduce([column[order[1:]] == column[order[:-1]] for column in columns])
         begins = ~again
-        begins[1:] |= came[1:] - came[:-1] > self._reach
-        ends = np.append(np.flatnonzero(begins)[1:], len(order)) - 1
-        lasts = came[ends]
+        begins[1:] |= times[order[:-1]] < limits[order[1:]]
         heads = np.flatnonzero(begins)
-        kept = self._extended([column[heads] for column in ordered], came[heads], lasts, ~again[heads])
-        fresh = order[heads[kept]]
-        self._append([column[fresh] for column in columns], births[fresh], lasts[kept])
+        lasts = times[order[np.append(heads[1:], len(order)) - 1]]
+        first = ~again[heads]
+        places = order[heads[first]]
+        fresh = np.ones(len(heads), np.bool_)
+        fresh[first] = self._extended([column[places] for column in columns], limits[places], lasts[first])
+        new = order[heads[fresh]]
+        in_order = np.argsort(births[new], kind="stable")
+        new, lasts = new[in_order], lasts[fresh][in_order]
+        self._append([column[new] for column in columns], births[new], lasts)
 
-    def _extended(self, columns: Sequence[Ids], times: Places, lasts: Places, first: npt.NDArray[np.bool_]) -> Places:
-        """Move the ends of spans that are held when a triple comes again; the others, which begin a span."""
-        asked = np.flatnonzero(first)
-        which, places = self.pairs({at: column[asked] for at, column in enumerate(columns)})
-        held = times[asked[which]] - self.lasts(places) <= self._reach
-        which, places = asked[which[held]], places[held]
-        at = places - self._base
-        self._lasts[at] = np.maximum(self._lasts[at], lasts[which])
-        starts = np.ones(len(times), np.bool_)
-        starts[which] = False
-        return np.flatnonzero(starts)
+    def _all_differ(self, columns: Sequence[Ids]) -> bool:
+        """Whether the first column alone says that no triple is there twice."""
+        places = np.arange(len(columns[0]), dtype=np.int32)
+        row = np.empty(self._terms, np.int32)
+        row[columns[0]] = places
+        return bool((row[columns[0]] == places).all())
+
+    def _extended(self, columns: Sequence[Ids], limits: Places, lasts: Places) -> npt.NDArray[np.bool_]:
+        """Move the ends of spans that are held when a triple comes again; whether each of the others begins a span."""
+        starts = np.ones(len(lasts), np.bool_)
+        asked = np.flatnonzero(columns[0] < self._seen)
+        if len(asked):
+            which, places = self.pairs({at: column[asked] for at, column in enumerate(columns)})
+            which = asked[which]
+            held = self.lasts(places) >= limits[which]
+            which, at = which[held], places[held] - self._base
+            self._lasts[at] = np.maximum(self._lasts[at], lasts[which])
+            starts[which] = False
+        self._seen = max(self._seen, int(columns[0].max()) + 1)
+        return starts
 
     def _append(self, columns: Sequence[Ids], births: Places, lasts: Places) -> None:
-        """Put spans behind the others, in the order of their births."""
-        order = np.argsort(births, kind="stable")
-        self._reserve(len(order))
-        at = slice(self.end - self._base, self.end - self._base + len(order))
+        """Put spans behind the others, whose births are not greater, nor are those of the first."""
+        self._reserve(len(births))
+        at = slice(self.end - self._base, self.end - self._base + len(births))
         for cells, new in zip(self._cells, columns, strict=True):
-            cells[at] = new[order]
-        self._births[at], self._lasts[at] = births[order], lasts[order]
-        places = np.arange(self.end, self.end + len(order))
+            cells[at] = new
+        self._births[at], self._lasts[at] = births, lasts
+        places = np.arange(self.end, self.end + len(births))
         for bound, (index, before) in self._indexes.items():
             before[at] = index.add(index.keys([self._cells[column][at] for column in bound]), places)
-        self.end += len(order)
+        self.end += len(births)
         crowded = [bound for bound, (index, _) in self._indexes.items() if index.crowded(len(self))]
         for bound in crowded:
             del self._indexes[bound]
@@ -301,5 +328,6 @@ class TripleSpans:
         held = slice(self.begin - self._base, self.end - self._base)
         for column, new in zip(self._cells, np.split(numbers, len(self._cells)), strict=True):
             column[held] = new
+        self._seen = int(numbers.max()) + 1 if len(numbers) else 0
         self._indexes.clear()
         self._sorted.clear()

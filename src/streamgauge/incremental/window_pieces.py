@@ -46,11 +46,19 @@ class PartedTriples(Sequence[Triple]):
         return next(islice(self, at % len(self), None))
 
 
-Gather: TypeAlias = Callable[[Collection[Term], Callable[[int], int], int | None], PartedTriples | None]
+Arrivals: TypeAlias = Sequence[tuple[int, Sequence[Triple]]]
+"""Times (ms), and what arrived together: triples, a piece, or a part of a batch by numbers of terms."""
+
+
+def size_of(arrivals: Arrivals) -> int:
+    """How many triples arrived."""
+    return sum(each.came if isinstance(each, PartedTriples) else len(each) for _, each in arrivals)
+
+
+Gather: TypeAlias = Callable[[Collection[Term], Callable[[int], int]], None]
 """Has a content put together its latest arrivals that leave together, as a piece of these predicates.
 
-The function gives the time (ms) of the last window's begin at a time. ``None`` where the content keeps its arrivals as
-they came, which it does where these are not as many as the number.
+The function gives the time (ms) of the last window's begin at a time.
 """
 
 

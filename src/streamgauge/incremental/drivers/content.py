@@ -7,7 +7,7 @@ whether the content has changed between two looks, exactly or as far as an answe
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
-from itertools import count, groupby
+from itertools import count, groupby, islice
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from streamgauge.incremental.plan import Feed, Follow, unheard
@@ -258,8 +258,10 @@ class WindowContent:
         follow: Follow | None = None,
     ) -> None:
         self._latest = latest
-        self._follow = follow if isinstance(change_detector, AnyChange) and latest is None else None
         self._live: deque[Arrival] = deque()
+        self._taken = 0
+        self.horizon = -(2**62)
+        """Triples that arrived before that (ms) have left."""
         self._waiting: list[tuple[int, Sequence[Triple], int | None]] = []
         self._ends: list[tuple[int, int, Arrival]] = []
         self._running: set[int] = set()
@@ -267,12 +269,24 @@ class WindowContent:
         self._ended = 0
         self._changes = change_detector
         self._gathers = change_detector is None and latest is None
-        self.feed(enter, leave)
+        self.feed(enter, leave, follow)
 
-    def feed(self, enter: Feed, leave: Feed) -> None:
+    def feed(self, enter: Feed, leave: Feed, follow: Follow | None = None) -> None:
         """Triples enter and leave by these functions from now on."""
         self._enter, self._leave = enter, leave
-        self._unheard = leave is unheard and self._changes is None and self._latest is None
+        self._follow = follow if self.telling and self._latest is None else None
+        self._unheard = leave is unheard and not isinstance(self._changes, SetChanges) and self._latest is None
+
+    def fresh(self, whole: bool = False) -> list[tuple[int, Sequence[Triple]]]:
+        """The arrivals with their times (ms) since this was last asked for, or all that are held."""
+        arrivals = islice(self._live, 0 if whole else self._taken, None)
+        self._taken = len(self._live)
+        return [(time, triples) for time, triples, _ in arrivals]
+
+    def hold(self, time: int, triples: Sequence[Triple]) -> None:
+        """Triples of ``time`` (ms) and later have arrived, and were looked at."""
+        self._live.append((time, triples, 0))
+        self._taken = len(self._live)
 
     @property
     def arrivals(self) -> int | None:
@@ -319,29 +333,18 @@ class WindowContent:
         self._live = deque((int(each.times[0]), each, 0) for each in pieces)
         return pieces
 
-    def gather(
-        self, predicates: Collection[Term], begun: Callable[[int], int], number: int | None = None
-    ) -> PartedTriples | None:
+    def gather(self, predicates: Collection[Term], begun: Callable[[int], int]) -> None:
         """Put the latest arrivals that leave together into one piece of these predicates; ``window_pieces.Gather``."""
         live, late = self._live, list[Arrival]()
         self._gathers = self._gathers and not (self._running or self._ended)
-        if not self._gathers or not live:
-            return None
+        if not self._gathers or len(live) <= self._taken:
+            return
         first = begun(live[-1][0])
-        while live:
-            last = live.pop()
-            if last[0] < first or not isinstance(last[1], tuple):
-                live.append(last)
-                break
-            late.append(last)
+        while len(live) > self._taken and live[-1][0] >= first and isinstance(live[-1][1], tuple):
+            late.append(live.pop())
         late.reverse()
-        if not late or (number is not None and len(late) != number):
-            live.extend(late)
-            self._gathers = number is None
-            return None
-        piece = PartedTriples(predicates, [triples for _, triples, _ in late])
-        live.append((late[0][0], piece, 0))
-        return piece
+        if late:
+            live.append((late[0][0], PartedTriples(predicates, [triples for _, triples, _ in late]), 0))
 
     @property
     def follows(self) -> bool:
@@ -400,18 +403,20 @@ class WindowContent:
     def drop(self, first: int) -> None:
         """Arrivals before ``first`` (ms) leave."""
         live = self._live
+        self.horizon = max(self.horizon, first)
         if not live or live[0][0] >= first:
             return
         gone: list[Arrival] = []
         while live and live[0][0] < first:
             time, triples, number = live.popleft()
-            if isinstance(triples, tuple | PartedTriples):
-                gone.append((time, triples, number))
-                continue
-            over, left = cast("IdTriples", triples).split(first)
-            gone.append((time, over, number))
+            left = None
+            if not isinstance(triples, tuple | PartedTriples):
+                triples, left = cast("IdTriples", triples).split(first)
+            gone.append((time, triples, number))
             if left is not None:
                 live.appendleft((first, left, number))
+            elif self._taken:
+                self._taken -= 1
         self._went(self._unended(gone))
 
     def crop(self, size: int) -> None:
@@ -447,6 +452,8 @@ class WindowContent:
 
     def _went(self, entries: list[Arrival]) -> None:
         if self._unheard:
+            if self._changes is not None and entries:
+                self._changes.went(())
             return
         gone: list[Triple] = []
         for _, triples, _ in entries:

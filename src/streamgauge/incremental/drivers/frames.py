@@ -11,23 +11,21 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from streamgauge.incremental.column_joins import ColumnJoins
 from streamgauge.incremental.common_groups import CommonGroups
-from streamgauge.incremental.drivers.content import BufferedContent, Latest, WindowContent, change_detector
+from streamgauge.incremental.drivers.content import AnyChange, BufferedContent, Latest, WindowContent, change_detector
 from streamgauge.incremental.evaluator import KeptAnswer
-from streamgauge.incremental.pane_joins import PaneJoins
 from streamgauge.incremental.plan import JoinPool
 from streamgauge.incremental.snapshot import SnapshotContents, Snapshots
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.incremental.window_pieces import WindowBegins
-from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import R2S, Borders, Due, Report, Scope, Semantics, Tick
+from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.stamps import stamped_predicates, stamps_graph, uses_timestamp
-from streamgauge.query.traversal import every_pattern
 
 if TYPE_CHECKING:
-    from streamgauge.formats.batches import ElementBatch
+    from streamgauge.incremental.term_ids import Places
 
 NEVER = 2**62
 """A time (ms) after everything."""
@@ -68,6 +66,13 @@ class WindowLooks:
     def tick(self, time: int) -> WindowLook:
         """The open scope when what is at ``time`` has entered."""
         return self._open(time, time)
+
+    def horizons(self, times: "Places") -> "Places":
+        """The first time (ms) that each of the looks of ``tick`` at some times holds."""
+        if self._range:
+            return (times - self.reach).clip(self._t0)
+        late = times + self._half_open - self._t0 - self._size
+        return (-(-late // self._slide) * self._slide).clip(0) + (self._t0 + self._skip)
 
     def whole_from(self) -> int:
         """The time (ms) at which the first full window has come."""
@@ -137,48 +142,44 @@ OVERLAP: Final = 3
 """How many looks may see one triple for it to be worth looking at contents whole: measured, a star costs the same at 3
 to 4 looks either way, a self-join at more than 5 (benchmarks/RESULTS.md)."""
 
-SELF_JOIN_OVERLAP: Final = 5
-"""How many looks may see one triple of a pattern that joins triples of a property with each other (Rstream)."""
-
 QueryEvaluator: TypeAlias = KeptAnswer | Snapshots
 """The answer of a query over contents that move."""
 
 
-DENSE_OVERLAP: Final = 6
-"""The same for one pattern of different properties over triples by the numbers of their terms, many of them."""
-
-DENSE: Final = 5_000
-"""Triples in a window from which on they are many: a star at 5 looks costs 0.8 us a triple at 3,500, 0.6 at 35,000."""
-
-
-def evaluators(
-    queries: Sequence[ContinuousQuery], semantics: Semantics, overlap: int = OVERLAP
-) -> tuple[JoinPool, list[QueryEvaluator]]:
+def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tuple[JoinPool, list[QueryEvaluator]]:
     """Evaluators for queries with the same windows and static data, and what they have in common.
 
-    Contents are looked at whole where ``overlap`` looks at most see one triple. ValueError for what they do not do.
+    Contents are looked at whole where few looks see one triple. ValueError for what they do not do.
     """
     first, empty = queries[0], semantics.empty_aggregate
     names = [f"<{each.name}>" for each in first.windows if each.name is not None]
-    if all(looks_rarely(query, semantics, overlap) for query in queries):
+    begins = _begins(queries, semantics) if closing(semantics) else None
+    if all(looks_rarely(query, semantics) for query in queries):
         again = any(each.window.size > each.window.slide for each in first.windows)
-        contents = SnapshotContents(again, begins=_begins(queries, semantics))
+        contents = SnapshotContents(again, begins=begins)
         return contents, [Snapshots(query.form, contents, empty, names, ranked=True) for query in queries]
     pool = WindowJoins(first.static, stamped=True)
-    begins = _begins(queries, semantics)
-    if begins is not None:
-        pool = PaneJoins(first.windows[0].window, begins, right_closed=semantics.borders is Borders.OPEN_CLOSED)
+    if begins is not None or _ticks(queries, semantics):
+        pool = ColumnJoins(begins)
     common = CommonGroups(pool.pull) if len(queries) > 1 else None
     kept = [KeptAnswer(query.form, pool.leaf, empty, names, ranked=True, common=common) for query in queries]
+    pool.over(_graph(first.windows[0]))
     pool.feeds(None)
     for each in kept:
         each.begin()
     return pool, list(kept)
 
 
+def _ticks(queries: Sequence[ContinuousQuery], semantics: Semantics) -> bool:
+    """Whether each look at the one window is a tick that elements make, at which only its changes count."""
+    driven = closing(semantics) or semantics.period is not None or semantics.tick is Tick.TIME
+    told = isinstance(change_detector(queries, semantics), AnyChange)
+    return not driven and told and _begins(queries, semantics) is not None
+
+
 def _begins(queries: Sequence[ContinuousQuery], semantics: Semantics) -> WindowBegins | None:
-    """The begins of the windows if there is one, whose content alone is looked at, when it closes."""
-    if queries[0].static or any(uses_timestamp(each.form) for each in queries) or not closing(semantics):
+    """The begins of the windows if there is one, whose content alone is looked at."""
+    if queries[0].static or any(uses_timestamp(each.form) for each in queries):
         return None
     if [each.window.kind for each in queries[0].windows] != ["time"]:
         return None
@@ -186,53 +187,7 @@ def _begins(queries: Sequence[ContinuousQuery], semantics: Semantics) -> WindowB
     return WindowBegins(queries[0].windows[0].window, right_closed=right_closed, partial_head=semantics.partial_head)
 
 
-class Density:
-    """Whether it is worth it to look at whole contents more often: queries are one pattern, of many triples a window.
-
-    They are counted in periods as long as the longest window, from batches.
-    """
-
-    def __init__(self, queries: Sequence[ContinuousQuery], semantics: Semantics) -> None:
-        stars = all(_is_star(each) and looks_rarely(each, semantics, DENSE_OVERLAP) for each in queries)
-        self._least: float = DENSE if stars else float("inf")
-        self._longest = max(each.window.size for each in queries[0].windows)
-        self._period, self._count = 0, 0
-
-    def reached(self, batch: "ElementBatch") -> bool:
-        """Whether a batch makes as many in the period of its end as it takes, or has as many in each on average."""
-        times, triples = batch.times, len(batch.added) // 3
-        period = int(times[-1]) // self._longest
-        begun = int(batch.borders[int(times.searchsorted(period * self._longest))])
-        self._count = triples - begun + (self._count if period == self._period else 0)
-        self._period = period
-        each = triples * self._longest // max(self._longest, int(times[-1] - times[0]))
-        return max(self._count, each) >= self._least
-
-
-def _is_star(query: ContinuousQuery) -> bool:
-    """Whether a query is one basic graph pattern of different properties, and what is made of its solutions."""
-    properties = _properties(query)
-    return properties is not None and len(set(properties)) == len(properties)
-
-
-def _is_self_join(query: ContinuousQuery, semantics: Semantics) -> bool:
-    """Whether all rows of one basic graph pattern are sent in which properties occur again."""
-    properties = _properties(query) if (query.r2s or semantics.r2s) is R2S.RSTREAM else None
-    return properties is not None and len(set(properties)) < len(properties)
-
-
-def _properties(query: ContinuousQuery) -> list[str] | None:
-    """The properties of a query that is one basic graph pattern and what is made of its solutions."""
-    found = list(every_pattern(query.form.pattern))
-    blocks = [each for each in found if isinstance(each, al.BGP)]
-    plain = (al.BGP, al.Project, al.Filter, al.Extend, al.Group)
-    if len(blocks) != 1 or not all(isinstance(each, plain) for each in found):
-        return None
-    properties = [each.predicate for each in blocks[0].patterns if isinstance(each.predicate, str)]
-    return properties if len(properties) == len(blocks[0].patterns) else None
-
-
-def looks_rarely(query: ContinuousQuery, semantics: Semantics, overlap: int = OVERLAP) -> bool:
+def looks_rarely(query: ContinuousQuery, semantics: Semantics) -> bool:
     """Whether only closes (or periods) are looked at, few of which see the same triple, and nothing else is to join."""
     if query.static or uses_timestamp(query.form) or any(each.window.kind != "time" for each in query.windows):
         return False
@@ -242,9 +197,7 @@ def looks_rarely(query: ContinuousQuery, semantics: Semantics, overlap: int = OV
         step = semantics.period
     else:
         return False
-    if _is_self_join(query, semantics):
-        overlap = max(overlap, SELF_JOIN_OVERLAP)
-    return max(each.window.size for each in query.windows) <= overlap * step
+    return max(each.window.size for each in query.windows) <= OVERLAP * step
 
 
 class TimeFrame:
@@ -366,21 +319,9 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, pool: JoinP
     for each in windows:
         graph = _graph(each)
         content = held(*pool.feeds(graph), change_detector(queries, semantics), latest[each.name], pool.follow(graph))
-        _bind(graph, content, pool)
+        pool.bind(graph, content)
         made.append(_frame(each, content, semantics, t0))
     return tuple(made)
-
-
-def rebind(query: ContinuousQuery, held: Sequence[Frame], pool: JoinPool) -> None:
-    """Have contents seen whole by another pool, which takes in what they hold when it is looked at."""
-    for seen, frame in zip(query.windows, held, strict=True):
-        graph = _graph(seen)
-        frame.content.feed(*pool.feeds(graph))
-        _bind(graph, frame.content, pool)
-
-
-def _bind(graph: Term | None, content: WindowContent, pool: JoinPool) -> None:
-    pool.see(graph, content.graphs, content.columns, content.gather)
 
 
 def _latest(queries: Sequence[ContinuousQuery], pool: JoinPool, graph: Term) -> Latest:

@@ -30,7 +30,7 @@ class RelationToStream:
         self._semantics = semantics
         self._sets = semantics.answers is Counting.SET
         self._kind = answer_kind(form)
-        self._again = semantics.tick is Tick.BATCH and semantics.grain is Grain.ROW
+        self.again = semantics.tick is Tick.BATCH and semantics.grain is Grain.ROW
         self._instant, self._left = -1, Counter[Row]()  # rows that left at the last instant
         self._order = RowOrder.of(form) if r2s is R2S.RSTREAM else None
         self.silent = False
@@ -40,20 +40,26 @@ class RelationToStream:
         """Evaluate, and send what the operator gives; an empty answer only when the semantics notifies of it."""
         added, removed = self._rows(instant)
         self.silent = not (added or removed or self._semantics.notify_empty)
+        if not self.silent:
+            self.send(added, removed, instant, scope)
+
+    def send(self, added: Rows, removed: Rows, instant: int, scope: tuple[int, int]) -> None:
+        """Send rows that came and went as one answer, or as one each."""
         since = self._semantics.since
-        if self.silent or (since is not None and instant < since):
+        if since is not None and instant < since:
             return
         answer = Answer(self._evaluator.variables, added, removed, self._kind, instant, scope)
-        if self._semantics.grain is Grain.REPORT or not (added or removed):
+        if self._semantics.grain is Grain.REPORT or len(added) + len(removed) < 2:
             self._emit(answer)
             return
         for each in answer.row_by_row():
             self._emit(each)
 
-    def renew(self) -> None:
-        """Take the answer as it is now for the one of the last evaluated instant."""
-        if self._r2s is not R2S.RSTREAM:
-            self._changed()
+    @property
+    def begins_only(self) -> bool:
+        """Whether the rows of one pattern that begin are all that is sent, each with the tick at which it does."""
+        partial, quiet = self._semantics.partial_head, not self._semantics.notify_empty
+        return self._r2s is R2S.ISTREAM and not self._sets and self._evaluator.is_leaf and partial and quiet
 
     def _rows(self, instant: int) -> tuple[Rows, Rows]:
         if self._r2s is R2S.RSTREAM:
@@ -72,7 +78,7 @@ class RelationToStream:
     def _fresh(self, delta: Mapping[Row, int], instant: int) -> Rows:
         """The rows that came; where an instant is looked at again, those that left at it before are not new."""
         added = self._moved(delta, 1)
-        if not self._again:
+        if not self.again:
             return added
         if instant == self._instant and self._left:
             left, again = self._left, Counter(added)

@@ -7,23 +7,18 @@ Queries with the same windows, semantics and static data share one driver; other
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
-from itertools import groupby
-from operator import itemgetter
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from streamgauge.incremental.drivers.frames import (
-    DENSE_OVERLAP,
     NEVER,
-    OVERLAP,
     CountFrame,
-    Density,
     Frame,
     TimeFrame,
     clocks,
     closing,
     evaluators,
     frames,
-    rebind,
 )
 from streamgauge.incremental.drivers.relation_to_stream import RelationToStream
 from streamgauge.model.element import StreamElement
@@ -37,7 +32,8 @@ from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
-    from streamgauge.incremental.drivers.arrivals import ArrivalWindow
+    from streamgauge.incremental.column_joins import ColumnJoins
+    from streamgauge.incremental.drivers.ticks import TickColumns
     from streamgauge.incremental.term_ids import IdTriples
 
 
@@ -77,7 +73,7 @@ _EARLY = -(2**62)
 Arrive: TypeAlias = Callable[[int, Sequence[Triple], int | None], None]
 """Takes triples of a time (ms) on, and until when they hold (ms)."""
 
-Arrived: TypeAlias = tuple[int, tuple[Frame, ...], tuple[Triple, ...], int | None]
+Arrived: TypeAlias = tuple[int, tuple[Frame, ...], Sequence[Triple], int | None]
 """Time (ms), the windows of the stream, triples, until when (ms)."""
 
 
@@ -92,9 +88,14 @@ class WindowDriver:
     def __init__(self, asked: Sequence[tuple[ContinuousQuery, Emit]], semantics: Semantics) -> None:
         self._queries, self._semantics = [query for query, _ in asked], semantics
         self._emits = [emit for _, emit in asked]
-        self._evaluate_with(OVERLAP)
+        self._pool, answers = evaluators(self._queries, semantics)
+        self._streamings = [
+            RelationToStream(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
+            for query, answer, emit in zip(self._queries, answers, self._emits, strict=True)
+        ]
         query = self._queries[0]
         self._at_once = all(sent_at_once(each, semantics) for each in self._queries)
+        self._tick_kind = Tick.ELEMENT if self._at_once and semantics.tick is Tick.BATCH else semantics.tick
         self._half_open = semantics.borders is Borders.CLOSED_OPEN
         self._closing = closing(semantics)
         self._counting = any(each.window.kind == "count" for each in query.windows)
@@ -110,23 +111,10 @@ class WindowDriver:
         self._held: list[tuple[int, int, StreamElement]] = []
         self._batch: deque[Arrived] = deque()
         self._admission, self._heard = Admission(self._of), False
-        self._arrivals: ArrivalWindow | None = None
-        self._columnar, self._followable = 0, True  # triples that came in large batches; whether columns may follow
-        self._density = Density(self._queries, semantics)
-        self._dense = self._whole = self._looked = False
-        """Whether contents are to be looked at whole, and are; whether there was a look before."""
+        self._looked = False
         self.late = 0
         if semantics.origin is not Origin.FIRST:
             self._begin(semantics.t0)
-
-    def _evaluate_with(self, overlap: int) -> None:
-        """Evaluators that look at whole contents where so many looks see one triple."""
-        semantics = self._semantics
-        self._pool, answers = evaluators(self._queries, semantics, overlap)
-        self._streamings = [
-            RelationToStream(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
-            for query, answer, emit in zip(self._queries, answers, self._emits, strict=True)
-        ]
 
     def _begin(self, t0: int) -> None:
         query, semantics = self._queries[0], self._semantics
@@ -178,12 +166,8 @@ class WindowDriver:
             self._due = min(self._clocks.next, self._cut)
 
     def push_batch(self, batch: "ElementBatch") -> None:
-        """Elements have come, in their order: in columns where contents are looked at whole."""
+        """Elements have come, in their order: in columns where changes are joined so."""
         times = batch.times
-        triples = len(batch.added) // 3
-        self._dense = self._dense or self._density.reached(batch)
-        if self._dense and not self._whole and not self._looked:
-            self._look_at_whole()
         rising = times[0] >= self._greatest and bool((times[1:] >= times[:-1]).all())
         if not rising or self.bounded:
             for element in batch.elements():
@@ -191,11 +175,8 @@ class WindowDriver:
             return
         if not self._admits(StreamElement(batch.stream, int(times[0]), int(batch.sequences[0]), ())):
             return
-        if self._arrivals is None:
-            self._arrivals = self._in_columns(triples)
-        if self._arrivals is not None and self._arrivals.worth:
-            self._follow_rest(batch.stream, self._arrivals.take_batch(batch, self._t0))
-            self._greatest = int(times[-1])
+        if self._clocks is None:
+            self._push_ticks(batch)
             return
         enters = self._enters.get(batch.stream)
         numbered = self._pool.numbered(batch) if enters else None
@@ -219,57 +200,72 @@ class WindowDriver:
             at = until
         self._greatest = int(times[-1])
 
-    def _look_at_whole(self) -> None:
-        """Contents are looked at whole from now on; the answer at the last look is the one before."""
-        self._whole = True
-        self._evaluate_with(DENSE_OVERLAP)
-        if self._begun:
-            rebind(self._queries[0], self._frames, self._pool)
-            self._cut = self._next_cut(max(self._greatest, self._t0))
+    def _push_ticks(self, batch: "ElementBatch") -> None:
+        """Elements that drive the reports have come together: in columns from the first look on, if large enough."""
+        at = 0
+        for element in batch.elements() if not self._looked else ():
+            self.push(element)
+            at += 1
+            if self._looked:
+                break
+        first = max(at, int(batch.times.searchsorted(self._t0)))
+        if first == len(batch.times):
+            return
+        size = int(batch.borders[-1] - batch.borders[first])
+        if self._looked and (self._pool.in_columns or self._pool.enter_columns(size)):
+            self._take_ticks(batch, first)
+            return
+        for element in islice(batch.elements(), at, None):
+            self.push(element)
 
-    def _in_columns(self, triples: int) -> "ArrivalWindow | None":
-        """A window whose arrivals stay in columns from now on, where answers follow from these.
+    def _take_ticks(self, batch: "ElementBatch", first: int) -> None:
+        """The elements of a batch from one on are ticks in columns; the latest time of batch-driven ones waits."""
+        from streamgauge.incremental.drivers.ticks import by_ticks
 
-        It begins once batches of many triples have brought as much as it takes to put what is held into columns.
-        """
-        from streamgauge.incremental.drivers import arrivals
+        times, borders, held = batch.times, batch.borders, self._of[batch.stream]
+        numbered, end = self._pool.numbered(batch), len(times)
+        assert numbered is not None
+        self._greatest = int(times[-1])
 
-        self._columnar += triples if triples >= arrivals.CALL else 0
-        frame, held = self._frames[0], self._frames[0].content.arrivals
-        if triples < arrivals.CALL or held is None or held > self._columnar or not isinstance(frame, TimeFrame):
-            return None
-        asked = arrivals.arrival_query(self._queries, self._semantics) if self._followable else None
-        self._followable = asked is not None
-        if asked is None:
-            return None
-        window = arrivals.ArrivalWindow(asked, frame.looks, self._semantics, self._emits[0])
-        window.begin(frame.content, self._ticked)
-        self._renew()
-        return window
+        def wait(begin: int, end: int) -> None:
+            """Elements of one time join those that wait."""
+            self._batch.append((int(times[begin]), held, numbered.part(int(borders[begin]), int(borders[end])), None))
 
-    def _renew(self) -> None:
-        """Take the contents as they are now for those of the last look."""
-        for frame in self._frames:
-            frame.content.settle()
-        self._pool.look()
-        for streaming in self._streamings:
-            streaming.renew()
-        self._pool.release()
+        if self._tick_kind is Tick.BATCH:
+            self._finish_batch(int(times[first]) - 1)
+            begin, end = first, int(times.searchsorted(times[-1]))
+            if self._batch and begin < end:
+                first = int(times.searchsorted(times[begin], "right"))
+                wait(begin, first)
+                self._finish_batch(int(times[begin]))
+        if first < end:
+            triples = numbered.part(int(borders[first]), int(borders[end]))
+            self._tick_in_columns(by_ticks(triples, self._tick_kind, times[first:end], borders[first : end + 1]))
+        if end < len(times):
+            wait(max(first, end), len(times))
 
-    def _follow_rest(self, stream: str, left: "IdTriples") -> None:
-        """Triples of a batch that were not taken in columns come one by one."""
-        for time, group in groupby(zip(left.times.tolist(), left, strict=True), key=itemgetter(0)):
-            self._tick_with(time, self._of[stream], tuple([triple for _, triple in group]), None)
+    def _tick_in_columns(self, ticks: "TickColumns") -> None:
+        """Ticks in columns, or one by one where columns have left the pool or do so now."""
+        frame, held = self._frames[0], self._frames
+        assert isinstance(frame, TimeFrame)
+        if not len(ticks.instants):
+            return
+        if ticks.joined(self._pool.in_columns, frame, self._streamings, self._non_empty, self._look_at_tick):
+            self._ticked = int(ticks.instants[-1])
+            return
+        for time, triples in ticks.one_by_one():
+            if self._tick_kind is Tick.BATCH:
+                self._tick(time, [(time, held, triples, None)])
+            else:
+                self._tick_with(time, held, triples, None)
 
-    def _out_of_columns(self, arrivals: "ArrivalWindow") -> None:
-        """Triples that are held in columns enter the window as if they had come one by one; all were looked at."""
-        self._arrivals, self._columnar = None, 0
-        self._followable = not arrivals.wasteful
-        frame, self._ticked = self._frames[0], arrivals.ticked
-        frame.tick(arrivals.ticked)
-        for time, triples in arrivals.held():
-            frame.arrive(time, triples, None)
-        self._renew()
+    def _look_at_tick(self, instant: int) -> None:
+        """Report what a tick in columns has changed."""
+        frame = self._frames[0]
+        assert isinstance(frame, TimeFrame)
+        frame.look = frame.looks.tick(instant)
+        if self._counts(instant):
+            self._report(instant, frame.scope)
 
     def _admits(self, element: StreamElement) -> bool:
         """Whether an element is of the query's streams; the first one begins the windows."""
@@ -352,12 +348,13 @@ class WindowDriver:
         """An element comes where elements drive the reports; where a triple is an arrival, none is no tick."""
         if self._counting and not triples:
             return
-        if self._arrivals is not None:
-            if until is None and self._arrivals.worth:
-                triples = tuple(self._arrivals.take(time, triples))
-                if not triples:
-                    return
-            self._out_of_columns(self._arrivals)
+        pool = self._pool.in_columns
+        if pool is not None:
+            if until is not None:
+                pool.leave_columns()
+            elif self._tick_kind is not Tick.BATCH:
+                self._tick_alone(time, [triples], pool)
+                return
         match self._semantics.tick:
             case Tick.TUPLE if self._telling:
                 self._follow(time, held, triples, until)
@@ -370,6 +367,12 @@ class WindowDriver:
                 self._grow(time, held, triples, until)
             case _:
                 self._batch.append((time, held, triples, until))
+
+    def _tick_alone(self, time: int, arrived: Sequence[Sequence[Triple]], pool: "ColumnJoins") -> None:
+        """One element, or what waited at one time, while columns are in use."""
+        from streamgauge.incremental.drivers.ticks import of_element
+
+        self._tick_in_columns(of_element(pool.together(time, arrived), self._tick_kind, time))
 
     def _grow(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
         """Batch-driven, where rows only become more at one time: they go out with each element."""
@@ -427,6 +430,12 @@ class WindowDriver:
             self._tick(time, together)
 
     def _tick(self, time: int, arrived: list[Arrived]) -> None:
+        pool = self._pool.in_columns
+        if pool is not None:
+            if all(until is None for _, _, _, until in arrived):
+                self._tick_alone(time, [triples for _, _, triples, _ in arrived], pool)
+                return
+            pool.leave_columns()
         for frame in self._frames:
             frame.tick(time)
         for _, held, triples, until in arrived:
@@ -473,15 +482,14 @@ class WindowDriver:
         changed = [frame.content.settle() for frame in self._frames]
         if any(changed) and (not self._non_empty or any(frame.content.held for frame in self._frames)):
             scopes = [frame.scope for frame in self._frames]
-            scope = min(start for start, _ in scopes), max(end for _, end in scopes)
-            self._pool.look()
-            for streaming in self._streamings:
-                streaming.report(instant, scope)
-            self._pool.release()
+            self._report(instant, (min(start for start, _ in scopes), max(end for _, end in scopes)))
             self._looked = True
-            if self._dense and not self._whole:
-                self._look_at_whole()
-                self._renew()
             held = any(frame.content.held for frame in self._frames)
             self._nothing = 0 if held else self._nothing + 1
             self._silent = not held and all(streaming.silent for streaming in self._streamings)
+
+    def _report(self, instant: int, scope: tuple[int, int]) -> None:
+        self._pool.look()
+        for streaming in self._streamings:
+            streaming.report(instant, scope)
+        self._pool.release()

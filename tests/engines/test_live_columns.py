@@ -1,4 +1,4 @@
-"""Windows in panes (`incremental/pane_joins`) say what the definition says, also where panes meet."""
+"""Windows that slide are joined pane by pane, or triple by triple (`incremental/column_joins`)."""
 
 from dataclasses import replace
 
@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.engines import load
-from streamgauge.incremental import pane_joins, snapshot
+from streamgauge.incremental import column_joins, snapshot, span_joins, spans, term_ids
 from streamgauge.incremental.drivers import frames
+from streamgauge.incremental.drivers.window import WindowDriver
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import CQL, R2S, Borders, Counting, Semantics
+from streamgauge.model.semantics import CQL, Borders, Counting
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import CSPARQL
 from tests.engines.test_live import agree
@@ -26,16 +27,6 @@ QUERIES = (
     "SELECT * { ?a <urn:q> ?s . ?b <urn:q> ?s }",
 )
 XSD = "http://www.w3.org/2001/XMLSchema#integer"
-
-
-@pytest.fixture
-def graphs(monkeypatch: pytest.MonkeyPatch) -> list[pane_joins.PanedGraph]:
-    """The graphs that are joined in panes, whatever their size."""
-    made: list[pane_joins.PanedGraph] = []
-    ask = pane_joins.PanedGraph.ask
-    monkeypatch.setattr(pane_joins.PanedGraph, "ask", lambda self, *asked: (made.append(self), ask(self, *asked))[1])
-    monkeypatch.setattr(pane_joins, "LEAST", 0)
-    return made
 
 
 def observed(number: int, result: int, place: int, value: int) -> tuple[tuple[str, str, str], ...]:
@@ -64,10 +55,10 @@ def elements(draw: st.DrawFn) -> list[StreamElement]:
 @pytest.mark.slow
 @examples(60, prove=3000)
 @given(st.data())
-def test_panes_say_what_the_definition_says(data):
+def test_columns_say_what_the_definition_says(data):
     """Windows over four looks and more, of sizes that the slide divides or not, all borders and R2S operators.
 
-    A pattern that joins a property with itself is looked at whole up to five looks, by terms or by their numbers.
+    Contents are looked at whole too, by terms or by their numbers. Changes of few triples leave columns, joins are made in parts, spans of a key found by sorting, terms forgotten.
     """
     window = Window(data.draw(st.integers(8, 12)), data.draw(st.integers(1, 2)))
     query = ContinuousQuery(parse_sparql(data.draw(st.sampled_from(QUERIES))), (StreamWindow(STREAM, window),))
@@ -82,65 +73,64 @@ def test_panes_say_what_the_definition_says(data):
         t0=data.draw(st.integers(0, 3)),
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pane_joins, "LEAST", 0)
-        patch.setattr(frames, "SELF_JOIN_OVERLAP", data.draw(st.sampled_from([0, 5])))
+        patch.setattr(column_joins, "COLUMNAR_CHANGE", data.draw(st.sampled_from([0, 0, 1, 2, 6])))
+        patch.setattr(span_joins, "TOGETHER", data.draw(st.sampled_from([1, 4, 1000])))
+        patch.setattr(spans, "ROUNDS", data.draw(st.sampled_from([1, 2, 32])))
+        patch.setattr(spans, "ROOM", 1)
+        patch.setattr(term_ids, "SPARE", 0)
+        patch.setattr(frames, "OVERLAP", data.draw(st.sampled_from([3, 3, 12])))
         patch.setattr(
             snapshot.SnapshotContents.__init__, "__defaults__", (False, data.draw(st.sampled_from([0, 2000])), None)
         )
         agree(query, chosen, data.draw(elements()), 45)
 
 
-def test_a_self_join_whose_rows_are_all_sent_is_looked_at_whole():
-    def whole(text: str, size: int, semantics: Semantics = CSPARQL) -> bool:
-        window = (StreamWindow(STREAM, Window(size, 1000)),)
-        return frames.looks_rarely(ContinuousQuery(parse_sparql(text), window), semantics)
-
-    one, other = QUERIES[-1], "SELECT * { ?a <urn:q> ?s . ?b <urn:p> ?s }"
-    assert [whole(one, 5000), whole(one, 6000), whole(other, 4000), whole(other, 3000)] == [True, False, False, True]
-    assert not whole(one, 5000, replace(CSPARQL, name="new", r2s=R2S.ISTREAM, r2s_able=frozenset(CQL)))
-    assert not whole("SELECT * { ?a <urn:q> ?s OPTIONAL { ?b <urn:q> ?s } }", 5000)
-
-
 def at(*times: int) -> list[StreamElement]:
     return [StreamElement(STREAM, time, n, observed(n, n, n, 5)) for n, time in enumerate(times)]
 
 
-@pytest.mark.parametrize("borders", [Borders.CLOSED_OPEN, Borders.OPEN_CLOSED])
-@pytest.mark.parametrize("size", [5000, 5500])
-def test_panes_go_as_they_came(graphs, borders, size):
-    """Nothing is followed while panes have no term in common, before the first look and after, whatever the borders."""
-    chosen = replace(CSPARQL, name="drawn", borders=borders)
-    query = ContinuousQuery(parse_sparql(QUERIES[1]), (StreamWindow(STREAM, Window(size, 1000)),))
-    fed = at(*range(0, 20_000, 250))
-    agree(query, chosen, fed, 20_000)
-    assert graphs
-    assert not any(each.followed for each in graphs)
-    assert all(each.number >= 15 for each in graphs)
+def driven(text: str, elements: list[StreamElement], size: int = 5000) -> tuple[WindowDriver, list]:
+    """A driver that was pushed elements, and its answers."""
+    query, answers = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(size, 1000)),)), []
+    driver = WindowDriver([(query, answers.append)], CSPARQL)
+    for each in elements:
+        driver.push(each)
+    return driver, answers
 
 
-def test_panes_that_meet_are_followed(graphs):
-    """A value that comes for a result of a pane before makes a solution with it, and the joins change."""
+def test_small_changes_leave_the_columns(monkeypatch):
+    """As soon as small changes have cost as much more as is held; rows that were given already are no change."""
+    monkeypatch.setattr(column_joins, "COLUMNAR_CHANGE", 16)
+    dense = at(*range(0, 6000, 250))
+    driver, _ = driven(QUERIES[1], dense)
+    assert driver._pool._trace is not None
+    sparse = [replace(each, time=6000 + 500 * n, sequence=100 + n) for n, each in enumerate(at(*range(40)))]
+    driver, answers = driven(QUERIES[1], dense + sparse)
+    assert driver._pool._trace is None
     query = ContinuousQuery(parse_sparql(QUERIES[1]), (StreamWindow(STREAM, Window(5000, 1000)),))
-    fed = at(*range(0, 8000, 250))
-    late = StreamElement(STREAM, 8000, len(fed), (("<urn:r20>", "<urn:v>", '"9"'),))
-    more = [replace(each, time=each.time + 9000, sequence=each.sequence + 100) for each in at(*range(0, 4000, 500))]
-    agree(query, CSPARQL, [*fed, late, *more], 14_000)
-    assert all(each.followed for each in graphs)
+    agree(query, CSPARQL, dense + sparse, 40_000)
+    assert answers
 
 
-def test_small_panes_are_followed(graphs, monkeypatch):
-    """Where few triples come between looks each is followed, which is cheaper then."""
-    monkeypatch.setattr(pane_joins, "LEAST", 200)
-    query = ContinuousQuery(parse_sparql(QUERIES[0]), (StreamWindow(STREAM, Window(5000, 1000)),))
-    agree(query, CSPARQL, at(*range(0, 8000, 250)), 10_000)
-    assert all(each.followed for each in graphs)
+def test_triples_that_end_leave_the_columns(monkeypatch):
+    monkeypatch.setattr(column_joins, "COLUMNAR_CHANGE", 4)
+    ends = StreamElement(STREAM, 6100, 99, observed(99, 99, 1, 1), (), 6500)
+    driver, _ = driven(QUERIES[1], [*at(*range(0, 6000, 250)), ends])
+    assert driver._pool._trace is not None
+    driver.advance(7000)
+    assert driver._pool._trace is None
 
 
-def test_several_queries_share_panes(graphs):
-    """Two queries over one window; a third kind of pattern, one alone, has each triple followed."""
+def test_one_pattern_alone_is_followed_from_the_start():
+    driver, _ = driven("SELECT * { ?o <urn:q> ?s }", at(*range(0, 6000, 2)))
+    assert driver._pool._trace is None
+
+
+def test_several_queries_share_columns(monkeypatch):
+    """Two queries over one window, of which both have joins; one pattern alone has all of them followed."""
+    monkeypatch.setattr(column_joins, "COLUMNAR_CHANGE", 8)
     window = (StreamWindow(STREAM, Window(5000, 1000)),)
-    for texts, followed in ((QUERIES[:2], False), ((QUERIES[0], "SELECT * { ?o <urn:q> ?s }"), True)):
-        graphs.clear()
+    for texts in (QUERIES[:2], (QUERIES[0], "SELECT * { ?o <urn:q> ?s }")):
         answers: list[list] = [[] for _ in texts]
         asked = [ContinuousQuery(parse_sparql(text), window) for text in texts]
         session = load("live").start_all(
@@ -149,5 +139,5 @@ def test_several_queries_share_panes(graphs):
         for each in at(*range(0, 12_000, 250)):
             session.push(each)
         session.advance(12_000)
-        assert all(each.followed is followed for each in graphs)
+        assert (session._pool._trace is not None) is (texts == QUERIES[:2])
         assert [sum(len(each.added) for each in found) for found in answers] == [8 * 20, 8 * 20]

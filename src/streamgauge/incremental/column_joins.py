@@ -1,0 +1,235 @@
+"""Joins over one moving window by the change between two looks: in columns where it is large, else triple by triple.
+
+Triples that come and go between two looks are joined in columns with those that are held (``span_joins``), whatever the
+looks are: closes of windows, or the ticks of a batch, many at once. Where changes are small, each triple is followed by
+generated joins (``window_joins``). Both have the same content, so that one takes over from the other at any look: the
+new one takes in what is held, and solutions that were given already are no change.
+
+A worked example: ``?obs :result ?res . ?res :value ?v``, and a window that slides by a second. At a look 400 triples
+came and 300 went: columns find the rows that begin and end with them. Then the stream slows down to 10 triples a
+second. The debt of small changes grows until it is as large as the content: its triples enter the generated joins, and
+from these rows are taken away what columns say that there was.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from streamgauge.incremental.operators import Bag, Take
+from streamgauge.incremental.plan import BgpRequest, Feed, Follow, disconnected, unheard
+from streamgauge.incremental.window_joins import WindowJoins
+from streamgauge.incremental.window_pieces import Arrivals, WindowBegins, size_of
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import Term, Triple
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import ElementBatch
+    from streamgauge.incremental.drivers.content import WindowContent
+    from streamgauge.incremental.term_ids import IdTriples, TermIds
+    from streamgauge.incremental.window_columns import WindowColumns
+
+COLUMNAR_CHANGE: Final = 300
+"""Triples of a change that cost as much one by one as the change does in columns. Chosen."""
+
+
+COLUMNAR_PATTERNS: Final = 4
+"""Groups of patterns that are joined in columns, at most: more are followed, those that differ in conditions together.
+"""
+
+
+class WindowTrace(Protocol):
+    """The triples that a content holds, joined change by change."""
+
+    @property
+    def held(self) -> int:
+        """How many triples are held."""
+
+    def move(self, arrivals: Arrivals, horizon: int) -> bool:
+        """One look: what came since the last one, and a new horizon (ms); changes go to the bags of the patterns.
+
+        Whether that was worth it; where not, ``take_back`` takes back what was given.
+        """
+
+    def take_back(self) -> None:
+        """All solutions that were given, as changes that take them away."""
+
+
+class ColumnJoins(WindowJoins):
+    """Patterns over one time-based window, whose content they see.
+
+    ``begins``: of windows that are looked at when they close; without, each look is a tick that the driver counts.
+    """
+
+    def __init__(self, begins: WindowBegins | None) -> None:
+        super().__init__()
+        self._begins, self._t0 = begins, 0
+        self._asked: list[BgpRequest] = []
+        self._graph: Term | None = None
+        self._content: WindowContent
+        self._waits = False
+        self._trace: WindowTrace | None = None
+        self._columns: WindowColumns | None = None
+        self._terms: TermIds | None = None
+        self._credit = self._debt = 0
+
+    @property
+    def columns(self) -> "WindowColumns | None":
+        """The content in columns, where changes are joined so."""
+        return self._columns
+
+    @property
+    def in_columns(self) -> "ColumnJoins | None":
+        """The pool itself while changes are joined in columns."""
+        return None if self._columns is None else self
+
+    def leaf(self, request: BgpRequest) -> Take:
+        """Request the solutions of a pattern."""
+        take = super().leaf(request)
+        self._asked.append(request)
+        return take
+
+    def over(self, graph: Term | None) -> None:
+        """The content is of this graph; what comes waits for the first look where all its patterns are joins."""
+        self._graph = graph
+        joined = all(len(each.bgp.patterns) > 1 for each in self._asked)
+        self._waits = self._begins is not None and self._possible and joined
+
+    @property
+    def _requests(self) -> list[tuple[BgpRequest, Bag]]:
+        pairs = zip(self._asked, self._found, strict=False)
+        return [(request, found) for request, found in pairs if request.graph == self._graph]
+
+    @property
+    def _possible(self) -> bool:
+        """Whether columns can join all patterns over the content."""
+        return 0 < len(self._requests) <= COLUMNAR_PATTERNS and all(_columnar(each) for each, _ in self._requests)
+
+    def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
+        """Functions that take the triples that enter and leave a graph."""
+        if graph == self._graph and (self._waits or self._trace is not None):
+            return unheard, unheard
+        return super().feeds(graph)
+
+    def follow(self, graph: Term | None) -> Follow | None:
+        """Triples enter up to one that changes solutions, where ticks are counted."""
+        return super().follow(graph) if self._begins is None and self._trace is None else None
+
+    def bind(self, graph: Term | None, content: "WindowContent") -> None:  # noqa: ARG002
+        """The content of the window."""
+        self._content = content
+
+    def numbered(self, batch: "ElementBatch") -> "IdTriples | None":
+        """The triples of a batch by numbers; a large one may begin columns at the next look."""
+        triples = len(batch.added) // 3
+        if self._columns is None and not self._waits:
+            self._credit += triples if triples >= COLUMNAR_CHANGE else 0
+            return None
+        return self._ids.of_batch(batch)
+
+    def together(self, time: int, arrived: "Sequence[Sequence[Triple]]") -> "IdTriples":
+        """Triples that arrived at a time (ms), by numbers."""
+        return self._ids.joined([self._ids.of_triples([(time, tuple(triples))]) for triples in arrived])
+
+    @property
+    def _ids(self) -> "TermIds":
+        if self._terms is None:
+            from streamgauge.incremental.term_ids import TermIds
+
+            self._terms = TermIds()
+        return self._terms
+
+    def cut(self, time: int, t0: int) -> int | None:
+        """The content puts together what came since the last time; when it does so next."""
+        self._t0 = t0
+        if self._begins is None or not (self._waits or self._trace is not None):
+            return None
+        self._gather(self._begins)
+        return self._begins.following(time, t0)
+
+    def _gather(self, begins: WindowBegins) -> None:
+        if (predicates := self._predicates) is not None:
+            self._content.gather(predicates, lambda at: begins.last(at, self._t0))
+
+    @property
+    def _predicates(self) -> Collection[Term] | None:
+        """The predicates that are asked for, ``None`` where all are."""
+        asked = {triple.predicate for request, _ in self._requests for triple in request.bgp.patterns}
+        found = [each for each in asked if isinstance(each, str)]
+        return found if len(found) == len(asked) else None
+
+    def look(self) -> None:
+        """A look begins: in columns the change since the last one is joined."""
+        super().look()
+        begins, content = self._begins, self._content
+        if begins is None or not (self._waits or self._trace is not None):
+            return
+        self._gather(begins)
+        arrivals = content.fresh()
+        if self._waits and not arrivals:
+            return
+        if content.arrivals is None or not self.worth(size_of(arrivals)):
+            self.leave_columns()
+            return
+        if self._trace is None:
+            self._waits = False
+            self._trace = self._begun(begins)
+        if not self._trace.move(arrivals, content.horizon):
+            self.leave_columns(for_good=self._columns is not None)
+
+    def _begun(self, begins: WindowBegins) -> WindowTrace:
+        """The columns of arrivals where batches brought them, else their panes."""
+        if self._terms is not None:
+            self._columns = self._made()
+            return self._columns
+        from streamgauge.incremental.pane_joins import WindowPanes
+
+        return WindowPanes(self._requests, lambda time: begins.last(time, self._t0))
+
+    def worth(self, triples: int) -> bool:
+        """Whether a change of so many triples is still joined in columns: small ones cost more there."""
+        self._debt = max(0, self._debt + COLUMNAR_CHANGE - triples)
+        held = 0 if self._trace is None else self._trace.held
+        return self._debt <= held + 2 * COLUMNAR_CHANGE
+
+    def release(self) -> None:
+        """The look is over: large batches have the next one in columns."""
+        super().release()
+        if self._begins is not None and self._columns is None:
+            self.enter_columns(0)
+
+    def enter_columns(self, triples: int) -> bool:
+        """Have changes joined in columns where batches brought as much as is held, beside one of so many triples."""
+        content = self._content
+        self._credit += triples if triples >= COLUMNAR_CHANGE else 0
+        held = content.arrivals
+        if held is None or self._credit < max(COLUMNAR_CHANGE, held) or not self._possible:
+            return False
+        self._trace = self._columns = self._made()
+        self._debt = 0
+        self._columns.take_in(content.fresh(whole=True), content.horizon)
+        content.feed(unheard, unheard)
+        self._joins.pop(self._graph, None)
+        self._skewed.clear()
+        return True
+
+    def _made(self) -> "WindowColumns":
+        from streamgauge.incremental.window_columns import WindowColumns
+
+        return WindowColumns(self._requests, self._ids)
+
+    def leave_columns(self, for_good: bool = False) -> None:
+        """Have each triple followed: the generated joins take in what is held now, of which columns gave a part."""
+        trace, self._trace, self._columns, self._waits = self._trace, None, None, False
+        self._credit = -(2**62) if for_good else 0
+        feeds = self.feeds(self._graph)
+        self._content.feed(*feeds, self.follow(self._graph))
+        for triples in self._content.graphs():
+            feeds[0](triples)
+        if trace is not None:
+            trace.take_back()
+
+
+def _columnar(request: BgpRequest) -> bool:
+    """Whether all patterns have a variable and are connected, and none is over each graph."""
+    patterns = request.bgp.patterns
+    plain = all(al.triple_variables(each) for each in patterns) and not isinstance(request.graph, al.Var)
+    return bool(patterns) and plain and len(disconnected(request.bgp)) == 1

@@ -1,0 +1,106 @@
+"""Elements that drive the reports, taken together: the ticks of a batch, what each of them sees, and its looks."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+
+from streamgauge.incremental.column_joins import ColumnJoins
+from streamgauge.incremental.drivers.frames import TimeFrame
+from streamgauge.incremental.drivers.relation_to_stream import RelationToStream
+from streamgauge.incremental.term_ids import IdTriples, Places
+from streamgauge.model.semantics import Tick
+from streamgauge.model.terms import Triple
+
+
+@dataclass(frozen=True, slots=True)
+class TickColumns:
+    """Triples in columns by their ticks: ``of``: the number of the tick of each; ``instants`` (ms) of ticks."""
+
+    triples: IdTriples
+    of: Places
+    instants: Places
+
+    def one_by_one(self) -> list[tuple[int, tuple[Triple, ...]]]:
+        """The instants (ms) of ticks and their triples as texts."""
+        texts, borders = list(self.triples), self.of.searchsorted(np.arange(len(self.instants) + 1)).tolist()
+        pairs = zip(self.instants.tolist(), borders, borders[1:], strict=False)
+        return [(instant, tuple(texts[begin:end])) for instant, begin, end in pairs]
+
+    def joined(
+        self,
+        pool: ColumnJoins | None,
+        frame: TimeFrame,
+        streamings: Sequence[RelationToStream],
+        non_empty: bool,
+        look: Callable[[int], None],
+    ) -> bool:
+        """Whether columns take them; they leave the pool where that is not worth it."""
+        if pool is None:
+            return False
+        if not pool.worth(len(self.triples)):
+            pool.leave_columns()
+            return False
+        seen, begins_only = self.held(frame) if non_empty else self, len(streamings) == 1 and streamings[0].begins_only
+        if seen.begun(pool, frame, streamings[0]) if begins_only else seen.told(pool, frame, look):
+            if len(self.triples):
+                frame.content.hold(int(self.triples.times[0]), self.triples)
+            frame.tick(int(self.instants[-1]))
+            return True
+        pool.leave_columns(for_good=True)
+        return False
+
+    def told(self, pool: ColumnJoins, frame: TimeFrame, look: Callable[[int], None]) -> bool:
+        """Have the pool join them, and look at each tick that changes something; whether columns took them."""
+        if not len(self.instants):
+            return True
+        assert pool.columns is not None
+        changed = pool.columns.move_by_ticks(self.triples, self.of, frame.looks.horizons(self.instants))
+        if changed is None:
+            return False
+        for tick in changed:
+            look(int(self.instants[tick]))
+        return True
+
+    def begun(self, pool: ColumnJoins, frame: TimeFrame, streaming: RelationToStream) -> bool:
+        """The same where the rows that begin are all that is sent."""
+        if not len(self.instants):
+            return True
+        assert pool.columns is not None
+        keys = self.instants if streaming.again else np.arange(len(self.instants))
+        rows = pool.columns.begun_by_ticks(self.triples, self.of, frame.looks.horizons(self.instants), keys)
+        if rows is None:
+            return False
+        latest, scope, instants = -1, (0, 0), self.instants.tolist()
+        for tick, group in groupby(rows, key=itemgetter(0)):
+            if instants[tick] != latest:
+                look = frame.looks.tick(instants[tick])
+                latest, scope = instants[tick], (look.start, look.end)
+            streaming.send(tuple([row for _, row in group]), (), latest, scope)
+        return True
+
+    def held(self, frame: TimeFrame) -> "TickColumns":
+        """Without the ticks at which nothing is held, which have no triples themselves."""
+        span = frame.content.span
+        newest = np.full(len(self.instants), -(2**62) if span is None else span[1])
+        np.maximum.at(newest, self.of, self.triples.times)
+        kept = np.maximum.accumulate(newest) >= frame.looks.horizons(self.instants)
+        return self if kept.all() else TickColumns(self.triples, (np.cumsum(kept) - 1)[self.of], self.instants[kept])
+
+
+def by_ticks(triples: IdTriples, tick: Tick, times: Places, borders: Places) -> TickColumns:
+    """The ticks of elements, which come at ``times`` (ms) and whose triples are parted by ``borders``."""
+    if tick is Tick.TUPLE:
+        return TickColumns(triples, np.arange(len(triples)), triples.times)
+    counts = np.diff(borders)
+    if tick is Tick.ELEMENT:
+        return TickColumns(triples, np.repeat(np.arange(len(times)), counts), times)
+    instants, places = np.unique(times, return_inverse=True)
+    return TickColumns(triples, np.repeat(places, counts), instants)
+
+
+def of_element(triples: IdTriples, tick: Tick, time: int) -> TickColumns:
+    """The ticks of one element, which comes at a time (ms)."""
+    return by_ticks(triples, tick, np.array([time]), np.array([0, len(triples)]))

@@ -1,0 +1,166 @@
+"""The triples of one content in columns, and the changes that patterns over it find at each look."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+import numpy as np
+
+from streamgauge.incremental.id_joins import IdConditions, matching
+from streamgauge.incremental.list_joins import relation_tests
+from streamgauge.incremental.operators import Bag, add, add_all
+from streamgauge.incremental.plan import BgpRequest, plan
+from streamgauge.incremental.span_joins import SolutionMoves, SpanJoins, WastefulError
+from streamgauge.incremental.spans import Looks, TripleSpans
+from streamgauge.incremental.term_ids import IdTriples, Places, TermIds
+from streamgauge.incremental.window_pieces import Arrivals, size_of
+from streamgauge.model.terms import Row
+
+_NEVER: Final = -(2**62)
+
+
+class WindowColumns:
+    """The columns of what one content holds, and the joins of each pattern over them; ``held`` is how many triples."""
+
+    def __init__(self, requests: Sequence[tuple[BgpRequest, Bag]], ids: TermIds) -> None:
+        self._conditions = IdConditions(ids)
+        planned = [plan(request.bgp, request.conditions) for request, _ in requests]
+        self._relations = {each: relation_tests(each) for made in planned for each in made.relations}
+        self._spans = {relation: TripleSpans(len(relation.columns)) for relation in self._relations}
+        self._joins = [
+            (SpanJoins(made, request.output, self._conditions, self._spans), found)
+            for made, (request, found) in zip(planned, requests, strict=True)
+        ]
+        self.number, self.horizon = 0, _NEVER
+
+    @property
+    def held(self) -> int:
+        """How many triples are held."""
+        return sum(map(len, self._spans.values()))
+
+    def take_in(self, arrivals: Arrivals, horizon: int) -> None:
+        """Arrivals that were looked at before, at the horizon (ms), are held."""
+        self._enter(arrivals, self.number, horizon)
+        self.number, self.horizon = self.number + 1, horizon
+
+    def move(self, arrivals: Arrivals, horizon: int) -> bool:
+        """One look: what came since the last one, and a new horizon (ms); the change goes to the bags of the patterns.
+
+        Whether joins found it with little waste; where not, the arrivals alone are held.
+        """
+        self._enter(arrivals, self.number, self.horizon)
+        looks = Looks(*(np.array([each], np.int64) for each in (self.number, horizon, self.horizon)))
+        try:
+            begun = [joins.beginning(looks, size_of(arrivals)) for joins, _ in self._joins]
+        except WastefulError:
+            return False
+        for (joins, found), begins in zip(self._joins, begun, strict=True):
+            add_all(found, self._bag(begins))
+            add_all(found, {row: -count for row, count in self._bag(joins.ending(looks)).items()})
+        self._turned(self.number + 1, horizon)
+        return True
+
+    def move_by_ticks(self, triples: IdTriples, ticks: Places, horizons: Places) -> Iterator[int] | None:
+        """Ticks, as looks one after the other; ``ticks``: that of each triple. Those at which a pattern has a change.
+
+        The bags have it then. ``None`` where joins are wasteful, as ``move``.
+        """
+        looks = self._looks(triples, ticks, horizons)
+        try:
+            begun = [joins.beginning(looks, len(triples)) for joins, _ in self._joins]
+        except WastefulError:
+            return None
+        at = np.flatnonzero(looks.before < horizons)
+        changes: dict[int, list[tuple[Bag, Row, int]]] = {}
+        for (joins, found), begins in zip(self._joins, begun, strict=True):
+            ends = joins.ending(Looks(*(each[at] for each in looks)))
+            for moves, places, count in ((begins, begins.at, 1), (ends, at[ends.at], -1)):
+                for tick, row in zip(places.tolist(), self._rows(moves), strict=True):
+                    changes.setdefault(tick, []).append((found, row, count))
+        self._turned(self.number + len(horizons), int(max(horizons, default=self.horizon)))
+        return self._told(changes)
+
+    def begun_by_ticks(
+        self, triples: IdTriples, ticks: Places, horizons: Places, times: Places
+    ) -> list[tuple[int, Row]] | None:
+        """As ``move_by_ticks`` for one pattern: the rows that begin, with their ticks, beyond those that end.
+
+        A row that ends at one of the ``times`` of ticks, and begins at it, is no new one.
+        """
+        looks = self._looks(triples, ticks, horizons)
+        ((joins, _),) = self._joins
+        try:
+            begins = joins.beginning(looks, len(triples))
+        except WastefulError:
+            return None
+        at = np.flatnonzero(looks.before < horizons)
+        at = at[np.isin(times[at], times[begins.at])]
+        ends = joins.ending(Looks(*(each[at] for each in looks)))
+        gone = Counter(zip(times[at[ends.at]].tolist(), self._rows(ends), strict=True))
+        rows = list(zip(begins.at.tolist(), self._rows(begins), strict=True))
+        self._turned(self.number + len(horizons), int(max(horizons, default=self.horizon)))
+        if not gone:
+            return rows
+        new = []
+        for tick, row in rows:
+            gone[int(times[tick]), row] -= 1
+            if gone[int(times[tick]), row] < 0:
+                new.append((tick, row))
+        return new
+
+    def _looks(self, triples: IdTriples, ticks: Places, horizons: Places) -> Looks:
+        """Ticks as looks, whose triples enter."""
+        before = np.concatenate([np.array([self.horizon]), horizons[:-1]])[: len(horizons)]
+        looks = Looks(np.arange(self.number, self.number + len(horizons)), horizons, before)
+        self._enter_triples(triples, looks.numbers[ticks], before[ticks])
+        return looks
+
+    def _told(self, changes: dict[int, list[tuple[Bag, Row, int]]]) -> Iterator[int]:
+        for tick in sorted(changes):
+            for found, row, count in changes[tick]:
+                add(found, row, count)
+            yield tick
+
+    def take_back(self) -> None:
+        """All solutions that were given, as changes that take them away."""
+        for joins, found in self._joins:
+            add_all(found, {row: -n for row, n in self._bag(joins.alive(self.number, self.horizon)).items()})
+
+    def _turned(self, number: int, horizon: int) -> None:
+        self.number, self.horizon = number, horizon
+        ids, spans = self._conditions.ids, list(self._spans.values())
+        if ids.full:
+            held = [ids.holding(each.numbers()) for each in spans]
+            ids.forget()
+            for each, piece in zip(spans, held, strict=True):
+                each.renumber(piece.ids)
+
+    def _bag(self, moves: SolutionMoves) -> Bag:
+        rows = self._rows(moves)
+        bag = dict.fromkeys(rows, 1)
+        return bag if len(bag) == len(rows) else dict(Counter(rows))
+
+    def _rows(self, moves: SolutionMoves) -> Sequence[Row]:
+        if not moves.columns:
+            return [()] * len(moves.at)
+        return list(zip(*map(self._conditions.ids.texts, moves.columns), strict=True))
+
+    def _enter(self, arrivals: Arrivals, number: int, limit: int) -> None:
+        """Arrivals enter, those of a kind that come one after the other together."""
+        ids = self._conditions.ids
+        for numbered, group in groupby(arrivals, lambda arrival: isinstance(arrival[1], IdTriples)):
+            some: Any = list(group)
+            self._enter_all(ids.joined([each for _, each in some]) if numbered else ids.of_triples(some), number, limit)
+
+    def _enter_all(self, triples: IdTriples, number: int, limit: int) -> None:
+        self._enter_triples(triples, np.full(len(triples), number), np.full(len(triples), limit))
+
+    def _enter_triples(self, triples: IdTriples, births: Places, limits: Places) -> None:
+        columns = (triples.ids[0::3], triples.ids[1::3], triples.ids[2::3])
+        for relation, tests in self._relations.items():
+            places = matching(columns, relation, tests, self._conditions)
+            cells, spans = [columns[at][places] for at in relation.columns], self._spans[relation]
+            spans.forget_before(self.horizon)
+            spans.number(len(self._conditions.ids))
+            spans.enter(cells, births[places], triples.times[places], limits[places])
