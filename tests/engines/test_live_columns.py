@@ -58,7 +58,8 @@ def elements(draw: st.DrawFn) -> list[StreamElement]:
 def test_columns_say_what_the_definition_says(data):
     """Windows over four looks and more, of sizes that the slide divides or not, all borders and R2S operators.
 
-    Contents are looked at whole too, by terms or by their numbers. Changes of few triples leave columns, joins are made in parts, spans of a key found by sorting, terms forgotten.
+    Contents are looked at whole too, by terms or by their numbers. Changes of few triples leave columns, joins are made
+    in parts, spans of a key found by sorting, terms forgotten.
     """
     window = Window(data.draw(st.integers(8, 12)), data.draw(st.integers(1, 2)))
     query = ContinuousQuery(parse_sparql(data.draw(st.sampled_from(QUERIES))), (StreamWindow(STREAM, window),))
