@@ -22,7 +22,7 @@ from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.id_joins import LARGEST, IdConditions
 from streamgauge.incremental.list_joins import PendingCondition, pending
 from streamgauge.incremental.plan import JoinPlan, PlannedBgp, Step, TripleRelation
-from streamgauge.incremental.spans import LargeJoinError, Looks, TripleSpans
+from streamgauge.incremental.spans import LargeJoinError, ConsecutiveLooks, TripleSpans
 from streamgauge.incremental.term_ids import Ids, Places
 
 TOGETHER: Final = 1_000_000
@@ -105,7 +105,7 @@ class SpanJoins:
             needed.append(needed[-1].union(self._planned.names(step.pattern)))
         return needed[::-1]
 
-    def beginning(self, looks: Looks, triples: int) -> SolutionMoves:
+    def beginning(self, looks: ConsecutiveLooks, triples: int) -> SolutionMoves:
         """The solutions that begin at looks that see so many triples first; WastefulError."""
         self._made, rows = 0, 0
         first, until, found = int(looks.numbers[0]), int(looks.numbers[-1]) + 1, list[SolutionMoves]()
@@ -123,7 +123,7 @@ class SpanJoins:
                     raise WastefulError
         return self._together(found)
 
-    def ending(self, looks: Looks) -> SolutionMoves:
+    def ending(self, looks: ConsecutiveLooks) -> SolutionMoves:
         """The solutions that end at some looks, and were there at the look before."""
         found = list[SolutionMoves]()
         for plan in self._planned.plans:

@@ -36,7 +36,7 @@ class LargeJoinError(TooMuchError):
         super().__init__(f"its evaluation makes more than {most} rows at once")
 
 
-class Looks(NamedTuple):
+class ConsecutiveLooks(NamedTuple):
     """Consecutive looks: their numbers, their horizons, and those (ms) of the look before each."""
 
     numbers: Places
@@ -136,7 +136,7 @@ class TripleSpans:
         kept = self._lasts[self.begin - self._base : self.end - self._base] >= time
         self.begin = self.begin + int(kept.argmax()) if kept.any() else self.end
 
-    def ending(self, looks: "Looks") -> tuple[Places, Places]:
+    def ending(self, looks: "ConsecutiveLooks") -> tuple[Places, Places]:
         """The spans that end at one of some looks, and the number of that one among them."""
         held = slice(self.begin - self._base, self.end - self._base)
         lasts = self._lasts[held]

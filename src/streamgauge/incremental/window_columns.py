@@ -12,7 +12,7 @@ from streamgauge.incremental.list_joins import relation_tests
 from streamgauge.incremental.operators import Bag, add, add_all
 from streamgauge.incremental.plan import BgpRequest, plan
 from streamgauge.incremental.span_joins import SolutionMoves, SpanJoins, WastefulError
-from streamgauge.incremental.spans import Looks, TripleSpans
+from streamgauge.incremental.spans import ConsecutiveLooks, TripleSpans
 from streamgauge.incremental.term_ids import IdTriples, Places, TermIds
 from streamgauge.incremental.window_pieces import Arrivals, size_of
 from streamgauge.model.terms import Row
@@ -50,7 +50,7 @@ class WindowColumns:
         Whether joins found it with little waste; where not, the arrivals alone are held.
         """
         self._enter(arrivals, self.number, self.horizon)
-        looks = Looks(*(np.array([each], np.int64) for each in (self.number, horizon, self.horizon)))
+        looks = ConsecutiveLooks(*(np.array([each], np.int64) for each in (self.number, horizon, self.horizon)))
         try:
             begun = [joins.beginning(looks, size_of(arrivals)) for joins, _ in self._joins]
         except WastefulError:
@@ -74,7 +74,7 @@ class WindowColumns:
         at = np.flatnonzero(looks.before < horizons)
         changes: dict[int, list[tuple[Bag, Row, int]]] = {}
         for (joins, found), begins in zip(self._joins, begun, strict=True):
-            ends = joins.ending(Looks(*(each[at] for each in looks)))
+            ends = joins.ending(ConsecutiveLooks(*(each[at] for each in looks)))
             for moves, places, count in ((begins, begins.at, 1), (ends, at[ends.at], -1)):
                 for tick, row in zip(places.tolist(), self._rows(moves), strict=True):
                     changes.setdefault(tick, []).append((found, row, count))
@@ -96,7 +96,7 @@ class WindowColumns:
             return None
         at = np.flatnonzero(looks.before < horizons)
         at = at[np.isin(times[at], times[begins.at])]
-        ends = joins.ending(Looks(*(each[at] for each in looks)))
+        ends = joins.ending(ConsecutiveLooks(*(each[at] for each in looks)))
         gone = Counter(zip(times[at[ends.at]].tolist(), self._rows(ends), strict=True))
         rows = list(zip(begins.at.tolist(), self._rows(begins), strict=True))
         self._turned(self.number + len(horizons), int(max(horizons, default=self.horizon)))
@@ -109,10 +109,10 @@ class WindowColumns:
                 new.append((tick, row))
         return new
 
-    def _looks(self, triples: IdTriples, ticks: Places, horizons: Places) -> Looks:
+    def _looks(self, triples: IdTriples, ticks: Places, horizons: Places) -> ConsecutiveLooks:
         """Ticks as looks, whose triples enter."""
         before = np.concatenate([np.array([self.horizon]), horizons[:-1]])[: len(horizons)]
-        looks = Looks(np.arange(self.number, self.number + len(horizons)), horizons, before)
+        looks = ConsecutiveLooks(np.arange(self.number, self.number + len(horizons)), horizons, before)
         self._enter_triples(triples, looks.numbers[ticks], before[ticks])
         return looks
 

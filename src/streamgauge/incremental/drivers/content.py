@@ -340,8 +340,12 @@ class WindowContent:
         if not self._gathers or len(live) <= self._taken:
             return
         first = begun(live[-1][0])
-        while len(live) > self._taken and live[-1][0] >= first and isinstance(live[-1][1], tuple):
-            late.append(live.pop())
+        for _ in range(len(live) - self._taken):
+            last = live.pop()
+            if last[0] < first or not isinstance(last[1], tuple):
+                live.append(last)
+                break
+            late.append(last)
         late.reverse()
         if late:
             live.append((late[0][0], PartedTriples(predicates, [triples for _, triples, _ in late]), 0))
