@@ -22,7 +22,7 @@ from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.id_joins import LARGEST, IdConditions
 from streamgauge.incremental.list_joins import PendingCondition, pending
 from streamgauge.incremental.plan import JoinPlan, PlannedBgp, Step, TripleRelation
-from streamgauge.incremental.spans import LargeJoinError, ConsecutiveLooks, TripleSpans
+from streamgauge.incremental.spans import ConsecutiveLooks, LargeJoinError, TripleSpans
 from streamgauge.incremental.term_ids import Ids, Places
 
 TOGETHER: Final = 1_000_000
