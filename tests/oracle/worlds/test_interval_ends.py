@@ -138,3 +138,19 @@ def test_decimals_add_exactly_while_their_sum_has_at_most_18_digits():
     assert IntervalSum([number(large), number("1.0")]).total.exact
     assert not IntervalSum([number(large), number("0.1")]).total.exact
     assert not IntervalSum([number(large)] * 3).total.exact
+
+
+def test_an_inexact_decimal_is_sent_as_the_double_near_it():
+    third = IntervalSum([number("1"), number("0"), number("0")]).average
+    assert third.kind == DECIMAL
+    assert fits(third, number("0.3333333333333333e0"))
+    assert not fits(third, number("0.33333e0"))
+
+
+def test_what_is_summed_inexactly_is_not_exact():
+    assert not IntervalSum([spanning(1, 2), number("2e0")]).total.exact
+
+
+def test_a_computed_float_has_the_digits_of_a_float():
+    tenth = Interval(FLOAT, Fraction(1, 11), Fraction(1, 9), Fraction(1, 10))
+    assert intervals.own(tenth) == term("0.1f")

@@ -164,6 +164,7 @@ def test_a_comparison_may_hold_and_must_hold(left: str, operator: str, right: st
         ("CEIL", "2.1", "3 decimal"),
         ("FLOOR", "-2.1", "-3 decimal"),
         ("ROUND", "2.5", "3 decimal"),
+        ("ROUND", "2.4", "2 decimal"),
         ("ROUND", "-2.5", "-2 decimal"),
         ("-", "INFf", "-INF float"),
         ("FLOOR", "INFf", "INF float"),
