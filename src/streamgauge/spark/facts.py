@@ -10,8 +10,9 @@ which datatypes. For micro-batches the driver looks at their files itself.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -119,7 +120,7 @@ NOT_LITERAL = "other"
 OFTEN = 1.5
 """Triples that are there more often than this, on average, are made distinct before they are joined, not after."""
 
-MOST_COMPARED = 50_000
+MOST_COMPARED = 200_000
 """Triples that are compared at most to say whether they repeat often."""
 
 _ANY = "any"
@@ -182,7 +183,7 @@ class PredicateCounts:
         Whether many repeat is said of the first MOST_COMPARED.
         """
         kinds: dict[Term, str | None] = {}
-        compared: list[pa.Table] = []
+        compared: list[Hashes] = []
         room = MOST_COMPARED
         for part in parts:
             named = part.filter(pc.is_in(part["predicate"], pa.array(self.predicates, pa.string())))
@@ -190,8 +191,8 @@ class PredicateCounts:
                 if len(objects := named.filter(pc.equal(named["predicate"], name))["object"]):
                     kind = _only(objects)
                     kinds[name] = kind if kinds.get(name, kind) == kind else None
-            if room:  # even an empty slice would keep the whole part in memory
-                compared.append(named.slice(0, room))
+            if room:
+                compared.append(_hashes(named.slice(0, room)))
                 room -= len(compared[-1])
         return Looked(kinds, _often(compared))
 
@@ -207,12 +208,21 @@ def _only(objects: pa.ChunkedArray) -> str | None:
     return next((kind for kind in SPARK_TYPES if pc.all(computable_terms(objects, kind)).as_py()), None)
 
 
-def _often(parts: Sequence[pa.Table]) -> bool:
-    """Whether triples are there more than OFTEN times on average."""
+Hashes: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+
+
+def _hashes(part: pa.Table) -> Hashes:
+    """A number for each triple: 8 bytes in the place of its texts."""
+    columns = (part[name].to_pylist() for name in TRIPLE)
+    return np.fromiter(map(hash, zip(*columns, strict=True)), np.int64, len(part))
+
+
+def _often(parts: Sequence[Hashes]) -> bool:
+    """Whether triples are there more than OFTEN times on average; equal hashes count as equal."""
     if not parts:
         return False
-    triples = pa.concat_tables(parts).select(TRIPLE)
-    return len(triples) > OFTEN * len(triples.group_by(list(TRIPLE)).aggregate([]))
+    triples = np.concatenate(parts)
+    return bool(len(triples) > OFTEN * len(np.unique(triples)))
 
 
 def _kinds(kind: str | None) -> frozenset[str]:

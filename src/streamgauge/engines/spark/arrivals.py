@@ -327,7 +327,7 @@ def _name(file: str) -> str:
     return found.name
 
 
-_TERM_ROWS: Final = 16_384
+_TERM_ROWS: Final = 8_192
 _TERMS = pa.schema([(name, pa.string()) for name in ("stream", "subject", "predicate", "object")])
 
 

@@ -232,16 +232,17 @@ class Batches:
 
     def _groups(self, came: State, due: Sequence[DueReport]) -> Iterator[Sequence[ReportRows]]:
         """The answers of the reports, of as many together as have ANSWER_ROWS rows by what earlier ones had."""
-        sizes = [_size(came.panes, report) for report in due]
-        groups = -(-sum(sizes) * self._ratio // ANSWER_ROWS)
-        length = max(1, ceil(len(due) / max(1, groups)))
+        left = [(report, _size(came.panes, report)) for report in due]
         before = came.last
-        for start in range(0, len(due), length):
-            group = due[start : start + length]
+        while left:
+            groups = ceil(sum(size for _, size in left) * self._ratio / ANSWER_ROWS)
+            length = ceil(len(left) / max(1, groups))
+            taken, left = left[:length], left[length:]
+            group = [report for report, _ in taken]
             held = self._held(replace(came, last=before), group)
             answers = tuple(self._evaluation.said(held, group, before))
             rows = sum(len(one.rows) for one in answers)
-            self._ratio = max(self._ratio / 2, rows / max(1.0, sum(sizes[start : start + length])))
+            self._ratio = max(self._ratio / 4, rows / max(1.0, sum(size for _, size in taken)))
             before = group[-1]
             yield [one for one in answers if came.since is None or one.due.instant >= came.since]
 
