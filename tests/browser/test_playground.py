@@ -292,13 +292,13 @@ def test_keys_alone_complete_names_and_walk_the_timeline(browser: Any, bench: An
     assert texts(browser, "#held li")[0] == "element at 5,000 ms: kitchen degrees 24."
 
 
-def fill(browser: Any) -> None:
-    """A stream of 200 elements."""
-    stream = "\n".join(f"{n * 100}: r{n % 7} degrees {15 + n * 7 % 13}." for n in range(ELEMENTS))
+def fill(browser: Any, count: int) -> None:
+    """A stream of so many elements."""
+    stream = "\n".join(f"{n * 100}: r{n % 7} degrees {15 + n * 7 % 13}." for n in range(count))
     script = "const area = document.getElementById('stream'); area.value = arguments[0];"
     script += "area.dispatchEvent(new Event('input', {bubbles: true}))"
     after(browser, lambda: browser.execute_script(script, stream))
-    assert len(texts(browser, "circle.element")) == ELEMENTS
+    assert texts(browser, ".elements .heading")[0].startswith(f"Stream: {count:,} elements")
 
 
 def page_cpu(browser: Any) -> float:
@@ -307,28 +307,99 @@ def page_cpu(browser: Any) -> float:
     return next(1000 * float(each["value"]) for each in found if each["name"] == "TaskDuration")
 
 
-@pytest.mark.parametrize(("step", "reports"), [("STEP 5s", 1), ("STEP PT0.1S", 200)])
-def test_two_hundred_elements_are_redrawn_quickly(browser: Any, bench: Any, step: str, reports: int) -> None:
-    """Sparse and dense windows: CPU of this process, which serves, and of the page together, whatever else runs."""
+CHANGED_FIELD = """const [name, done] = arguments, select = document.querySelector('[name="a.borders"]')
+    select.value = [...select.options].find(each => each.text === name).value
+    WAIT
+    select.dispatchEvent(new Event('change', { bubbles: true }))"""
+MOVED_ELEMENT = """const [name, done] = arguments, stream = document.getElementById('stream')
+    const lines = stream.value.split('\\n'), at = lines.length >> 1
+    lines[at] = lines[at].replace(/^\\d+/, time => Number(time) + name.length)
+    stream.value = lines.join('\\n')
+    WAIT
+    stream.dispatchEvent(new Event('change', { bubbles: true }))
+    document.querySelector('[name="a.borders"]').dispatchEvent(new Event('change', { bubbles: true }))"""
+REDRAWN = """const form = document.getElementById('playground')
+    const told = (_, seen) => { seen.disconnect(); done() }
+    new MutationObserver(told).observe(form, { attributeFilter: ['data-took'] })"""
+
+
+@pytest.mark.parametrize(
+    ("elements", "step", "reports", "edit"),
+    [
+        (ELEMENTS, "STEP 5s", 1, CHANGED_FIELD),
+        (ELEMENTS, "STEP PT0.1S", 200, CHANGED_FIELD),
+        (2_000, "STEP 5s", 30, MOVED_ELEMENT),
+    ],
+)
+def test_edits_are_redrawn_quickly(browser: Any, bench: Any, elements: int, step: str, reports: int, edit: str) -> None:
+    """Sparse, dense and many: CPU of this process, which serves, and of the page together, whatever else runs."""
     for method in ("disable", "setTimeDomain", "enable"):
         browser.execute_cdp_cmd(f"Performance.{method}", {"timeDomain": "threadTicks"})
     shown(browser, bench)
     assert "STEP 5s" in FIRST.query
     if step not in FIRST.query:
         after(browser, lambda: write(browser, FIRST.query.replace("STEP 5s", step)))
-    fill(browser)
-    script = """const [name, done] = arguments, select = document.querySelector('[name="a.borders"]')
-    select.value = [...select.options].find(each => each.text === name).value
-    const form = document.getElementById('playground')
-    new MutationObserver((_, seen) => { seen.disconnect(); done() }).observe(form, { attributeFilter: ['data-took'] })
-    select.dispatchEvent(new Event('change', { bubbles: true }))"""
+    end = max(25_000, elements * 100)
+    browser.execute_script("document.querySelector('[name=advance]').value = arguments[0]", end)
+    fill(browser, elements)
     took = []
     for borders in ("(o, c]", "[o, c]", "[o, c)", "(o, c]", "[o, c]"):
         before = time.process_time() * 1000 + page_cpu(browser)
-        browser.execute_async_script(script, borders)
+        browser.execute_async_script(edit.replace("WAIT", REDRAWN), borders)
         took.append(time.process_time() * 1000 + page_cpu(browser) - before)
     assert len(texts(browser, "a.report")) > reports
     assert min(took) < CONTENDED * REDRAWN_MS, took
+
+
+def test_the_timeline_is_zoomed_panned_and_chosen_in(browser: Any, bench: Any) -> None:
+    shown(browser, bench)
+    times = """const { first, last } = document.querySelector('.timeline svg').dataset
+    return [Number(first), Number(last)]"""
+    region = browser.find_element(By.CSS_SELECTOR, ".timeline")
+
+    def shows() -> list[int]:
+        return list(browser.execute_script(times))
+
+    def at(x: float, height: int = 60) -> ActionChains:
+        width, tall = browser.execute_script(
+            "const { width, height } = arguments[0].getBoundingClientRect(); return [width, height]", region
+        )
+        return ActionChains(browser).move_to_element_with_offset(region, round((x - 0.5) * width), height - tall // 2)
+
+    assert shows() == [0, 25_000]
+    browser.execute_script("arguments[0].focus()", region)
+    after(browser, lambda: ActionChains(browser).send_keys("+", "+").perform())
+    region = browser.find_element(By.CSS_SELECTOR, ".timeline")
+    first, last = shows()
+    assert 15_000 <= last - first <= 17_000
+    assert 10_000 < (first + last) / 2 < 15_000
+    assert browser.find_elements(By.CSS_SELECTOR, ".minimap .view")
+    after(browser, lambda: ActionChains(browser).send_keys(Keys.ARROW_LEFT).perform())
+    assert shows()[0] < first
+    after(browser, lambda: ActionChains(browser).send_keys("0").perform())
+    assert shows() == [0, 25_000]
+    region = browser.find_element(By.CSS_SELECTOR, ".timeline")
+    after(browser, lambda: at(0.6, 24).click_and_hold().move_by_offset(200, 0).release().perform())
+    first, last = shows()
+    assert 13_000 < first < 17_000 < last < 22_000
+    after(browser, lambda: browser.find_element(By.CSS_SELECTOR, "[data-zoom=all]").click())
+    wheel = """arguments[0].dispatchEvent(new WheelEvent('wheel', { deltaY: -100, ctrlKey: true, bubbles: true,
+        cancelable: true, clientX: 900, clientY: 300 }))"""
+    region = browser.find_element(By.CSS_SELECTOR, ".timeline svg")
+    after(browser, lambda: browser.execute_script(wheel, region))
+    assert shows()[1] - shows()[0] == 20_000
+    after(browser, lambda: browser.find_element(By.CSS_SELECTOR, "[data-zoom=all]").click())
+    browser.execute_script("document.querySelectorAll('.reports-A a.report')[1].focus()")
+    chosen = "return [...document.querySelectorAll('.chosen')].map(each => each.ariaLabel || each.id)"
+    found = browser.execute_script(chosen)
+    assert "report-15000" in found
+    assert [each[:23] for each in found if "window" in each] == ["A: window [5,000, 15,00", "B: window (5,000, 15,00"]
+    assert sum("element at" in each for each in found) == 5
+    browser.execute_script("document.querySelector('circle[data-number=\"3\"]').focus()")
+    found = browser.execute_script(chosen)
+    assert sum("window" in each for each in found) == 4
+    assert {"report-10000", "report-15000"} <= set(found)
+    assert [each for each in complaints(browser) if each["level"] == "SEVERE"] == []
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "dark"), (390, "light")])

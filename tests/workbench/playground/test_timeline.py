@@ -18,13 +18,14 @@ def lanes(state):
 
 def test_shapes_stand_where_their_times_are():
     found, by_name = lanes(FIRST)
-    each = (found.right - found.left) / (found.last - found.first)
+    scale = found.scale
+    each = (scale.right - scale.left) / (scale.last - scale.first)
     times = [0, 2500, 5000, 8000, 10_000, 14_000, 15_000, 21_000]
-    assert (found.first, found.last) == (0, 25_000)
-    assert [shape.x for shape in by_name["elements"].shapes] == [round(found.left + time * each, 1) for time in times]
+    assert (scale.first, scale.last) == (0, 25_000)
+    assert [shape.x for shape in by_name["elements"].shapes] == [round(scale.left + time * each, 1) for time in times]
     window = by_name["windows-B"].shapes[1]
-    assert (window.x, window.borders) == (round(found.left + 5000 * each, 1), "(]")
-    assert window.x + window.width == pytest.approx(found.left + 15_000 * each, abs=0.2)
+    assert (window.x, window.borders) == (round(scale.left + 5000 * each, 1), "(]")
+    assert window.x + window.width == pytest.approx(scale.left + 15_000 * each, abs=0.2)
     assert window.members == (3, 4, 5, 6)
     assert "(5,000, 15,000] ms holds 5 triples" in window.title
     reports = by_name["reports-A"].shapes
@@ -61,4 +62,31 @@ def test_a_candidate_that_sends_nothing_says_why():
 def test_a_stream_without_elements_is_drawn():
     found, by_name = lanes(PlaygroundState(FIRST.query, advance=10_000, a={"profile": "rspql"}))
     assert by_name["elements"].shapes == ()
-    assert (found.first, found.last) == (0, 10_000)
+    assert (found.scale.first, found.scale.last) == (0, 10_000)
+
+
+def test_what_has_no_room_is_drawn_in_bins_and_each_where_one_zooms_in():
+    stream = "\n".join(f"{n * 20}: r{n % 7} degrees {15 + n * 7 % 13}." for n in range(300))
+    query = FIRST.query.replace("RANGE 10s STEP 5s", "RANGE PT0.1S STEP PT0.01S")
+    state = replace(FIRST, query=query, stream=stream, advance=5_980, width=280)
+    _, by_name = lanes(state)
+    bins = by_name["elements"].shapes
+    assert {shape.kind for shape in bins} == {"bin elements"}
+    assert sum(int(shape.title.split()[0]) for shape in bins) == 300
+    assert by_name["windows-A"].shapes == ()
+    assert "windows of A: zoom in to see each" in by_name["windows-A"].heading
+    reports = by_name["reports-A"].shapes
+    assert any("with a difference" in shape.title for shape in reports)
+    first, last = bins[30].span
+    found, by_name = lanes(replace(state, view=(first, last)))
+    assert (found.scale.first, found.scale.last, found.scale.whole) == (first, last, (0, 5_980))
+    assert {shape.kind for shape in by_name["elements"].shapes} == {"element"}
+    assert len(by_name["elements"].shapes) == int(bins[30].title.split()[0])
+    windows = {name for shape in by_name["windows-A"].shapes for name in shape.scopes}
+    assert windows >= {name for shape in by_name["reports-A"].shapes for name in shape.scopes} != set()
+
+
+def test_equal_elements_of_different_times_are_members_of_their_own_windows():
+    state = replace(FIRST, stream="1000: a degrees 30.\n12000: a degrees 30.\n", b=None)
+    _, by_name = lanes(state)
+    assert [shape.members for shape in by_name["windows-A"].shapes] == [(0,), (1,), (1,), ()]

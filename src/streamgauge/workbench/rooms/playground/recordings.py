@@ -212,14 +212,11 @@ def _is_plain(case: Case, declared: Case) -> bool:
 def _judged(found: PlaygroundResult, verdict: Verdict) -> tuple[JudgedReport, ...]:
     from streamgauge.workbench.rooms.playground.timeline import timeline
 
-    picture = timeline(replace(found, b=None, pairs=()))
-    span = max(1, picture.last - picture.first)
-
-    def x(instant: int | None) -> float:
-        time = picture.last if instant is None else min(max(instant, picture.first), picture.last)
-        return round(picture.left + (time - picture.first) / span * (picture.right - picture.left), 1)
-
-    return tuple(_report(window, found.names, x(window.instant)) for window in verdict.windows)
+    scale = timeline(replace(found, b=None, pairs=())).scale
+    times = (scale.last if window.instant is None else window.instant for window in verdict.windows)
+    return tuple(
+        _report(window, found.names, scale.x(time)) for window, time in zip(verdict.windows, times, strict=True)
+    )
 
 
 def _report(window: WindowVerdict, names: Names, x: float) -> JudgedReport:

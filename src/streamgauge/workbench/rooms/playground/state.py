@@ -21,6 +21,8 @@ from streamgauge.workbench.rooms.playground.stream_text import SIMPLE, SYNTAXES
 
 MOST_BYTES: Final = 4 * 2**20
 """Bytes that a state has at most."""
+LATEST: Final = 10**15
+"""The latest time (ms), and the earliest below 0."""
 LONGEST_LINK: Final = 40_000
 """Characters of a link that servers and browsers still take."""
 
@@ -39,7 +41,7 @@ class PlaygroundState:
 
     ``dialect`` is detected where it is empty; ``a`` and ``b`` are semantics as fields with the ``profile`` that they
     started from, ``b`` is ``None`` without a second semantics; ``advance`` (ms) is how far time comes; ``recording``
-    are an engine's answers as lines of the pipe.
+    are an engine's answers as lines of the pipe. ``width`` (pixels) and ``view`` (ms) are those of the drawing alone.
     """
 
     query: str
@@ -52,6 +54,7 @@ class PlaygroundState:
     b: Mapping[str, Any] | None = None
     recording: str = ""
     width: int = 1100
+    view: tuple[int, int] | None = None
 
     def semantics(self, which: str) -> Semantics:
         """The semantics ``a`` or ``b``; StateError names the field that is wrong."""
@@ -69,7 +72,7 @@ def of_json(data: object) -> PlaygroundState:
     """The state of a JSON object; StateError names what is wrong."""
     if not isinstance(data, Mapping):
         raise StateError("the state is no JSON object")
-    known = (*_TEXTS, "advance", "a", "b", "width")
+    known = (*_TEXTS, "advance", "a", "b", "width", "view")
     if unknown := sorted(set(data) - set(known)):
         raise StateError(f"{unknown[0]} is no part of a state: it has {', '.join(known)}")
     texts = {name: data[name] for name in _TEXTS if name in data}
@@ -79,13 +82,22 @@ def of_json(data: object) -> PlaygroundState:
     _check_choices(texts)
     chosen = {which: _semantics(which, data[which]) for which in ("a", "b") if data.get(which) is not None}
     advance = data.get("advance")
-    if advance is not None and (type(advance) is not int or abs(advance) > 10**15):
+    if advance is not None and (type(advance) is not int or abs(advance) > LATEST):
         raise StateError("how far time comes is a whole number of ms, or nothing", "advance")
     width = data.get("width", 1100)
     if type(width) is not int:
         raise StateError("width is a whole number of pixels")
     found = PlaygroundState("", a=chosen.get("a", {}), b=chosen.get("b"), advance=advance)
-    return replace(found, **texts, width=min(max(width, 280), 8_000))
+    return replace(found, **texts, width=min(max(width, 280), 8_000), view=_view(data.get("view")))
+
+
+def _view(data: object) -> tuple[int, int] | None:
+    match data:
+        case None:
+            return None
+        case [int() as first, int() as last] if -LATEST <= first < last <= LATEST:
+            return first, last
+    raise StateError("view is two times in ms, the first before the last")
 
 
 def _check_choices(texts: Mapping[str, str]) -> None:
@@ -135,7 +147,7 @@ def shortened(given: Mapping[str, Any]) -> dict[str, Any]:
 def link(state: PlaygroundState) -> str:
     """The state as the value of an address's parameter; empty where it is too long for one."""
     text = json.dumps(to_json(state), ensure_ascii=False, separators=(",", ":"))
-    found = base64.urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode().rstrip("=")
+    found = base64.urlsafe_b64encode(zlib.compress(text.encode(), 6)).decode().rstrip("=")
     return found if len(found) <= LONGEST_LINK else ""
 
 

@@ -207,6 +207,13 @@ def _wrong(text: str, part: re.Match[str], sentence: str) -> StreamTextError:
 
 
 def _triples(text: str, names: Names) -> tuple[Triple, ...]:
+    return _read_triples(text, tuple(names.prefixes.items()))
+
+
+@lru_cache(maxsize=2 * MOST_ELEMENTS)
+def _read_triples(text: str, prefixes: tuple[tuple[str, str], ...]) -> tuple[Triple, ...]:
+    """The triples of an element's text, kept for the next reading: a change in a stream is one of a line or two."""
+    names = Names(dict(prefixes))
     found: list[Triple] = []
     for part in re.split(r"\.(?:\s|$)", text):
         words = part.split()

@@ -1,6 +1,7 @@
 // The playground without reloads: the form's state is sent at every change, and the drawn part is replaced.
 import { openEditor } from "./editor.js"
 import { openHistory } from "./history.js"
+import { openTimeline, place, span } from "/static/timeline.js"
 
 const form = document.getElementById("playground")
 const drawn = document.getElementById("drawn")
@@ -42,7 +43,7 @@ function semantics(which) {
 
 function width() {
   const box = drawn.querySelector(".timeline") || drawn
-  return Math.max(280, Math.floor((box.clientWidth || form.clientWidth))) * Number(form.elements.zoom.value)
+  return Math.max(280, Math.floor(box.clientWidth || form.clientWidth))
 }
 
 const TEXTS = ["stream", "syntax", "static", "dialect", "recording"]
@@ -54,7 +55,8 @@ function read() {
   return found
 }
 
-const state = () => ({ ...read(), width: width() })
+let view = null
+const state = () => ({ ...read(), width: width(), view })
 
 function fill(which, fields) {
   form.elements[`${which}.profile`].value = fields.profile
@@ -135,7 +137,11 @@ async function evaluate({ typed = false } = {}) {
     const asked = state()
     answer = await post("/playground/evaluate?brief", asked)
     told(answer.errors)
-    if (!answer.errors.length) drawn.innerHTML = answer.html
+    if (!answer.errors.length) {
+      const focused = document.activeElement?.matches(".timeline")
+      drawn.innerHTML = answer.html
+      if (focused) drawn.querySelector(".timeline")?.focus({ preventScroll: true })
+    }
     document.getElementById("simplify").hidden = !answer.simple
     link.hidden = !answer.link
     if (answer.link) link.href = `/playground/?s=${answer.link}${example}`
@@ -223,86 +229,30 @@ addEventListener("hashchange", () => {
   if (fold && !fold.open) { fold.open = true; row.scrollIntoView() }
 })
 
-// Arrow keys go along a lane; a window shows what it holds.
+openTimeline(drawn, times => { view = times; evaluate() })
+
+// Delete removes the element that has the focus, Shift and an arrow key move it.
 drawn.addEventListener("keydown", event => {
-  const here = event.target.closest(".lane [tabindex]")
-  if (!here) return
-  if (event.key === "Delete" && here.matches("circle.element")) { remove(here); return }
+  const here = event.target
+  if (!here.matches("circle.element")) return
   const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
-  if (!step) return
-  event.preventDefault()
-  if (event.shiftKey && here.matches("circle.element")) { move(here, step * unit()); return }
-  const all = [...here.closest(".lane").querySelectorAll("[tabindex]")]
-  const next = all[all.indexOf(here) + step]
-  if (next) { here.tabIndex = -1; next.tabIndex = 0; next.focus() }
+  if (event.key === "Delete") remove(here)
+  else if (step && event.shiftKey) { event.preventDefault(); move(here, step * unit()) }
 })
-
-// The numbers of the elements in a window, which are written as ranges: 0-3 7.
-function inside(window) {
-  return window.dataset.members.split(" ").filter(Boolean).flatMap(range => {
-    const [first, last = first] = range.split("-").map(Number)
-    return Array.from({ length: last - first + 1 }, (_, at) => first + at)
-  })
-}
-
-// The words of a shape are shown while it is pointed at; they are its name all the time.
-drawn.addEventListener("pointerover", event => {
-  const shape = event.target.closest?.(".lane [aria-label]")
-  if (!shape || shape.querySelector(":scope > title")) return
-  const title = document.createElementNS("http://www.w3.org/2000/svg", "title")
-  title.textContent = shape.getAttribute("aria-label")
-  shape.prepend(title)
-})
-
-const SHOWN = 60
-function content(event) {
-  const window = event.target.closest?.(".window")
-  if (!window) return
-  const numbers = inside(window)
-  const list = document.createElement("ul")
-  for (const number of numbers.slice(0, SHOWN)) {
-    const item = document.createElement("li")
-    item.textContent = drawn.querySelector(`circle[data-number="${number}"]`)?.getAttribute("aria-label") || ""
-    list.append(item)
-  }
-  const heading = document.createElement("p")
-  const more = numbers.length > SHOWN ? `, the first ${SHOWN} elements:` : ":"
-  heading.textContent = window.getAttribute("aria-label") + (numbers.length ? more : "")
-  document.getElementById("held").replaceChildren(heading, list)
-}
-drawn.addEventListener("focusin", content)
-drawn.addEventListener("click", content)
-
-function members(event, on) {
-  const window = event.target.closest?.(".window")
-  if (!window) return
-  for (const number of inside(window)) drawn.querySelector(`circle[data-number="${number}"]`)?.classList.toggle("inside", on)
-}
-for (const [on, off] of [["pointerover", "pointerout"], ["focusin", "focusout"]]) {
-  drawn.addEventListener(on, event => members(event, true))
-  drawn.addEventListener(off, event => members(event, false))
-}
-
-// Dragging an element writes its new time into the stream's text.
-function span() {
-  const svg = drawn.querySelector("svg")
-  const [first, last, left, right] = ["first", "last", "left", "right"].map(name => Number(svg.dataset[name]))
-  return { svg, first, last, left, right, each: Math.max(1, last - first) / (right - left) }
-}
 
 function unit() {
-  const rough = span().each * 6
+  const rough = span(drawn).each * 6
   const power = 10 ** Math.max(0, Math.floor(Math.log10(rough)))
   return Math.max(1, [1, 2, 5, 10].map(each => each * power).find(each => each >= rough))
 }
 
 async function move(circle, by, to) {
   const number = Number(circle.dataset.number)
-  const place = answer?.places[number]
-  if (!place) { trouble("stream", "only elements in the simple notation can be moved: write the stream simply first"); return }
+  const written = answer?.places[number]
+  if (!written) { trouble("stream", "only elements in the simple notation can be moved: write the stream simply first"); return }
   const text = [...form.elements.stream.value]
   const time = to ?? answer.elements[number].time + by
-  text.splice(place[0], place[1] - place[0], String(time))
+  text.splice(written[0], written[1] - written[0], String(time))
   form.elements.stream.value = text.join("")
   await evaluate()
   const moved = drawn.querySelector(`circle[data-number="${number}"]`)
@@ -348,15 +298,20 @@ drawn.addEventListener("dblclick", event => {
   const lane = drawn.querySelector(".lane.elements")
   const box = lane?.getBoundingClientRect()
   if (!box || event.clientY > box.bottom + 8 || !event.target.closest("svg") || event.target.matches("circle")) return
-  const { svg, first, left, each } = span()
-  const step = unit()
-  add(Math.max(0, Math.round((first + (event.clientX - svg.getBoundingClientRect().left - left) * each) / step) * step))
+  add(Math.max(0, snapped(event)))
 })
+
+// The time of a place, at a round one that is near.
+function snapped(event) {
+  const { svg, first, left, each } = span(drawn)
+  const step = unit()
+  return Math.round((first + (place(svg, event) - left) * each) / step) * step
+}
 
 let drag = null
 drawn.addEventListener("pointerdown", event => {
   if (!event.target.matches("circle.element")) return
-  drag = { circle: event.target, from: event.clientX, moved: false }
+  drag = { circle: event.target, from: event.clientX, cx: event.target.getAttribute("cx"), moved: false }
   event.target.setPointerCapture(event.pointerId)
   event.target.classList.add("dragged")
   event.preventDefault()
@@ -364,19 +319,16 @@ drawn.addEventListener("pointerdown", event => {
 drawn.addEventListener("pointermove", event => {
   if (!drag) return
   drag.moved ||= Math.abs(event.clientX - drag.from) > 3
-  const { svg } = span()
-  drag.circle.setAttribute("cx", event.clientX - svg.getBoundingClientRect().left)
+  drag.circle.setAttribute("cx", place(span(drawn).svg, event))
 })
 drawn.addEventListener("pointerup", event => {
   if (!drag) return
-  const { circle, moved } = drag
+  const { circle, moved, cx } = drag
   drag = null
   circle.classList.remove("dragged")
-  if (!moved) { circle.focus(); evaluate(); return }
-  const { svg, first, left, each } = span()
-  const step = unit()
-  const time = first + (event.clientX - svg.getBoundingClientRect().left - left) * each
-  move(circle, 0, Math.max(0, Math.round(time / step) * step))
+  if (moved) { move(circle, 0, Math.max(0, snapped(event))); return }
+  circle.setAttribute("cx", cx)
+  circle.focus()
 })
 
 // Control Z undoes and Control Y, or Shift Control Z, redoes; the query's editor has keys of its own.
