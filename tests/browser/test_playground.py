@@ -220,6 +220,14 @@ def test_a_run_leads_from_its_wrong_window_to_the_reason(browser: Any, bench: An
     assert wrong[:2] == ["window 0, [0, 10) s", "window 1, [5, 15) s"]
     assert not (found := faults(browser)), found
     keep(browser, "runs-wrong")
+    names = "return [...document.querySelectorAll(arguments[0])].map(each => each.ariaLabel)"
+    bars = browser.execute_script(names, "#timeline .window.wrong")
+    assert (len(bars), bars[0][:29]) == (19, "window 0, [0, 10) s, wrong: 1"[:29])
+    leads = browser.find_elements(By.CSS_SELECTOR, "#timeline a.report.wrong")
+    assert leads[1].get_dom_attribute("href") == "/playground/?run=mine&window=1"
+    browser.find_element(By.CSS_SELECTOR, "[data-zoom=in]").click()
+    WebDriverWait(browser, 60, 0.05).until(lambda found: found.find_elements(By.CSS_SELECTOR, ".minimap .view"))
+    assert 9 <= len(browser.execute_script(names, "#timeline .window.wrong")) <= 12
     browser.find_elements(By.PARTIAL_LINK_TEXT, "See why")[1].click()
     WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0)
     assert "The borders of a window are (o, c]." in texts(browser, "#diagnosis")[0]
@@ -447,6 +455,6 @@ def test_a_recording_is_diagnosed_on_the_page(browser: Any, bench: Any) -> None:
     browser.execute_script(script, "\n".join(map(json.dumps, lines)))
     WebDriverWait(browser, 60).until(lambda found: texts(found, "#diagnosis h3"))
     assert "does not answer as rspql should" in texts(browser, "#diagnosis h3")[0]
-    assert len(texts(browser, "#diagnosis .judged.wrong")) == len(lines)
+    assert len(texts(browser, "#diagnosis .judged a.report.wrong")) == 2 * len(lines)
     assert FIRST.advance == lines[-1]["instant"]
     keep(browser, "playground-diagnosis")

@@ -111,6 +111,13 @@ def test_an_empty_folder_says_how_to_begin_and_the_list_follows_the_folder(
         resize(browser, 1440, "light", 900)
         assert browser.execute_script(shown) >= 0, "the time of recording is cut off"
         look(browser, "runs-two")
+        show(
+            browser, f"{bench.url}/runs/compare?run=runs/wrong&run=runs/a-run-with-a-long-name-of-an-engine-and-a-seed"
+        )
+        headings = "return [...document.querySelectorAll('#timeline .windows .heading')].map(each => each.textContent)"
+        assert browser.execute_script(headings) == ["Windows of A", "Windows of B"]
+        look(browser, "runs-compared-timeline")
+        show(browser, f"{bench.url}/runs/")
         store(bench.folder / "runs" / "late", build.late())
         wait_for(browser, lambda: "3 runs" in text_of(browser, "#count"), "the third run")
         show(browser, f"{bench.url}/runs/compare?run=runs/wrong")

@@ -123,7 +123,7 @@ def test_a_stream_that_is_wrong_names_the_line(text, syntax, line, words):
 
 
 def test_a_stream_that_is_too_long_is_refused():
-    with pytest.raises(StreamTextError, match="more than 2,000 elements"):
+    with pytest.raises(StreamTextError, match="more than 10,000 elements"):
         read_text("0: a p b.\n" * (MOST_ELEMENTS + 1), "simple", NAMES)
 
 

@@ -3,8 +3,11 @@
 Answers are pasted as lines of the pipe, or come from a run folder in the bench's folder (``recorded_runs``).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from markupsafe import Markup
 
 from streamgauge.formats.lines import LineError, decode_output
 from streamgauge.incremental.budget import TooMuchError
@@ -21,6 +24,7 @@ from streamgauge.oracle.judging.judge import first_time
 from streamgauge.oracle.judging.nothing_due import over_nothing
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.report.cards import model
+from streamgauge.report.lanes import BOX, HEAD, HEADING, Lane, LaneTimeline, Scale, Shape, svg
 from streamgauge.report.series import state as outcome_of
 from streamgauge.report.text import headline, proof
 from streamgauge.servers.http.deadlines import DEADLINES
@@ -35,6 +39,8 @@ SECONDS: Final = 30.0
 """CPU seconds that a diagnosis may take."""
 PATIENCE_S: Final = 5.0
 """CPU seconds after which a search ends with what it has found."""
+JUDGED: Final = 60.0
+"""Pixels of a lane of judged reports."""
 OTHERS: Final = 4
 MOST_ORIGINS: Final = 1_000
 """Starts of the first window that are tried."""
@@ -50,7 +56,7 @@ WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class JudgedReport:
-    """A report of the recording beside the expected one: ``x`` its place in the drawing (pixels)."""
+    """A report of the recording beside the expected one."""
 
     instant: int | None
     word: str
@@ -60,7 +66,6 @@ class JudgedReport:
     recorded: int
     missing: tuple[str, ...]
     surplus: tuple[str, ...]
-    x: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ class RecordingDiagnosis:
     """The diagnosis in sentences: ``headline``, the ``parts`` of the likeliest model, ``proof``, ``others``.
 
     ``second`` is the link of a state whose B is the semantics found, empty where a fault is behind the answers.
-    ``trouble`` says why there is none.
+    ``trouble`` says why there is none, ``picture`` is the expected reports above the recorded ones.
     """
 
     headline: str
@@ -79,7 +84,7 @@ class RecordingDiagnosis:
     second: str = ""
     reports: tuple[JudgedReport, ...] = ()
     trouble: str = ""
-    width: int = 1100
+    picture: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The diagnosis as JSON values."""
@@ -134,7 +139,7 @@ def _diagnosis(found: PlaygroundResult, a: PlaygroundEvaluation, answers: tuple[
     reports = _judged(found, verdict)
     if verdict.judgement is not Judgement.WRONG:
         told = f"Your engine answers as {a.declared.name} should: all {counted(len(reports), 'report')} come out."
-        return RecordingDiagnosis(told, str(verdict.judgement), reports=reports, width=found.state.width)
+        return RecordingDiagnosis(told, str(verdict.judgement), reports=reports, picture=_picture(found, reports))
     why = explained(run, stream, impatient(PATIENCE_S))
     return _told(found, run, replace(verdict, diagnosis=why.diagnosis), why, reports)
 
@@ -176,7 +181,7 @@ def _told(
         tuple(alike),
         _second(found, why),
         reports,
-        width=found.state.width,
+        picture=_picture(found, reports),
     )
 
 
@@ -210,21 +215,39 @@ def _is_plain(case: Case, declared: Case) -> bool:
 
 
 def _judged(found: PlaygroundResult, verdict: Verdict) -> tuple[JudgedReport, ...]:
+    return tuple(_report(window, found.names) for window in verdict.windows)
+
+
+def _picture(found: PlaygroundResult, reports: Sequence[JudgedReport]) -> Markup:
+    """The expected reports above the recorded ones, on the times of the timeline of A."""
     from streamgauge.workbench.rooms.playground.timeline import timeline
 
     scale = timeline(replace(found, b=None, pairs=())).scale
-    times = (scale.last if window.instant is None else window.instant for window in verdict.windows)
-    return tuple(
-        _report(window, found.names, scale.x(time)) for window, time in zip(verdict.windows, times, strict=True)
-    )
+    lanes: list[Lane] = []
+    for heading, left_out in (("Expected under A", "surplus"), ("Recorded", "missed")):
+        top = HEAD + len(lanes) * JUDGED
+        shapes = [_box(each, heading, scale, top) for each in reports if each.word != left_out]
+        lanes.append(Lane("judged", heading, top, JUDGED, tuple(shapes)))
+    label = "Expected and recorded reports on a timeline"
+    return svg(LaneTimeline(scale, HEAD + 2 * JUDGED, tuple(lanes)), label, titles=True)
 
 
-def _report(window: WindowVerdict, names: Names, x: float) -> JudgedReport:
+def _box(report: JudgedReport, heading: str, scale: Scale, top: float) -> Shape:
+    count = report.expected if heading.startswith("Expected") else report.recorded
+    at = "" if report.instant is None else f" at {report.instant:,} ms"
+    title = f"{heading}{at}, {counted(count, 'row')}: {report.words}"
+    x = scale.x(scale.last if report.instant is None else report.instant)
+    sign = "" if report.word in ("right", "late") else report.sign
+    text, href = str(count) if count < 100 else "", f"#report-{report.instant}"
+    return Shape(f"report {report.word}", x, top + HEADING + 14, BOX, BOX, title, text, sign, href)
+
+
+def _report(window: WindowVerdict, names: Names) -> JudgedReport:
     word = outcome_of(window)
     missing, surplus = (
         tuple(" ".join(names.shown(term) for term in row) for row in rows[:5])
         for rows in (window.missing, window.surplus)
     )
     return JudgedReport(
-        window.instant, word, SIGNS[word], WORDS[word], window.expected, window.actual, missing, surplus, x
+        window.instant, word, SIGNS[word], WORDS[word], window.expected, window.actual, missing, surplus
     )

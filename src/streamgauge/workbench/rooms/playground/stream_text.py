@@ -31,7 +31,7 @@ SYNTAXES: Final[Mapping[str, str]] = {
     "jsonl": "JSON lines",
 }
 """The notations of a stream with the names that people read."""
-MOST_ELEMENTS: Final = 2_000
+MOST_ELEMENTS: Final = 10_000
 MOST_TRIPLES: Final = 20_000
 
 RDF: Final = RDF_TYPE.removeprefix("<").removesuffix("type>")

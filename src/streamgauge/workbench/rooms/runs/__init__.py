@@ -35,6 +35,7 @@ from streamgauge.workbench.rooms.runs.report_page import (
     Reports,
     WantedReport,
 )
+from streamgauge.workbench.rooms.runs.run_lanes import WantedView
 from streamgauge.workbench.rooms.runs.run_list import (
     MEASURES,
     SORTS,
@@ -137,13 +138,13 @@ class RunsRoom:
 
     async def _run(self, request: Request) -> Response:
         place = _place(request)
-        line, shown, others, wrong = await run_in_threadpool(self._viewed, place)
+        line, shown, others, wrong = await run_in_threadpool(self._viewed, place, _wanted(request))
         return page(
             request, "runs_run.html.j2", line.name, 200 if shown else 422,
             line=line, view=shown, others=others, wrong=wrong, **await self._job(f"run/{place}"),
         )  # fmt: skip
 
-    def _viewed(self, place: str) -> tuple[RunLine, RunView | None, Sequence[RunLine], str]:
+    def _viewed(self, place: str, wanted: WantedView) -> tuple[RunLine, RunView | None, Sequence[RunLine], str]:
         """A run's line, its view or the sentence why there is none, and the runs that it may be compared with."""
         folder = find(self._root)
         lines = {line.place: line for line in self._lines.of([*folder.runs, place])}
@@ -155,7 +156,7 @@ class RunsRoom:
             return self._experiments.command(header, folder.experiments)
 
         try:
-            return line, _in_words(place, lambda: view(self._root, place, again)), others, ""
+            return line, _in_words(place, lambda: view(self._root, place, again, wanted)), others, ""
         except MistakeError as error:
             return line, None, (), str(error)
 
@@ -165,18 +166,20 @@ class RunsRoom:
             return RedirectResponse("/runs/reports?" + urlencode([("run", place) for place in places]), 303)
         if len(places) < 2:
             return await self._list(request, "Mark two runs to compare them, or more for a report on all.", places)
-        lines, found, wrong = await run_in_threadpool(self._compared, (places[0], places[1]))
+        lines, found, wrong = await run_in_threadpool(self._compared, (places[0], places[1]), _wanted(request))
         return page(
             request, "runs_comparison.html.j2", "Two runs compared", 200 if found else 422,
             lines=lines, found=found, wrong=wrong, swatches=[swatch(0), swatch(1)],
             turned="?" + urlencode([("run", place) for place in reversed(places)]),
         )  # fmt: skip
 
-    def _compared(self, places: tuple[str, str]) -> tuple[Sequence[RunLine], RunComparison | None, str]:
+    def _compared(
+        self, places: tuple[str, str], wanted: WantedView
+    ) -> tuple[Sequence[RunLine], RunComparison | None, str]:
         found = {line.place: line for line in self._lines.of([*find(self._root).runs, *places])}
         lines = (found[places[0]], found[places[1]])
         try:
-            return lines, _in_words("one of them", lambda: compare(self._root, lines)), ""
+            return lines, _in_words("one of them", lambda: compare(self._root, lines, wanted)), ""
         except MistakeError as error:
             return lines, None, str(error)
 
@@ -327,6 +330,11 @@ def _page_of_report(text: str, headers: Mapping[str, str]) -> Response:
 def _download(name: str) -> dict[str, str]:
     """Headers of a file that a browser keeps."""
     return {**HEADERS, "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
+
+
+def _wanted(request: Request) -> WantedView:
+    """The part of a timeline that the address asks for."""
+    return WantedView.of(request.query_params.get("view", ""), request.query_params.get("width", ""))
 
 
 def _place(request: Request) -> str:

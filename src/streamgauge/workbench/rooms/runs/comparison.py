@@ -23,6 +23,7 @@ from streamgauge.report.series import Judged, Series, median_delay, state
 from streamgauge.report.windows import shortener
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.workbench.rooms.runs.folder import BenchError
+from streamgauge.workbench.rooms.runs.run_lanes import EVERYTHING, DrawnRun, WantedView, drawn
 from streamgauge.workbench.rooms.runs.run_list import RunLine, cut
 from streamgauge.workbench.rooms.runs.run_page import GROWTH, SECONDS, judged
 
@@ -65,7 +66,7 @@ class WindowDifference:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """All that differs between two runs; ``figures`` are the drawings of the delays, ``windows`` how many there are."""
+    """All that differs between two runs; ``drawings`` are of the delays, ``picture`` of the windows."""
 
     asked: Sequence[DifferentValue]
     query: Sequence[tuple[str, str]]
@@ -76,9 +77,10 @@ class RunComparison:
     different: Sequence[WindowDifference]
     differing: int
     windows: int
+    picture: Markup
 
 
-def compare(root: Path, lines: tuple[RunLine, RunLine]) -> RunComparison:
+def compare(root: Path, lines: tuple[RunLine, RunLine], wanted: WantedView = EVERYTHING) -> RunComparison:
     """Compare two judged runs; MistakeError where one cannot be read or is too large."""
     plots()  # imports, which may not be stopped in their midst
     with DEADLINES.within(SECONDS, GROWTH):
@@ -98,7 +100,12 @@ def compare(root: Path, lines: tuple[RunLine, RunLine]) -> RunComparison:
             windows[:LISTED],
             len(windows),
             len(set(_windows(first)) | set(_windows(second))),
+            drawn([_drawn(*each) for each in zip("AB", lines, (first, second), strict=True)], wanted),
         )
+
+
+def _drawn(label: str, line: RunLine, judged: Judged) -> DrawnRun:
+    return DrawnRun(label, line.place, judged[0].header, judged[1])
 
 
 def _asked(runs: tuple[Judged, Judged]) -> Iterator[DifferentValue]:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlencode
+
+from markupsafe import Markup
 
 from streamgauge.formats.run import RunError, read_header, read_run, read_verdict
 from streamgauge.model.phrases import counted
@@ -19,6 +20,7 @@ from streamgauge.report.series import series_of, state, unit_of
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.workbench.rooms.runs.experiment_page import experiment_text
 from streamgauge.workbench.rooms.runs.folder import inside, refuse_large, stamp
+from streamgauge.workbench.rooms.runs.run_lanes import DrawnRun, WantedView, drawn
 from streamgauge.workbench.rooms.runs.run_list import read_object
 
 WRONG: Final = 12
@@ -49,7 +51,8 @@ class WrongWindow:
 class RunView:
     """The parts of a run's page; ``card`` is ``None`` for a run that is not judged.
 
-    ``wrong`` are the first of its reports that are not right, ``wrongs`` how many there are.
+    ``wrong`` are the first of its reports that are not right, ``wrongs`` how many there are; ``picture`` is the
+    timeline of all.
     """
 
     header: RunHeader
@@ -60,9 +63,10 @@ class RunView:
     experiment: str
     wrong: Sequence[WrongWindow]
     wrongs: int
+    picture: Markup
 
 
-def view(root: Path, place: str, reproduce: Callable[[RunHeader], str]) -> RunView:
+def view(root: Path, place: str, reproduce: Callable[[RunHeader], str], wanted: WantedView) -> RunView:
     """The page of a run; MistakeError for one that cannot be read. ``reproduce`` gives the command that does it again.
 
     The command is empty where the folder has no experiment file that makes such a run: then the page has its text.
@@ -78,19 +82,20 @@ def view(root: Path, place: str, reproduce: Callable[[RunHeader], str]) -> RunVi
         again = reproduce(header)
         text = "" if again else experiment_text(header)
         wrong = [each for each in verdict.windows if state(each) not in ("right", "late")] if verdict else []
-        shown = [_wrong(place, header, each) for each in wrong[:WRONG]]
-        lines = commands(place, again, verdict)
-        return RunView(header, verdict, card, conditions(series)[0], lines, text, shown, len(wrong))
+        own = DrawnRun("", place, header, verdict or _NO_VERDICT)
+        shown = [_wrong(own, each) for each in wrong[:WRONG]]
+        lines, about = commands(place, again, verdict), conditions(series)[0]
+        return RunView(header, verdict, card, about, lines, text, shown, len(wrong), drawn([own], wanted))
 
 
-def _wrong(place: str, header: RunHeader, window: WindowVerdict) -> WrongWindow:
+def _wrong(run: DrawnRun, window: WindowVerdict) -> WrongWindow:
+    header = run.header
     borders = scope_borders(header.query, header.semantics)
     scope = interval(window.start, window.end, borders)
     name = f"{unit_of(header.semantics)} {window.index:,}" + (f", {scope}" if window.start is not None else "")
     counts = {"missing": window.expected - window.true_positives, "surplus": window.actual - window.true_positives}
     rows = [f"{counted(count, 'row')} {side}" for side, count in counts.items() if count]
-    address = "" if window.instant is None else f"/playground/?{urlencode({'run': place, 'window': window.index})}"
-    return WrongWindow(name, state(window), ", ".join(rows) or NOTHING, address)
+    return WrongWindow(name, state(window), ", ".join(rows) or NOTHING, run.see_why(window))
 
 
 def verdict_of(folder: Path) -> Verdict | None:
