@@ -88,15 +88,15 @@ class PlaygroundEvaluation:
 
 
 class RowMemory:
-    """The rows of one query over contents of one stream, each content evaluated once; the elements must stay.
+    """The rows of one query over contents, each content evaluated once while it is one of the triples kept here.
 
-    The last evaluations are remembered whole.
+    Most contents stay the same when a stream is edited. The last evaluations are remembered whole.
     """
 
     def __init__(self, query: ContinuousQuery) -> None:
         self._query = query
         self._snapshots: dict[object, Snapshot] = {}
-        self._rows: dict[object, tuple[Row, ...]] = {}
+        self._rows: dict[object, tuple[Contents, tuple[Row, ...]]] = {}
         self._size = 0
         self._evaluations: deque[tuple[Sequence[StreamElement], PlaygroundEvaluation]] = deque(maxlen=EVALUATIONS)
 
@@ -121,13 +121,14 @@ class RowMemory:
             self._snapshots[way] = Snapshot(with_matched_static(self._query, semantics), *way[:2])
         held = tuple(tuple((each.time, *map(id, each.triples)) for each in inside) for inside in contents)
         key = (way, held)
-        found = self._rows.get(key)
-        if found is None:
-            found = self._snapshots[way].rows(contents)
-            if self._size > MOST_KEPT:
-                self._rows, self._size = {}, 0
-            self._rows[key] = found
-            self._size += sum(map(len, held)) + len(found)
+        kept = self._rows.get(key)
+        if kept is not None:
+            return kept[1]
+        found = self._snapshots[way].rows(contents)
+        if self._size > MOST_KEPT:
+            self._rows, self._size = {}, 0
+        self._rows[key] = contents, found  # the triples stay, so that no other has one of their ids
+        self._size += sum(map(len, held)) + len(found)
         return found
 
 

@@ -151,6 +151,18 @@ def joins_widely(query: ContinuousQuery, elements: Sequence[StreamElement]) -> b
 @lru_cache(maxsize=KEPT)
 def _texts(query: str, dialect: str, stream: str, syntax: str, static: str, lateness: int | None) -> _ReadTexts:
     """The texts of a state as values; ``lateness`` (ms) is how far a stream's time may go back."""
+    asked = _question(query, dialect, static)
+    if asked.query is None:
+        return asked
+    troubles, typed = list(asked.troubles), None
+    with _noted(troubles, "stream"):
+        typed = read_text(stream, syntax, asked.names, lateness)
+    return replace(asked, stream=typed, memory=None if typed is None else asked.memory, troubles=tuple(troubles))
+
+
+@lru_cache(maxsize=KEPT)
+def _question(query: str, dialect: str, static: str) -> _ReadTexts:
+    """A query with its static data; the rows over its contents stay while its stream is edited."""
     troubles: list[Trouble] = []
     read = None
     with _noted(troubles, "query"):
@@ -161,11 +173,7 @@ def _texts(query: str, dialect: str, stream: str, syntax: str, static: str, late
     names = Names(declared_prefixes(query), read.streams)
     with _noted(troubles, "static"):
         read = read.with_static(read_static(static, names))
-    typed = memory = None
-    with _noted(troubles, "stream"):
-        typed = read_text(stream, syntax, names, lateness)
-        memory = RowMemory(read)
-    return _ReadTexts(names, dialect, read, typed, memory, tuple(troubles))
+    return _ReadTexts(names, dialect, read, None, RowMemory(read), tuple(troubles))
 
 
 def _semantics(state: PlaygroundState, which: str, dialect: str, troubles: list[Trouble]) -> Semantics | None:
