@@ -82,7 +82,7 @@ class GridLine:
     anchor: str = "middle"
 
 
-class Scale:
+class TimeScale:
     """Times (ms) as places (pixels) of a drawing that is ``width`` wide; ``whole`` are the times of all of it."""
 
     def __init__(self, first: int, last: int, width: int, whole: tuple[int, int] | None = None) -> None:
@@ -110,7 +110,7 @@ class Scale:
 class LaneTimeline:
     """A timeline: its scale, its height and its lanes; ``overview`` are the times (ms) that the minimap marks."""
 
-    scale: Scale
+    scale: TimeScale
     height: float
     lanes: tuple[Lane, ...] = field(default=())
     overview: tuple[int, ...] = ()
@@ -121,7 +121,7 @@ class LaneTimeline:
         return tuple(_ticks(self.scale))
 
 
-def _ticks(scale: Scale) -> Iterator[GridLine]:
+def _ticks(scale: TimeScale) -> Iterator[GridLine]:
     most = max(2, (scale.right - scale.left) // 90)
     step = next(
         s * 10**power for power in range(24) for s in STEPS if (scale.last - scale.first) / (s * 10**power) <= most
@@ -153,7 +153,7 @@ def levels(places: Sequence[float], apart: float, most: int) -> list[int]:
     return found
 
 
-def bins(times: Sequence[int], scale: Scale) -> list[tuple[int, int]]:
+def bins(times: Sequence[int], scale: TimeScale) -> list[tuple[int, int]]:
     """Places of ascending times that share a bin: the first and the one after the last of each.
 
     Example: at 4 pixels a bin, times at the pixels 16, 17 and 31 are in the bins (0, 2) and (2, 3).
@@ -168,7 +168,12 @@ Words: TypeAlias = Callable[[int, int], tuple[str, str]]
 
 
 def binned(
-    kind: str, name: str, times: Sequence[int], scale: Scale, top: float, words: Words = lambda _begin, _end: ("", "")
+    kind: str,
+    name: str,
+    times: Sequence[int],
+    scale: TimeScale,
+    top: float,
+    words: Words = lambda _begin, _end: ("", ""),
 ) -> Iterator[Shape]:
     """A bar for each bin of ascending times, as high as it has many."""
     groups = bins(times, scale)
@@ -197,7 +202,7 @@ def stacked(spans: Sequence[tuple[int, int]]) -> tuple[list[int], int]:
     return rows, len(ends)
 
 
-def crowded(count: int, scale: Scale, size: float, most: int) -> bool:
+def crowded(count: int, scale: TimeScale, size: float, most: int) -> bool:
     """Whether so many shapes of a size (pixels) have no room on so many levels."""
     return count > most * (scale.right - scale.left) / size
 
@@ -248,7 +253,7 @@ def _lane(lane: Lane, left: int, titles: bool) -> str:
 def _minimap(picture: LaneTimeline) -> str:
     """All times in a strip below the lanes, and the part of them that is shown."""
     scale, top = picture.scale, picture.height + 6
-    all_of_it = Scale(*scale.whole, scale.width)
+    all_of_it = TimeScale(*scale.whole, scale.width)
     places = sorted({round(all_of_it.x(time)) for time in picture.overview})
     strokes = "".join(f"M{x} {top + 4}v12" for x in places)
     left, right = all_of_it.x(scale.first), all_of_it.x(scale.last)

@@ -24,7 +24,7 @@ from streamgauge.oracle.judging.judge import first_time
 from streamgauge.oracle.judging.nothing_due import over_nothing
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.report.cards import model
-from streamgauge.report.lanes import BOX, HEAD, HEADING, Lane, LaneTimeline, Scale, Shape, svg
+from streamgauge.report.lanes import BOX, HEAD, HEADING, Lane, LaneTimeline, Shape, TimeScale, svg
 from streamgauge.report.series import state as outcome_of
 from streamgauge.report.text import headline, proof
 from streamgauge.servers.http.deadlines import DEADLINES
@@ -232,7 +232,7 @@ def _picture(found: PlaygroundResult, reports: Sequence[JudgedReport]) -> Markup
     return svg(LaneTimeline(scale, HEAD + 2 * JUDGED, tuple(lanes)), label, titles=True)
 
 
-def _box(report: JudgedReport, heading: str, scale: Scale, top: float) -> Shape:
+def _box(report: JudgedReport, heading: str, scale: TimeScale, top: float) -> Shape:
     count = report.expected if heading.startswith("Expected") else report.recorded
     at = "" if report.instant is None else f" at {report.instant:,} ms"
     title = f"{heading}{at}, {counted(count, 'row')}: {report.words}"

@@ -21,8 +21,8 @@ from streamgauge.report.lanes import (
     THIN,
     Lane,
     LaneTimeline,
-    Scale,
     Shape,
+    TimeScale,
     binned,
     crowded,
     levels,
@@ -43,7 +43,7 @@ def timeline(found: PlaygroundResult) -> LaneTimeline:
     sides = [("A", found.a)] + ([("B", found.b)] if found.b is not None else [])
     whole = _span(found, [side for _, side in sides if side is not None])
     first, last = found.state.view or whole
-    scale = Scale(first, last, found.state.width, whole)
+    scale = TimeScale(first, last, found.state.width, whole)
     lanes = [_elements(found, scale, HEAD)]
     shown = None
     for label, side in sides:
@@ -70,7 +70,7 @@ def _span(found: PlaygroundResult, sides: Sequence[PlaygroundEvaluation]) -> tup
     return first, max([*times, found.horizon, first + 1], default=1)
 
 
-def _elements(found: PlaygroundResult, scale: Scale, top: float) -> Lane:
+def _elements(found: PlaygroundResult, scale: TimeScale, top: float) -> Lane:
     """A dot for each element, those of one time above one another; bins of elements that have no room."""
     shown = [each for each in found.stream.elements if scale.shows(each.time, each.time)]
     stream = sorted(shown, key=lambda each: (each.time, each.sequence))
@@ -85,7 +85,7 @@ def _elements(found: PlaygroundResult, scale: Scale, top: float) -> Lane:
     return Lane("elements", heading, top, HEADING + height + 10, tuple(dots))
 
 
-def _dot(found: PlaygroundResult, each: StreamElement, late: bool, scale: Scale, top: float, level: int) -> Shape:
+def _dot(found: PlaygroundResult, each: StreamElement, late: bool, scale: TimeScale, top: float, level: int) -> Shape:
     said = " ".join(" ".join(map(found.names.shown, triple)) + "." for triple in each.added[:4])
     more = f" and {len(each.added) - 4:,} more triples" if len(each.added) > 4 else ""
     title = f"{'late element' if late else 'element'} at {each.time:,} ms: {said}{more}"
@@ -140,7 +140,7 @@ class _Members:
         return sum(len(each.triples) for each in inside)
 
 
-def _windows(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, scale: Scale, top: float) -> Lane:
+def _windows(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, scale: TimeScale, top: float) -> Lane:
     """A bar for each window, overlapping ones below one another."""
     every = sorted({scope[:3] for scope in _scopes(side)})
     scopes = [scope for scope in every if scale.shows(scope[1], scope[2])]
@@ -171,7 +171,7 @@ def _windows(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, sc
     return Lane(f"windows-{label}", heading, top, HEADING + max(1, count) * (height + 4) + 10, tuple(shapes))
 
 
-def _reports(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, scale: Scale, top: float) -> Lane:
+def _reports(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, scale: TimeScale, top: float) -> Lane:
     """A box for each report with its number of rows, its difference above; a small ring where nothing is sent."""
     pairs = [(getattr(pair, label.lower()), pair.change) for pair in found.pairs]
     changes = {id(own): change for own, change in pairs if own is not None}
@@ -197,7 +197,7 @@ def _reports(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, sc
 
 
 def _report_bins(
-    reports: Sequence[Candidate], changes: dict[int, ReportChange], scale: Scale, top: float
+    reports: Sequence[Candidate], changes: dict[int, ReportChange], scale: TimeScale, top: float
 ) -> Iterator[Shape]:
     """Bins of reports; those with a difference stand out."""
 

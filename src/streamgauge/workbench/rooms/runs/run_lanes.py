@@ -24,8 +24,8 @@ from streamgauge.report.lanes import (
     THIN,
     Lane,
     LaneTimeline,
-    Scale,
     Shape,
+    TimeScale,
     binned,
     crowded,
     levels,
@@ -88,7 +88,7 @@ def drawn(runs: Sequence[DrawnRun], wanted: WantedView) -> Markup:
         return Markup("")
     whole = min(times), max(max(times), min(times) + 1)
     first, last = wanted.times or whole
-    scale = Scale(first, last, wanted.width, whole)
+    scale = TimeScale(first, last, wanted.width, whole)
     lanes: list[Lane] = []
     top = HEAD
     for run in runs:
@@ -113,7 +113,7 @@ def _words(run: DrawnRun, window: WindowVerdict) -> str:
     return f"{name}{unit_of(run.header.semantics)} {window.index:,}{scope}, {state(window)}: {rows_of(window)}"
 
 
-def _windows(run: DrawnRun, scale: Scale, top: float) -> Lane:
+def _windows(run: DrawnRun, scale: TimeScale, top: float) -> Lane:
     """A bar for each window in the colour of its state."""
     of = f" of {run.label}" if run.label else ""
     timed = [each for each in run.verdict.windows if each.start is not None and each.end is not None]
@@ -135,7 +135,7 @@ def _windows(run: DrawnRun, scale: Scale, top: float) -> Lane:
     return Lane("windows", f"Windows{of}", top, HEADING + max(1, count) * (height + 4) + 10, tuple(bars))
 
 
-def _reports(run: DrawnRun, scale: Scale, top: float) -> Lane:
+def _reports(run: DrawnRun, scale: TimeScale, top: float) -> Lane:
     """A box for each report with how many rows came; one that is not right leads to the playground."""
     of = f" of {run.label}" if run.label else ""
     timed = [each for each in run.verdict.windows if each.instant is not None]
