@@ -228,7 +228,7 @@ def test_a_run_leads_from_its_wrong_window_to_the_reason(browser: Any, bench: An
     assert leads[1].get_dom_attribute("href") == "/playground/?run=mine&window=1"
     browser.find_element(By.CSS_SELECTOR, "[data-zoom=in]").click()
     WebDriverWait(browser, 60, 0.05).until(lambda found: found.find_elements(By.CSS_SELECTOR, ".minimap .view"))
-    assert 9 <= len(browser.execute_script(names, "#timeline .window.wrong")) <= 12
+    assert len(browser.execute_script(names, "#timeline .window.wrong")) == 13
     browser.find_elements(By.PARTIAL_LINK_TEXT, "See why")[1].click()
     WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0)
     assert "The borders of a window are (o, c]." in texts(browser, "#diagnosis")[0]
