@@ -226,10 +226,10 @@ def test_a_run_leads_from_its_wrong_window_to_the_reason(browser: Any, bench: An
     assert bars[0].startswith("window 0 [0, 10) s, wrong: 160 rows expected, 160 received, 152 in both")
     leads = browser.find_elements(By.CSS_SELECTOR, "#timeline a.report.wrong")
     assert leads[1].get_dom_attribute("href") == "/playground/?run=mine&window=1"
-    browser.find_element(By.CSS_SELECTOR, "[data-zoom=in]").click()
+    browser.find_element(By.CSS_SELECTOR, "[data-zoom=in]").send_keys(Keys.ENTER)
     WebDriverWait(browser, 60, 0.05).until(lambda found: found.find_elements(By.CSS_SELECTOR, ".minimap .view"))
     assert len(browser.execute_script(names, "#timeline .window.wrong")) == 13
-    browser.find_elements(By.PARTIAL_LINK_TEXT, "See why")[1].click()
+    browser.find_elements(By.PARTIAL_LINK_TEXT, "See why")[1].send_keys(Keys.ENTER)
     WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0)
     assert "The borders of a window are (o, c]." in texts(browser, "#diagnosis")[0]
     assert texts(browser, ".reports-A .report title, .reports-A .silent title") == []
@@ -392,13 +392,13 @@ def test_the_timeline_is_zoomed_panned_and_chosen_in(browser: Any, bench: Any) -
     after(browser, lambda: at(0.6, 24).click_and_hold().move_by_offset(200, 0).release().perform())
     first, last = shows()
     assert 13_000 < first < 17_000 < last < 22_000
-    after(browser, lambda: browser.find_element(By.CSS_SELECTOR, "[data-zoom=all]").click())
+    after(browser, lambda: browser.find_element(By.CSS_SELECTOR, "[data-zoom=all]").send_keys(Keys.ENTER))
     wheel = """arguments[0].dispatchEvent(new WheelEvent('wheel', { deltaY: -100, ctrlKey: true, bubbles: true,
         cancelable: true, clientX: 900, clientY: 300 }))"""
     region = browser.find_element(By.CSS_SELECTOR, ".timeline svg")
     after(browser, lambda: browser.execute_script(wheel, region))
     assert shows()[1] - shows()[0] == 20_000
-    after(browser, lambda: browser.find_element(By.CSS_SELECTOR, "[data-zoom=all]").click())
+    after(browser, lambda: browser.find_element(By.CSS_SELECTOR, "[data-zoom=all]").send_keys(Keys.ENTER))
     browser.execute_script("document.querySelectorAll('.reports-A a.report')[1].focus()")
     chosen = "return [...document.querySelectorAll('.chosen')].map(each => each.ariaLabel || each.id)"
     found = browser.execute_script(chosen)
