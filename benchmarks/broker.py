@@ -312,7 +312,7 @@ def timed(calls: Iterable[Callable[[], object]]) -> CallTimes:
 
 def cells(times: CallTimes) -> Iterator[str]:
     """Mean, median, 99th percentile and maximum, of CPU and of the wall clock."""
-    return (f"mean {fmean(each):.3f} {times_text(each, '.3f')}" for each in times)
+    return (f"mean {fmean(time_):.3f} {times_text(time_, '.3f')}" for time_ in times)
 
 
 def created(broker: Broker, queries: Iterator[DrawnQuery], number: int) -> tuple[CallTimes, int]:
@@ -344,7 +344,7 @@ def world(publications: int, random: Random) -> tuple[list[Triple], list[tuple[T
 def configurations(folders: Sequence[Path], words: Sequence[str]) -> None:
     """Each folder in a process of its own, a column each."""
     commands = [[sys.executable, "-m", "benchmarks.broker", str(folder), *words, "--here"] for folder in folders]
-    found: list[Figures] = [json.loads(subprocess.check_output(each)) for each in commands]
+    found: list[Figures] = [json.loads(subprocess.check_output(command)) for command in commands]
     with ResultTable("broker", ("", *(str(each["configuration"]) for each in found))) as table:
         for key in found[0]:
             table.add(key, *(_shown(each.get(key, "")) for each in found))
@@ -372,9 +372,9 @@ def channels(number: int, publications: int, random: Random, share_open: float, 
         table.add("create", *cells(made), "")
         for kind, given in (("facts", [(random.choice(graph),) for graph in graphs]), ("descriptions", graphs)):
             for label, operation in (("publish", broker.publish), ("delete", broker.delete)):
-                before = sum(each.number for each in broker.channels())
+                before = sum(channel.number for channel in broker.channels())
                 times = timed(lambda graph=graph, operation=operation: operation(graph) for graph in given)
-                told = sum(each.number for each in broker.channels()) - before
+                told = sum(channel.number for channel in broker.channels()) - before
                 table.add(f"{label} {kind}", *cells(times), f"{told / len(given):.1f}")
     profile.disable()
     if profiled:

@@ -119,16 +119,16 @@ async def measure(
     last = {}
     for name in channels:
         last[name] = int(json.loads((await http.send("GET", f"/channels/{name}"))[1])["notification"])
-    while any(0 <= each.count < last[each.channel] for each in listeners):
+    while any(0 <= listener.count < last[listener.channel] for listener in listeners):
         await asyncio.sleep(0.05)
     await asyncio.sleep(0.5)
     each_cpu = 1000 * (cpu(server.pid) - spent) / planned
     for task in listening:
         task.cancel()
-    once = sum(each.count == last[each.channel] for each in listeners)
-    first = [min(each.told.get(number, inf) for each in listeners) for number in due]
+    once = sum(listener.count == last[listener.channel] for listener in listeners)
+    first = [min(listener.told.get(number, inf) for listener in listeners) for number in due]
     late = [came - at for came, at in zip(first, due.values(), strict=True) if came < inf]
-    times = (times_text([1000 * each for each in seconds]) for seconds in (list(taken.values()), late))
+    times = (times_text([1000 * second for second in seconds]) for seconds in (list(taken.values()), late))
     return (
         f"{planned / took:.0f}/s",
         *times,
@@ -141,7 +141,7 @@ async def measure(
 async def begun(listeners: Sequence[Listener], port: int) -> list[asyncio.Task[None]]:
     """All listeners, when they are subscribed."""
     ready = asyncio.Semaphore(0)
-    listening = [asyncio.create_task(each.run(port, ready)) for each in listeners]
+    listening = [asyncio.create_task(listener.run(port, ready)) for listener in listeners]
     for _ in listeners:
         await ready.acquire()
     return listening
@@ -151,7 +151,7 @@ def rate(given: argparse.Namespace) -> None:
     channels, publications, words = {"c": QUERY}, rows(), list[str]()
     if given.configuration is not None:
         stored = read(given.configuration)
-        channels, publications = {each.name: each.query for each in stored.channels}, in_turn(stored)
+        channels, publications = {channel.name: channel.query for channel in stored.channels}, in_turn(stored)
         words = [str(stored.folder / BASE), "--ontology", str(stored.folder / ONTOLOGY)]
     words += ["--max-subscribers", str(10**6), "--max-connections", str(10**6)]
     columns = ("rate", "acknowledged", "told", "subscribers that got all once", "cpu", "load")

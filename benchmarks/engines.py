@@ -434,10 +434,10 @@ PLACES = (
 def profiled(header: RunHeader, stream: Iterable[StreamElement], shown: int = 15) -> None:
     """Print the shares of own time by part, and the functions that take most."""
     lines = [encode_task(task_of(header)), *map(encode_element, stream), encode_advance(header.advanced_to)]
-    given = io.BufferedReader(io.BytesIO(b"".join(lines)))
+    reader = io.BufferedReader(io.BytesIO(b"".join(lines)))
     del lines
     with cProfile.Profile() as profile:
-        serve("live", given, io.BytesIO())
+        serve("live", reader, io.BytesIO())
     stats = pstats.Stats(profile)
     parts: Counter[str] = Counter()
     own: Counter[str] = Counter()

@@ -79,8 +79,8 @@ def waited(wait: Wait, folder: Path) -> Waited:
         return _served(words(wait.commands[0].replace("PORT", f"{port}")), port, folder, environment)
     before, began = reaped(), time.monotonic()
     codes = [
-        subprocess.run(words(each), cwd=folder, env=environment, capture_output=True).returncode
-        for each in wait.commands
+        subprocess.run(words(command), cwd=folder, env=environment, capture_output=True).returncode
+        for command in wait.commands
     ]
     return Waited(time.monotonic() - began, reaped() - before, not any(codes))
 

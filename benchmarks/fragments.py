@@ -239,7 +239,7 @@ def requests(given: argparse.Namespace) -> None:
             rows.add(f"{load.name}, {load.what}", kind, load.connections, f"{own.cpu:.3f}", f"{own.p50:.2f}", *beside)
     for name, rows in (("ours", here), ("@ldf/server", there)):
         if rows:
-            print(f"\n{name}: at most {max(each.memory for each in rows.values()):.0f} MB resident")
+            print(f"\n{name}: at most {max(row.memory for row in rows.values()):.0f} MB resident")
 
 
 PREDICATE = quote(f"{TRAIN}delay", safe="")
@@ -365,11 +365,11 @@ class Trains:
 
 def trains(style: Style, departures: int) -> Trains:
     """Static facts, and those of a first cycle."""
-    made = Trains(style, departures)
+    trains = Trains(style, departures)
     named = [(f"<{TRAIN}departure-{n}>", f"<{TRAIN}{p}>", f'"{n}"') for n in range(departures) for p in "abc"]
-    add(made.data, [Fact(triple) for triple in named])
-    made.cycle(0)
-    return made
+    add(trains.data, [Fact(triple) for triple in named])
+    trains.cycle(0)
+    return trains
 
 
 def anew(made: Trains, number: int) -> int:

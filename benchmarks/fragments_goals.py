@@ -23,5 +23,5 @@ def summary(rows: Sequence[Sequence[str]]) -> tuple[str, bool]:
     first = max(float(row[3]) for row in rows if row[0].endswith("first") and row[1] != "html")
     html = max(float(row[3]) for row in rows if row[1] == "html")
     compared = f"{min(ratios)[0]:.1f}x to {max(ratios)[0]:,.0f}x; " if ratios else ""
-    said = f"{compared}never asked at most {first:.3f} ms, HTML at most {html:.3f} ms"
-    return said, kept and first <= MOST_FIRST_MS and html <= MOST_HTML_MS
+    message = f"{compared}never asked at most {first:.3f} ms, HTML at most {html:.3f} ms"
+    return message, kept and first <= MOST_FIRST_MS and html <= MOST_HTML_MS

@@ -98,16 +98,16 @@ def room(text: str, joint: str, size: int = LARGEST - 1000, first: int = 0) -> s
 def kinds(server: str) -> Iterator[AttackKind]:
     """The kinds of a server, as hostile.toml has them."""
     data = tomllib.loads((HOME / "hostile.toml").read_text(encoding="utf-8"))
-    made = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
-    made.globals.update(times=times, room=room, now=NOW)
-    made.filters["quote"] = quote
+    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
+    environment.globals.update(times=times, room=room, now=NOW)
+    environment.filters["quote"] = quote
     listed = data.pop("kind")
     for name, texts in data.items():
-        made.globals[name] = {key: rendered(made, text) for key, text in texts.items()}
+        environment.globals[name] = {key: rendered(environment, text) for key, text in texts.items()}
     for each in listed:
         if each["server"] == server:
-            for it in made.globals.get(each.get("each"), ("",)):
-                yield _kind(each, made, it)
+            for it in environment.globals.get(each.get("each"), ("",)):
+                yield _kind(each, environment, it)
 
 
 def rendered(made: Environment, text: str | list[str]) -> str | list[str]:
@@ -211,11 +211,11 @@ class HostileServer:
     def start(self) -> None:
         """Begin, and wait until it serves."""
         self._process = ChildProcess([*PROGRAM, *self._words], piped=False, session=True)
-        while (found := re.search(r":(\d+)/\n", self._process.first_words())) is None:
+        while (match := re.search(r":(\d+)/\n", self._process.first_words())) is None:
             if self.ended:
                 raise SystemExit(f"the {self.name} server did not begin: {self._process.last_words()}")
             time.sleep(0.05)
-        self.port = int(found[1])
+        self.port = int(match[1])
 
     def stop(self) -> None:
         """End."""

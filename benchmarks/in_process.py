@@ -55,8 +55,8 @@ def in_batches(batches: Callable[[], Iterator[ElementBatch | StreamElement]], un
 
     def answered() -> None:
         session = live.start(window_query("select", 5000, 5000), CLOSE, [].append)
-        for each in batches():
-            session.push_batch(each)  # type: ignore[attr-defined]
+        for batch in batches():
+            session.push_batch(batch)  # type: ignore[attr-defined]
         session.advance(until)
 
     return answered

@@ -192,7 +192,7 @@ def together(groups: Sequence[Sequence[ContinuousQuery]], semantics: Semantics, 
 
 def service(given: argparse.Namespace, table: ResultTable) -> None:
     between = list(observations(max(given.many), 0))
-    fed = [each for second in range(1, 13) for each in observations(200, second)]
+    fed = [observation for second in range(1, 13) for observation in observations(200, second)]
     for slide in (5, 1):
         for number in given.many:
             shared, own = (
@@ -245,7 +245,7 @@ def _header(semantics: Semantics, fed: Sequence[StreamElement], factor: float | 
 def _delays(run: Run) -> list[float]:
     """Received less due, ms, for every answer: each names its instant."""
     start, factor = run.header.started, run.header.factor or 1.0
-    return [(each.received - start) / 1e6 - (each.instant or 0) / factor for each in run.answers]
+    return [(answer.received - start) / 1e6 - (answer.instant or 0) / factor for answer in run.answers]
 
 
 PARTS = {

@@ -34,10 +34,10 @@ def parser(text: str | None, **defaults: object) -> argparse.ArgumentParser:
 
     ``False`` makes a switch, a tuple a list, a type an option that is ``None`` unless given.
     """
-    made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in defaults.items():
-        made.add_argument(f"--{name.replace('_', '-')}", **_option(default))
-    return made
+        parser.add_argument(f"--{name.replace('_', '-')}", **_option(default))
+    return parser
 
 
 def options(text: str | None, **defaults: object) -> argparse.Namespace:
@@ -81,12 +81,12 @@ def own_cost() -> Iterator[Cost]:
     """The cost of a block to this process alone; objects of before are out of the collector's reach."""
     gc.collect()
     gc.freeze()
-    found = Cost()
+    cost = Cost()
     wall, spent = time.perf_counter(), own_cpu()
     try:
-        yield found
+        yield cost
     finally:
-        found.wall, found.cpu = time.perf_counter() - wall, own_cpu() - spent
+        cost.wall, cost.cpu = time.perf_counter() - wall, own_cpu() - spent
         gc.unfreeze()
 
 
@@ -125,7 +125,7 @@ def _tree(pid: int | None) -> list[psutil.Process]:
 def cpu(pid: int | None = None, *, ended: bool = True) -> float:
     """User and system seconds of a process, this one unless given, and all below it; ``ended`` counts gone children."""
     times = [each.cpu_times() for each in _tree(pid)]
-    return sum(each.user + each.system + ended * (each.children_user + each.children_system) for each in times)
+    return sum(time_.user + time_.system + ended * (time_.children_user + time_.children_system) for time_ in times)
 
 
 def resident(pid: int | None = None) -> float:

@@ -62,8 +62,8 @@ def sources() -> list[Path]:
 def digest(files: Iterable[Path]) -> str:
     """A name that changes with the files."""
     key = sha256()
-    for each in files:
-        key.update(each.name.encode() + b"\0" + each.read_bytes())
+    for file in files:
+        key.update(file.name.encode() + b"\0" + file.read_bytes())
     return key.hexdigest()[:16]
 
 

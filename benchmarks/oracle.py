@@ -94,11 +94,11 @@ def windows(given: argparse.Namespace, opened: SparkSession, folder: Path) -> No
             found = list(zip(*pq.read_table(target).to_pydict().values(), strict=True))
             bag.subtract(hash((report, tuple(row))) for report, *row in found)
             ratios = " / ".join(
-                f"{scratch.cpu / each:.1f}x" for each in (costs[0].cpu, min(each.cpu for each in costs))
+                f"{scratch.cpu / each:.1f}x" for each in (costs[0].cpu, min(cost.cpu for cost in costs))
             )
             same = "not compared" if given.query == "average" else "other rows" if any(bag.values()) else "the same"
             table.add(f"{window[0]} ms/{window[1]} ms", len(due), len(found), ", ".join(map(_cost, costs)),
-                      _cost(scratch), ratios, same, f"{max(each.peak for each in costs):,.0f}")  # fmt: skip
+                      _cost(scratch), ratios, same, f"{max(cost.peak for cost in costs):,.0f}")  # fmt: skip
 
 
 def _cost(spent: Cost) -> str:

@@ -132,7 +132,7 @@ def main() -> None:
                 middle[name, mode] = found[len(found) // 2]
                 figures = (middle[name, mode], found[len(found) * 99 // 100], found[-1])
                 late, load = f"{sum(each > 100 for each in found) / len(found):.1%}", f"{os.getloadavg()[0]:.1f}"
-                cells = (*(f"{each:.1f}" for each in figures), late, f"{cpu() - before:.1f}", load)
+                cells = (*(f"{figure:.1f}" for figure in figures), late, f"{cpu() - before:.1f}", load)
                 table.add(name, mode, len(found), *cells)
             ratio = middle["select", "micro-batches"] / middle["select", "real-time"]
             print(f"p50 of micro-batches over p50 of real-time mode: {ratio:.0f}")

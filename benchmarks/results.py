@@ -90,7 +90,7 @@ Summary: TypeAlias = Callable[[Sequence[Sequence[str]]], tuple[str, bool]]
 
 def goals_reached(rows: Sequence[Sequence[str]]) -> tuple[str, bool]:
     """A summary of rows whose last cell says of each goal that it is reached or not, behind the goal and a colon."""
-    said = [each.rpartition(": ")[2] for row in rows for each in row[-1].split("; ")]
+    said = [part.rpartition(": ")[2] for row in rows for part in row[-1].split("; ")]
     reached, missed = (sum(each.startswith(word) for each in said) for word in ("reached", "not reached"))
     return f"{reached} of {reached + missed} goals", missed == 0 < reached
 
@@ -152,8 +152,8 @@ class ResultTable:
 
 def page(results: dict[str, Result]) -> str:
     """The page: an overview with a line for each result, then every table."""
-    machines = list(dict.fromkeys(each.machine for each in results.values()))
-    letters = {each: chr(ord("A") + at) for at, each in enumerate(machines)}
+    machines = list(dict.fromkeys(result.machine for result in results.values()))
+    letters = {machine: chr(ord("A") + at) for at, machine in enumerate(machines)}
     head = (
         "# Results\n\nWritten by `python -m benchmarks.results` from `benchmarks/results/`, a file each; do not edit. "
         "Ratios come from one run with both sides in it; absolute times drift on a shared machine. A commit is the one "
@@ -161,8 +161,8 @@ def page(results: dict[str, Result]) -> str:
     )
     kinds = [f"- Machine {letter}: {each}" for each, letter in letters.items()]
     columns = ("what", "against", "ratio", "goal", "", "machine, load", "date, commit", "command")
-    lines = [_overview(each, letters[each.machine]) for each in results.values()]
-    tables = [_table(each) for each in results.values()]
+    lines = [_overview(result, letters[result.machine]) for result in results.values()]
+    tables = [_table(result) for result in results.values()]
     return "\n".join([head, *kinds, "", *_markdown(columns, lines), "", *tables])
 
 

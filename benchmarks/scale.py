@@ -104,7 +104,7 @@ class ProcessCost:
             far = [each for worker in self._workers for each in (worker, *worker.children(recursive=True))]
             self._count([*processes, *far], self._cpu)
             self.python = max(self.python, own.memory_info().rss)
-            jvm = [each.memory_info().rss for each in processes if each.name() == "java"]
+            jvm = [process.memory_info().rss for process in processes if process.name() == "java"]
             self.with_jvm = max(self.with_jvm, own.memory_info().rss + sum(jvm))
 
 

@@ -131,7 +131,7 @@ class QueryShape:
 
 def shapes(names: list[str]) -> list[QueryShape]:
     """The shapes of these names, all where there are none; SystemExit names those that there are."""
-    found = {name: QueryShape(name, **each) for name, each in tomllib.loads((HOME / "shapes.toml").read_text()).items()}
+    found = {name: QueryShape(name, **load) for name, load in tomllib.loads((HOME / "shapes.toml").read_text()).items()}
     if unknown := [name for name in names if name not in found]:
         raise SystemExit(f"there is no shape {unknown[0]}: there is {', '.join(found)}")
     return [found[name] for name in names or found]
@@ -271,7 +271,7 @@ def apart(asked: list[tuple[QueryShape, str]], count: int, seconds: int) -> Iter
         done = subprocess.run(words, cwd=HOME.parent, capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()
         for line in lines:
-            yield ShapeFigures(**{name: ShapeCost(**each) for name, each in json.loads(line).items()})
+            yield ShapeFigures(**{name: ShapeCost(**load) for name, load in json.loads(line).items()})
         if not done.returncode:
             return
         yield f"over {seconds} s" if done.returncode < 0 else done.stderr.strip().splitlines()[-1]
@@ -333,10 +333,10 @@ def measure(chosen: list[QueryShape], ways: list[str], count: int, seconds: int,
 def summary(rows: Sequence[Sequence[str]]) -> tuple[str, bool]:
     """How many shapes of the table are within the goals, and whether all are."""
     outcomes = [row[-1] for row in rows]
-    within = sum("over" not in each for each in outcomes)
-    grown = sum("grows" not in each for each in outcomes)
-    said = f"{within} of {len(outcomes)} within {TIMES} times, {grown} grow with at most {GROWTH}"
-    return said, not any(outcomes)
+    within = sum("over" not in outcome for outcome in outcomes)
+    grown = sum("grows" not in outcome for outcome in outcomes)
+    message = f"{within} of {len(outcomes)} within {TIMES} times, {grown} grow with at most {GROWTH}"
+    return message, not any(outcomes)
 
 
 def _faults(shape: QueryShape, found: ShapeFigures | str) -> list[str]:

@@ -79,7 +79,7 @@ def run(name: str, given: argparse.Namespace, shards: int, stream: Path) -> tupl
     found = record(header(name, given.seconds, shards), program("live"), StoredStream(stream), RunLimits())
     if found.header.failure:
         raise SystemExit(found.header.failure)
-    return _wall(found), found.header.cpu or 0.0, sum(len(each.added) for each in found.answers)
+    return _wall(found), found.header.cpu or 0.0, sum(len(answer.added) for answer in found.answers)
 
 
 def _wall(found: Run) -> float:

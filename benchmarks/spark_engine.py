@@ -144,7 +144,7 @@ def jobs(given: argparse.Namespace, spark: SparkSession, root: Path, triples: in
         for name, size, spent in sides:
             shares = (own.wall * size / batch / spent.wall, own.cpu * size / batch / spent.cpu)
             table.add(
-                name, f"{size / spent.wall:,.0f}", f"{size / spent.cpu:,.0f}", *(f"{each:.2f}x" for each in shares)
+                name, f"{size / spent.wall:,.0f}", f"{size / spent.cpu:,.0f}", *(f"{share:.2f}x" for share in shares)
             )
 
 
@@ -258,8 +258,8 @@ def native(_given: argparse.Namespace, spark: SparkSession, root: Path, triples:
     }
     columns = ("side", "triples/s wall", "triples per CPU s", "state at most", "windows")
     with ResultTable("spark_native", columns) as table:
-        for name, made in sides.items():
-            found = made()
+        for name, side in sides.items():
+            found = side()
             state = f"{found.rows:,} rows, {found.state >> 10:,} KiB" if found.rows else "none"
             rates = f"{batch / warm_median(found.walls):,.0f}", f"{triples / found.cpu:,.0f}"
             table.add(name, *rates, state, found.reports)

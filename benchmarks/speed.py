@@ -62,7 +62,7 @@ class SpeedCase:
 
 def cases(names: list[str]) -> list[SpeedCase]:
     """The cases of these names, all where there are none; SystemExit names those that there are."""
-    found = {name: SpeedCase(name, **each) for name, each in tomllib.loads((HOME / "cases.toml").read_text()).items()}
+    found = {name: SpeedCase(name, **load) for name, load in tomllib.loads((HOME / "cases.toml").read_text()).items()}
     if unknown := [name for name in names if name not in found]:
         raise SystemExit(f"there is no case {unknown[0]}: there is {', '.join(found)}")
     return [found[name] for name in names or found]
@@ -121,9 +121,9 @@ def _arrow(case: SpeedCase, _: Path) -> Callable[[], object]:
     def answered() -> tuple[Any, ...]:
         found: list[Any] = []
         session = import_module("streamgauge.engines").load(case.engine).start(query, semantics, found.append)
-        given = io.BufferedReader(io.BytesIO(data))
-        while given.peek(1):
-            for together in coded.read_batches(given):
+        reader = io.BufferedReader(io.BytesIO(data))
+        while reader.peek(1):
+            for together in coded.read_batches(reader):
                 for batch in together:
                     (session.push_batch if hasattr(batch, "times") else session.push)(batch)
         session.advance(until)
@@ -168,10 +168,10 @@ def _broker(case: SpeedCase, _: Path) -> Callable[[], object]:
     ]
 
     def publish() -> None:
-        for each in facts:
-            broker.publish(each)
-        for each in facts:
-            broker.delete(each)
+        for fact in facts:
+            broker.publish(fact)
+        for fact in facts:
+            broker.delete(fact)
 
     return publish
 

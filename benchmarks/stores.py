@@ -60,7 +60,7 @@ def quads(size: int) -> Iterator[ExpiringQuad]:
 def update(number: int, size: int) -> list[Quad]:
     """The ``number``-th batch of new facts, all in a graph of their own."""
     graph = f"<http://example.org/graphs#new{number}>"
-    return [(departure(each), DELAY[1] or "", f'"{(number + each) % 60}"', graph) for each in range(size)]
+    return [(departure(index), DELAY[1] or "", f'"{(number + index) % 60}"', graph) for index in range(size)]
 
 
 def spent(call: Callable[[int], object], calls: int) -> float:
@@ -68,8 +68,8 @@ def spent(call: Callable[[int], object], calls: int) -> float:
     rounds = []
     for number in range(ROUNDS):
         with own_cost() as cost:
-            for each in range(calls):
-                call(number * calls + each)
+            for index in range(calls):
+                call(number * calls + index)
         rounds.append(cost.cpu / calls * 1e6)
     return min(rounds)
 
@@ -233,7 +233,7 @@ def _history_row(table: ResultTable, name: str, store: MemoryStore, number: int,
         changing,
         spent(lambda _: store.at((departure(3), DELAY[1], None, None), before, 0, 100), 100) if store.kept else 0.0,
     ]
-    table.add(name, f"{number:,}", f"{store.kept:,}", *(f"{each:,.1f}" for each in measures))
+    table.add(name, f"{number:,}", f"{store.kept:,}", *(f"{measure:,.1f}" for measure in measures))
 
 
 PARTS = {"peers": peers, "sizes": sizes, "history": history}

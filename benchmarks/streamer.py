@@ -206,7 +206,7 @@ async def row_by_row(patterns: Sequence[QuadPattern], source: FragmentsSource) -
         for row in rows:
             narrow = pattern.bound(row)
             quads = (await source.fetch(narrow)).quads
-            found += [{**row, **each} for each in match_bindings(narrow, quads)]
+            found += [{**row, **binding} for binding in match_bindings(narrow, quads)]
         rows = found
     return rows
 
@@ -291,7 +291,7 @@ def replays(given: argparse.Namespace) -> None:
                     sum(each)
                     for each in zip(*((len(r["wrong"]), r["answers"], r["failed"]) for r in rows), strict=True)
                 )
-                cpu = sum(each["cpu"] for each in rows) / len(rows)
+                cpu = sum(row["cpu"] for row in rows) / len(rows)
                 table.add(plan, cache, label.value, len(rows), answers, wrong, failed, f"{cpu:.1f}")
     print(f"{len(found)} of {len(todo)} replays")
 

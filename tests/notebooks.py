@@ -38,15 +38,15 @@ def _outputs(source: str, names: dict[str, Any], number: int) -> list[dict[str, 
         exec(compile(tree, "cell", "exec"), names)
         if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
-    told = (
+    message = (
         [{"name": "stdout", "output_type": "stream", "text": _lines(printed.getvalue())}] if printed.getvalue() else []
     )
     if value is None:
-        return told
+        return message
     data = {"text/plain": _lines(repr(value))}
     if hasattr(value, "_repr_html_"):
         data = {"text/html": _lines(value._repr_html_()), "text/plain": [f"<{type(value).__name__}>"]}
-    return [*told, {"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"}]
+    return [*message, {"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"}]
 
 
 def _lines(text: str) -> list[str]:

@@ -164,10 +164,10 @@ def test_growth_is_the_exponent_in_input_and_output():
 
 def test_the_faults_of_a_shape_are_told_by_triples_and_of_a_product_by_rows_too():
     small, plain = shapes.ShapeCost(100, 900, 0.0, 0.1), shapes.ShapeCost(1000, 1000, 0.0, 0.01)
-    found = shapes.ShapeFigures(small, shapes.ShapeCost(1000, 99_000, 0.0, 1.0), plain)
-    assert (found.times(shapes.QueryShape("all", "")), found.growth) == pytest.approx((100, 0.5))
-    assert found.faults(shapes.QueryShape("all", "")) == ["over 20 times"]
-    assert found.times(shapes.QueryShape("pairs", "", product=True)) == pytest.approx(2)
+    figures = shapes.ShapeFigures(small, shapes.ShapeCost(1000, 99_000, 0.0, 1.0), plain)
+    assert (figures.times(shapes.QueryShape("all", "")), figures.growth) == pytest.approx((100, 0.5))
+    assert figures.faults(shapes.QueryShape("all", "")) == ["over 20 times"]
+    assert figures.times(shapes.QueryShape("pairs", "", product=True)) == pytest.approx(2)
     steep = shapes.ShapeFigures(small, shapes.ShapeCost(1000, 9000, 0.0, 2.0), plain)
     assert steep.faults(shapes.QueryShape("pairs", "", product=True)) == ["over 20 times", "grows"]
 

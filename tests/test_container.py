@@ -28,9 +28,9 @@ RUNS = " ; ".join(rest for word, rest in FILE if word == "RUN")
 def test_bases_are_pinned_to_a_release_of_a_python_that_is_tested():
     bases = [rest.split()[0] for word, rest in FILE if word == "FROM"]
     assert len(set(bases)) == 1
-    found = re.fullmatch(r"docker\.io/library/python:(3\.\d+)\.\d+-slim-[a-z]+", bases[0])
-    assert found
-    assert f"Programming Language :: Python :: {found[1]}" in PROJECT["classifiers"]
+    match = re.fullmatch(r"docker\.io/library/python:(3\.\d+)\.\d+-slim-[a-z]+", bases[0])
+    assert match
+    assert f"Programming Language :: Python :: {match[1]}" in PROJECT["classifiers"]
 
 
 def test_what_is_copied_is_here_and_not_ignored():

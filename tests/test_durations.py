@@ -25,10 +25,10 @@ def reports(failing: str = "") -> list[pytest.TestReport]:
 
 
 def kept(given: list[pytest.TestReport]) -> Durations:
-    found = Durations(None)
+    durations = Durations(None)
     for report in given:
-        found.pytest_runtest_logreport(report)
-    return found
+        durations.pytest_runtest_logreport(report)
+    return durations
 
 
 def test_one_report_says_what_three_say():

@@ -49,7 +49,7 @@ def test_the_modules_of_a_row_are_there(base, text):
 
 def test_rows_are_in_the_order_of_imports():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    layers = next(each["layers"] for each in contracts if each["name"] == "imports go one way")
+    layers = next(contract["layers"] for contract in contracts if contract["name"] == "imports go one way")
     place = {name: at for at, layer in enumerate(layers) for name in re.findall(r"streamgauge\.(\w+)", layer)}
     order = [place[base.partition("/")[0]] for base, _ in ROWS]
     assert order == sorted(order)

@@ -54,7 +54,7 @@ def test_versions_agree():
     assert f"the run folder (version {run.VERSION})" in PAGE
     headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
     assert headings[0] == "Unreleased" or headings[0].startswith(f"{streamgauge.__version__} (")
-    assert all(re.fullmatch(r"Unreleased|\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", each) for each in headings)
+    assert all(re.fullmatch(r"Unreleased|\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", heading) for heading in headings)
 
 
 def test_the_citation_is_of_this_version():

@@ -174,3 +174,8 @@ def told(each, *said):
 def test_the_documentation_stays_short():
     limits = tomllib.loads((ROOT / "tests" / "structure.toml").read_text(encoding="utf-8"))
     assert sum(page.words for page in pages(ROOT)) <= limits["at_most"]["words"]
+
+
+def test_names_of_the_code_are_of_the_field(own: Structure):
+    limits = tomllib.loads((ROOT / "tests" / "structure.toml").read_text(encoding="utf-8"))
+    assert own.private_names().total() <= limits["at_most"]["private_names"]

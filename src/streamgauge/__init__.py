@@ -109,11 +109,11 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}: it has {', '.join(__all__)}")
     with _LOADING:
-        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), "parse" if name == "parse_query" else name)
-        if isinstance(found, FunctionType):
-            found = import_module(f"{__name__}.model.mistake").plain_mistakes(found)
-        globals()[name] = found
-        return found
+        member = getattr(import_module(f"{__name__}.{_HOMES[name]}"), "parse" if name == "parse_query" else name)
+        if isinstance(member, FunctionType):
+            member = import_module(f"{__name__}.model.mistake").plain_mistakes(member)
+        globals()[name] = member
+        return member
 
 
 def __dir__() -> list[str]:

@@ -102,34 +102,34 @@ def expect(query: Query, *streams: Stream, **options: Unpack[ExpectOptions]) -> 
     ``base``, ``context``, ``charset``. MistakeError says in a sentence what cannot be.
     """
     refuse_unknown("expect", options, ExpectOptions)
-    given: dict[str, Any] = {**options}
+    arguments: dict[str, Any] = {**options}
     own = {field.name for field in fields(Terms)} - {"t0"}
-    (asked,) = understand(query, Terms(**{name: value for name, value in given.items() if name in own}))
-    reading = read_as(given, (asked,), asked.semantics.lateness)
+    (understood,) = understand(query, Terms(**{name: value for name, value in arguments.items() if name in own}))
+    reading = read_as(arguments, (understood,), understood.semantics.lateness)
     refuse_live(streams)
-    feeds = open_feeds(streams, asked.query.streams, replace(reading, checked=True))
+    feeds = open_feeds(streams, understood.query.streams, replace(reading, checked=True))
     horizons: list[int] = []
     with TemporaryDirectory() as scratch:
         table, course = Path(scratch), Course()
         write(elements_of(feeds, course), table / "part-0.parquet")
         facts = stream_facts(table)
-        refuse_window(asked.query, facts.triples, facts.span, MEMORY_LIMIT_MB)
-        until = given.get("advance_to")
-        found = Expectations(
+        refuse_window(understood.query, facts.triples, facts.span, MEMORY_LIMIT_MB)
+        until = arguments.get("advance_to")
+        expectations = Expectations(
             expected_reports(
-                asked.query,
-                asked.semantics,
+                understood.query,
+                understood.semantics,
                 table,
-                Means(spark_session, given.get("evaluator")),
-                windows=given.get("windows"),
+                Means(spark_session, arguments.get("evaluator")),
+                windows=arguments.get("windows"),
                 advance_to=until if until is None or until == "windows" else instant(until),
-                t0=first_window(given.get("t0")),
+                t0=first_window(arguments.get("t0")),
                 course=course,
                 name=lambda time, _awaited: horizons.append(time),
             )
         )
-    found.horizon = horizons[0]
-    return found
+    expectations.horizon = horizons[0]
+    return expectations
 
 
 def load_run(folder: str | Path) -> Run:
@@ -197,11 +197,11 @@ def _stream_of(run: Run, stream: str | Path | None) -> Path:
 
 def refuse_live(streams: Sequence[Stream]) -> None:
     """Refuse, before any is opened, a source of which nobody knows when it ends; WatchError."""
-    for _, given in given_pairs(streams):
-        named = str(given) if isinstance(given, str | Path) else ""
-        if isinstance(given, AsyncIterable) or (named and named != "-" and is_live(parse_address(named))):
-            said = f"{named}: " if named else ""
-            raise WatchError(f"{said}a stream that ends is needed here: a file, or something to iterate over")
+    for _, source in given_pairs(streams):
+        named = str(source) if isinstance(source, str | Path) else ""
+        if isinstance(source, AsyncIterable) or (named and named != "-" and is_live(parse_address(named))):
+            place = f"{named}: " if named else ""
+            raise WatchError(f"{place}a stream that ends is needed here: a file, or something to iterate over")
 
 
 def elements_of(feeds: Iterable[StreamFeed], course: Course) -> Iterator[StreamElement]:
@@ -211,8 +211,8 @@ def elements_of(feeds: Iterable[StreamFeed], course: Course) -> Iterator[StreamE
 
 def refuse_unknown(name: str, options: object, known: type) -> None:
     """TypeError for options that a function does not have, whose own are the keys of a TypedDict."""
-    given = cast(dict[str, object], options)
-    if unknown := set(given) - set(known.__annotations__):
+    arguments = cast(dict[str, object], options)
+    if unknown := set(arguments) - set(known.__annotations__):
         raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}: it has {', '.join(known.__annotations__)}")
 
 

@@ -64,7 +64,7 @@ class _Scene:
 
 
 def timeline(
-    given: Query | Run,
+    query: Query | Run,
     *streams: Stream,
     answers: Iterable[Given] | None = None,
     reports: int = REPORTS,
@@ -76,15 +76,15 @@ def timeline(
     ``load_run`` read, or its folder. Of a run, and of a query with ``answers`` (those of ``verify``), what was answered
     otherwise than expected is marked. The first ``reports`` are drawn; MistakeError says what cannot be drawn.
     """
-    if isinstance(given, Run) or (not streams and isinstance(given, str | Path) and "{" not in str(given)):
-        run = given if isinstance(given, Run) else load_run(given)
-        held = _held(run)
-        return _drawn(run, held, check(run), reports)
+    if isinstance(query, Run) or (not streams and isinstance(query, str | Path) and "{" not in str(query)):
+        run = query if isinstance(query, Run) else load_run(query)
+        elements = _held(run)
+        return _drawn(run, elements, check(run), reports)
     if not streams:
         raise TimelineError("a query is drawn on its stream: timeline(query, stream)")
     options["explain"] = False
-    found = verified(given, streams, answers or (), **options)
-    return _drawn(found.run, found.stream, None if answers is None else found.verdict, reports)
+    verification = verified(query, streams, answers or (), **options)
+    return _drawn(verification.run, verification.stream, None if answers is None else verification.verdict, reports)
 
 
 def _held(run: Run) -> tuple[StreamElement, ...]:
@@ -95,10 +95,10 @@ def _held(run: Run) -> tuple[StreamElement, ...]:
     return tuple(islice(elements(stream_path(run.folder)), ELEMENTS + 1))
 
 
-def _drawn(run: Run, held: Sequence[StreamElement], verdict: Verdict | None, reports: int) -> TimelinePicture:
+def _drawn(run: Run, elements: Sequence[StreamElement], verdict: Verdict | None, reports: int) -> TimelinePicture:
     header = run.header
     streams = header.query.streams
-    own = tuple(element for element in held if element.stream in streams)
+    own = tuple(element for element in elements if element.stream in streams)
     if not own:
         raise TimelineError(f"there is no element of {' and '.join(streams)} to draw")
     semantics = header.semantics
@@ -121,7 +121,7 @@ def _title(engine: str, semantics: Semantics, verdict: Verdict | None) -> str:
 def _first(scene: _Scene, t0: int, reports: int) -> _Scene:
     """The scene up to its last report that is drawn, named so where there are more; TimelineError where none is."""
     admitted, _ = admit(scene.stream, scene.semantics, scene.query.windows, t0)
-    ranked = arrivals([Head.of(each) for each in admitted], scene.query.windows, scene.semantics.tick)
+    ranked = arrivals([Head.of(element) for element in admitted], scene.query.windows, scene.semantics.tick)
     inorder = candidates_in_order(ranked, scene.query.windows, scene.semantics, t0, scene.advance)
     due = list(islice(inorder, reports + 1))
     if not due:

@@ -87,33 +87,36 @@ def verified(
 ) -> VerifiedRun:
     """The verdict of ``verify`` with the run that was judged and its stream."""
     refuse_unknown("verify", options, VerifyOptions)
-    given: dict[str, Any] = {**options}
+    arguments: dict[str, Any] = {**options}
     own = {field.name for field in fields(Terms)} - {"t0", "engine"}
-    (asked,) = understand(query, Terms(**{name: value for name, value in given.items() if name in own}))
-    if asked.semantics.clock is not Clock.APPLICATION:
+    (understood,) = understand(query, Terms(**{name: value for name, value in arguments.items() if name in own}))
+    if understood.semantics.clock is not Clock.APPLICATION:
         raise AnswersError(
-            f"{asked.semantics.name} counts when elements arrive, which answers alone do not say: judge a run folder"
+            f"{understood.semantics.name} counts when elements arrive, which answers alone do not say: "
+            "judge a run folder"
         )
     refuse_live(streams)
-    reading = replace(read_as(given, (asked,), asked.semantics.lateness), checked=True)
+    reading = replace(read_as(arguments, (understood,), understood.semantics.lateness), checked=True)
     course = Course()
-    held = tuple(elements_of(open_feeds(streams, asked.query.streams, reading), course))
-    names = columns_of(asked.query, asked.semantics)
-    said = tuple(answer_of(each, asked.query, names, number) for number, each in enumerate(answers, 1))
-    t0 = first_window(given.get("t0"))
+    elements = tuple(elements_of(open_feeds(streams, understood.query.streams, reading), course))
+    names = columns_of(understood.query, understood.semantics)
+    recorded = tuple(answer_of(answer, understood.query, names, number) for number, answer in enumerate(answers, 1))
+    t0 = first_window(arguments.get("t0"))
     header = RunHeader(
-        given.get("engine_name", "answers"),
-        asked.query,
-        query_text(asked.query),
+        arguments.get("engine_name", "answers"),
+        understood.query,
+        query_text(understood.query),
         "rspql",
-        asked.semantics,
-        _horizon(given.get("advance_to"), asked.query, course, said, (t0 or 0) - 1),
+        understood.semantics,
+        _horizon(arguments.get("advance_to"), understood.query, course, recorded, (t0 or 0) - 1),
         0,
-        ordered=given.get("ordered", False),
+        ordered=arguments.get("ordered", False),
     )
     if t0 is not None:
-        return judged(Run(replace(header, semantics=fixed(asked.semantics, t0)), said, ()), held, **options)
-    return judged(begun_run(Run(header, said, ()), course.first), held, **options)
+        return judged(
+            Run(replace(header, semantics=fixed(understood.semantics, t0)), recorded, ()), elements, **options
+        )
+    return judged(begun_run(Run(header, recorded, ()), course.first), elements, **options)
 
 
 def judged(run: Run, stream: Sequence[StreamElement], **options: Unpack[VerifyOptions]) -> VerifiedRun:
@@ -172,7 +175,7 @@ def _horizon(
         return before if course.last is None else all_closed(query.windows, course.last)
     if stated is not None:
         return instant(stated)
-    times = (course.last, *(each.instant for each in answers))
+    times = (course.last, *(answer.instant for answer in answers))
     return max((time for time in times if time is not None), default=before)
 
 
@@ -183,14 +186,14 @@ def columns_of(query: ContinuousQuery, semantics: Semantics) -> tuple[str, ...]:
     return ("subject", "predicate", "object") if isinstance(query.form, Construct) else ("answer",)
 
 
-def answer_of(given: Given, query: ContinuousQuery, names: tuple[str, ...], number: int) -> Answer:
+def answer_of(item: Given, query: ContinuousQuery, names: tuple[str, ...], number: int) -> Answer:
     """An answer from (instant, rows), its columns in order; AnswersError names the answer by its number, from 1."""
-    if isinstance(given, Answer):
-        return given
+    if isinstance(item, Answer):
+        return item
     try:
-        instant, rows = given
+        instant, rows = item
     except (TypeError, ValueError):
-        raise AnswersError(f"answer {number} is {given!r:.80}: give an Answer, or (instant in ms, rows)") from None
+        raise AnswersError(f"answer {number} is {item!r:.80}: give an Answer, or (instant in ms, rows)") from None
     if instant is not None and type(instant) is not int:
         raise AnswersError(
             f"answer {number}: its instant is {instant!r:.40}: a whole number of ms is expected, or None"
@@ -201,10 +204,10 @@ def answer_of(given: Given, query: ContinuousQuery, names: tuple[str, ...], numb
         return Answer((), ((_term(rows),),), kind="boolean", instant=instant)
     if isinstance(rows, bool | str) or not isinstance(rows, Iterable):
         raise AnswersError(f"answer {number}: its rows are {rows!r:.80}: a list of rows is expected")
-    found = tuple(_rows(rows, names, number))
+    rows_ = tuple(_rows(rows, names, number))
     if isinstance(query.form, Construct):
-        return Answer((), found, kind="triples", instant=instant)
-    return Answer(names, found, instant=instant)
+        return Answer((), rows_, kind="triples", instant=instant)
+    return Answer(names, rows_, instant=instant)
 
 
 def _rows(rows: Iterable[Mapping[str, Value] | Sequence[Value]], names: Sequence[str], number: int) -> Iterator[Row]:

@@ -98,6 +98,6 @@ def test_a_line_that_is_no_request_is_answered_and_others_after_it():
         answers = [json.loads(process.stdout.readline()) for _ in range(len(LINES) + 2)]
         process.stdin.close()
         assert process.wait(60) == 0
-    refused = [(each["id"], each["error"]["code"]) for each in answers if "error" in each]
+    refused = [(answer["id"], answer["error"]["code"]) for answer in answers if "error" in answer]
     assert sorted(refused, key=str) == sorted(((number, code) for _, number, code in LINES), key=str)
-    assert {each["id"] for each in answers if "result" in each} == {1, 8}
+    assert {answer["id"] for answer in answers if "result" in answer} == {1, 8}

@@ -109,7 +109,9 @@ KNOWN: Final = State(
 
 
 def _write_recording(folder: Path) -> None:
-    published = tuple(PublicationRecord(each.number, each.number, 9, None) for each in Small().publications)
+    published = tuple(
+        PublicationRecord(publication.number, publication.number, 9, None) for publication in Small().publications
+    )
     beside = (CountedNotification(NAMES[0], 1, (1, 2), 3, 4),)
     samples = (Sample(1, 2, 3.0, 4.0, 5),)
     recording = SepbmRecording("broker", {}, NAMES, published, (), samples, 1, 2.0, 1, None, None, 1, beside, None)

@@ -347,7 +347,7 @@ def nobody(port: int, boundary: Boundary) -> str:
             requests.append("\r\n".join(lines).encode())
         if not boundary.public:
             requests += [_get(path, HERE, *header) for path in ("/metrics", "/x", "/queries", "/channels", "/runs/")]
-    codes = [status(ask(port, each)) for each in requests]
+    codes = [status(ask(port, request)) for request in requests]
     return "" if set(codes) == {401} else f"without a token: {codes}"
 
 

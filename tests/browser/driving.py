@@ -176,8 +176,8 @@ def faults(browser: Any) -> list[str]:
 
     def checked() -> bool:
         browser.execute_cdp_cmd("Runtime.evaluate", {"expression": source.read_text(encoding="utf-8")})
-        asked = "const done = arguments[0]; axe.run().then(r => done(r.violations))"
-        found[:] = browser.execute_async_script(asked)
+        message = "const done = arguments[0]; axe.run().then(r => done(r.violations))"
+        found[:] = browser.execute_async_script(message)
         return True
 
     until(checked)

@@ -143,7 +143,7 @@ def a_broker(stack: ExitStack, _folder: Path) -> Victim:
         ("PUT", "/channels/c/subscribers/forged", "text/plain", "", {}),
     ]
     events = ["/channels", "/channels/c", "/channels/c/rows", "/metrics", "/channels/c/notifications?after=0"]
-    state = lambda: (made.number, [(each.name, dict(each.acknowledged)) for each in made.channels()])  # noqa: E731
+    state = lambda: (made.number, [(channel.name, dict(channel.acknowledged)) for channel in made.channels()])  # noqa: E731
     return url, state, [requests, events, ["/subscribe", "/channels/c/notifications"]]
 
 
@@ -157,7 +157,7 @@ def an_engine(stack: ExitStack, _folder: Path) -> Victim:
         ("PUT", "/static/urn:d", NQUADS, TURTLE, {}),
         ("DELETE", "/queries/q1", "text/plain", "", {}),
     ]
-    state = lambda: ([each.name for each in queries.queries()], queries.streams(), dict(queries._shared))  # noqa: E731
+    state = lambda: ([query.name for query in queries.queries()], queries.streams(), dict(queries._shared))  # noqa: E731
     return url, state, [requests, ["/queries", "/streams", "/queries/q1/answers?after=0"], ["/queries/q1/answers"]]
 
 

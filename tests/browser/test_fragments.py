@@ -32,9 +32,9 @@ def address(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         try:
             assert running.stderr is not None
             running.stderr.readline()
-            found = re.search(r"http://\S+/", running.stderr.readline())
-            assert found
-            yield found[0]
+            match = re.search(r"http://\S+/", running.stderr.readline())
+            assert match
+            yield match[0]
         finally:
             running.terminate()
 

@@ -142,7 +142,7 @@ def test_it_is_used_by_fields_by_typing_by_dragging_and_as_a_link(browser: Any, 
     assert len(field(browser, "stream").get_attribute("value").splitlines()) == len(stream)
     show(browser, address)
     assert texts(browser, "tr:not(.same) strong") == differences
-    assert [each for each in complaints(browser) if each["level"] == "SEVERE"] == []
+    assert [complaint for complaint in complaints(browser) if complaint["level"] == "SEVERE"] == []
 
 
 def lines_of(browser: Any) -> list[str]:
@@ -205,7 +205,7 @@ def record(folder: Path) -> None:
     assert found.query is not None
     assert found.b is not None
     header = RunHeader("mine", found.query, FIRST.query, "rspql", profile("rspql"), advanced_to=100_000, started=0)
-    answers = [Answer(found.b.variables, each.rows or (), instant=each.due.instant) for each in found.b.reports]
+    answers = [Answer(found.b.variables, report.rows or (), instant=report.due.instant) for report in found.b.reports]
     run = Run(header, tuple(answers), ())
     folder.mkdir()
     write_stream(found.stream.elements, folder / "stream.parquet")
@@ -233,7 +233,7 @@ def test_a_run_leads_from_its_wrong_window_to_the_reason(browser: Any, bench: An
     WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0)
     assert "The borders of a window are (o, c]." in texts(browser, "#diagnosis")[0]
     assert texts(browser, ".reports-A .report title, .reports-A .silent title") == []
-    assert [each[:8] for each in texts(browser, "[aria-labelledby=reports-title] tbody th")] == [
+    assert [text[:8] for text in texts(browser, "[aria-labelledby=reports-title] tbody th")] == [
         "10,000 m", "15,000 m", "20,000 m",
     ]  # fmt: skip
     assert not (found := faults(browser)), found
@@ -409,7 +409,7 @@ def test_the_timeline_is_zoomed_panned_and_chosen_in(browser: Any, bench: Any) -
     found = browser.execute_script(chosen)
     assert sum("window" in each for each in found) == 4
     assert {"report-10000", "report-15000"} <= set(found)
-    assert [each for each in complaints(browser) if each["level"] == "SEVERE"] == []
+    assert [complaint for complaint in complaints(browser) if complaint["level"] == "SEVERE"] == []
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "dark"), (390, "light")])

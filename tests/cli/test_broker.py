@@ -34,9 +34,9 @@ def broker(*words):
     program = [*PROGRAM, "broker", "serve", "--port", "0", *map(str, words)]
     with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as running:
         try:
-            found = re.search(r" at (http://127\.0\.0\.1:\d+)/\n", running.stderr.readline())
-            assert found
-            yield found[1], running
+            match = re.search(r" at (http://127\.0\.0\.1:\d+)/\n", running.stderr.readline())
+            assert match
+            yield match[1], running
         finally:
             running.kill()
 

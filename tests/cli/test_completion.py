@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from streamgauge.cli.completion import ASKED
+from streamgauge.cli.completion import COMPLETE_VARIABLE
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def complete(command, monkeypatch):
     """What bash is offered for these words, the last one begun."""
 
     def offered(*words):
-        monkeypatch.setenv(ASKED, "complete_bash")
+        monkeypatch.setenv(COMPLETE_VARIABLE, "complete_bash")
         monkeypatch.setenv("COMP_WORDS", " ".join(["streamgauge", *words]))
         monkeypatch.setenv("COMP_CWORD", str(len(words)))
         said = command()
@@ -55,13 +55,13 @@ def test_what_is_begun_is_completed(complete, words, some):
 def test_each_shell_has_its_script(command, shell):
     code, out, _ = command("completion", shell)
     assert code == 0
-    assert f"{ASKED}=complete_{shell.lower()}" in out
+    assert f"{COMPLETE_VARIABLE}=complete_{shell.lower()}" in out
     assert "streamgauge" in out
 
 
 def test_the_shell_is_the_one_that_is_used(command, monkeypatch):
     monkeypatch.setenv("SHELL", "/usr/bin/fish")
-    assert f"{ASKED}=complete_fish" in command("completion").out
+    assert f"{COMPLETE_VARIABLE}=complete_fish" in command("completion").out
     monkeypatch.setenv("SHELL", "/bin/dash")
     code, _, err = command("completion")
     assert code == 2
@@ -83,12 +83,12 @@ def test_bash_itself_completes(tmp_path):
     program = tmp_path / "streamgauge"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m streamgauge "$@"\n')
     program.chmod(0o755)
-    asked = f"""
+    message = f"""
         PATH={tmp_path}:$PATH
         source <(streamgauge completion bash)
         COMP_WORDS=(streamgauge frag) COMP_CWORD=1
         $(complete -p streamgauge | sed 's/.*-F \\([^ ]*\\) .*/\\1/') streamgauge
         echo "${{COMPREPLY[@]}}"
     """
-    done = subprocess.run(["bash", "--norc", "-c", asked], capture_output=True, text=True, check=False)
+    done = subprocess.run(["bash", "--norc", "-c", message], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["fragments"], done.stderr

@@ -67,7 +67,7 @@ def engines_clones(name):
 
 def test_doctor_lists_every_engine_extra_and_tool(command):
     said = command("doctor", "--json")
-    found = {(each["kind"], each["name"]): each for each in json.loads(said.out)}
+    found = {(load["kind"], load["name"]): load for load in json.loads(said.out)}
     assert {name for kind, name in found if kind == "engine"} == set(engines.names())
     assert {name for kind, name in found if kind == "extra"} == {
         "columns",

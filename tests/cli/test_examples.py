@@ -58,14 +58,14 @@ def shell(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTEST_ADDOPTS": " ".join(f"-p no:{name}" for name in OTHERS),
     }
-    found = Shell(tmp_path / "reader", tmp_path, environment)
+    shell = Shell(tmp_path / "reader", tmp_path, environment)
     with (Path(tempfile.gettempdir()) / f"streamgauge-ports-{os.getuid()}").open("w") as ports:
         if "ports" in [mark.args[0] for mark in request.node.iter_markers("xdist_group")]:
             fcntl.flock(ports, fcntl.LOCK_EX)  # pages name the servers' own ports: two suites take turns
         try:
-            yield found
+            yield shell
         finally:
-            found.close()
+            shell.close()
 
 
 def read(name: str, shell: Shell, *, proven: bool) -> None:
@@ -98,7 +98,7 @@ def test_a_notebook_is_stored_with_the_outputs_of_its_cells(notebook):
 def test_every_limit_of_the_page_is_an_option():
     from streamgauge.cli.main import load
 
-    options = {name for each in load("engine").commands["serve"].params for name in each.opts}
+    options = {name for param in load("engine").commands["serve"].params for name in param.opts}
     found = set(re.findall(r"`(--[a-z-]+)`", (ROOT / "docs" / "serving.md").read_text()))
     assert found
     assert found <= options

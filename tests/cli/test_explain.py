@@ -103,11 +103,11 @@ def test_equally_good_models_and_longer_ones_are_told_apart(recorded, explain):
 
 def test_models_of_more_free_choices_are_told_after_those_that_are_equally_good():
     one, other, long = (Part(name, name) for name in ("one", "other", "long"))
-    found = Diagnosis(((one,), (other,), (one, long)), 0, 1, 4, bits=(6.0, 7.5, 15.0))
-    said = StringIO()
+    diagnosis = Diagnosis(((one,), (other,), (one, long)), 0, 1, 4, bits=(6.0, 7.5, 15.0))
+    string_io = StringIO()
     run, verdict = build.wrong()
-    Console(file=said, width=120).print(explained_lines(run.header, replace(verdict, diagnosis=found), None))
-    assert [line.strip() for line in said.getvalue().splitlines()[3:7]] == [
+    Console(file=string_io, width=120).print(explained_lines(run.header, replace(verdict, diagnosis=diagnosis), None))
+    assert [line.strip() for line in string_io.getvalue().splitlines()[3:7]] == [
         "1 other model is equally good: the recorded answers cannot tell them apart.",
         "- other (8 bits, the first has 6)",
         "1 model with more free choices gives the same answers:",

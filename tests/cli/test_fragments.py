@@ -26,9 +26,9 @@ def serving(*words: object) -> Iterator[tuple[str, str]]:
         try:
             assert running.stderr is not None
             said = running.stderr.readline()
-            found = re.fullmatch(r"/data at (http://127\.0\.0\.1:\d+)/\n", running.stderr.readline())
-            assert found, said
-            yield found[1], said
+            match = re.fullmatch(r"/data at (http://127\.0\.0\.1:\d+)/\n", running.stderr.readline())
+            assert match, said
+            yield match[1], said
             os.kill(running.pid, signal.SIGTERM)
             assert running.wait(300) == 143
             assert running.stderr.read() == ""

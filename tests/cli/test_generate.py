@@ -40,7 +40,7 @@ def test_every_methods_file_says_the_streams_facts(tmp_path):
     stream = elements(load("trains").plan(0, **SMALL).table())
     said = [fact for element in stream for fact in held(element, begins)]
     assert len(said) > len(latest(said)) > 5
-    assert {path.name for path in out.iterdir()} == {f"{each.method}-{each.label}.nq" for each in styles("all")}
+    assert {path.name for path in out.iterdir()} == {f"{style.method}-{style.label}.nq" for style in styles("all")}
     for style in styles("all"):
         found = method(style.method).facts(list(read_quads(out / f"{style.method}-{style.label}.nq")), style)
         timed = {(fact.triple, fact.initial, fact.final) for fact in found if not fact.static}

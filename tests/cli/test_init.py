@@ -17,7 +17,7 @@ def test_what_is_written_has_comments_and_an_answer(tmp_path, monkeypatch, comma
     stream = ("--stream", "mine/stream.ttl", "--time-property", "sosa:resultTime")
     code, out, _ = command("expect", "mine/query.rq", *stream, "--semantics", "rspql", "--rows")
     assert code == 0
-    due = [sorted(map(tuple, each["rows"])) for each in json.loads(out) if each["rows"]]
+    due = [sorted(map(tuple, load["rows"])) for load in json.loads(out) if load["rows"]]
     code, out, _ = command("query", "mine/query.rq", *stream, "--json")
     assert code == 0
     assert [sorted(map(tuple, json.loads(line)["add"])) for line in out.splitlines()] == due

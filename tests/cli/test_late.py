@@ -44,7 +44,7 @@ def test_it_is_kept_and_shown_by_explain_and_by_the_page(tmp_path, command):
     assert "Later than 1 s: window 1 (2 s)" in out
     assert "nothing to explain" not in out
     _, out, _ = command("explain", run, "--json")
-    assert [(each["index"], each["delay"] > 2000) for each in json.loads(out)["late"]] == [(1, True)]
+    assert [(load["index"], load["delay"] > 2000) for load in json.loads(out)["late"]] == [(1, True)]
     assert command("report", tmp_path, "--out", tmp_path / "page.html").code == 0
     page = Path(tmp_path / "page.html").read_text()
     assert "4 windows, 1 late" in page

@@ -56,7 +56,7 @@ def test_a_broker_serves_an_ontology_in_part_and_its_violations(ontology, tmp_pa
     with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as running:
         try:
             lines = []
-            while not lines or not (found := re.search(r" at (http://127\.0\.0\.1:\d+)/\n", lines[-1])):
+            while not lines or not (match := re.search(r" at (http://127\.0\.0\.1:\d+)/\n", lines[-1])):
                 lines.append(running.stderr.readline())
                 assert lines[-1]
             assert [line.partition(":")[0] for line in lines[:-1]] == [
@@ -64,7 +64,7 @@ def test_a_broker_serves_an_ontology_in_part_and_its_violations(ontology, tmp_pa
                 "left out of the ontology",
                 "1 violation of the ontology",
             ]
-            rows = httpx.get(f"{found[1]}/channels/violations/rows").text
+            rows = httpx.get(f"{match[1]}/channels/violations/rows").text
             assert "urn:t:u" in rows
             assert "cax-dw" in rows
         finally:

@@ -39,7 +39,7 @@ def test_every_form_of_the_data_gives_the_same_answers_and_expectation(here, com
         said.append([(answer["instant"], sorted(answer["add"])) for answer in map(json.loads, out.splitlines())])
         code, out, err = command("expect", query, "--stream", file, *options, "--rows")
         assert code == 0, err
-        due.append([(each["instant"], sorted(each["rows"])) for each in json.loads(out) if each["rows"]])
+        due.append([(load["instant"], sorted(load["rows"])) for load in json.loads(out) if load["rows"]])
     assert said == [said[0]] * 3
     assert due == [due[0]] * 3
     assert [each for each in said[0] if each[1]] == due[0]
@@ -98,7 +98,7 @@ def test_an_experiment_reads_every_form(here, file):
     table, facts = _stream(
         asked, plan_query(asked), 0, ExperimentContext(here / "out", lambda: pytest.fail("no Spark here"))
     )
-    assert {each.stream for each in elements(table)} == {"http://park.example/stream"}
+    assert {element.stream for element in elements(table)} == {"http://park.example/stream"}
     assert len(list(elements(table))) == 36
     assert facts.first > 1.7e12
 

@@ -50,7 +50,7 @@ def experiment(workload: dict[str, object], query: str = QUERIES["rspql"]) -> Ex
 def test_query_and_expect_agree_on_a_file_that_names_no_stream(here, command, dialect, stream):
     code, out, _ = command("expect", f"{dialect}.rq", "--stream", stream, "--semantics", dialect, "--rows")
     assert code == 0
-    due = [(each["instant"], sorted(map(tuple, each["rows"]))) for each in json.loads(out) if each["rows"]]
+    due = [(load["instant"], sorted(map(tuple, load["rows"]))) for load in json.loads(out) if load["rows"]]
     code, out, _ = command("query", f"{dialect}.rq", "--stream", stream, "--json")
     assert code == 0
     said = [json.loads(line) for line in out.splitlines()]
@@ -191,9 +191,9 @@ def test_paths_are_relative_to_the_experiment_file(tmp_path):
     }
     for table, names in tables.items():
         file.write_text(f'[workload]\n{table}\n[query]\ntext = "A"\n[[engine]]\nname = "live"\nsemantics = "rspql"\n')
-        assert [each.address for each in read(file).workload.sources] == [str(tmp_path / name) for name in names]
+        assert [source.address for source in read(file).workload.sources] == [str(tmp_path / name) for name in names]
     file.write_text(file.read_text().replace(table, 'file = "kafka://host/topic?until=end"'))
-    assert [each.address for each in read(file).workload.sources] == ["kafka://host/topic?until=end"]
+    assert [source.address for source in read(file).workload.sources] == ["kafka://host/topic?until=end"]
 
 
 def test_an_engine_says_a_sentence_where_its_input_cannot_be(here, monkeypatch, capsys):

@@ -90,7 +90,7 @@ def test_properties_of_static_data_are_not_asked_of_elements(ask, here):
 def test_json_lines_where_nobody_looks(ask, here):
     out, err = ask("select.rq", "--stream", here / "in.jsonl", "--advance-to", "windows")
     answers = [decode_answer(line) for line in out.splitlines()]
-    assert [(each.instant, len(each.added)) for each in answers] == [(5000, 2), (10_000, 1)]
+    assert [(answer.instant, len(answer.added)) for answer in answers] == [(5000, 2), (10_000, 1)]
     assert err == "4 elements; 2 answers; time came to 12,000 ms\n"
 
 

@@ -143,7 +143,7 @@ def test_an_engine_that_fails_has_its_own_exit_code(here, command):
 
 def test_engines_and_workloads_as_json(command):
     assert "live" in json.loads(command("engines", "--json")[1])["engines"]
-    assert {"csrbench", "weather"} <= {each["name"] for each in json.loads(command("workloads", "--json")[1])}
+    assert {"csrbench", "weather"} <= {load["name"] for load in json.loads(command("workloads", "--json")[1])}
 
 
 @pytest.mark.parametrize("missing", ["", "PySpark", "Java"])

@@ -27,17 +27,17 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path):
     with subprocess.Popen([*program, *map(str, words)], stderr=subprocess.PIPE, text=True) as running:
         try:
             assert running.stderr is not None
-            found = re.fullmatch(r"live at (http://127\.0\.0\.1:\d+)/\n", running.stderr.readline())
-            assert found
-            with httpx.Client(base_url=found[1], headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+            match = re.fullmatch(r"live at (http://127\.0\.0\.1:\d+)/\n", running.stderr.readline())
+            assert match
+            with httpx.Client(base_url=match[1], headers={"Authorization": f"Bearer {TOKEN}"}) as http:
                 text = select().replace("FROM NAMED", "FROM <urn:s> FROM NAMED")
                 assert http.post("/queries", content=text).json()["state"] == "running"
                 said = http.post(
                     f"/streams/{IN}?t=0", content="<urn:a> <urn:p> <urn:o> .", headers={"Content-Type": "text/turtle"}
                 )
                 assert said.json() == {"items": 1, "queries": 1}
-                assert httpx.get(f"{found[1]}/queries").status_code == 401
-                stuck = socket.create_connection(("127.0.0.1", int(found[1].rpartition(":")[2])))
+                assert httpx.get(f"{match[1]}/queries").status_code == 401
+                stuck = socket.create_connection(("127.0.0.1", int(match[1].rpartition(":")[2])))
                 stuck.sendall(f"POST /streams/{IN} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n".encode())
                 with stuck, http.stream("GET", "/queries/q1/answers"):
                     os.kill(running.pid, signal.SIGTERM)

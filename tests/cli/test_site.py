@@ -106,7 +106,7 @@ def test_every_link_leads_somewhere(site, pages):
 
 
 def test_nothing_is_loaded_from_another_machine(site, pages):
-    assert [(name, each) for name, page in pages.items() for each in page.loads if "//" in each] == []
+    assert [(name, load) for name, page in pages.items() for load in page.loads if "//" in load] == []
     assert sum(len(page.loads) for page in pages.values()) > 500
     for sheet in site.rglob("*.css"):
         asked = re.findall(r"url\(\s*[\"']?([^\"')]+)|@import\s+[\"']([^\"']+)", sheet.read_text("utf-8"))

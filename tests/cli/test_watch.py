@@ -48,7 +48,7 @@ def address(folder):
     words += ["--token-file", str(folder / "tokens")]
     server = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     try:
-        yield next(found[0] for line in server.stderr if (found := re.search(r"http://[0-9.:]+", line)))
+        yield next(match[0] for line in server.stderr if (match := re.search(r"http://[0-9.:]+", line)))
     finally:
         server.terminate()
         server.communicate(timeout=300)

@@ -129,7 +129,7 @@ def test_own_stream_to_verdict_and_page(installed):
     installed.call("init", "mine")
     installed.call("run", "mine/experiment.toml", "--out", "runs")
     verdicts = [json.loads(file.read_text())["verdict"] for file in installed.folder.glob("runs/*/verdict.json")]
-    assert [each["judgement"] for each in verdicts] == ["right", "right"]
+    assert [verdict["judgement"] for verdict in verdicts] == ["right", "right"]
     assert "<html" in (installed.folder / "runs" / "report.html").read_text()
     assert installed.call("query", "mine/query.rq", "--stream", "mine/stream.ttl", "--time-property", "sosa:resultTime")
 

@@ -20,7 +20,7 @@ def wrong(every: int, first: int = 0) -> list[str]:
     subject = engine("spark")
     taken = [each for each in asked(load(), subject.profiles, subject.scale) if not refused(subject, each)]
     outcomes = certify(subject, taken[first::every], 1, lambda: pytest.fail("the definition judges"))
-    return [f"{each.name}: {each.sentence}" for each in outcomes if each.kind is not TaskResult.PASSED]
+    return [f"{outcome.name}: {outcome.sentence}" for outcome in outcomes if outcome.kind is not TaskResult.PASSED]
 
 
 def refused(subject, each) -> str | None:

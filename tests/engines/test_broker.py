@@ -33,9 +33,9 @@ def said(task: ConformanceTask) -> dict[int, list[str]]:
     session.close()
     both = operator(task.case.query, task.semantics) is R2S.CHANGES
     found = defaultdict(list)
-    for each in answers:
-        rows = (*signed(each.added, CAME), *signed(each.removed, WENT)) if both else each.added
-        found[each.instant or 0] += map(str, rows)
+    for answer in answers:
+        rows = (*signed(answer.added, CAME), *signed(answer.removed, WENT)) if both else answer.added
+        found[answer.instant or 0] += map(str, rows)
     return {instant: sorted(rows) for instant, rows in found.items()}
 
 
@@ -75,7 +75,7 @@ def test_a_subscriber_to_one_sign_hears_no_other():
         for element in stream("1..3: a p b."):
             session.push(element)
         session.advance(4)
-        found[r2s] = [(each.instant, each.added, each.removed) for each in answers]
+        found[r2s] = [(answer.instant, answer.added, answer.removed) for answer in answers]
     assert found == {
         R2S.ISTREAM: [(1, (("<urn:a>",),), ())],
         R2S.DSTREAM: [(3, (("<urn:a>",),), ())],

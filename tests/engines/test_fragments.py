@@ -125,7 +125,10 @@ def test_the_oracle_judges_it_and_staleness_is_delay():
     assert [len(answer.added) for answer in found] == [5, 5, 5, 5, 5, 5, 0]
     second = 1_000_000_000
     late = [replace(answer, received=(answer.instant // 1000) * second + 2 * second) for answer in found]
-    fed = [Fed(each.sequence, each.time, each.time * 1_000_000, each.time * 1_000_000, 1) for each in elements]
+    fed = [
+        Fed(element.sequence, element.time, element.time * 1_000_000, element.time * 1_000_000, 1)
+        for element in elements
+    ]
     header = RunHeader("fragments", asked, "", "sparql", FRAGMENTS, advance, 0, factor=1.0, evaluator="changes")
     judge = definition(elements)
     verdict = check(Run(header, tuple(late), tuple(fed)), judge, 0, JudgingRules())

@@ -57,7 +57,7 @@ def by_report(answers, grain: Grain, r2s: R2S):
 
 
 def agree(query: ContinuousQuery, semantics: Semantics, elements, advance: int) -> None:
-    own = [element.time for element in elements if element.stream in {each.stream for each in query.windows}]
+    own = [element.time for element in elements if element.stream in {window.stream for window in query.windows}]
     if semantics.origin is Origin.FIRST and not own:
         return
     t0 = origins(semantics, query.windows, own[0] if own else None)[0]
@@ -66,7 +66,7 @@ def agree(query: ContinuousQuery, semantics: Semantics, elements, advance: int) 
         for report in expected(elements, query, semantics, advance, t0)
     ]
     found = by_report(said(query, semantics, elements, advance), semantics.grain, operator(query, semantics))
-    several = any(each.window.kind == "count" for each in query.windows)
+    several = any(window.window.kind == "count" for window in query.windows)
     if semantics.grain is Grain.ROW and (several or semantics.tick in {Tick.TUPLE, Tick.ELEMENT}):
         wanted, found = together(wanted), together(found)
     assert found == wanted
@@ -108,7 +108,7 @@ def test_several_queries_say_what_each_would_say_alone(data):
             asked_for.append((query, chosen))
     elements = data.draw(streams())
     streams_heard = {element.stream for element in elements}
-    if asked_for and all(streams_heard & {each.stream for each in query.windows} for query, _ in asked_for):
+    if asked_for and all(streams_heard & {window.stream for window in query.windows} for query, _ in asked_for):
         alone = [said(query, chosen, elements, 24) for query, chosen in asked_for]
         together_ = said_together(asked_for, elements, 24)
         for (query, chosen), one, found in zip(asked_for, alone, together_, strict=True):
@@ -146,7 +146,7 @@ def test_queries_that_have_an_aggregation_in_common_say_what_each_would_say_alon
 def said_together(asked_for, elements, advance: int):
     answers: list = [[] for _ in asked_for]
     session = load("live").start_all(
-        [(query, chosen, found.append) for (query, chosen), found in zip(asked_for, answers, strict=True)]
+        [(query, chosen, answer.append) for (query, chosen), answer in zip(asked_for, answers, strict=True)]
     )
     for element in elements:
         session.push(element)

@@ -105,7 +105,7 @@ def said_in_columns(
         patch.setattr(span_joins, "ROWS", 0)
         patch.setattr(span_joins, "TOGETHER", together)
         patch.setattr(spans, "ROUNDS", rounds)
-        patch.setattr(spans, "ROOM", 1)
+        patch.setattr(spans, "INITIAL_CAPACITY", 1)
         patch.setattr(term_ids, "SPARE", 0)
         session = load("live").start(query, semantics, answers.append)
         Batches(session, sizes).push_all(elements)
@@ -162,7 +162,7 @@ def test_a_named_window_is_answered_in_columns(monkeypatch):
         driver = WindowDriver([(query, answers.append)], CHANGE)
         Batches(driver, [20]).push_all(pairs(60))
         assert (driver._pool.columns is not None) is columnar
-        assert [each.added for each in answers] == [((f"<urn:s{at}>",),) for at in range(60) if columnar]
+        assert [answer.added for answer in answers] == [((f"<urn:s{at}>",),) for at in range(60) if columnar]
 
 
 def test_patterns_that_are_not_connected_are_followed(monkeypatch):
@@ -211,7 +211,7 @@ def test_terms_that_no_window_holds_are_forgotten():
             (spans_of, *_) = session._pool.columns._spans.values()
             most = max(most, len(session._pool._terms), len(spans_of._births))
         session.close()
-    assert [each.added[0][0] for each in answers] == [f"<urn:s{at}>" for at in range(12_000)]
+    assert [answer.added[0][0] for answer in answers] == [f"<urn:s{at}>" for at in range(12_000)]
     assert most < 3000
 
 
@@ -228,7 +228,7 @@ def test_small_batches_leave_the_columns_when_they_cost_more():
         session.push(element)
     assert session._pool.columns is None
     session.close()
-    assert [(each.instant, each.added[0][0]) for each in answers] == [(at, f"<urn:s{at}>") for at in range(400)]
+    assert [(answer.instant, answer.added[0][0]) for answer in answers] == [(at, f"<urn:s{at}>") for at in range(400)]
 
 
 def test_a_join_that_is_too_large_for_one_triple_is_refused(monkeypatch):

@@ -62,7 +62,11 @@ def test_a_row_that_left_and_comes_again_at_one_time_is_not_new():
     for time, number in ((0, 1), (3, 2), (3, 1), (3, 3)):
         session.push(alert(time, number))
     session.advance(9)
-    assert [(each.instant, each.added[0][0]) for each in answers] == [(0, "<urn:s1>"), (3, "<urn:s2>"), (3, "<urn:s3>")]
+    assert [(answer.instant, answer.added[0][0]) for answer in answers] == [
+        (0, "<urn:s1>"),
+        (3, "<urn:s2>"),
+        (3, "<urn:s3>"),
+    ]
 
 
 @st.composite

@@ -31,13 +31,13 @@ BY_NUMBERS = partial(SnapshotContents, least=0)
 
 
 def in_columns(numbers: NumberedTerms, elements: list[StreamElement]) -> ElementBatch:
-    added = numbers.of([term for each in elements for triple in each.added for term in triple])
+    added = numbers.of([term for element in elements for triple in element.added for term in triple])
     return ElementBatch(
         numbers.terms,
         elements[0].stream,
-        np.array([each.time for each in elements], np.int64),
-        np.array([each.sequence for each in elements], np.int64),
-        np.cumsum([0, *[len(each.added) for each in elements]]),
+        np.array([element.time for element in elements], np.int64),
+        np.array([element.sequence for element in elements], np.int64),
+        np.cumsum([0, *[len(element.added) for element in elements]]),
         added,
     )
 
@@ -71,7 +71,7 @@ def said_in_columns(asked_for, elements, advance, sizes, least=BY_NUMBERS, least
         patch.setattr(column_joins, "COLUMNAR_CHANGE", least_change)
         patch.setattr(term_ids, "SPARE", 0)
         session = load("live").start_all(
-            [(query, chosen, found.append) for (query, chosen), found in zip(asked_for, answers, strict=True)]
+            [(query, chosen, answer.append) for (query, chosen), answer in zip(asked_for, answers, strict=True)]
         )
         Batches(session, sizes).push_all(elements)
         session.advance(advance)

@@ -77,7 +77,7 @@ def test_columns_say_what_the_definition_says(data):
         patch.setattr(column_joins, "COLUMNAR_CHANGE", data.draw(st.sampled_from([0, 0, 1, 2, 6])))
         patch.setattr(span_joins, "TOGETHER", data.draw(st.sampled_from([1, 4, 1000])))
         patch.setattr(spans, "ROUNDS", data.draw(st.sampled_from([1, 2, 32])))
-        patch.setattr(spans, "ROOM", 1)
+        patch.setattr(spans, "INITIAL_CAPACITY", 1)
         patch.setattr(term_ids, "SPARE", 0)
         patch.setattr(frames, "OVERLAP", data.draw(st.sampled_from([3, 3, 12])))
         patch.setattr(
@@ -94,8 +94,8 @@ def driven(text: str, elements: list[StreamElement], size: int = 5000) -> tuple[
     """A driver that was pushed elements, and its answers."""
     query, answers = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(size, 1000)),)), []
     driver = WindowDriver([(query, answers.append)], CSPARQL)
-    for each in elements:
-        driver.push(each)
+    for element in elements:
+        driver.push(element)
     return driver, answers
 
 
@@ -135,10 +135,10 @@ def test_several_queries_share_columns(monkeypatch):
         answers: list[list] = [[] for _ in texts]
         asked = [ContinuousQuery(parse_sparql(text), window) for text in texts]
         session = load("live").start_all(
-            [(query, CSPARQL, found.append) for query, found in zip(asked, answers, strict=True)]
+            [(query, CSPARQL, answer.append) for query, answer in zip(asked, answers, strict=True)]
         )
         for each in at(*range(0, 12_000, 250)):
             session.push(each)
         session.advance(12_000)
         assert (session._pool._trace is not None) is (texts == QUERIES[:2])
-        assert [sum(len(each.added) for each in found) for found in answers] == [8 * 20, 8 * 20]
+        assert [sum(len(each.added) for each in answer) for answer in answers] == [8 * 20, 8 * 20]

@@ -60,7 +60,7 @@ def texts(draw):
         )
         for _ in times
     ]
-    return " | ".join(f"{time}: {each}" for time, each in zip(times, triples, strict=True))
+    return " | ".join(f"{time}: {triple}" for time, triple in zip(times, triples, strict=True))
 
 
 @pytest.mark.slow

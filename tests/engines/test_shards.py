@@ -102,7 +102,7 @@ def sharded(asked_for, elements, advance, shards=2, sizes=(1,)):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shards_session, "ShardProcess", InlineShard)
         session = live.start_all(
-            [(query, chosen, found.append) for (query, chosen), found in zip(asked_for, answers, strict=True)], shards
+            [(query, chosen, answer.append) for (query, chosen), answer in zip(asked_for, answers, strict=True)], shards
         )
         pushed(session, elements, advance, sizes)
     return answers
@@ -180,11 +180,15 @@ def test_shards_say_what_one_process_says(data):
     elements, chosen = data.draw(keyed_streams()), data.draw(clocked())
     if chosen.lateness is not None:
         elements = data.draw(st.permutations(elements))
-        elements = [replace(each, sequence=number) for number, each in enumerate(elements)]
+        elements = [replace(element, sequence=number) for number, element in enumerate(elements)]
     query = ContinuousQuery(parse_sparql(data.draw(st.sampled_from(TEXTS))), tuple(over))
     if data.draw(st.booleans()):
         query = query.with_static([triple for each in data.draw(keyed_streams()) for triple in each.added])
-    if STREAM not in {each.stream for each in elements} or meaningless(query, chosen) or live.refuse(query, chosen):
+    if (
+        STREAM not in {element.stream for element in elements}
+        or meaningless(query, chosen)
+        or live.refuse(query, chosen)
+    ):
         return
     sizes = data.draw(st.lists(st.integers(1, 8), min_size=1, max_size=3))
     same([(query, chosen)], elements, 24, data.draw(st.integers(2, 3)), sizes)

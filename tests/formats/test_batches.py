@@ -66,8 +66,8 @@ def test_a_stored_stream_goes_over_in_columns(count, rows):
     assert list(stored.elements()) == stream
     writer = BatchWriter()
     pieces = list(stored.batches())
-    assert all(isinstance(each, ElementBatch) for each in pieces)
-    data = b"".join([writer.encode_batch(each) for each in pieces]) + writer.end()
+    assert all(isinstance(piece, ElementBatch) for piece in pieces)
+    data = b"".join([writer.encode_batch(piece) for piece in pieces]) + writer.end()
     assert [one for batch in read(data) for one in texts(batch)] == stream
 
 

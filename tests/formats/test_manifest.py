@@ -41,7 +41,7 @@ def test_parts_are_ordered_by_sequence_with_rows_ranges_and_digests(folder: Path
 def test_a_folder_without_a_manifest_is_read_by_making_one(folder: Path) -> None:
     made = manifest.manifest(folder)
     assert made.parts == manifest.commit(folder).parts
-    assert [each.sequence for each in stream.elements(folder)] == [0, 1, 5, 6]
+    assert [element.sequence for element in stream.elements(folder)] == [0, 1, 5, 6]
 
 
 def test_a_file_without_statistics_has_the_ranges_of_its_values(folder: Path) -> None:

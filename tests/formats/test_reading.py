@@ -184,7 +184,7 @@ def test_every_cell_is_the_files_elements_or_one_sentence(folder, name):
             else:
                 assert not set(options) - form.options, (door, options)
         if len(cells.get("file", [])) == 2:
-            assert all(found == cells["file"] for found in cells.values()), (options, cells)
+            assert all(cell == cells["file"] for cell in cells.values()), (options, cells)
 
 
 HONOURED = {

@@ -58,7 +58,7 @@ def test_row_groups_do_not_matter(tmp_path_factory, elements, rows, encoded):
     path = tmp_path_factory.mktemp("stream") / "stream.parquet"
     pq.write_table(stream.to_table(elements), path, row_group_size=rows, use_dictionary=encoded)
     assert list(stream.elements(path)) == elements
-    assert [each.sequence for each in stream.read_written(path)] == [each.sequence for each in elements]
+    assert [each.sequence for each in stream.read_written(path)] == [element.sequence for element in elements]
 
 
 def test_a_text_that_a_dictionary_lacks_is_a_null():

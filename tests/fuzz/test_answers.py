@@ -137,8 +137,8 @@ def coherent(run: Run, verdict: Verdict) -> None:
         assert len(window.surplus) <= window.actual - window.true_positives
         if window.fitted is not None:
             assert all(0 <= share <= 1 for share in window.fitted)
-    said = Console(file=StringIO(), width=120)
-    said.print(verdict_lines(run.header, verdict))
+    console = Console(file=StringIO(), width=120)
+    console.print(verdict_lines(run.header, verdict))
     assert verdict_json(run.header, verdict)["judgement"] == verdict.judgement.value
 
 

@@ -131,7 +131,7 @@ def column(path: Path, draw: random.Random, _value: Any) -> None:
     match draw.randrange(5):
         case 0:
             swapped = {name: other, other: name}
-            table = table.rename_columns([swapped.get(each, each) for each in names])
+            table = table.rename_columns([swapped.get(name, name) for name in names])
         case 1:
             table = table.drop_columns([name])
         case 2:

@@ -232,7 +232,7 @@ class Served:
     def readable(self) -> None:
         quads = self.data.store.page((None,) * 4, 0, 100_000)
         said = set(method(self.data.style.method).facts(quads, self.data.style))
-        assert {each.fact for each in located_facts(self.data.store, (None, None, None), self.data.style)} == said
+        assert {fact.fact for fact in located_facts(self.data.store, (None, None, None), self.data.style)} == said
 
 
 SERVED: dict[Style, Served] = {}

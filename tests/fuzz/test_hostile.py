@@ -335,12 +335,12 @@ def attack(kind: str, served: Host, seed: int, many: int, stall: float) -> Count
             else:
                 sender.send(DRAWN[kind](drawn))
     sender.close()
-    found = f"/health {health.slowest:.3f} s, by the clock {health.longest:.3f} s, {served.memory() / 2**20:.0f} MiB"
-    print(f"{kind}, seed {seed}: {dict(sender.statuses)}, {found}; slowest beside {health.meanwhile}")
+    message = f"/health {health.slowest:.3f} s, by the clock {health.longest:.3f} s, {served.memory() / 2**20:.0f} MiB"
+    print(f"{kind}, seed {seed}: {dict(sender.statuses)}, {message}; slowest beside {health.meanwhile}")
     assert served.process.poll() is None, served.said()
-    assert health.slowest < stall, (found, health.meanwhile)
-    assert health.longest < BLOCKED_S, found
-    assert served.memory() < MEMORY, found
+    assert health.slowest < stall, (message, health.meanwhile)
+    assert health.longest < BLOCKED_S, message
+    assert served.memory() < MEMORY, message
     return sender.statuses
 
 

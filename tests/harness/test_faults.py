@@ -229,10 +229,10 @@ def test_a_program_that_does_many_tasks_may_fail_in_one(name: str, right, tmp_pa
     monkeypatch.setenv("STREAMGAUGE_START_LIMIT_S", "3" if name == "is never ready" else "300")
     whole, lines = right
     fault = FAULTS[name]
-    asked = Task(QUERY, "rspql", RSPQL)
+    task = Task(QUERY, "rspql", RSPQL)
     with PipeProgram(command(tmp_path, lines, fault.does), fault.limits) as program:
-        run = program.record(whole.header, stream(TEXT), asked)
-        again = program.record(whole.header, stream(TEXT), asked)
+        run = program.record(whole.header, stream(TEXT), task)
+        again = program.record(whole.header, stream(TEXT), task)
     assert left_behind(tmp_path) == []
     assert run.header.failure
     assert again.header.failure

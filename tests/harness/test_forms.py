@@ -44,7 +44,7 @@ def test_a_stream_that_is_known_to_be_short_goes_as_lines():
 def said(run):
     """All that a record holds but when it was."""
     assert run.header.failure is None
-    answers = [replace(each, received=0) for each in run.answers]
+    answers = [replace(answer, received=0) for answer in run.answers]
     return answers, [(each.sequence, each.time, each.size) for each in run.fed if each.sequence >= 0]
 
 

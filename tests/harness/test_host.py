@@ -62,7 +62,7 @@ def test_what_came_before_a_wrong_line_is_answered(wrong, answers):
 
 
 def test_each_change_is_a_report_whatever_comes_together():
-    asked = Task(QUERY, "rspql", CHANGES, (), {})
+    task = Task(QUERY, "rspql", CHANGES, (), {})
     both = StreamElement("urn:s", 5, 0, tuple((f"<urn:{n}>", f"<urn:{'pq'[n % 2]}>", "<urn:o>") for n in range(6)))
-    found = served(encode_task(asked) + encode_element(both), 1 << 16)
+    found = served(encode_task(task) + encode_element(both), 1 << 16)
     assert [line.count(b'["<urn:') for line in found] == [0, 1, 1, 1]

@@ -195,11 +195,11 @@ def test_no_full_collection_runs_while_much_is_made_and_let_go():
 
 def closed(closure):
     """All that a closure knows."""
-    states = {name: {**each.members} for name, each in closure.facts.classes.items() if each.members}
+    states = {name: {**class_.members} for name, class_ in closure.facts.classes.items() if class_.members}
     pairs = {
-        name: {pair: each.states.get(pair, STATED) for pair in each.pairs()}
-        for name, each in closure.facts.properties.items()
-        if each.out
+        name: {pair: property_.states.get(pair, STATED) for pair in property_.pairs()}
+        for name, property_ in closure.facts.properties.items()
+        if property_.out
     }
     derived = {(of.name, subject, end): count for (of, subject, end), count in closure._derived.items()}
     return states, pairs, derived, closure.explicit
@@ -244,6 +244,6 @@ def test_what_is_taken_back_leaves_no_trace(axioms, there, added, removed, most)
         closure.apply(added, removed)
     other.apply(added, removed)
     assert {*closure.facts.match(None, None, None)} == {*other.facts.match(None, None, None)}
-    assert {name: each.members for name, each in closure.facts.classes.items() if each.members} == {
-        name: each.members for name, each in other.facts.classes.items() if each.members
+    assert {name: class_.members for name, class_ in closure.facts.classes.items() if class_.members} == {
+        name: class_.members for name, class_ in other.facts.classes.items() if class_.members
     }

@@ -6,7 +6,7 @@ from streamgauge.incremental.budget import gc_frozen
 
 
 def looked_at(table: object) -> bool:
-    return any(each is table for each in gc.get_objects())
+    return any(object_ is table for object_ in gc.get_objects())
 
 
 def test_a_table_that_lasts_is_not_looked_at_when_it_grows() -> None:

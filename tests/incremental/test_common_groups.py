@@ -33,7 +33,7 @@ def elements(seed: int):
     draw = Random(seed)
     kinds = {"integer": (-3, 0, 1, 2, 7), "decimal": ("-0.5", "1.0"), "double": ("1.5e0",)}
     schema = "http://www.w3.org/2001/XMLSchema#"
-    values = ['"2"', *(f'"{each}"^^<{schema}{kind}>' for kind, texts in kinds.items() for each in texts)]
+    values = ['"2"', *(f'"{text}"^^<{schema}{kind}>' for kind, texts in kinds.items() for text in texts)]
     for number in range(40):
         subject, drawn = f"<urn:s{number % 9}>", draw.choice(values)
         added = ((subject, "<urn:g>", f"<urn:g{number % 3}>"), (subject, "<urn:v>", drawn))
@@ -42,12 +42,12 @@ def elements(seed: int):
 
 def said(asked: list[ContinuousQuery], semantics: Semantics, seed: int):
     answers: list = [[] for _ in asked]
-    session = live.start_all([(each, semantics, found.append) for each, found in zip(asked, answers, strict=True)])
+    session = live.start_all([(each, semantics, answer.append) for each, answer in zip(asked, answers, strict=True)])
     for element in elements(seed):
         session.push(element)
     session.advance(1000 + 2 * PAUSE)
     session.close()
-    return [[(a.instant, sorted(a.added, key=str), sorted(a.removed, key=str)) for a in found] for found in answers]
+    return [[(a.instant, sorted(a.added, key=str), sorted(a.removed, key=str)) for a in answer] for answer in answers]
 
 
 def ways():

@@ -113,7 +113,7 @@ def test_a_product_is_refused_before_it_is_made(pattern):
 
     with pytest.raises(TooMuchError, match="looks at more than 1000000"):
         settled()
-    rows = sum(each.waiting for each in standing.entries) + len(standing.kept.solutions())
+    rows = sum(entry.waiting for entry in standing.entries) + len(standing.kept.solutions())
     standing.end()
     assert rows < 130_000
     assert not driver.closure.facts.property_of(iri("p")).enter

@@ -18,10 +18,10 @@ from tests.sparql.wide import pyoxigraph_differs
 
 
 def store(triples):
-    found = ox.Store()
+    store = ox.Store()
     text = "\n".join(f"{s} {p} {o} ." for s, p, o in triples)
-    found.extend(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
-    return found
+    store.extend(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
+    return store
 
 
 def reference(form, triples):

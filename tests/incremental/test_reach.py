@@ -33,7 +33,7 @@ def test_reached_nodes_are_the_closure(many, data):
     """Change by change, and followed again at once; with all nodes for starts, or a few."""
     kept, there, starts, shown = ReachedNodes(EvaluationBudget()), set(), set(), set()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reach, "MANY", many)
+        patch.setattr(reach, "RESTART_SHARE", many)
         for _ in range(data.draw(st.integers(1, 5))):
             now = (
                 data.draw(edges) if data.draw(st.booleans()) else there ^ data.draw(edges.filter(lambda x: len(x) < 4))

@@ -45,13 +45,13 @@ def test_tables_of_rows_and_of_tables_are_emptied_in_pieces(monkeypatch):
 
 
 def test_what_a_stopped_evaluation_was_making_is_let_go_of(monkeypatch):
-    found = Pieces(monkeypatch)
+    pieces = Pieces(monkeypatch)
     landmark = Landmark()
     landmark.limit(7_000, 1_000)
     landmark.load(RING)
     with pytest.raises(TooMuchError):
         landmark.ask(parse_sparql("SELECT * { ?a (<urn:p>/<urn:p>)+ ?b . ?b (<urn:p>/<urn:p>)+ ?c }"))
-    assert max(found.sizes) >= PAIRS
+    assert max(pieces.sizes) >= PAIRS
 
 
 def test_a_query_that_has_ended_lets_go_of_all(monkeypatch):
@@ -60,8 +60,8 @@ def test_a_query_that_has_ended_lets_go_of_all(monkeypatch):
     standing = landmark.ask(parse_sparql(PATHS))
     assert len(standing.kept.solutions()) == PAIRS
     standing.end()
-    found = Pieces(monkeypatch)
+    pieces = Pieces(monkeypatch)
     standing.let_go()
-    assert PAIRS in found.sizes
+    assert PAIRS in pieces.sizes
     assert not standing.kept.solutions()
     assert not any(map(len, standing.kept.tables()))

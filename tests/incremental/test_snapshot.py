@@ -17,7 +17,7 @@ from streamgauge.incremental import (
     refuse,
     snapshot,
 )
-from streamgauge.incremental.snapshot import LEAST, MANY
+from streamgauge.incremental.snapshot import BAND_MIN_ROWS, LEAST
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.printer import sparql
 from tests.examples import examples
@@ -139,7 +139,7 @@ def crowds(draw):
     st.sampled_from(CONDITIONS),
     crowds(),
     st.sampled_from([0, LEAST]),
-    st.sampled_from([(-1, False), (MANY, True), (MANY, False)]),
+    st.sampled_from([(-1, False), (BAND_MIN_ROWS, True), (BAND_MIN_ROWS, False)]),
 )
 def test_pairs_within_a_comparison_are_those_of_all_pairs(query, condition, triples, least, searched):
     """Beside joins that follow each change: rows of one key are searched for by their values, however few there are;
@@ -148,7 +148,7 @@ def test_pairs_within_a_comparison_are_those_of_all_pairs(query, condition, trip
     form = parse_sparql(f"SELECT * {{ {query.format(condition)} }}")
     looked, changing = Looked(form, (), least), Evaluator(form)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(snapshot, "MANY", searched[0])
+        patch.setattr(snapshot, "BAND_MIN_ROWS", searched[0])
         patch.setattr(ordered_rows.ValueSpans, "worth", lambda *_: searched[1])
         looked.look(triples)
     changing.enter(dict.fromkeys(triples))

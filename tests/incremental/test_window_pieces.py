@@ -101,7 +101,7 @@ def test_a_content_holds_the_triples_that_are_asked_for(monkeypatch):
 
     def gathered(self, *asked):
         kept(self, *asked)
-        held.append(sum(len(each) for each in self.graphs()))
+        held.append(sum(len(graph) for graph in self.graphs()))
 
     monkeypatch.setattr(content.WindowContent, "gather", gathered)
     names = [f"<urn:{n}>" for n in range(1000)]

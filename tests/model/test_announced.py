@@ -16,6 +16,6 @@ def test_a_package_that_comes_is_seen_and_nothing_is_read_twice(tmp_path, monkey
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: one\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text("[urn.test.group]\nfirst = json\n")
-    assert [(each.name, each.value) for each in entry_points(group="urn.test.group")] == [("first", "json")]
+    assert [(point.name, point.value) for point in entry_points(group="urn.test.group")] == [("first", "json")]
     assert entry_points(group="urn.test.group")
     assert len(asked) == 2

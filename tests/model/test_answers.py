@@ -13,7 +13,7 @@ ROWS = (("<urn:a>", None), ("<urn:b>", '"1"'), ("<urn:a>", None))
 def test_an_answer_for_each_row_has_all_else_of_the_whole(few, monkeypatch):
     monkeypatch.setattr("streamgauge.model.answer.FEW", few)
     whole = Answer(("x", "y"), ROWS, ROWS[:2], "triples", 5, (1, 5), 7, 9)
-    assert all(getattr(whole, each.name) != each.default for each in fields(Answer))
+    assert all(getattr(whole, field.name) != field.default for field in fields(Answer))
     came = [replace(whole, added=(row,), removed=()) for row in ROWS]
     went = [replace(whole, added=(), removed=(row,)) for row in ROWS[:2]]
     assert whole.row_by_row() == came + went

@@ -49,7 +49,7 @@ def test_other_errors(error, words):
 
 
 def test_an_error_that_a_library_made_of_one_of_the_system():
-    made = RuntimeError("[Errno 111] Connection refused")
-    made.__cause__ = ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
-    assert obstacle(made).startswith("nobody listens there")
+    error = RuntimeError("[Errno 111] Connection refused")
+    error.__cause__ = ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+    assert obstacle(error).startswith("nobody listens there")
     assert obstacle(RuntimeError("[Errno 111] Connection refused")) == "Connection refused"

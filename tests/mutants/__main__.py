@@ -49,16 +49,16 @@ KEPT = Path(".mutants")
 
 def parser() -> argparse.ArgumentParser:
     """What can be asked."""
-    asked = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    asked.add_argument("--count", type=int, default=500, help="how many mutants are drawn")
-    asked.add_argument("--seed", type=int, default=1, help="which are drawn")
-    asked.add_argument("--least", type=float, default=95.0, help="the least share that is caught, in percent")
-    asked.add_argument(
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--count", type=int, default=500, help="how many mutants are drawn")
+    parser.add_argument("--seed", type=int, default=1, help="which are drawn")
+    parser.add_argument("--least", type=float, default=95.0, help="the least share that is caught, in percent")
+    parser.add_argument(
         "--most", type=float, default=60.0, help="seconds of tests without a mutant, the fastest, for each"
     )
-    asked.add_argument("--file", action="append", help="only this file, as judging/align.py")
-    asked.add_argument("--again", action="store_true", help="try the survivors of the last run again")
-    return asked
+    parser.add_argument("--file", action="append", help="only this file, as judging/align.py")
+    parser.add_argument("--again", action="store_true", help="try the survivors of the last run again")
+    return parser
 
 
 class Session:
@@ -117,7 +117,7 @@ class Session:
 
 def keep(survivors: Sequence[Mutant]) -> None:
     """For ``--again``, and as entries of ``equivalent.toml`` to be proven."""
-    (KEPT / "survivors.json").write_text(json.dumps([each.key for each in survivors]), "utf-8")
+    (KEPT / "survivors.json").write_text(json.dumps([survivor.key for survivor in survivors]), "utf-8")
     (KEPT / "survivors.toml").write_text("\n\n".join(map(entry, survivors)), "utf-8")
 
 

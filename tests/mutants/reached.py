@@ -41,10 +41,10 @@ class Reached:
         same = {test for test in self.seconds if self.prints.get(file := file_of(test)) == prints.get(file)}
         same -= set(self.failed)
         lines = {
-            file: {line: [test for test in tests if test in same] for line, tests in each.items()}
-            for file, each in self.lines.items()
+            file: {line: [test for test in tests if test in same] for line, tests in line.items()}
+            for file, line in self.lines.items()
         }
-        seconds = {test: each for test, each in self.seconds.items() if test in same}
+        seconds = {test: second for test, second in self.seconds.items() if test in same}
         return Reached(seconds, lines, [], dict(prints))
 
     def add(self, other: "Reached") -> None:
@@ -83,8 +83,8 @@ class Reached:
         path.parent.mkdir(parents=True, exist_ok=True)
         numbers = {test: number for number, test in enumerate(self.seconds)}
         lines = {
-            file: {line: [numbers[test] for test in tests] for line, tests in each.items()}
-            for file, each in self.lines.items()
+            file: {line: [numbers[test] for test in tests] for line, tests in line.items()}
+            for file, line in self.lines.items()
         }
         path.write_text(json.dumps({**asdict(self), "lines": lines}), "utf-8")
 
@@ -129,7 +129,7 @@ def spans(source: str, line: int) -> tuple[range, range, str | None]:
 
 def measured(items: Sequence[pytest.Item], sources: Path, files: Iterable[str], say: Callable[[], None]) -> Reached:
     """Run the tests as they are, one after another."""
-    found = Reached()
+    reached = Reached()
     cover = Coverage(data_file=None, config_file=False, include=[str(sources / file) for file in files])
     cover.start()
     for item, following in zip(items, [*items[1:], None], strict=True):
@@ -137,14 +137,14 @@ def measured(items: Sequence[pytest.Item], sources: Path, files: Iterable[str], 
         cover.switch_context(item.nodeid)
         begun = process_time()
         reports = runtestprotocol(item, log=False, nextitem=following)
-        found.seconds[item.nodeid] = round(process_time() - begun, 4)
+        reached.seconds[item.nodeid] = round(process_time() - begun, 4)
         if any(report.failed for report in reports):
-            found.failed.append(item.nodeid)
+            reached.failed.append(item.nodeid)
     cover.stop()
     data = cover.get_data()
     for path in data.measured_files():
-        found.lines[Path(path).relative_to(sources).as_posix()] = by_line(data.contexts_by_lineno(path))
-    return found
+        reached.lines[Path(path).relative_to(sources).as_posix()] = by_line(data.contexts_by_lineno(path))
+    return reached
 
 
 def file_of(test: str) -> str:

@@ -17,9 +17,9 @@ class NotInFunctionsError(Exception):
 def functions(sources: str) -> list[FunctionType]:
     """The live functions whose code is in files under a folder."""
     return [
-        each
-        for each in gc.get_objects()
-        if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(sources)
+        object_
+        for object_ in gc.get_objects()
+        if isinstance(object_, FunctionType) and object_.__code__.co_filename.startswith(sources)
     ]
 
 
@@ -59,8 +59,8 @@ def _put(function: FunctionType, code: CodeType) -> None:
 
 def _changed(old: CodeType, new: CodeType, outside: bool) -> Iterator[tuple[CodeType, CodeType]]:
     """The codes of functions that differ, those inside of others too; ``outside`` is that of a module or a class."""
-    inner = [each for each in old.co_consts if isinstance(each, CodeType)]
-    other = [each for each in new.co_consts if isinstance(each, CodeType)]
+    inner = [const for const in old.co_consts if isinstance(const, CodeType)]
+    other = [const for const in new.co_consts if isinstance(const, CodeType)]
     own = _own(old) != _own(new)
     if outside and (own or len(inner) != len(other)):
         raise NotInFunctionsError(f"{old.co_qualname} computes something else when it is imported")
@@ -76,6 +76,6 @@ def _changed(old: CodeType, new: CodeType, outside: bool) -> Iterator[tuple[Code
 
 def _own(code: CodeType) -> tuple[object, ...]:
     """What a code does, without the codes inside and without where its lines are."""
-    constants = tuple((type(each), None if isinstance(each, CodeType) else repr(each)) for each in code.co_consts)
+    constants = tuple((type(const), None if isinstance(const, CodeType) else repr(const)) for const in code.co_consts)
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     return code.co_code, constants, names, code.co_argcount, code.co_kwonlyargcount, code.co_exceptiontable

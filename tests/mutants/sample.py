@@ -19,7 +19,7 @@ def files(sources: Path, folders: Sequence[str], without: Sequence[str] = ()) ->
 def shares(lines: Mapping[str, int], count: int) -> dict[str, int]:
     """How many of ``count`` each file gets by its lines: at least one, the largest remainders rounded up."""
     total = sum(lines.values())
-    wanted = {name: max(1.0, count * each / total) for name, each in lines.items()}
+    wanted = {name: max(1.0, count * line / total) for name, line in lines.items()}
     given = {name: min(int(each), lines[name]) for name, each in wanted.items()}
     order = sorted(lines, key=lambda name: (given[name] - wanted[name], name))
     while sum(given.values()) < min(count, total):

@@ -143,7 +143,7 @@ def content_of(case: Mapping[str, Any]) -> Dataset | None:
     names = {STREAM.removesuffix("test") + stream: name for stream, name in case.get("windows", [["test", ""]])}
     for element in elements(case["stream"]):
         graphs[names[element.stream]] += element.added
-    return Dataset(graphs.pop("", []), {f"<{name}>": held for name, held in graphs.items()})
+    return Dataset(graphs.pop("", []), {f"<{name}>": graph for name, graph in graphs.items()})
 
 
 @pytest.mark.parametrize("recording", RECORDINGS)

@@ -69,7 +69,7 @@ def test_spark_judges_every_recording_as_by_hand(tiny: SparkSession) -> None:
 
     found = by_spark(tiny, {name: (elements(case["stream"]), task(name)) for name, case in CASES.items()})
     verdicts = [(name, said, *both) for name, told in found.items() for said, both in told.items()]
-    other = [each for each in verdicts if each[2] != each[3]]
+    other = [verdict for verdict in verdicts if verdict[2] != verdict[3]]
     refused = [each for each in other if each[3] in ("refused", "unknown")]
     print(f"\n{len(verdicts)} recordings on Spark: {len(other)} judged otherwise, {len(refused)} of them unknown")
     assert other == []

@@ -23,8 +23,8 @@ def reproduction(*, agrees: bool = True) -> Reproduction:
         ),
         "A note below.",
     )
-    told = PageTable("Told", ("claim", "files"), (TableLine(("something", "else")),))
-    section = PageSection("first", "First things", ("A sentence & more.",), (compared, told), (_figure(),))
+    page_table = PageTable("Told", ("claim", "files"), (TableLine(("something", "else")),))
+    section = PageSection("first", "First things", ("A sentence & more.",), (compared, page_table), (_figure(),))
     data = {"cells": [{"engine": "C-SPARQL"}]}
     return Reproduction(
         "A reproduction", "A paper, 2013", (section, PageSection("rest", "The rest", ("Nothing.",))), data

@@ -13,7 +13,7 @@ PAPERS = ("csrbench", "sepbm", "tpf", "yabench")
 
 def test_every_paper_with_data_is_known():
     home = files("streamgauge.papers")
-    assert tuple(sorted(each.name for each in home.iterdir() if (each / "claims.toml").is_file())) == PAPERS
+    assert tuple(sorted(path.name for path in home.iterdir() if (path / "claims.toml").is_file())) == PAPERS
     assert all((home / name / "published.toml").is_file() for name in PAPERS)
 
 
@@ -110,5 +110,5 @@ def test_one_more_claim_is_one_more_file(tmp_path: Path, monkeypatch: pytest.Mon
     (line,) = made.sections[-1].tables[0].lines
     assert line.cells[:3] == ("mean notification time, incremental", "under 1 ms", "0.15")
     assert made.compared == (1, 1)
-    assert [each.holds for each in filed_claims("sepbm", {"runs": {}})] == [None]
+    assert [claim.holds for claim in filed_claims("sepbm", {"runs": {}})] == [None]
     assert paper("tpf").reproduction("TPF", (), {}).sections == ()

@@ -100,8 +100,8 @@ def test_claims_come_out_where_the_figures_say_so():
 def test_claims_are_refuted_where_they_fail():
     measured = everything()
     worse = {
-        scenario: replace(found, server_cpu=found.server_cpu * 8) if scenario.system in plan.FRAGMENTS else found
-        for scenario, found in measured.outcomes.items()
+        scenario: replace(outcome, server_cpu=outcome.server_cpu * 8) if scenario.system in plan.FRAGMENTS else outcome
+        for scenario, outcome in measured.outcomes.items()
     }
     lines = {line.cells[0]: line for line in compared(QUICK, TpfOutcomes(worse))}
     assert lines["H1, identical: fragments, streamer costs the server less than C-SPARQL"].agrees is False
@@ -110,8 +110,8 @@ def test_claims_are_refuted_where_they_fail():
 
 def test_a_system_that_said_nothing_is_no_evidence():
     silent = {
-        scenario: replace(found, answers=()) if scenario.system == "csparql" else found
-        for scenario, found in everything().outcomes.items()
+        scenario: replace(outcome, answers=()) if scenario.system == "csparql" else outcome
+        for scenario, outcome in everything().outcomes.items()
     }
     names = [line.cells[0] for line in compared(QUICK, TpfOutcomes(silent))]
     assert not [name for name in names if name.startswith("H1") and name.endswith("than C-SPARQL")]
@@ -174,8 +174,8 @@ class Pretended:
 
     def outcome(self, scenario):
         found = outcome(scenario)
-        answers = [replace(each, client=client) for client in range(scenario.clients) for each in found.answers[:5]]
-        slow = [replace(each, received=each.received + 9_000) for each in answers]
+        answers = [replace(answer, client=client) for client in range(scenario.clients) for answer in found.answers[:5]]
+        slow = [replace(answer, received=answer.received + 9_000) for answer in answers]
         return replace(found, answers=tuple(answers if scenario.clients <= 100 else slow))
 
 

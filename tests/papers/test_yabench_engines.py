@@ -63,7 +63,7 @@ def test_q7_asks_for_a_station_that_the_stream_has(tmp_path):
 
 
 def test_only_names_tests_or_groups_of_them():
-    assert [each.name for each in trials(None, ["E3", "E1/big"])] == ["E1/big", "E3/small", "E3/medium", "E3/big"]
+    assert [trial.name for trial in trials(None, ["E3", "E1/big"])] == ["E1/big", "E3/small", "E3/medium", "E3/big"]
     with pytest.raises(ExperimentError, match="--only E5: there is E1/small"):
         trials(None, ["E5"])
 

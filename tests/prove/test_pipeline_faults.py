@@ -97,19 +97,19 @@ class Pipelined:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    made = Cluster(tmp_path_factory.mktemp("cluster"))
-    made.start()
-    made.work()
-    made.work()
-    yield made
-    made.stop()
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    cluster.start()
+    cluster.work()
+    cluster.work()
+    yield cluster
+    cluster.stop()
 
 
 @pytest.fixture(scope="module")
 def hdfs(tmp_path_factory):
-    made = Hdfs(tmp_path_factory.mktemp("hdfs"))
-    yield made
-    made.stop()
+    hdfs = Hdfs(tmp_path_factory.mktemp("hdfs"))
+    yield hdfs
+    hdfs.stop()
 
 
 @pytest.fixture(scope="module")

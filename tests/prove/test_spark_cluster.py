@@ -26,9 +26,9 @@ def source(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def cluster(tmp_path):
-    made = Cluster(tmp_path)
-    yield made
-    made.stop()
+    cluster = Cluster(tmp_path)
+    yield cluster
+    cluster.stop()
 
 
 def job_on(cluster: Cluster, source: Path, root: Path) -> Streamed:

@@ -53,7 +53,7 @@ def case(data: tuple[Triple, ...], v: tuple[Triple, ...], w: tuple[Triple, ...])
 
 
 def dataset(data: tuple[Triple, ...], graphs: dict[Term, tuple[Triple, ...]]) -> Dataset:
-    return Dataset(IndexedGraph(data), {name: IndexedGraph(held) for name, held in graphs.items()})
+    return Dataset(IndexedGraph(data), {name: IndexedGraph(graph) for name, graph in graphs.items()})
 
 
 def is_spread(form: al.QueryForm) -> bool:

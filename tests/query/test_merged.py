@@ -19,7 +19,9 @@ def answers(form, contents):
     """The rows over the merge of static data and windows, and those of the form with named windows, in both forms."""
     query = ContinuousQuery(form, tuple(StreamWindow(f"urn:s:{n}", SIZE) for n in range(len(contents) - 1)))
     named = with_named_windows(query)
-    graphs = {f"<{item.name}>": IndexedGraph(found) for item, found in zip(named.windows, contents[1:], strict=True)}
+    graphs = {
+        f"<{item.name}>": IndexedGraph(content) for item, content in zip(named.windows, contents[1:], strict=True)
+    }
     merge = Dataset(IndexedGraph(triple for content in contents for triple in content))
     apart = Dataset(IndexedGraph(contents[0]), graphs)
     assert parse(rspql.print_query(query)) == named

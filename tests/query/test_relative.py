@@ -53,7 +53,7 @@ def test_several_windows_by_relative_names() -> None:
         "SELECT ?s FROM NAMED WINDOW <w1> ON <s1> [RANGE PT5S STEP PT5S] FROM NAMED WINDOW <w2> ON <s2> "
         "[RANGE PT5S STEP PT5S] { WINDOW <w1> { ?s <p> ?o } WINDOW <w2> { ?s <q> ?o } }"
     )
-    assert [(each.name, each.stream) for each in query.windows] == [
+    assert [(window.name, window.stream) for window in query.windows] == [
         (f"{DEFAULT_BASE}w1", f"{DEFAULT_BASE}s1"),
         (f"{DEFAULT_BASE}w2", f"{DEFAULT_BASE}s2"),
     ]

@@ -46,10 +46,10 @@ class Peer:
         graph = rdflib.Graph()
         graph.parse(data=self._text + "".join(f"{' '.join(fact)} .\n" for fact in facts), format="nt")
         semantics = self._owlrl.OWLRL_Semantics
-        made = self._owlrl.DeductiveClosure(
+        closure = self._owlrl.DeductiveClosure(
             semantics, rdfs_closure=False, axiomatic_triples=False, datatype_axioms=False
         )
-        made.expand(graph)
+        closure.expand(graph)
         return individuals(tuple(term.n3() for term in triple) for triple in graph)
 
 
@@ -83,11 +83,11 @@ def drawn(ontology, draw: Random, most=None):
     for subject, predicate, end in ontology:
         if predicate == RDF_TYPE and subject.startswith("<"):
             kinds.setdefault(subject, set()).add(end.rpartition("#")[2][:-1])
-    classes = sorted(name for name, found in kinds.items() if "Class" in found)
+    classes = sorted(name for name, kind in kinds.items() if "Class" in kind)
     pairs = sorted(
         name
-        for name, found in kinds.items()
-        if any(each.endswith("Property") for each in found) and "AnnotationProperty" not in found
+        for name, kind in kinds.items()
+        if any(each.endswith("Property") for each in kind) and "AnnotationProperty" not in kind
     )
     if most is not None:
         classes, pairs = (draw.sample(names, min(most, len(names))) for names in (classes, pairs))

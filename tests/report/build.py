@@ -69,7 +69,7 @@ START = 5_000_000_000_000
 
 def header(engine: str = "live", semantics: Semantics = CSPARQL, **changes: object) -> RunHeader:
     """A header of a paced run of 100 s."""
-    made = RunHeader(
+    run_header = RunHeader(
         engine=engine,
         query=QUERY,
         query_text=TEXT,
@@ -82,7 +82,7 @@ def header(engine: str = "live", semantics: Semantics = CSPARQL, **changes: obje
         versions={"streamgauge": "0.1.0", "python": "3.11.7", "pyoxigraph": "0.5.13"},
         machine={"processor": "2 cores, 2.4 GHz", "memory": "8 GiB", "system": "Linux 6.1"},
     )
-    return replace(made, **changes)
+    return replace(run_header, **changes)
 
 
 def row(number: int) -> Row:
@@ -121,7 +121,7 @@ def missed(good: WindowVerdict) -> WindowVerdict:
 def verdict(windows: list[WindowVerdict], judgement: Judgement = Judgement.RIGHT, **changes: object) -> Verdict:
     common, actual = sum(one.true_positives for one in windows), sum(one.actual for one in windows)
     delays = [one.delay for one in windows if one.delay is not None]
-    made = Verdict(
+    verdict = Verdict(
         judgement,
         "definition",
         0,
@@ -136,7 +136,7 @@ def verdict(windows: list[WindowVerdict], judgement: Judgement = Judgement.RIGHT
         tolerance="xsd:float relative 1e-5",
         last_answer=100_004.2,
     )
-    return replace(made, **changes)
+    return replace(verdict, **changes)
 
 
 def observed(made: RunHeader, windows: list[WindowVerdict], draw: random.Random, rss: int = 180) -> Run:
@@ -196,8 +196,8 @@ def fitted() -> Judged:
     windows[10] = missed(replace(windows[10], borders=None, fitted=None))
     part = Part("borders", "Each window starts up to one slide early.")
     other = Part("slide", "SLIDE is ignored")
-    found = Diagnosis(((part,), (other, part)), 0, 6, 11, t0=1000)
-    judged = verdict(windows, Judgement.WRONG, undecided=2, diagnosis=found)
+    diagnosis = Diagnosis(((part,), (other, part)), 0, 6, 11, t0=1000)
+    judged = verdict(windows, Judgement.WRONG, undecided=2, diagnosis=diagnosis)
     return observed(header("cqels", CQELS), windows, draw), judged
 
 

@@ -127,7 +127,7 @@ def test_repetitions_are_one_measurement(folder, tmp_path):
     for number in (1, 2, 3):
         folder(f"a/live-rspql-seed0-{number}", lost=int(number == 2), cpu=float(number))
     folder("a/live-rspql-seed0-1/../other")
-    found = {each.name: each for each in measured(tmp_path / "a").runs}
+    found = {run.name: run for run in measured(tmp_path / "a").runs}
     assert set(found) == {"live-rspql", "other"}
     one = found["live-rspql"]
     assert (one.runs, one.judgement, one.windows, one.wrong) == (3, Judgement.WRONG, 12, 1)
@@ -199,8 +199,8 @@ def test_a_baseline_holds_runs_and_capacities_together(command, folder, tmp_path
     write_json_of(carried, tmp_path / "all" / "capacity" / "select" / "pace.json")
     assert command("compare", "--save", tmp_path / "kept.json", tmp_path / "all").code == 0
     kept = measured(tmp_path / "kept.json")
-    assert [each.name for each in kept.runs] == ["runs/test-rspql"]
-    assert [each.name for each in kept.capacities] == ["capacity/select/pace: live as rspql"]
+    assert [run.name for run in kept.runs] == ["runs/test-rspql"]
+    assert [capacity.name for capacity in kept.capacities] == ["capacity/select/pace: live as rspql"]
     assert command("compare", tmp_path / "kept.json", tmp_path / "all").code == 0
     assert command("compare", tmp_path / "kept.json", tmp_path / "all" / "runs").code == 1
 

@@ -32,7 +32,7 @@ def drawn(runs: list[build.Judged]) -> dict[str, figures.FigureNumbers]:
 @pytest.mark.slow
 def test_figures_are_files_with_the_numbers_of_the_table(tmp_path: Path) -> None:
     runs = [build.wrong(), build.right()]
-    found = (each for plot in plots() for each in plot.figures(ChartDrawing(drawn=False), series_of(runs)))
+    found = (figure for plot in plots() for figure in plot.figures(ChartDrawing(drawn=False), series_of(runs)))
     chosen = [figure for figure in found if figure.numbers and figure.numbers.name in ("delay", "precision")]
     written = figures.export(chosen, [one.label for one in series_of(runs)], tmp_path)
     assert sorted(Counter(path.suffix for path in written).items()) == [

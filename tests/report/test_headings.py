@@ -72,7 +72,7 @@ def judged():
         verdict.windows[1], precision=0.53, recall=0.64, true_positives=30, expected=41, actual=42, content=43,
         delay=61.0, undecided=7, borders=(5200, 10_300), fitted=(0.75, 0.86),
     )  # fmt: skip
-    windows = tuple(replace(each, delay=61.0) for each in verdict.windows)
+    windows = tuple(replace(window, delay=61.0) for window in verdict.windows)
     windows = (windows[0], odd, *windows[2:])
     more = {"precision": 0.91, "recall": 0.82, "missed": 3, "surplus": 4, "late": 5, "max_delay": 72.0}
     return run, replace(verdict, judgement=Judgement.WRONG, windows=windows, last_answer=99_000.0, **more)
@@ -124,7 +124,7 @@ def test_the_terminal():
     for heading, begin in ends.items():
         here = lines[at + 1][: begin + len(heading)] if heading not in ("State", "Borders", "Fits best") else ""
         assert here.endswith(REPORT[heading]) or lines[at + 1][begin:].startswith(REPORT[heading])
-    text = "\n".join(" ".join(each.split()) for each in lines)
+    text = "\n".join(" ".join(line.split()) for line in lines)
     for words in ("Precision, recall 91%, 82%", "Missed, surplus, late 3, 4, 5", "Delay median 61 ms, at most 72 ms"):
         assert words in text
 
@@ -207,7 +207,7 @@ def test_what_other_programs_read():
 
 def test_two_runs_beside_each_other(folder):
     found = compare(folder, tuple(RunLines(folder).of(["first", "second"])))
-    values = {each.name: each.first for each in found.measures}
+    values = {measure.name: measure.first for measure in found.measures}
     agrees(values, RUN)
 
 

@@ -31,7 +31,7 @@ def made(cases: int = 12, engine: str = "mine", fails: bool = True) -> Certifica
         ConformanceOutcome(task, KINDS[place % 4] if fails else TaskResult.PASSED, f"said {EVIL}")
         for place, task in enumerate(tasks)
     ]
-    wrong = [each.name for each in outcomes if each.kind is TaskResult.WRONG]
+    wrong = [outcome.name for outcome in outcomes if outcome.kind is TaskResult.WRONG]
     listed = [Deviation(f"late {EVIL}", "a reason", "a source", ("late",), tuple(wrong[::2]))] if wrong else []
     return certificate(engine, outcomes, listed, True, lambda _outcome: ("late",))
 
@@ -61,15 +61,15 @@ def test_the_grid_has_a_cell_for_each_task_and_is_sound(page: str) -> None:
 @pytest.mark.slow
 def test_every_case_opens_in_the_playground_under_every_profile() -> None:
     tasks = list(asked(load(), None, Scale()))
-    assert len({each.case.slug for each in tasks}) == len({each.case.name for each in tasks})
+    assert len({task.case.slug for task in tasks}) == len({task.case.name for task in tasks})
     text = implementation_report.page(made(1), AT, "c.ttl", "c.svg", "http://127.0.0.1:8700")
     links = [unescape(part.partition('"')[0]) for part in text.split('href="http://127.0.0.1:8700')[1:]]
     for link in links:
         given = parse_qs(urlsplit(link).query)
         assert example(given["case"][0], given.get("profile", [""])[0]).query
-    for slug in {each.case.slug for each in tasks}:
+    for slug in {task.case.slug for task in tasks}:
         assert example(slug).query
-    for profile in {each.profile for each in tasks} - {OWN}:
+    for profile in {task.profile for task in tasks} - {OWN}:
         assert example(tasks[0].case.slug, profile).query
 
 

@@ -16,7 +16,7 @@ def repetition(number, engine, count, wrong=()):
     """A judged run whose windows of these numbers lack rows."""
     draw = random.Random(number)
     windows = [build.window(index, draw) for index in range(count)]
-    windows = [build.spoilt(each, 3, 0) if each.index in wrong else each for each in windows]
+    windows = [build.spoilt(window, 3, 0) if window.index in wrong else window for window in windows]
     run = build.observed(build.header(engine, repetition=number), windows, draw)
     return run, build.verdict(windows, Judgement.WRONG if wrong else Judgement.RIGHT)
 
@@ -24,8 +24,8 @@ def repetition(number, engine, count, wrong=()):
 def test_windows_have_boxes_of_their_own_beside_an_engine_with_many():
     few = [repetition(number, "live", 20) for number in (1, 2)]
     many = [repetition(number, "cqels", 400) for number in (1, 2)]
-    delays = [each for each in box_plots(UNDRAWN, series_of([*few, *many])) if each.message.startswith("Delay")]
-    assert [each.numbers.name for each in delays] == ["delay-repetitions", "delay-repetitions-many-windows"]
+    delays = [plot for plot in box_plots(UNDRAWN, series_of([*few, *many])) if plot.message.startswith("Delay")]
+    assert [delay.numbers.name for delay in delays] == ["delay-repetitions", "delay-repetitions-many-windows"]
     assert [line[1] for line in delays[0].numbers.shown] == [str(number) for number in range(20)]
     assert "neighbouring" not in delays[0].note
     assert "Each box is over 17 neighbouring windows." in delays[1].note

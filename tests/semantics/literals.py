@@ -60,5 +60,5 @@ def replaced(tree: Any, terms: dict[Term, Term]) -> Any:
     if isinstance(tree, tuple):
         return tuple(replaced(part, terms) for part in tree)
     if is_dataclass(tree) and not isinstance(tree, type):
-        return replace(tree, **{each.name: replaced(getattr(tree, each.name), terms) for each in fields(tree)})
+        return replace(tree, **{field.name: replaced(getattr(tree, field.name), terms) for field in fields(tree)})
     return tree

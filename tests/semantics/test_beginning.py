@@ -61,7 +61,7 @@ def test_reports_are_those_of_its_own_t0_but_for_those_of_the_time_before(semant
         assert (found.since, reports(found, held, t0)) == (None, every)
         return
     assert t0 < found.t0
-    since = found.since if found.since is not None else min(each[0] for each in reports(found, held, found.t0))
+    since = found.since if found.since is not None else min(report[0] for report in reports(found, held, found.t0))
     assert since <= FIRST + 12
     assert reports(found, held, found.t0) == [each for each in every if each[0] >= since]
     assert [each for each in every if each[0] < since and each[1]] == []

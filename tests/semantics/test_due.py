@@ -31,7 +31,7 @@ def views(due):
 
 
 def scopes(times, window, semantics, t0=0, advanced_to=40):
-    return [(due.start, due.end) for due in reports(times, window, semantics, t0, advanced_to)]
+    return [(report.start, report.end) for report in reports(times, window, semantics, t0, advanced_to)]
 
 
 def test_figure_4_of_csrbench():
@@ -148,7 +148,7 @@ def test_scopes_only_move_forward(times, size, slide, t0, borders, tick, report,
 
 
 def instants(times, window, semantics, **how):
-    return [due.instant for due in reports(times, window, semantics, **how)]
+    return [report.instant for report in reports(times, window, semantics, **how)]
 
 
 @pytest.mark.parametrize("tick", [Tick.ELEMENT, Tick.TUPLE, Tick.BATCH, Tick.TIME])

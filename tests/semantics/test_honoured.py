@@ -67,7 +67,7 @@ LISTS = {
 
 @pytest.mark.parametrize("name", LISTS)
 def test_every_list_names_all_fields_and_no_value_that_is_added_later(name: str):
-    own = {each.name for each in fields(Semantics)} - {"name", "sources"}
+    own = {field.name for field in fields(Semantics)} - {"name", "sources"}
     assert set(LISTS[name]) == own
     scope = LaterSemantics("later", scope=LaterScope.SESSION)  # type: ignore[arg-type]
     others = dict.fromkeys(own)

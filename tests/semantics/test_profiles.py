@@ -99,7 +99,7 @@ def described(said: dict[str, str]) -> dict[str, object]:
         case number:
             found |= {"origin": Origin.FIXED, "t0": int(number)}
     if default != "as the query says":
-        found["able"] = frozenset({found["r2s"], *(LETTERS[each] for each in able.strip(")").split(", ") if each)})
+        found["able"] = frozenset({found["r2s"], *(LETTERS[part] for part in able.strip(")").split(", ") if part)})
     return found
 
 
@@ -119,14 +119,14 @@ def test_a_profile_is_what_the_docs_say(name):
 
 @pytest.mark.parametrize("held", PROFILES.values(), ids=PROFILES)
 def test_every_choice_has_a_source(held):
-    known = {each.name: each for each in fields(Semantics)}
+    known = {field.name: field for field in fields(Semantics)}
     assert held.sources.keys() <= known.keys()
     chosen = {
         name for name, each in known.items() if each.default is not MISSING and getattr(held, name) != each.default
     }
     assert chosen - {"t0"} <= held.sources.keys()
     assert {"report", "tick", "r2s", "notify_empty", "origin", "borders", "time_unit"} <= held.sources.keys()
-    assert all(said and "None" not in said for said in held.sources.values())
+    assert all(source and "None" not in source for source in held.sources.values())
 
 
 def test_the_classification_is_table_1_of_csrbench():

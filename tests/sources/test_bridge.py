@@ -42,13 +42,13 @@ def turtle(*numbers):
 @contextmanager
 def carrying(url, inlets=(), outlets=(), **more):
     """A bridge at work; ``errors`` has why it ended."""
-    made = Bridge(url, lambda: Client(url), inlets, [read_outlet(each) for each in outlets], "run", **more)
-    made.open()
+    bridge = Bridge(url, lambda: Client(url), inlets, [read_outlet(outlet) for outlet in outlets], "run", **more)
+    bridge.open()
     errors = []
 
     def run():
         try:
-            made.run()
+            bridge.run()
         except (BrokerError, SourceError, BridgeError) as error:
             errors.append(error)
 
@@ -57,9 +57,9 @@ def carrying(url, inlets=(), outlets=(), **more):
     try:
         yield errors
     finally:
-        made.close()
+        bridge.close()
         if not errors:
-            made._ended.put(BridgeError("the test is over"))
+            bridge._ended.put(BridgeError("the test is over"))
         thread.join(60)
         assert not thread.is_alive()
 
@@ -72,7 +72,7 @@ class Heard:
         messages = type("Raw", (), {"refusals": None, "items": lambda _, payload, *__: [payload]})()
         self._source = MqttSource(parse_address(url), MqttSourceOptions(), messages, Random())
         self._source.open()
-        self._thread = Thread(target=lambda: [self.messages.append(each) for each in self._source.items()])
+        self._thread = Thread(target=lambda: [self.messages.append(item) for item in self._source.items()])
         self._thread.start()
 
     def close(self):
@@ -81,13 +81,13 @@ class Heard:
 
     @property
     def told(self):
-        return [json.loads(each) for each in self.messages]
+        return [json.loads(message) for message in self.messages]
 
 
 def send(url, *messages):
     sink = open_sink(url)
-    for each in messages:
-        sink.send(each)
+    for message in messages:
+        sink.send(message)
     assert sink.close().undelivered == 0
 
 
@@ -255,6 +255,6 @@ def test_what_is_no_outlet(text):
 
 @pytest.mark.server
 def test_a_source_that_cannot_be_reached_is_said():
-    made = Bridge("http://x.example", lambda: Client("http://x.example"), [Inlet("mqtt://127.0.0.1:9/a")], [], "run")
+    bridge = Bridge("http://x.example", lambda: Client("http://x.example"), [Inlet("mqtt://127.0.0.1:9/a")], [], "run")
     with pytest.raises(SourceError, match=r"mqtt://127\.0\.0\.1:9/a"):
-        made.open()
+        bridge.open()

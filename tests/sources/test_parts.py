@@ -40,8 +40,8 @@ def test_messages_under_way_are_bounded_and_counted():
     pending.delivered()
     assert pending.enter()
     pending.lost("refused")
-    said = Delivery(1, 3, "2 messages were under way for more than 0.05 s")
-    assert pending.drain(lambda: "silent") == said
+    delivery = Delivery(1, 3, "2 messages were under way for more than 0.05 s")
+    assert pending.drain(lambda: "silent") == delivery
 
 
 def test_who_waits_for_room_goes_on_when_there_is_some():

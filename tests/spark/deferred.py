@@ -74,7 +74,7 @@ def by_spark(
                     done[name] = tasks[name][1](expect)
             except WaitsError:
                 continue
-        _collect([each for each in streams.values() if each.waiting])
+        _collect([stream for stream in streams.values() if stream.waiting])
     return done
 
 

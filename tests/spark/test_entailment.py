@@ -76,9 +76,9 @@ def agree(spark, texts, extent, drawn):
     for case, changes in enumerate(drawn):
         kept = Closure(rules)
         instants = by_instant(told[case], len(changes))
-        for (added, removed), explicit, found in zip(changes, held(changes), instants, strict=True):
+        for (added, removed), explicit, instant in zip(changes, held(changes), instants, strict=True):
             kept.apply(added, removed)
-            assert found == set(kept.facts.match(None, None, None)) == closure(rules, explicit)
+            assert instant == set(kept.facts.match(None, None, None)) == closure(rules, explicit)
 
 
 @few

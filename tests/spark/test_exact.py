@@ -4,7 +4,7 @@ import pytest
 
 from streamgauge.model.report import DueReport, View
 from streamgauge.query import parse_sparql
-from streamgauge.spark.answers import MANY, answers
+from streamgauge.spark.answers import SWEPT_REPORTS_MIN, answers
 from tests.incremental.exact import CASES, rows, triples
 from tests.spark.streams import table
 from tests.spark.together import together
@@ -15,7 +15,7 @@ CANCEL = "doubles that cancel"
 """Report by report Spark adds doubles in its own order, which SPARQL leaves open."""
 
 
-def check(spark, names, many=MANY):
+def check(spark, names, many=SWEPT_REPORTS_MIN):
     """One job answers all cases."""
     frames = [
         answers(spark, table(spark, [(1, triples(name))]), DUE, parse_sparql(CASES[name][1]), many=many)

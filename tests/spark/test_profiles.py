@@ -18,7 +18,7 @@ def number(value: str, kind: str = "integer") -> Term:
 
 
 def valued(*objects: Term) -> list[Triple]:
-    return [(f"<urn:s{index}>", "<urn:v>", each) for index, each in enumerate(objects)]
+    return [(f"<urn:s{index}>", "<urn:v>", object_) for index, object_ in enumerate(objects)]
 
 
 def tables(*parts: Sequence[Triple]) -> list[pa.Table]:

@@ -11,7 +11,7 @@ from streamgauge.model.algebra import QueryForm
 from streamgauge.model.report import DueReport, View
 from streamgauge.query.parser import parse_sparql
 from streamgauge.spark import aggregates
-from streamgauge.spark.answers import MANY, answers, changes
+from streamgauge.spark.answers import SWEPT_REPORTS_MIN, answers, changes
 from tests.examples import examples
 from tests.spark.streams import table
 from tests.spark.test_answers import Run, runs
@@ -82,7 +82,7 @@ def test_running_totals(spark: SparkSession, run: Run, query: QueryForm, swept: 
 @given(st.one_of(numbered(), runs(3)), st.sampled_from(PLAIN + AGGREGATES[:2]))
 def test_changes_add_up_to_the_answers(spark: SparkSession, run: Run, query: QueryForm) -> None:
     wanted = run.expected(query)
-    assert differences(spark, run, query, many=MANY) == wanted
+    assert differences(spark, run, query, many=SWEPT_REPORTS_MIN) == wanted
     assert differences(spark, run, query, many=0) == wanted
 
 

@@ -19,7 +19,7 @@ from streamgauge.model.terms import Term, Triple
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import every_pattern
-from streamgauge.spark.answers import MANY, answers, columns, refuse
+from streamgauge.spark.answers import SWEPT_REPORTS_MIN, answers, columns, refuse
 from streamgauge.spark.compiler import AMBIGUOUS
 from streamgauge.spark.session import JOB_ERRORS
 from tests.examples import examples
@@ -147,7 +147,9 @@ def is_cut(form: al.QueryForm) -> bool:
 @examples(1, prove=80)
 @given(
     st.lists(
-        st.tuples(runs(), FORMS, st.sampled_from((0, MANY))).filter(possible), min_size=TOGETHER, max_size=TOGETHER
+        st.tuples(runs(), FORMS, st.sampled_from((0, SWEPT_REPORTS_MIN))).filter(possible),
+        min_size=TOGETHER,
+        max_size=TOGETHER,
     )
 )
 def test_drawn(tiny: SparkSession, drawn: list[Drawn]) -> None:
@@ -227,12 +229,12 @@ def test_cases_over_intervals(tiny: SparkSession, first: int) -> None:
 @pytest.mark.prove
 @pytest.mark.parametrize("text", CASES)
 def test_cases_report_by_report(tiny: SparkSession, text: str) -> None:
-    check(tiny, CHAIN, parse_sparql(text), MANY)
+    check(tiny, CHAIN, parse_sparql(text), SWEPT_REPORTS_MIN)
 
 
 def test_a_cut_that_order_by_leaves_open_is_an_error(tiny: SparkSession) -> None:
     with pytest.raises(JOB_ERRORS, match=AMBIGUOUS):
-        check(tiny, CHAIN, parse_sparql("SELECT ?x ?y { ?x <urn:p> ?y } ORDER BY ?z LIMIT 1"), MANY)
+        check(tiny, CHAIN, parse_sparql("SELECT ?x ?y { ?x <urn:p> ?y } ORDER BY ?z LIMIT 1"), SWEPT_REPORTS_MIN)
 
 
 @pytest.mark.parametrize(
@@ -246,13 +248,13 @@ def test_a_cut_that_order_by_leaves_open_is_an_error(tiny: SparkSession) -> None
 )
 def test_refused_by_name(tiny: SparkSession, condition: str, named: str) -> None:
     with pytest.raises(ValueError, match=f"spark does not evaluate {named}"):
-        check(tiny, CHAIN, parse_sparql(f"SELECT * {{ ?x ?p ?y FILTER({condition}) }}"), MANY)
+        check(tiny, CHAIN, parse_sparql(f"SELECT * {{ ?x ?p ?y FILTER({condition}) }}"), SWEPT_REPORTS_MIN)
 
 
 def test_what_a_subquery_hides_is_its_own(tiny: SparkSession) -> None:
     form = parse_sparql("SELECT * { ?x <urn:p> ?y FILTER EXISTS { SELECT ?y { ?y ?q ?z BIND(1 AS ?x) } } }")
     assert refuse(form) is None
-    check(tiny, CHAIN, form, MANY)
+    check(tiny, CHAIN, form, SWEPT_REPORTS_MIN)
 
 
 SPECIFIED = (  # where pyoxigraph answers otherwise than SPARQL 1.1 says
@@ -269,7 +271,7 @@ def test_as_sparql_says(tiny: SparkSession) -> None:
     run = Run(((None, 0, (link("s", "p", "o"), link("s", "v", "o"))),), (1, 1, 1), (1,))
     stream = run.table(tiny)
     frames = [
-        answers(tiny, stream, run.due, parse_sparql(text), run.static, MANY, run.windows)
+        answers(tiny, stream, run.due, parse_sparql(text), run.static, SWEPT_REPORTS_MIN, run.windows)
         for text in (f"SELECT ?x ?k {{ ?x <urn:p> ?y VALUES ?k {{ 7 }} FILTER {each} }}" for each, _ in SPECIFIED)
     ]
     assert together(frames) == [[(0, "<urn:s>", seven)] if holds else [] for _, holds in SPECIFIED]

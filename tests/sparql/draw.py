@@ -169,8 +169,8 @@ def _inline(draw: st.DrawFn) -> al.Values:
 def _condition(draw: st.DrawFn, pattern: al.Pattern, operators: frozenset[str], tag: str, depth: int) -> al.Expression:
     names = _names(pattern)
     if "EXISTS" in operators and depth > 0 and draw(st.integers(0, 2)) == 0:
-        found = al.Exists(draw(_group(operators - {"GROUP"}, tag + "e", depth - 1)))
-        return draw(st.sampled_from((found, al.Call("!", (found,)))))
+        exists = al.Exists(draw(_group(operators - {"GROUP"}, tag + "e", depth - 1)))
+        return draw(st.sampled_from((exists, al.Call("!", (exists,)))))
     bound = names.map(lambda var: al.Call("BOUND", (var,)))
     leaf = st.one_of(_comparison(names), _comparison(names), bound)
     joined = st.builds(

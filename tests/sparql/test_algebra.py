@@ -17,7 +17,7 @@ def n(value: int) -> Term:
 
 def u(names: str) -> Row:
     """``a - 1`` is the row of <urn:a>, an unbound variable and the integer 1."""
-    return tuple(None if each == "-" else n(int(each)) if each.isdigit() else f"<urn:{each}>" for each in names.split())
+    return tuple(None if part == "-" else n(int(part)) if part.isdigit() else f"<urn:{part}>" for part in names.split())
 
 
 def rows(text: str, content: str = "", **named: str) -> list[Row]:

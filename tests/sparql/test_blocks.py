@@ -53,7 +53,7 @@ def _agrees(node: object, term: Term, bound: Solution) -> bool:
 
 
 def bag(solutions: list[Solution]) -> Counter[frozenset[tuple[str, Term]]]:
-    visible = ({name: term for name, term in each.items() if not name.startswith("_:")} for each in solutions)
+    visible = ({name: term for name, term in solution.items() if not name.startswith("_:")} for solution in solutions)
     return Counter(frozenset(each.items()) for each in visible)
 
 

@@ -45,7 +45,7 @@ def cases(name):
         if line and line[0] != "#":
             case = CASE.fullmatch(line)
             assert case, line
-            bindings = (each.split(" = ", 1) for each in (case["bindings"] or "").split(" ; ") if each)
+            bindings = (part.split(" = ", 1) for part in (case["bindings"] or "").split(" ; ") if part)
             value = None if case["value"] == "error" else term(case["value"])
             yield case["expression"], value, {name: term(text) for name, text in bindings}
 

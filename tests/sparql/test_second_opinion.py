@@ -125,7 +125,7 @@ OVER_VALUES: list[tuple[str, str, str]] = [
 def test_terms_and_values(text: str, values: str, answer: str):
     form = parse_sparql(f"PREFIX : <urn:> PREFIX xsd: <{XSD}> {text}")
     form = replaced(form, {literal("777"): literal("001")})
-    expected = sorted((literal(each),) for each in answer.split())
+    expected = sorted((literal(part),) for part in answer.split())
     assert sorted(snapshot(form).rows(contents(held(values)))) == expected
     other = SecondOpinion(form).rows((held(values),))
     assert other is None or sorted(other) == expected
@@ -209,9 +209,9 @@ def agree(form: al.QueryForm, graphs: tuple[tuple[Triple, ...], ...]) -> None:
         return
     evaluator = snapshot(form, wide.NAMES)
     kind = "solutions" if isinstance(form, al.Select) else "triples"
-    found = Result(kind, evaluator.variables, other)
+    result = Result(kind, evaluator.variables, other)
     exact = Result(kind, evaluator.variables, evaluator.rows(contents(*graphs)))
-    assert not difference(exact, found), f"{sparql(form)}\n{graphs}"
+    assert not difference(exact, result), f"{sparql(form)}\n{graphs}"
 
 
 TRUSTED = draw.OPERATORS - {"EXISTS"}

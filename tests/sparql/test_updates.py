@@ -187,9 +187,9 @@ def test_blank_nodes_of_templates_are_new_in_each_solution_and_bnode_is_none_of_
     nodes = {fact[2] for fact in after if fact[1] == "<urn:x:has>"}
     assert len(nodes) == 2
     assert {fact[0] for fact in after if fact[1] == "<urn:x:v>"} == nodes
-    made = done("INSERT { ?s :has ?n } WHERE { ?s :p ?v BIND(BNODE() AS ?n) }", facts) - set(facts)
-    assert len({fact[2] for fact in made}) == 2
-    assert all(fact[2].startswith("_:new") for fact in made)
+    message = done("INSERT { ?s :has ?n } WHERE { ?s :p ?v BIND(BNODE() AS ?n) }", facts) - set(facts)
+    assert len({fact[2] for fact in message}) == 2
+    assert all(fact[2].startswith("_:new") for fact in message)
 
 
 def test_now_is_the_time_of_the_request_and_what_is_drawn_is_refused():

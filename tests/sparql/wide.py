@@ -120,8 +120,8 @@ class _Widening:
     def _exists(self, names: tuple[al.Var, ...]) -> al.Expression:
         self._count += 1
         inside = draw._group(frozenset({"FILTER", "OPTIONAL", "UNION", "SUBSELECT"}), f"q{self._count}", 1)
-        found = al.Exists(self._correlated(self._draw(inside), names))
-        return self._draw(st.sampled_from((found, al.Call("!", (found,)))))
+        exists = al.Exists(self._correlated(self._draw(inside), names))
+        return self._draw(st.sampled_from((exists, al.Call("!", (exists,)))))
 
     def _correlated(self, pattern: al.Pattern, names: tuple[al.Var, ...]) -> al.Pattern:
         """The pattern of an EXISTS, now and then under a filter over a variable of the outer group."""

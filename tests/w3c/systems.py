@@ -53,8 +53,8 @@ class Prepared:
 
     def judged(self, system: str, rows: Sequence[Row]) -> Outcome:
         """The outcome of an evaluator's rows; only the definition has an order."""
-        found = Answer(_columns(self.case.form), tuple(rows), system == "definition")
-        why = difference(self.wanted, found, self.test.lax)
+        answer = Answer(_columns(self.case.form), tuple(rows), system == "definition")
+        why = difference(self.wanted, answer, self.test.lax)
         return Outcome(self.test, system, WRONG if why else RIGHT, why)
 
     def refused(self, system: str) -> Outcome:

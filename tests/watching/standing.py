@@ -48,10 +48,13 @@ def cases(draw: st.DrawFn, operators: frozenset[str] = DEFAULT) -> WatchCase:
     if semantics.name != "drawn":
         scale = semantics.time_unit // draw(st.sampled_from([1, 1, 2, 4])) or 1
         windows = tuple(
-            replace(each, window=replace(each.window, size=each.window.size * scale, slide=each.window.slide * scale))
-            if each.window.kind != "count"
-            else each
-            for each in windows
+            replace(
+                window,
+                window=replace(window.window, size=window.window.size * scale, slide=window.window.slide * scale),
+            )
+            if window.window.kind != "count"
+            else window
+            for window in windows
         )
     query = draw(drawn.asked(windows, operators if operators != DEFAULT or draw(st.booleans()) else frozenset()))
     query = replace(query, r2s=draw(st.sampled_from([None, *sorted(semantics.r2s_able & frozenset(drawn.CQL))])))
@@ -135,7 +138,7 @@ def spark_cases(draw: st.DrawFn) -> WatchCase:
     """Windows that close by time, reported at closes or periods, as Spark's micro-batches answer them."""
     clocks = [Report.WINDOW_CLOSE], [Report.PERIODIC], [Report.WINDOW_CLOSE, Report.NON_EMPTY]
     report = frozenset(draw(st.sampled_from(clocks)))
-    case = draw(cases().filter(lambda one: all(each.window.kind == "time" for each in one.query.windows)))
+    case = draw(cases().filter(lambda one: all(window.window.kind == "time" for window in one.query.windows)))
     period = 3 if Report.PERIODIC in report else None
     semantics = replace(case.options["semantics"], report=report, period=period, due=Due.ALL, content=Counting.SET)
     return replace(case, options=case.options | {"semantics": semantics})
@@ -201,22 +204,22 @@ def unmatched(draw: st.DrawFn) -> UnmatchedCase:
     case = draw(cases(EVERY).filter(lambda one: _constant(one.query)))
     semantics = case.options["semantics"]
     clocked = bool(semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}) or semantics.tick is Tick.TIME
-    counts = any(each.window.kind == "count" for each in case.query.windows)
+    counts = any(window.window.kind == "count" for window in case.query.windows)
     more: list[StreamElement] = []
     copies = Counter(triple for each in case.stream for triple in each.added)
-    for number, each in enumerate(case.stream):
-        own = any(copies[triple] == 1 for triple in each.added)
+    for number, window in enumerate(case.stream):
+        own = any(copies[triple] == 1 for triple in window.added)
         changes = Report.CONTENT_CHANGE in semantics.report
         unseen = not counts and (clocked or semantics.tick is not Tick.TUPLE) and (own or not changes)
         if not unseen or not draw(st.booleans()):
-            more.append(each)
+            more.append(window)
             continue
         triple = (f"<urn:x:{number}>", UNMATCHED, draw(st.sampled_from(STRANGE)))
         if draw(st.booleans()) and clocked and semantics.lateness is None:
-            more += [each, replace(each, added=(triple,))]
+            more += [window, replace(window, added=(triple,))]
         else:
-            at = draw(st.integers(0, len(each.added)))
-            more.append(replace(each, added=(*each.added[:at], triple, *each.added[at:])))
+            at = draw(st.integers(0, len(window.added)))
+            more.append(replace(window, added=(*window.added[:at], triple, *window.added[at:])))
     return UnmatchedCase(case, tuple(replace(each, sequence=number) for number, each in enumerate(more)))
 
 
@@ -235,7 +238,7 @@ def _constant(query: ContinuousQuery) -> bool:
         for inner in every_pattern(part.pattern)
         if isinstance(inner, al.BGP)
     ]
-    return all(isinstance(each.predicate, str) for group in groups for each in group.patterns)
+    return all(isinstance(pattern.predicate, str) for group in groups for pattern in group.patterns)
 
 
 @st.composite

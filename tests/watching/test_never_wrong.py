@@ -121,8 +121,8 @@ def test_a_verdict_does_not_change_with_a_triple_that_no_pattern_can_match(data)
     event(f"{plain.judgement}, {'some' if answers else 'no'} answers {plain.reason[:60]}")
     assert (more.judgement, more.precision, more.recall, more.missed, more.surplus, more.undecided) == (
         plain.judgement, plain.precision, plain.recall, plain.missed, plain.surplus, plain.undecided)  # fmt: skip
-    assert [(each.instant, each.due, each.right, each.expected, each.actual) for each in more.windows] == [
-        (each.instant, each.due, each.right, each.expected, each.actual) for each in plain.windows
+    assert [(window.instant, window.due, window.right, window.expected, window.actual) for window in more.windows] == [
+        (window.instant, window.due, window.right, window.expected, window.actual) for window in plain.windows
     ]
 
 

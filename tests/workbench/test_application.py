@@ -84,9 +84,9 @@ def test_a_source_that_is_no_path_is_refused(tmp_path):
     with opened(tmp_path) as bench:
         for source in ("a" * 300, "a/" * 2_000, "a\0b"):
             response = httpx.post(bench.url + "/live/new", data={"query": query, "sources": source}, timeout=60)
-            found = re.search(r'role="alert"[^>]*>(.*?)<', response.text, re.DOTALL)
+            match = re.search(r'role="alert"[^>]*>(.*?)<', response.text, re.DOTALL)
             assert response.status_code == 400
-            assert "only files below" in found[1]
+            assert "only files below" in match[1]
 
 
 @pytest.mark.parametrize("body", ["{}", "[]", '{"name": 1}', '{"name": "no-such-profile"}'])

@@ -116,7 +116,7 @@ def test_live_answers_rightly(small: Small, name: str):
     query = asked(small.workload, name, {**VALUES, **small.values}).with_static(static)
     assert load("live").refuse(query, small.semantics) is None
     advance = max(element.time for element in elements)
-    fed = [Fed(each.sequence, each.time, each.time, each.time, len(each.added)) for each in elements]
+    fed = [Fed(element.sequence, element.time, element.time, element.time, len(element.added)) for element in elements]
     header = RunHeader("live", query, "", "rspql", small.semantics, advance, 0)
     run = Run(header, answered(query, elements, advance, small.semantics), (*fed, Fed(-1, advance, advance, advance)))
     verdict = check(run, definition(elements), elements[0].time, JudgingRules())
@@ -154,8 +154,8 @@ def said(query: ContinuousQuery, dialect: str) -> str | None:
 def by_window(query: ContinuousQuery) -> str:
     """The query's algebra, its windows called by their stream and size."""
     form = repr(query.form)
-    for each in query.windows:
-        form = form.replace(str(each.name), f"{each.stream} {each.window}")
+    for window in query.windows:
+        form = form.replace(str(window.name), f"{window.stream} {window.window}")
     return form
 
 

@@ -25,19 +25,19 @@ def server() -> "MCPServer[Any]":
 
     from streamgauge.agents.tools import TOOLS
 
-    made: MCPServer[Any] = MCPServer("streamgauge", instructions=ABOUT, version=__version__, log_level="WARNING")
+    mcpserver: MCPServer[Any] = MCPServer("streamgauge", instructions=ABOUT, version=__version__, log_level="WARNING")
     for tool in TOOLS:
-        made.tool()(_in_sentences(tool, ToolError))
-    return made
+        mcpserver.tool()(_in_sentences(tool, ToolError))
+    return mcpserver
 
 
 def _in_sentences(tool: Callable[..., dict[str, Any]], failure: type[Exception]) -> Callable[..., dict[str, Any]]:
     """The tool, whose mistakes are the protocol's tool errors with their sentences."""
 
     @wraps(tool)
-    def call(**given: Any) -> dict[str, Any]:
+    def call(**arguments: Any) -> dict[str, Any]:
         try:
-            return tool(**given)
+            return tool(**arguments)
         except (MistakeError, ValueError) as error:
             raise failure(str(error)) from error
         except RecursionError as error:

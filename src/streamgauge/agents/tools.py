@@ -115,17 +115,21 @@ def task_of(
     text = query_text(query)
     _at_most(len(static or ""), STATIC, "static", "characters")
     prefixes = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in declared_prefixes(text).items())
-    given = None if static is None else _triples(prefixes, static, "static")
-    (asked,) = understand(text, Terms(semantics=semantics, static=given))
-    held = _stream(stream, asked.query, prefixes)
+    triples_given = None if static is None else _triples(prefixes, static, "static")
+    (understood,) = understand(text, Terms(semantics=semantics, static=triples_given))
+    elements = _stream(stream, understood.query, prefixes)
     _at_most(len(answers), ANSWERS, "answers", "reports")
-    _at_most(sum(1 if isinstance(each.rows, bool) else len(each.rows) for each in answers), ROWS, "answers", "rows")
-    instants = [each.instant for each in answers if each.instant is not None]
-    until = (
-        duration(advance_to) if advance_to is not None else max((*instants, *(each.time for each in held)), default=0)
+    _at_most(
+        sum(1 if isinstance(answer.rows, bool) else len(answer.rows) for answer in answers), ROWS, "answers", "rows"
     )
-    _refuse_endless(asked.query, asked.semantics, held, until)
-    return ToolTask(asked.query, asked.semantics, held, until)
+    instants = [answer.instant for answer in answers if answer.instant is not None]
+    until = (
+        duration(advance_to)
+        if advance_to is not None
+        else max((*instants, *(element.time for element in elements)), default=0)
+    )
+    _refuse_endless(understood.query, understood.semantics, elements, until)
+    return ToolTask(understood.query, understood.semantics, elements, until)
 
 
 def query_text(query: str) -> str:
@@ -140,20 +144,20 @@ def query_text(query: str) -> str:
 
 def _stream(stream: Sequence[GivenElement], query: ContinuousQuery, prefixes: str) -> tuple[StreamElement, ...]:
     _at_most(len(stream), ELEMENTS, "stream", "elements")
-    names, held, count = query.streams, [], 0
-    for number, each in enumerate(stream):
+    names, elements, count = query.streams, [], 0
+    for number, element in enumerate(stream):
         where = f"stream, element {number + 1}"
-        if each.stream is None and len(names) != 1:
+        if element.stream is None and len(names) != 1:
             raise ToolInputError(
                 f"{where}: its stream is not said, and the query reads {len(names)}: {', '.join(names)}"
             )
-        if each.stream is not None and each.stream not in names:
-            raise ToolInputError(f"{where}: the query reads no stream {each.stream}: it reads {', '.join(names)}")
-        triples = _triples(prefixes, each.triples, where)
+        if element.stream is not None and element.stream not in names:
+            raise ToolInputError(f"{where}: the query reads no stream {element.stream}: it reads {', '.join(names)}")
+        triples = _triples(prefixes, element.triples, where)
         count += len(triples)
         _at_most(count, TRIPLES, "stream", "triples")
-        held.append(StreamElement(each.stream or names[0], each.time, number, triples, until=each.until))
-    return tuple(held)
+        elements.append(StreamElement(element.stream or names[0], element.time, number, triples, until=element.until))
+    return tuple(elements)
 
 
 def _triples(prefixes: str, turtle: str, where: str) -> tuple[Triple, ...]:
@@ -166,15 +170,15 @@ def _triples(prefixes: str, turtle: str, where: str) -> tuple[Triple, ...]:
 
 def _refuse_endless(query: ContinuousQuery, semantics: Semantics, stream: Sequence[StreamElement], until: int) -> None:
     """ToolInputError where time comes so far that reports would be due at too many instants."""
-    asked = begun(query.windows, semantics, stream[0].time if stream else None)
-    instants = sum(max(0, until - asked.t0) // step for step in clock_steps(query.windows, asked))
+    begun_semantics = begun(query.windows, semantics, stream[0].time if stream else None)
+    instants = sum(max(0, until - begun_semantics.t0) // step for step in clock_steps(query.windows, begun_semantics))
     _at_most(instants, REPORTS, "advance_to", "instants at which windows close or are looked at")
 
 
-def _at_most(count: int, most: int, field: str, what: str) -> None:
-    if count > most:
+def _at_most(count: int, limit: int, field: str, what: str) -> None:
+    if count > limit:
         raise ToolInputError(
-            f"{field}: {count:,} {what}, {most:,} at most: shorten it, or judge a run folder by streamgauge check"
+            f"{field}: {count:,} {what}, {limit:,} at most: shorten it, or judge a run folder by streamgauge check"
         )
 
 
@@ -197,8 +201,8 @@ def verify(
     that is not as expected, with its borders and instant (ms), the rows that are missing and those that are surplus,
     and the diagnosis: under which other semantics, or with which fault, an engine gives exactly these answers.
     """
-    found = _verified(task_of(query, stream, semantics, static, advance_to, answers), answers, explain=explain)
-    verdict, header = found.verdict, found.run.header
+    result = _verified(task_of(query, stream, semantics, static, advance_to, answers), answers, explain=explain)
+    verdict, header = result.verdict, result.run.header
     wrong = wrong_windows(verdict)
     return {
         "judgement": verdict.judgement.value,
@@ -229,11 +233,11 @@ def expect(
     variable to N-Triples term.
     """
     task = task_of(query, stream, semantics, static, advance_to)
-    found = expect_reports(
+    expected = expect_reports(
         task.query, list(task.stream), semantics=task.semantics, advance_to=task.until, evaluator="definition"
     )
     reports, left = [], TOLD
-    for one in found:
+    for one in expected:
         rows = _named(one.rows[:left], one.variables)
         left -= len(rows)
         due = {"instant": one.due.instant, "start": one.due.start, "end": one.due.end}
@@ -247,8 +251,8 @@ def translate(query: Query, to: str) -> dict[str, Any]:
     A clause that the dialect lacks is refused by name.
     """
     text = query_text(query)
-    asked = parse(text)
-    return {"from": detect(text), "to": to, "query": print_query(asked, to), "notes": list(asked.notes)}
+    parsed = parse(text)
+    return {"from": detect(text), "to": to, "query": print_query(parsed, to), "notes": list(parsed.notes)}
 
 
 def explain(
@@ -266,13 +270,18 @@ def explain(
     by then, and is not ``complete``.
     """
     task = task_of(query, stream, semantics, static, advance_to, answers)
-    found = _verified(task, answers, explain=False)
-    if found.verdict.judgement is not Judgement.WRONG:
-        return {"judgement": found.verdict.judgement.value, "sentences": [], "reason": found.verdict.reason}
-    why = explained(found.run, found.stream, impatient(PATIENCE_S))
-    verdict = replace(found.verdict, diagnosis=why.diagnosis)
-    told = explained_json(found.run.header, verdict, worked(why))
-    return {"judgement": verdict.judgement.value, "sentences": _sentences(why), "complete": not why.ended, **told}
+    result = _verified(task, answers, explain=False)
+    if result.verdict.judgement is not Judgement.WRONG:
+        return {"judgement": result.verdict.judgement.value, "sentences": [], "reason": result.verdict.reason}
+    why = explained(result.run, result.stream, impatient(PATIENCE_S))
+    verdict = replace(result.verdict, diagnosis=why.diagnosis)
+    explanation = explained_json(result.run.header, verdict, worked(why))
+    return {
+        "judgement": verdict.judgement.value,
+        "sentences": _sentences(why),
+        "complete": not why.ended,
+        **explanation,
+    }
 
 
 def _sentences(why: Explained) -> list[str]:
@@ -291,7 +300,7 @@ def _verified(task: ToolTask, answers: Answers, *, explain: bool) -> VerifiedRun
     return verified(
         task.query,
         [list(task.stream)],
-        [(each.instant, each.rows) for each in answers],
+        [(answer.instant, answer.rows) for answer in answers],
         semantics=task.semantics,
         advance_to=task.until,
         evaluator="definition",

@@ -50,12 +50,12 @@ def encoder(form: str, query: ContinuousQuery, dates: bool = False) -> Encoder:
         raise ValueError(f"{form} has times in ms, as its readers expect: --dates is for csv and table")
     if form == "nquads" and not makes_triples(query):
         raise ValueError("nquads holds graphs, the answers of a CONSTRUCT query: use table, jsonl or csv")
-    made: dict[str, Callable[[], Encoder]] = {
+    encoders: dict[str, Callable[[], Encoder]] = {
         "jsonl": lambda: encode_answer,
         "csv": lambda: _Csv(dates),
         "nquads": _Quads,
     }
-    return made[form]()
+    return encoders[form]()
 
 
 class _Quads:
@@ -270,26 +270,26 @@ class LiveTable:
         return Group(table, self._caption)
 
 
-MOST = 200
+MAX_ROWS_SHOWN = 200
 """Rows of a channel's live table, those that came last."""
 
 
 class NotificationLines:
     """A channel's notifications as JSON lines on standard output; rows are objects of N-Triples terms by variable."""
 
-    def show(self, told: Told) -> None:
+    def show(self, notification: Told) -> None:
         """One line."""
         line = {
-            "channel": told.channel,
-            "number": told.number,
-            "key": told.key,
-            "at": told.at,
-            "publications": told.publications,
-            "added": [_named(told.columns, row) for row in told.added],
-            "removed": [_named(told.columns, row) for row in told.removed],
+            "channel": notification.channel,
+            "number": notification.number,
+            "key": notification.key,
+            "at": notification.at,
+            "publications": notification.publications,
+            "added": [_named(notification.columns, row) for row in notification.added],
+            "removed": [_named(notification.columns, row) for row in notification.removed],
         }
-        if told.boolean is not None:
-            line["boolean"] = told.boolean
+        if notification.boolean is not None:
+            line["boolean"] = notification.boolean
         write((json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n").encode())
 
 
@@ -307,14 +307,15 @@ class LiveChannel(LiveTable):
         super().__init__(begun.columns, prefixes, "waiting for changes, Ctrl-C to end", console, self._latest())
 
     def _latest(self) -> list[Row]:
-        return list(self._answer)[-MOST:]
+        return list(self._answer)[-MAX_ROWS_SHOWN:]
 
-    def show(self, told: Told) -> None:
+    def show(self, notification: Told) -> None:
         """The answer after a notification."""
-        for row in told.removed:
+        for row in notification.removed:
             self._answer.pop(row, None)
-        self._answer |= dict.fromkeys(told.added)
-        when = datetime.fromtimestamp(told.at / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+        self._answer |= dict.fromkeys(notification.added)
+        when = datetime.fromtimestamp(notification.at / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
         rows = counted(len(self._answer), "row")
-        caption = f"{told.number}: {len(told.added)} came, {len(told.removed)} left at {when}Z; {rows}"
-        self.show_rows(self._latest(), frozenset(told.added), caption)
+        moves = f"{len(notification.added)} came, {len(notification.removed)} left"
+        caption = f"{notification.number}: {moves} at {when}Z; {rows}"
+        self.show_rows(self._latest(), frozenset(notification.added), caption)

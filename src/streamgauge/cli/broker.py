@@ -132,7 +132,7 @@ def serve(
     access = _access(token_file)
     check_tokens(host, access.tokens)
     origins = read_origins(allow_origin or (), bool(access.tokens))
-    hooks = [read_hook(each, webhook_host or ()) for each in webhook or ()]
+    hooks = [read_hook(address, webhook_host or ()) for address in webhook or ()]
     limits = Limits(
         channels=max_channels,
         subscribers=max_subscribers,
@@ -155,8 +155,8 @@ def serve(
     broker = _begun(begin(strategy, rules), kept, limits, data or (), rules)
     app = application(broker, access, hooks, origins)
     tell_readers(token_file)
-    told = partial(_say_where, journal)
-    Serving(app, host, port, broker.close, told, max_connections, alone=True).run()
+    announce = partial(_say_where, journal)
+    Serving(app, host, port, broker.close, announce, max_connections, alone=True).run()
 
 
 def _say_where(journal: Path | None, address: str) -> None:
@@ -263,11 +263,14 @@ def bridge(
     from streamgauge.broker import Client
     from streamgauge.servers.broker.bridge import Bridge, Inlet, read_outlet
 
-    inlets = [*(Inlet(each) for each in published or ()), *(Inlet(each, deletes=True) for each in deleted or ())]
-    outlets = [read_outlet(each, name) for each in to or ()]
+    inlets = [
+        *(Inlet(address) for address in published or ()),
+        *(Inlet(address, deletes=True) for address in deleted or ()),
+    ]
+    outlets = [read_outlet(address, name) for address in to or ()]
     if not inlets and not outlets:
         raise typer.BadParameter("there is nothing to carry: name a source, or CHANNEL=SINK", param_hint="--from, --to")
-    made = Bridge(
+    bridge = Bridge(
         at,
         lambda: Client(at, broker_token(), largest=max_message),
         inlets,
@@ -277,22 +280,22 @@ def bridge(
         patience=seconds(patience, "--patience"),
         tell=say_again,
     )
-    made.open()
+    bridge.open()
     typer.echo(f"streamgauge: carrying between {at} and {len(inlets)} sources, {len(outlets)} sinks", err=True)
-    raise typer.Exit(_carried(made))
+    raise typer.Exit(_carried(bridge))
 
 
-def _carried(made: Bridge) -> int:
+def _carried(bridge: Bridge) -> int:
     from streamgauge.broker import AwayError
     from streamgauge.sources import SourceError
 
     try:
-        made.run()
+        bridge.run()
     except KeyboardInterrupt:
         return 130
     except (AwayError, SourceError) as error:
         typer.echo(f"streamgauge: {error}", err=True)
         return Exit.ENGINE_FAILURE
     finally:
-        made.close()
+        bridge.close()
     return Exit.RIGHT

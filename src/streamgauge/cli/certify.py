@@ -98,10 +98,10 @@ def certify_command(
     if update and subject.deviations is not None:
         known = _updated(known, outcomes, case is None and profile is None, console)
         write_deviations(subject.deviations, known)
-    found = _certified(subject, outcomes, known, case is None and profile is None, console)
-    _print(found, as_json=as_json)
-    typer.echo(write_page(found), nl=False, err=as_json)
-    raise typer.Exit(Exit.RIGHT if found.good else Exit.WRONG)
+    certificate_ = _certified(subject, outcomes, known, case is None and profile is None, console)
+    _print(certificate_, as_json=as_json)
+    typer.echo(write_page(certificate_), nl=False, err=as_json)
+    raise typer.Exit(Exit.RIGHT if certificate_.good else Exit.WRONG)
 
 
 def _certified(
@@ -118,16 +118,16 @@ def _certified(
             tell(f"diagnosing {outcome.name}")
             return findings(outcome)
 
-        found = certificate(subject.name, outcomes, known, every, explained)
+        result = certificate(subject.name, outcomes, known, every, explained)
         tell("looking for a value of the semantics that explains several tasks")
-        return replace(found, shared=shared_values(found.failing, found.passed))
+        return replace(result, shared=shared_values(result.failing, result.passed))
 
 
-def _print(found: Certificate, *, as_json: bool) -> None:
+def _print(certificate: Certificate, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(certified_json(found), indent=2))
+        typer.echo(json.dumps(certified_json(certificate), indent=2))
     else:
-        Terminal().print(certified_lines(found), soft_wrap=True)
+        Terminal().print(certified_lines(certificate), soft_wrap=True)
 
 
 def _page_writer(out: Path | None, workbench: str) -> Callable[[Certificate], str]:
@@ -143,8 +143,8 @@ def _page_writer(out: Path | None, workbench: str) -> Callable[[Certificate], st
     address(workbench)
     places(out)
 
-    def written(found: Certificate) -> str:
-        return f"certificate: {', '.join(map(str, write(found, out, datetime.now(UTC), workbench)))}\n"
+    def written(certificate: Certificate) -> str:
+        return f"certificate: {', '.join(map(str, write(certificate, out, datetime.now(UTC), workbench)))}\n"
 
     return written
 
@@ -161,9 +161,9 @@ def _asked(subject: Subject, case: str | None, profile: str | None) -> tuple[Con
     """The tasks that are wanted; BadParameter when there is none."""
     if profile not in (None, OWN):
         profile_of(profile)
-    cases = [each for each in load() if case is None or _named(each, case)]
+    cases = [entry for entry in load() if case is None or _named(entry, case)]
     tasks = asked(cases, subject.profiles, subject.scale)
-    wanted = tuple(each for each in tasks if profile in (None, each.profile))
+    wanted = tuple(task for task in tasks if profile in (None, task.profile))
     if not wanted:
         raise typer.BadParameter(f"no case is named like {case!r}, or none has a meaning under {profile or OWN}")
     return wanted
@@ -185,16 +185,16 @@ def _outcomes(
 ) -> tuple[ConformanceOutcome, ...]:
     """The outcome of every task; each is printed as it comes, unless ``quiet``, and kept in ``runs`` where named."""
     by_task = {case: deviation.name for deviation in listed for case in deviation.cases}
-    found = []
+    results = []
     with telling(console, f"certify {subject.name}") as tell:
         for number, outcome in enumerate(certify(subject, tasks, jobs, lambda: spark(None)), 1):
-            found.append(outcome)
+            results.append(outcome)
             if runs is not None:
                 outcome.keep(runs)
             if not quiet:
                 typer.echo(outcome_line(outcome, by_task.get(outcome.name)))
             tell(f"{number:,} of {len(tasks):,} tasks", number / len(tasks))
-    return tuple(found)
+    return tuple(results)
 
 
 def _updated(
@@ -207,9 +207,9 @@ def _updated(
         for number, outcome in enumerate(wrong, 1):
             tell(f"diagnosing {number:,} of {len(wrong):,} deviating tasks")
             explained[outcome.name] = findings(outcome)
-        new = {name: found for name, found in explained.items() if not shown(listed, found)}
-        possible = frozenset(finding for found in new.values() for finding in found)
+        new = {name: findings for name, findings in explained.items() if not shown(listed, findings)}
+        possible = frozenset(finding for findings in new.values() for finding in findings)
         tell("looking for tasks that speak against new findings")
         denied = contradicted(outcomes, possible)
-    names = {case for each in listed for case in each.cases} if every else set()
+    names = {case for entry in listed for case in entry.cases} if every else set()
     return updated_deviations(listed, explained, names | {outcome.name for outcome in outcomes}, denied)

@@ -70,30 +70,30 @@ def compare(
     now = measured(sides[-1])
     if save is not None:
         write_baseline(save, now)
-        many = len(now.runs) + len(now.capacities)
-        typer.echo(f"streamgauge: {save} is a baseline of {many:,} subjects", err=True)
-    found = None if base is None else compared(base, now, tolerances, subset=subset)
-    _print(now, found, form, as_json=as_json)
-    raise typer.Exit(Exit.WRONG if found is not None and found.worse else Exit.RIGHT)
+        subjects = len(now.runs) + len(now.capacities)
+        typer.echo(f"streamgauge: {save} is a baseline of {subjects:,} subjects", err=True)
+    comparison = None if base is None else compared(base, now, tolerances, subset=subset)
+    _print(now, comparison, form, as_json=as_json)
+    raise typer.Exit(Exit.WRONG if comparison is not None and comparison.worse else Exit.RIGHT)
 
 
-def _print(now: Measurements, found: Comparison | None, form: CompareFormat, *, as_json: bool) -> None:
+def _print(now: Measurements, comparison: Comparison | None, form: CompareFormat, *, as_json: bool) -> None:
     if form in _POINTS:
         typer.echo(json.dumps(_POINTS[form](now), indent=2))
-    elif found is None:
+    elif comparison is None:
         return
     elif as_json:
-        typer.echo(json.dumps(compared_json(found), indent=2))
+        typer.echo(json.dumps(compared_json(comparison), indent=2))
     elif form is CompareFormat.MARKDOWN:
-        typer.echo(markdown(found), nl=False)
+        typer.echo(markdown(comparison), nl=False)
     else:
-        printing().print(compared_table(found))
-        typer.echo(headline(found))
+        printing().print(compared_table(comparison))
+        typer.echo(headline(comparison))
 
 
 def _share(text: str, option: str) -> float:
     """The share that a text as ``25%`` means; BadParameter."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", text.strip())
+    if match is None:
         raise typer.BadParameter(f"{text!r} is no percentage: write 25% (0% allows nothing)", param_hint=f"--{option}")
-    return float(found[1]) / 100
+    return float(match[1]) / 100

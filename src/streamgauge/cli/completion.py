@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 PROGRAM: Final = "streamgauge"
-ASKED: Final = "_STREAMGAUGE_COMPLETE"
+COMPLETE_VARIABLE: Final = "_STREAMGAUGE_COMPLETE"
 """The environment variable by which a shell asks for completions."""
 
 
@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def answer_shells() -> None:
-    """Make the program answer a shell that asks for completions, as ``ASKED`` says it does."""
+    """Make the program answer a shell that asks for completions, as ``COMPLETE_VARIABLE`` says it does."""
     _typer().completion_init()
 
 
@@ -36,8 +36,8 @@ def _shell() -> Shell:
     try:
         return Shell(name)
     except ValueError:
-        said = f"name the shell: {', '.join(Shell)} (the variable SHELL names {name or 'none'})"
-        raise typer.BadParameter(said, param_hint="SHELL") from None
+        message = f"name the shell: {', '.join(Shell)} (the variable SHELL names {name or 'none'})"
+        raise typer.BadParameter(message, param_hint="SHELL") from None
 
 
 def completion(
@@ -48,7 +48,7 @@ def completion(
 ) -> None:
     """Print what makes a shell complete commands, options and names; or put it where the shell reads it."""
     wanted = shell or _shell()
-    settings = {"prog_name": PROGRAM, "complete_var": ASKED, "shell": wanted.value}
+    settings = {"prog_name": PROGRAM, "complete_var": COMPLETE_VARIABLE, "shell": wanted.value}
     if not install:
         typer.echo(_typer().get_completion_script(**settings))
         return

@@ -106,7 +106,7 @@ def generate(
     """Make a workload's stream; its parameters are options, as in --stations 50 --interval 1s."""
     module = registry.load(workload)
     words = _options(context.args)
-    given = registry.parameters(module, words)
+    parameters = registry.parameters(module, words)
     _tell_units(module, words)
     format = chosen(format, _formats(), "--format")  # noqa: A001
     wanted = None if annotated is None else _styles(annotated)
@@ -120,17 +120,17 @@ def generate(
     with telling(console, f"generate {workload}") as tell:
         tell("making the stream")
         tables = Maker(lambda: spark(master), always=master is not None, tell=tell)
-        made = (module, seed, given)
+        table_request = (module, seed, parameters)
         if static is not None:
-            _write_static(tables, made, static)
+            _write_static(tables, table_request, static)
         if wanted is None and format == "parquet":
-            tables.write_stream(*made, target)
+            tables.write_stream(*table_request, target)
         elif wanted is not None:
-            _write_annotated(tables, made, local(out), wanted, begins)
+            _write_annotated(tables, table_request, local(out), wanted, begins)
         elif format == GRAPH:
-            _write_graph(tables.stream(*made), rules, local(out), console)
+            _write_graph(tables.stream(*table_request), rules, local(out), console)
         else:
-            write_stream(elements(tables.stream_table(*made)), local(out), format)
+            write_stream(elements(tables.stream_table(*table_request)), local(out), format)
 
 
 def _refuse_places(workload: Workload, *places: object) -> None:
@@ -142,9 +142,9 @@ def _refuse_places(workload: Workload, *places: object) -> None:
         raise typer.BadParameter(f"{workload.NAME} has no static data: leave the option out", param_hint="--static")
 
 
-def _write_static(tables: Maker, made: Made, file: Path) -> None:
+def _write_static(tables: Maker, table_request: Made, file: Path) -> None:
     with stage(file) as staged:
-        tables.write_static(*made, staged)
+        tables.write_static(*table_request, staged)
         overwrite(staged, file)
 
 
@@ -170,14 +170,14 @@ def _formats() -> tuple[str, ...]:
 
 def _options(words: list[str]) -> dict[str, str]:
     """``--name value`` and ``--name=value`` pairs as a workload's parameters."""
-    given: dict[str, str] = {}
+    options_: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
         if not word.startswith("--"):
             raise typer.BadParameter(f"{word!r} is neither an option nor its value")
         name, equals, value = word[2:].partition("=")
-        given[name.replace("-", "_")] = value if equals else next(rest, "")
-    return given
+        options_[name.replace("-", "_")] = value if equals else next(rest, "")
+    return options_
 
 
 def _axioms(
@@ -201,8 +201,8 @@ def _axioms(
         raise typer.BadParameter(f"a closure is written with --format {GRAPH}, not {format_}", param_hint="--closure")
     file = ontology or getattr(workload, "ONTOLOGY", None)
     if file is None:
-        said = f"the workload {workload.NAME} has no ontology: name one with --ontology FILE"
-        raise typer.BadParameter(said, param_hint="--closure")
+        message = f"the workload {workload.NAME} has no ontology: name one with --ontology FILE"
+        raise typer.BadParameter(message, param_hint="--closure")
     from streamgauge.reasoning import OntologyError
 
     try:
@@ -211,18 +211,18 @@ def _axioms(
         raise FormatError(f"{file}: {error}") from error
 
 
-def _write_graph(made: TablePlan | DataFrame, rules: Rules | None, out: Path, console: Console) -> None:
+def _write_graph(table_plan: TablePlan | DataFrame, rules: Rules | None, out: Path, console: Console) -> None:
     """The triples of a stream as sorted lines, each once; with rules also what follows, and how far it is."""
-    if isinstance(made, TablePlan):
-        _write_here(made, rules, out, console)
+    if isinstance(table_plan, TablePlan):
+        _write_here(table_plan, rules, out, console)
         return
     from streamgauge.spark.files import LINE, write_lines
 
     if rules is None:
-        write_lines(made.selectExpr(LINE).distinct(), out)
+        write_lines(table_plan.selectExpr(LINE).distinct(), out)
         return
-    found = _closed(made, rules, console).selectExpr(LINE)
-    write_lines(found, out, lambda count: console.print(f"{counted(count, 'triple')} with what follows from them"))
+    lines = _closed(table_plan, rules, console).selectExpr(LINE)
+    write_lines(lines, out, lambda count: console.print(f"{counted(count, 'triple')} with what follows from them"))
 
 
 def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Console) -> None:
@@ -231,7 +231,7 @@ def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Consol
 
     if rules is None:
         lines = pc.unique(lines_of(plan.table()))
-        found = lines.take(pc.sort_indices(lines)).to_pylist()
+        triples = lines.take(pc.sort_indices(lines)).to_pylist()
     else:
         from streamgauge.reasoning import Closure
 
@@ -240,11 +240,11 @@ def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Consol
         console.print(f"{counted(len(stated), 'statement')}")
         closure = Closure(rules)
         closure.load(stated)
-        found = sorted(f"{' '.join(triple)} ." for triple in closure.facts.match(None, None, None))
-        console.print(f"{counted(len(found), 'triple')} with what follows from them")
+        triples = sorted(f"{' '.join(triple)} ." for triple in closure.facts.match(None, None, None))
+        console.print(f"{counted(len(triples), 'triple')} with what follows from them")
     with stage(out) as staged:
         with staged.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in found)
+            file.writelines(f"{line}\n" for line in triples)
         overwrite(staged, out)
 
 
@@ -261,7 +261,7 @@ def _closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:
     return entailed(table.sparkSession, stated, rules, tell)
 
 
-def styles(asked: str) -> list[Style]:
+def styles(text: str) -> list[Style]:
     """Every method of a list (``graphs,singleton``, or ``all``) under both labels; UnknownMethodError.
 
     An instant says when a fact held, not for how long: facts of streams have no use for that label.
@@ -269,22 +269,24 @@ def styles(asked: str) -> list[Style]:
     from streamgauge.servers.fragments.annotations import methods, named
     from streamgauge.servers.fragments.labels import Label, Style
 
-    wanted = methods() if asked == "all" else [name.strip() for name in asked.split(",")]
+    wanted = methods() if text == "all" else [name.strip() for name in text.split(",")]
     return [Style(name, label) for name, label in product(map(named, wanted), (Label.EXPIRATION, Label.INTERVAL))]
 
 
-def _write_annotated(tables: Maker, made: Made, folder: Path, given: Iterable[Style], begins: datetime) -> None:
+def _write_annotated(
+    tables: Maker, table_request: Made, folder: Path, styles: Iterable[Style], begins: datetime
+) -> None:
     """``METHOD-LABEL.nq`` for each style; the stream's time 0 is ``begins`` (UTC).
 
     An interval label has every fact of the stream, an expiration the latest of each element's subjects, as the paper
     has it. FormatError for a file that cannot be written.
     """
     zero = int(begins.replace(tzinfo=UTC).timestamp() * 1000)
-    facts = [fact for element in elements(tables.stream_table(*made)) for fact in held(element, zero)]
-    still = [Fact(triple) for triple in tables.static_triples(*made)]
+    facts = [fact for element in elements(tables.stream_table(*table_request)) for fact in held(element, zero)]
+    still = [Fact(triple) for triple in tables.static_triples(*table_request)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for style in given:
+        for style in styles:
             _write_facts(folder, style, still, facts)
     except OSError as error:
         raise FormatError(f"{folder}: could not be written: {obstacle(error)}") from error
@@ -306,20 +308,20 @@ def _write_facts(folder: Path, style: Style, still: list[Fact], facts: list[Fact
     from streamgauge.servers.fragments.labels import Label
 
     numbers = count(1)
-    said = facts if style.label is Label.INTERVAL else latest(facts)
-    quads = method(style.method).annotate([*still, *said], style, lambda _shared: str(next(numbers)))
+    dated = facts if style.label is Label.INTERVAL else latest(facts)
+    quads = method(style.method).annotate([*still, *dated], style, lambda _shared: str(next(numbers)))
     text = "".join(f"{' '.join(filter(None, quad))} .\n" for quad, _ in quads)
     (folder / f"{style.method}-{style.label}.nq").write_text(text, encoding="utf-8")
 
 
 def list_workloads(as_json: AsJson = False) -> None:
     """List the workloads with their parameters and queries."""
-    found = [registry.load(name) for name in registry.names()]
+    workloads = [registry.load(name) for name in registry.names()]
     if as_json:
-        typer.echo(json.dumps([_describe(workload) for workload in found], indent=2))
+        typer.echo(json.dumps([_describe(workload) for workload in workloads], indent=2))
         return
     console = printing()
-    for workload in found:
+    for workload in workloads:
         console.print(f"[bold]{workload.NAME}[/bold]  {workload.ABOUT}")
         console.print(f"queries: {', '.join(registry.queries(workload))}")
         shown = table("parameter", "default", "meaning")

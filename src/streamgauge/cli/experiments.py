@@ -44,8 +44,8 @@ from streamgauge.suites.experiments.runner import ExperimentContext, run_experim
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
-    for each in (run, demo, capacity, report):
-        app.command(each.__name__)(each)
+    for command in (run, demo, capacity, report):
+        app.command(command.__name__)(command)
 
 
 Overrides = Annotated[
@@ -155,8 +155,8 @@ def _foretell(estimate: RunEstimate) -> None:
 
 def _tell_processes(judged: Sequence[tuple[Run, Verdict]]) -> None:
     """Say how engines spread queries over processes, where they were asked to."""
-    for said in dict.fromkeys(f"{run.header.engine}: {how}" for run, _ in judged if (how := processes(run.header))):
-        typer.echo(said, err=True)
+    for note in dict.fromkeys(f"{run.header.engine}: {how}" for run, _ in judged if (how := processes(run.header))):
+        typer.echo(note, err=True)
 
 
 def _conclude(judged: list[tuple[Run, Verdict]], page: Path, console: Console, *, as_json: bool) -> None:
@@ -218,9 +218,11 @@ def _run_folders(path: Path) -> list[Path]:
     """A run folder itself, else those below a folder however deep, sorted; links to folders of folders are left out."""
     if (path / "run.json").exists() or not path.is_dir():
         return [path]
-    below = sorted(each for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
-    followed = (each for each in below if (each / "run.json").exists() or not each.is_symlink())
-    return [found for each in followed for found in _run_folders(each)]
+    below = sorted(path for path in path.iterdir() if path.is_dir() and not path.name.startswith("."))
+    followed = (
+        folder_below for folder_below in below if (folder_below / "run.json").exists() or not folder_below.is_symlink()
+    )
+    return [folder for folder_below in followed for folder in _run_folders(folder_below)]
 
 
 FURTHEST = 2.0**20
@@ -267,41 +269,41 @@ def capacity(
         milliseconds(max_lateness, "--max-lateness") or 0,
         milliseconds(lasting, "--lasting") or 0,
     )
-    asked = CapacitySearch(varied, _reach(varied, begin, end, precision), limit, tries)
+    search = CapacitySearch(varied, _reach(varied, begin, end, precision), limit, tries)
     folder = out or Path("capacity") / experiment.name
     console = Terminal(stderr=True)
-    _foretell_probes(experiment, asked)
-    found: list[Capacity] = []
+    _foretell_probes(experiment, search)
+    results: list[Capacity] = []
     stopped = False
     with telling(console, "capacity") as tell:
         doing = ExperimentContext(folder, lambda: spark(master), tell, again, on_spark=master is not None)
         try:
-            found.extend(capacities(experiment, asked, doing))
-            _write_probes(found, tell)
+            results.extend(capacities(experiment, search, doing))
+            _write_probes(results, tell)
         except KeyboardInterrupt:
             stopped = True
     tell_unused(master)
-    _conclude_search(experiment.name, asked, found, folder / f"{varied.folder}.html", console, as_json=as_json)
+    _conclude_search(experiment.name, search, results, folder / f"{varied.folder}.html", console, as_json=as_json)
     if stopped:
         console.print("stopped; finished probes are kept, the same command goes on from there")
         raise typer.Exit(130)
-    raise typer.Exit(_exit_of_search(found))
+    raise typer.Exit(_exit_of_search(results))
 
 
-def _exit_of_search(found: Sequence[Capacity]) -> Exit:
+def _exit_of_search(results: Sequence[Capacity]) -> Exit:
     """Right where some engine has a figure, unknown where values were carried and none settles a figure."""
-    if any(one.carried and not one.doubt for one in found):
+    if any(one.carried and not one.doubt for one in results):
         return Exit.RIGHT
-    return Exit.UNKNOWN if any(one.carried for one in found) else Exit.WRONG
+    return Exit.UNKNOWN if any(one.carried for one in results) else Exit.WRONG
 
 
-def _foretell_probes(experiment: Experiment, asked: CapacitySearch) -> None:
+def _foretell_probes(experiment: Experiment, search: CapacitySearch) -> None:
     """Say how long the probes take at least: each lasts so long, and a search has so many."""
     searches = sum(len(part.semantics) for part in experiment.engine)
     runs = len(experiment.seeds) * experiment.repetitions
-    each, probes = asked.limit.lasting / 1000, asked.reach.fewest
-    why = f"{searches} searches of {probes} probes or more, a probe is {runs} runs of {each:g} s or more"
-    if sentence := foretold("capacity", searches * probes * runs * (RUN_S + each), why):
+    lasting, probes = search.limit.lasting / 1000, search.reach.fewest
+    why = f"{searches} searches of {probes} probes or more, a probe is {runs} runs of {lasting:g} s or more"
+    if sentence := foretold("capacity", searches * probes * runs * (RUN_S + lasting), why):
         typer.echo(sentence, err=True)
 
 
@@ -310,27 +312,27 @@ def _reach(varied: Varied, begin: float | None, end: float | None, precision: fl
     start = varied.start if begin is None else begin
     greater = varied.harder is Harder.GREATER
     far = (start * FURTHEST if greater else min(start, 1.0)) if end is None else end
-    least, most = (min(start, 1.0 if varied.whole else start / FURTHEST), far) if greater else (far, start * FURTHEST)
+    least, upper = (min(start, 1.0 if varied.whole else start / FURTHEST), far) if greater else (far, start * FURTHEST)
     try:
-        return SearchRange(start, least, most, varied.harder, varied.whole, precision)
+        return SearchRange(start, least, upper, varied.harder, varied.whole, precision)
     except ValueError as error:
         raise ExperimentError(f"--from, --to, --precision: {error}") from error
 
 
-def _write_probes(found: list[Capacity], tell: Callable[[str], object]) -> None:
+def _write_probes(results: list[Capacity], tell: Callable[[str], object]) -> None:
     from streamgauge.report.capacity import write_probes
 
-    write_probes(found, lambda folder: (read_run(folder, parse), read_verdict(folder)), tell)
+    write_probes(results, lambda folder: (read_run(folder, parse), read_verdict(folder)), tell)
 
 
 def _conclude_search(
-    name: str, asked: CapacitySearch, found: list[Capacity], path: Path, console: Console, *, as_json: bool
+    name: str, search: CapacitySearch, results: list[Capacity], path: Path, console: Console, *, as_json: bool
 ) -> None:
     """The page, and what is printed."""
     from streamgauge.report.capacity import Carried, json_of, shown, write, write_json_of
 
-    carried = Carried(name, asked.axis, asked.limit, asked.reach.precision, found, path.parent)
-    if found:
+    carried = Carried(name, search.axis, search.limit, search.reach.precision, results, path.parent)
+    if results:
         write(carried, path)
         write_json_of(carried, path.with_suffix(".json"))
     if as_json:
@@ -338,5 +340,5 @@ def _conclude_search(
         return
     for part in shown(carried):
         printing().print(part)
-    if found:
+    if results:
         console.print(f"page: {path}; every probe is a run folder beside it")

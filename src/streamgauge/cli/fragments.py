@@ -35,9 +35,9 @@ _LATENESS = 2**53
 """Elements may come in any order: facts say themselves when they hold."""
 
 
-def named_feeds(given: Sequence[str]) -> list[tuple[str, str]]:
+def named_feeds(texts: Sequence[str]) -> list[tuple[str, str]]:
     """(data set, URL) of each ``NAME=URL``."""
-    pairs = [each.partition("=") for each in given]
+    pairs = [text.partition("=") for text in texts]
     for name, equals, url in pairs:
         if not name or not equals or not url or "/" in name:
             raise typer.BadParameter(f"{name}{equals}{url}: write NAME=URL", param_hint="--feed")
@@ -197,15 +197,15 @@ def _datasets(
 ) -> list[DataSet]:
     """The data sets, those named in ``triples`` without graphs."""
     shapes = dict.fromkeys(triples, FragmentShape.TRIPLES)
-    made = [
+    datasets = [
         DataSet(name, store, style, now, page_size, shape=shapes.pop(name, FragmentShape.QUADS), period=period)
         for name, store, style in stores
     ]
     if shapes:
         raise typer.BadParameter(f"{', '.join(shapes)}: no such data set", param_hint="--triples")
-    if not made:
+    if not datasets:
         raise typer.BadParameter("there is nothing to serve: name a file, or a --feed", param_hint="DATA")
-    return made
+    return datasets
 
 
 def _style(annotated: str, label: Label, vocabulary: str) -> Style:

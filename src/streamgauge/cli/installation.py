@@ -55,16 +55,16 @@ def doctor(as_json: AsJson = False) -> None:
     """Say what this machine has and lacks, and how to get it; exit code 2 where something that is needed is absent."""
     checks = [*_machine(), *_programs(), *_extras(), *_engine_states()]
     if as_json:
-        typer.echo(json.dumps([{**each._asdict(), "what": each.name} for each in checks], indent=2))
+        typer.echo(json.dumps([{**check._asdict(), "what": check.name} for check in checks], indent=2))
     else:
         shown = table("kind", "what", "state")
-        for each in checks:
-            shown.add_row(each.kind, each.name, escape(each.found) or "absent")
+        for check in checks:
+            shown.add_row(check.kind, check.name, escape(check.found) or "absent")
         printing().print(shown)
-        for each in checks:
-            if each.advice:
-                typer.echo(f"{each.name}: {each.advice}")
-    whole = all(each.found for each in checks if each.needed)
+        for check in checks:
+            if check.advice:
+                typer.echo(f"{check.name}: {check.advice}")
+    whole = all(check.found for check in checks if check.needed)
     raise typer.Exit(Exit.RIGHT if whole else Exit.BAD_INPUT)
 
 
@@ -74,8 +74,8 @@ def _machine() -> Iterator[Check]:
 
     yield Check("machine", "Python", sys.version.split()[0], "", needed=True)
     program, lack = java(), java_lack()
-    found = "" if program is None or lack else f"{java_version(program) or 'of an unknown version'} ({program})"
-    yield Check("machine", "Java", found, lack, needed=not missing("spark"))
+    message = "" if program is None or lack else f"{java_version(program) or 'of an unknown version'} ({program})"
+    yield Check("machine", "Java", message, lack, needed=not missing("spark"))
     has = memory()
     advice = "" if has.total >= COMFORTABLE else "8 GiB are comfortable: keep streams small or raise the memory"
     try:
@@ -101,14 +101,16 @@ _TOOLS: Final = {
 def _programs() -> Iterator[Check]:
     """Programs that a part uses."""
     for name, (programs, advice) in _TOOLS.items():
-        found = next(filter(None, map(shutil.which, programs)), "")
-        yield Check("tool", name, found, "" if found else advice)
+        program = next(filter(None, map(shutil.which, programs)), "")
+        yield Check("tool", name, program, "" if program else advice)
 
 
 def _extras() -> Iterator[Check]:
     """The optional packages, by the extra that brings them."""
     for extra in EXTRAS:
-        own = (each for each in requires("streamgauge") or () if f"extra == '{extra}'" in each.replace('"', "'"))
+        own = (
+            require for require in requires("streamgauge") or () if f"extra == '{extra}'" in require.replace('"', "'")
+        )
         state = "" if missing(extra) else ", ".join(map(_installed, own))
         yield Check("extra", extra, state, "" if state else install_command(extra))
 
@@ -234,7 +236,7 @@ def _kinds(name: str) -> tuple[Clone, ...]:
     folder = registry.folder(registry.load(name))
     kinds = () if folder is None else clones(folder)
     if not kinds:
-        with_jars = [each for each in registry.names() if (at := registry.folder(registry.load(each))) and clones(at)]
+        with_jars = [name for name in registry.names() if (at := registry.folder(registry.load(name))) and clones(at)]
         raise typer.BadParameter(f"{name} needs no jars: there are {', '.join(with_jars)}", param_hint="ENGINE")
     return kinds
 
@@ -257,7 +259,7 @@ def _tried(name: str) -> int:
 
     subject = engine(name)
     tasks = tuple(asked(load(), subject.profiles, subject.scale))
-    first = next(each for each in tasks if subject.refuse(each.case.query, each.semantics) is None)
+    first = next(task for task in tasks if subject.refuse(task.case.query, task.semantics) is None)
     try:
         for _ in certify(subject, (first,), 1, lambda: spark(None)):
             pass

@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from streamgauge import __version__
 from streamgauge.cli.catalogue import COMMANDS, EXAMPLES, CatalogueEntry
-from streamgauge.cli.completion import ASKED, answer_shells
+from streamgauge.cli.completion import COMPLETE_VARIABLE, answer_shells
 from streamgauge.cli.streams import visible_streams
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.phrases import expectation
@@ -27,11 +27,11 @@ from streamgauge.model.phrases import expectation
 class Command(TyperCommand):
     """A command whose help ends with an example."""
 
-    def __init__(self, *given: Any, **attributes: Any) -> None:
-        super().__init__(*given, **attributes)
-        for each in self.params:
-            if each.param_type_name == "argument" and each.metavar is None:
-                each.metavar = each.name.upper()
+    def __init__(self, *arguments: Any, **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        for param in self.params:
+            if param.param_type_name == "argument" and param.metavar is None:
+                param.metavar = param.name.upper()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The parameters that the words give; UsageError for words that the command does not take."""
@@ -48,7 +48,7 @@ class Command(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The line of usage: arguments in capitals, in brackets where there need be none."""
         del ctx
-        return ["[OPTIONS]", *(_usage(each) for each in self.params if each.param_type_name == "argument")]
+        return ["[OPTIONS]", *(_usage(param) for param in self.params if param.param_type_name == "argument")]
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """The examples."""
@@ -68,8 +68,8 @@ def _format_examples(ctx: Any, formatter: Any) -> None:
     examples = EXAMPLES.get(_words(ctx), ())
     if examples:
         with formatter.section("Example" if len(examples) == 1 else "Examples"):
-            for each in examples:
-                formatter.write(f"{'':{formatter.current_indent}}streamgauge {each}\n")
+            for example in examples:
+                formatter.write(f"{'':{formatter.current_indent}}streamgauge {example}\n")
 
 
 def _words(ctx: Any) -> str:
@@ -93,8 +93,8 @@ class CommandGroup(TyperGroup):
             return super().resolve_command(ctx, [name, *args[1:]])
         if not ctx.resilient_parsing and not args[0].startswith("-"):
             near = get_close_matches(name, self.commands)
-            found = f": did you mean {' or '.join(near)}?" if near else f": there are {', '.join(self.commands)}"
-            ctx.fail(f"no command {args[0]!r}{found}")
+            message = f": did you mean {' or '.join(near)}?" if near else f": there are {', '.join(self.commands)}"
+            ctx.fail(f"no command {args[0]!r}{message}")
         return super().resolve_command(ctx, args)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
@@ -153,8 +153,8 @@ class _Registry(typer.Typer):
         return super().command(name, **{"cls": Command, **settings})
 
     def add_typer(self, typer_instance: typer.Typer, **settings: Any) -> None:
-        for each in typer_instance.registered_commands:
-            each.cls = Command if each.cls in (None, TyperCommand) else each.cls
+        for command in typer_instance.registered_commands:
+            command.cls = Command if command.cls in (None, TyperCommand) else command.cls
         super().add_typer(typer_instance, **{"cls": CommandGroup, **settings})
 
 
@@ -205,7 +205,7 @@ def _options(
 
 def main() -> None:
     """Run the command line; every expected error is one sentence on standard error and exit code 2."""
-    if ASKED in os.environ:
+    if COMPLETE_VARIABLE in os.environ:
         answer_shells()
     with visible_streams():
         _run()

@@ -70,9 +70,9 @@ def milliseconds(value: str | None, option: str | None = None) -> int | None:
     """
     if value is None:
         return None
-    found = _read(value, option)
+    number = _read(value, option)
     tell_unit(value, option)
-    return found
+    return number
 
 
 def seconds(value: str, option: str) -> float:
@@ -137,10 +137,10 @@ Known: TypeAlias = Callable[[], Iterable[str]]
 def chosen(name: str, known: Iterable[str], option: str | None = None) -> str:
     """The known name that is written so in any case; BadParameter (of that option) lists the names there are."""
     names = list(known)
-    if (found := spelled(name, names)) is None:
-        said = f"{name!r}: choose from {', '.join(names)}{meant(name, names)}"
-        raise typer.BadParameter(said, param_hint=option)
-    return found
+    if (name_ := spelled(name, names)) is None:
+        message = f"{name!r}: choose from {', '.join(names)}{meant(name, names)}"
+        raise typer.BadParameter(message, param_hint=option)
+    return name_
 
 
 def one_of(known: Known, *declared: str, help: str) -> Any:  # noqa: A002
@@ -251,8 +251,8 @@ def own_data(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
 
     @wraps(command)
-    def commanded(**given: Any) -> None:
-        command(**{name: value for name, value in given.items() if name not in _OWN_DATA}, own=given)
+    def commanded(**options: Any) -> None:
+        command(**{name: value for name, value in options.items() if name not in _OWN_DATA}, own=options)
 
     options = [
         inspect.Parameter(
@@ -332,10 +332,10 @@ def read_ontologies(
     rules = read_rules(axioms, extent, same_as=same_as, subsumption=subsumption, beyond=beyond, lenient=lenient)
     for name in rules.imports:
         say(f"the ontology {IMPORTED.format(name)}")
-    for each in rules.left_out:
-        if each.reason != EQUALITY:
-            say(f"left out of the ontology: {each}")
-    equal = sum(each.reason == EQUALITY for each in rules.left_out)
+    for axiom in rules.left_out:
+        if axiom.reason != EQUALITY:
+            say(f"left out of the ontology: {axiom}")
+    equal = sum(axiom.reason == EQUALITY for axiom in rules.left_out)
     if equal:
         say(f"left out of the ontology, unless --same-as is given: axioms that derive owl:sameAs ({equal})")
     return rules

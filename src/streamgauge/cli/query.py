@@ -113,7 +113,7 @@ def query(
         with watch(text, *stream, **options) as answers, _teller(answers, text, chosen, to, dates) as tell:
             tell_notes(answers.asked[0].query)
             waits = waits_for_time(answers.asked[0].query, answers.asked[0].semantics)
-            if waits and not wall and not all(Path(each.rpartition("=")[2]).exists() for each in stream):
+            if waits and not wall and not all(Path(text.rpartition("=")[2]).exists() for text in stream):
                 typer.echo(f"streamgauge: note: {waits}", err=True)
             if answers.sharding:
                 typer.echo(f"streamgauge: {answers.sharding}", err=True)
@@ -137,12 +137,12 @@ def _advised(text: str) -> Iterator[None]:
 def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
     """Hand every answer on until the end, the limit or Ctrl-C; then say how much it was."""
     code: Exit | int = Exit.RIGHT
-    told = rows = 0
+    count = rows = 0
     try:
-        while told != limit and (batch := answers.gather()):
-            for answer in batch if limit is None else batch[: limit - told]:
+        while count != limit and (batch := answers.gather()):
+            for answer in batch if limit is None else batch[: limit - count]:
                 tell(answer)
-                told += 1
+                count += 1
                 rows += len(answer.added) + len(answer.removed)
     except KeyboardInterrupt:
         code = 130
@@ -151,7 +151,7 @@ def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
     except PipeError as error:
         typer.echo(f"streamgauge: {error}", err=True)
         code = Exit.ENGINE_FAILURE
-    _conclude(answers, told)
+    _conclude(answers, count)
     if not rows and (note := unasked(answers.asked[0].query, answers.predicates, answers.elements)):
         typer.echo(f"streamgauge: note: {note}", err=True)
     return code
@@ -160,7 +160,7 @@ def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
 def unasked(query: ContinuousQuery, predicates: AbstractSet[Term], elements: int) -> str:
     """Why a query over so many elements may have had no row: a property that none of them has; else nothing."""
     known = predicates | {predicate for _, predicate, _ in query.static}
-    absent = [each for each in constant_predicates(query.form) if each not in known]
+    absent = [predicate for predicate in constant_predicates(query.form) if predicate not in known]
     if not absent or not predicates:
         return ""
     among = "element" if elements <= LOOKED_AT else f"of the first {LOOKED_AT:,} elements"
@@ -169,7 +169,7 @@ def unasked(query: ContinuousQuery, predicates: AbstractSet[Term], elements: int
     return f"no {among} has the property {absent[0]} that the query asks for; there are {', '.join(there[:5])}{more}"
 
 
-def _conclude(answers: Watch[Answer], told: int) -> None:
+def _conclude(answers: Watch[Answer], count: int) -> None:
     for reason in answers.refused:
         typer.echo(f"streamgauge: passed over: {reason}", err=True)
     late = f", {answers.late} of them too late" if answers.late else ""
@@ -177,18 +177,18 @@ def _conclude(answers: Watch[Answer], told: int) -> None:
     horizon = "" if answers.horizon is None else f"; time came to {answers.horizon:,} ms"
     if awaited := answers.awaited:
         horizon += f": {awaited}, and --advance-to windows closes it"
-    typer.echo(f"{counted(answers.elements, 'element')}{late}; {counted(told, 'answer')}{horizon}", err=True)
+    typer.echo(f"{counted(answers.elements, 'element')}{late}; {counted(count, 'answer')}{horizon}", err=True)
 
 
 @contextmanager
 def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates: bool) -> Iterator[Tell]:
     """The sink of an answer, which shows, writes or sends it; WatchError when the format cannot hold it."""
-    asked = answers.asked[0]
+    understood = answers.asked[0]
     if form == "table" and to is None:
-        yield Shown(Terminal(highlight=False), asked.query, asked.semantics, prefixes(text), dates)
+        yield Shown(Terminal(highlight=False), understood.query, understood.semantics, prefixes(text), dates)
         return
     try:
-        encode = encoder(form, asked.query, dates)
+        encode = encoder(form, understood.query, dates)
     except ValueError as error:
         raise WatchError(str(error)) from error
     if to is None:

@@ -43,7 +43,7 @@ def csrbench(
 def _loads(value: str) -> str:
     from streamgauge.papers.yabench.measure import LOADS
 
-    return ",".join(chosen(each.strip(), LOADS) for each in value.split(","))
+    return ",".join(chosen(part.strip(), LOADS) for part in value.split(","))
 
 
 def _positive(value: int) -> int:
@@ -101,7 +101,7 @@ def tpf(
     from streamgauge.papers.tpf.measure import FULL, PARTS, QUICK
     from streamgauge.papers.tpf.page import TpfRequest, reproduce
 
-    only = [chosen(each, PARTS, "--only") for each in only or ()]
+    only = [chosen(name, PARTS, "--only") for name in only or ()]
     extent = QUICK if quick else FULL
     wanted = TpfRequest(extent, runs, tuple(only or extent.parts), kept)
     _foretell(not (kept or only), "about an hour" if quick else "about 8 hours; --quick and --only take less")
@@ -130,8 +130,8 @@ def sepbm(
     from streamgauge.formats.streams import read_triples
     from streamgauge.papers.sepbm.measure import PARTS, STRATEGIES, SepbmExtent, SepbmRequest, reproduce
 
-    only = [chosen(each, PARTS, "--only") for each in only or ()]
-    strategy = [chosen(each, STRATEGIES, "--strategy") for each in strategy or ()]
+    only = [chosen(name, PARTS, "--only") for name in only or ()]
+    strategy = [chosen(name, STRATEGIES, "--strategy") for name in strategy or ()]
     rule = chosen(rule, ("first", "any"), "--rule")
     if ontology is not None:
         tuple(read_triples(ontology))  # refused before anything is made
@@ -164,20 +164,20 @@ def _do(
     console = Terminal(stderr=True)
     try:
         with telling(console, "reproduce") as tell:
-            found = work(tell)
+            reproduction = work(tell)
     except KeyboardInterrupt:
         console.print("stopped; what is finished is kept, the same command goes on from there")
         raise typer.Exit(130) from None
     tell_unused(master)
     if out is not None:
-        write(found, out)
+        write(reproduction, out)
         console.print(f"page: {out}")
     if as_json:
-        same, of = found.compared
-        typer.echo(json.dumps({**found.data, "agree": same, "of": of}, indent=2))
+        same, of = reproduction.compared
+        typer.echo(json.dumps({**reproduction.data, "agree": same, "of": of}, indent=2))
     else:
         terminal = printing()
-        for part in shown(found):
+        for part in shown(reproduction):
             terminal.print(part)
-    same, of = found.compared
+    same, of = reproduction.compared
     raise typer.Exit(Exit.RIGHT if same == of else Exit.WRONG)

@@ -73,7 +73,7 @@ def generate(
         raise typer.BadParameter("other data has queries of its own: give --data and --queries")
     axioms = tuple(read_triples(ontology or university.ONTOLOGY))
     way = generator.Reference.AT_ONCE if reference is Way.AT_ONCE else generator.Reference.SEQUENTIAL
-    asked = generator.ConfigurationRequest(publications, seed, SelectionRule(rule.value), deletes, channels, way)
+    request = generator.ConfigurationRequest(publications, seed, SelectionRule(rule.value), deletes, channels, way)
     with _telling() as tell:
         if data is not None and queries is not None:
             world = generator.own_data(data, axioms, queries)
@@ -84,7 +84,7 @@ def generate(
             here = master is None and generator.small(universities)
             tell("universities" if here else "Spark starts")
             world = generator.university(None if here else spark(master), axioms, universities, seed, names)
-        stored = generator.generate(world, asked, folder, tell)
+        stored = generator.generate(world, request, folder, tell)
     tell_unused(master)
     typer.echo(f"{folder}: {counted(publications, 'publication')}, {counted(len(stored.channels), 'channel')}")
 
@@ -94,9 +94,9 @@ def systems(as_json: AsJson = False) -> None:
     """List what can be measured, and its options."""
     from streamgauge.suites.sepbm.adapters import adapters, options_of
 
-    found = {name: {"about": about, "options": dict(options_of(name))} for name, about in adapters().items()}
+    listing = {name: {"about": about, "options": dict(options_of(name))} for name, about in adapters().items()}
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps(listing, indent=2))
         return
     shown = table("system", "option", "meaning")
     for name, about in adapters().items():
@@ -106,14 +106,14 @@ def systems(as_json: AsJson = False) -> None:
     printing().print(shown)
 
 
-def _options(given: list[str] | None) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for each in given or ():
-        name, equals, value = each.partition("=")
+def _options(texts: list[str] | None) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
         if not equals:
-            raise typer.BadParameter(f"{each!r}: an option is NAME=VALUE", param_hint="--option")
-        found[name] = value
-    return found
+            raise typer.BadParameter(f"{text!r}: an option is NAME=VALUE", param_hint="--option")
+        options[name] = value
+    return options
 
 
 @_app.command("run")
@@ -169,7 +169,7 @@ def analyse(
     from streamgauge.suites.sepbm.recordings import judge as judged
 
     stored = read(of)
-    found: dict[str, JudgedRecording] = {}
+    recordings: dict[str, JudgedRecording] = {}
     with _telling() as tell:
         judging = JudgingMeans(lambda: spark(master), lambda what, done, count: tell(f"{what} ({done} of {count})"))
         for folder in runs:
@@ -178,9 +178,9 @@ def analyse(
                 judged(folder, stored, judging)
             one = outcome(folder, stored, judging)
             name = named(one.recording)
-            found[name if name not in found else f"{name} ({folder.name})"] = one
+            recordings[name if name not in recordings else f"{name} ({folder.name})"] = one
     tell_unused(master)
-    compared = Compared(f"SEP-BM: {stored.folder.resolve().name}", found)
+    compared = Compared(f"SEP-BM: {stored.folder.resolve().name}", recordings)
     if out is not None:
         write(compared, out)
     if as_json:
@@ -188,7 +188,7 @@ def analyse(
     else:
         for part in shown(compared):
             printing().print(part)
-    raise typer.Exit(Exit.RIGHT if all(each.right for each in found.values()) else Exit.WRONG)
+    raise typer.Exit(Exit.RIGHT if all(recording.right for recording in recordings.values()) else Exit.WRONG)
 
 
 @_app.command("characterise")
@@ -211,17 +211,22 @@ def characterise(
     stored = read(configuration)
     with _telling() as tell:
         tell("counting")
-        found = described(spark(master), stored)
+        characteristics = described(spark(master), stored)
         judging = JudgingMeans(lambda: spark(master))
         ran = [outcome(folder, stored, judging) for folder in run_folders or ()]
-        times: Mapping[str, Mapping[str, float]] = {named(each.recording): mean_times(each) for each in ran}
-    order = ranked(found, times)
+        times: Mapping[str, Mapping[str, float]] = {
+            named(recording.recording): mean_times(recording) for recording in ran
+        }
+    order = ranked(characteristics, times)
     if as_json:
-        rows = {"channels": {each.channel: each.values for each in found}, "ranked": [each._asdict() for each in order]}
+        rows = {
+            "channels": {channel.channel: channel.values for channel in characteristics},
+            "ranked": [channel._asdict() for channel in order],
+        }
         typer.echo(json.dumps(rows, indent=2))
         return
-    for each in (characters(found), ranks(order)):
-        printing().print(rich_table(each, ""))
+    for page_table in (characters(characteristics), ranks(order)):
+        printing().print(rich_table(page_table, ""))
 
 
 @contextmanager

@@ -33,8 +33,8 @@ BROKER: Final = "http://127.0.0.1:4200"
 def add_group(app: typer.Typer, name: str, about: str, *commands: Callable[..., None]) -> None:
     """Add a group of commands, each named as its function."""
     group = typer.Typer(help=about, no_args_is_help=True)
-    for each in commands:
-        group.command(each.__name__)(each)
+    for command in commands:
+        group.command(command.__name__)(command)
     group.callback()(lambda: None)  # without one, a single command would be the group
     app.add_typer(group, name=name)
 
@@ -75,15 +75,15 @@ def reported(
     path: Path, verify: Callable[[Path], Inspection], save: Callable[[Path, Path], Saved], new: Path | None
 ) -> None:
     """Print what a check finds and, where it is asked for, what was saved and what is lost; exit with 0 or 1."""
-    found = verify(path)
-    for damage in found.damages:
+    verification = verify(path)
+    for damage in verification.damages:
         typer.echo(f"{path}: damaged: {damage}")
-    if found.more:
-        typer.echo(f"{path}: and {found.more:,} more")
-    typer.echo(f"{path}: {'sound' if found.whole else 'damaged, still sound'}: {found.remains}")
+    if verification.more:
+        typer.echo(f"{path}: and {verification.more:,} more")
+    typer.echo(f"{path}: {'sound' if verification.whole else 'damaged, still sound'}: {verification.remains}")
     if new is not None:
         saved = save(path, new)
         typer.echo(f"{new}: {saved.kept}")
         for loss in saved.losses:
             typer.echo(f"{new}: lost: {loss}")
-    raise typer.Exit(Exit.RIGHT if found.whole else Exit.WRONG)
+    raise typer.Exit(Exit.RIGHT if verification.whole else Exit.WRONG)

@@ -34,5 +34,5 @@ def spark(master: str | None = None, also: tuple[tuple[str, str], ...] = ()) -> 
 def tell_unused(master: str | None, hint: str = "") -> None:
     """Say that ``--master`` had no effect where no session was needed; ``hint`` names what takes Spark."""
     if master is not None and spark.cache_info().currsize == 0:
-        said = f"--master {master} had no effect: the work is small, so this process did it and no Spark was started"
-        typer.echo(f"{said}; {hint}" if hint else said, err=True)
+        message = f"--master {master} had no effect: the work is small, so this process did it and no Spark was started"
+        typer.echo(f"{message}; {hint}" if hint else message, err=True)

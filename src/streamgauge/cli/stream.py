@@ -131,8 +131,8 @@ def checkpoint_line(done: Checkpointed) -> str:
 
 def _updates(name: str, t0: int | None) -> Semantics:
     """The profile with its first window where it was asked to start."""
-    given = profile(name)
-    return given if t0 is None else replace(given, origin=Origin.FIXED, t0=t0)
+    semantics = profile(name)
+    return semantics if t0 is None else replace(semantics, origin=Origin.FIXED, t0=t0)
 
 
 def _summary(job: Job, sent: int, rows: int, late: int) -> str:
@@ -142,12 +142,12 @@ def _summary(job: Job, sent: int, rows: int, late: int) -> str:
 
 def _semantics(name: str, t0: int | None, lateness: int) -> Semantics:
     """The profile with the lateness bound, and with its first window where it was asked to start."""
-    given = profile(name)
-    if given.content is Counting.UPDATES:
+    semantics = profile(name)
+    if semantics.content is Counting.UPDATES:
         return _updates(name, t0)
     if t0 is not None:
-        return replace(given, lateness=lateness, origin=Origin.FIXED, t0=t0)
-    return replace(given, lateness=lateness)
+        return replace(semantics, lateness=lateness, origin=Origin.FIXED, t0=t0)
+    return replace(semantics, lateness=lateness)
 
 
 def batch_line(done: BatchDone) -> str:

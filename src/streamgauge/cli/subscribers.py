@@ -47,12 +47,12 @@ def publish(
 
 def _graphs(files: Iterable[Path], kind: str) -> Iterator[tuple[bytes, str, str]]:
     """Bodies, their media types and names."""
-    found = list(files)
-    for file in found:
+    paths = list(files)
+    for file in paths:
         media_type = REGISTERED[rdf_syntax(file, registered=True)]
         with file_document(file).open() as document:
             yield document.read(), media_type, str(file)
-    if not found:
+    if not paths:
         yield sys.stdin.buffer.read(), kind, "standard input"
 
 
@@ -64,7 +64,7 @@ def subscribe(
     after: Annotated[int | None, typer.Option(min=0, help="Begin after the notification of this number.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal too.")] = False,
     patience: Patience = "10m",
-    most: Annotated[int | None, typer.Option("--limit", min=1, help="End after so many notifications.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="End after so many notifications.")] = None,
     max_message: MaxMessage = LARGEST_MESSAGE,
 ) -> None:
     """Show a channel's answer as it changes: a live table on a terminal, JSON lines otherwise.
@@ -85,8 +85,8 @@ def subscribe(
         start = begun.number if begun is not None and subscriber is None and after is None else after
         known = {} if text is None else prefixes(text)
         with LiveChannel(begun, prefixes=known) if begun is not None else nullcontext(NotificationLines()) as shown:
-            told = client.subscribe(channel, subscriber, start, patience=away, tell=say_again)
-            code = _shown(told, shown.show, most)
+            notifications = client.subscribe(channel, subscriber, start, patience=away, tell=say_again)
+            code = _shown(notifications, shown.show, limit)
     raise typer.Exit(code)
 
 
@@ -106,14 +106,14 @@ def _create(client: Client, channel: str, query: str) -> None:
             raise
 
 
-def _shown(found: Iterator[Told], show: Callable[[Told], None], most: int | None) -> int:
+def _shown(notifications: Iterator[Told], show: Callable[[Told], None], limit: int | None) -> int:
     """Show notifications until the channel ends, Ctrl-C, a reader that leaves, or so many."""
     from streamgauge.broker import AwayError
 
     try:
-        for count, told in enumerate(found, 1):
-            show(told)
-            if count == most:
+        for count, notification in enumerate(notifications, 1):
+            show(notification)
+            if count == limit:
                 break
     except KeyboardInterrupt:
         return 130

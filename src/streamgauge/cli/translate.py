@@ -40,15 +40,15 @@ def translate(
     template = sys.stdin.read() if query == "-" else read_text(Path(query))
     try:
         text = announced(fill(template, values(define)), version)
-        given = source or detect(text)
-        asked = parse(text, given)
-        printed = print_query(asked, to)
+        dialect = source or detect(text)
+        parsed = parse(text, dialect)
+        printed = print_query(parsed, to)
     except QueryError as error:
         raise _refused(f"{query}, {error}") from error
     except ValueError as error:
         raise _refused(f"{query}: {error}") from error
-    tell_notes(asked)
-    typer.echo(json.dumps({"from": given, "to": to, "query": printed}, indent=2) if as_json else printed, nl=as_json)
+    tell_notes(parsed)
+    typer.echo(json.dumps({"from": dialect, "to": to, "query": printed}, indent=2) if as_json else printed, nl=as_json)
 
 
 def _refused(sentence: str) -> typer.Exit:

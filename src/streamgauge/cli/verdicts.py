@@ -81,8 +81,8 @@ EVALUATORS = ("definition", "spark")
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
-    for each in (check, expect, explain):
-        app.command(each.__name__)(each)
+    for command in (check, expect, explain):
+        app.command(command.__name__)(command)
 
 
 def check(
@@ -110,9 +110,9 @@ def check(
         raise typer.BadParameter("-D gives values to the parameters of --query FILE: name the file")
 
     text = None if query is None else read_text(query)
-    asked = partial(_asked, folder=run, semantics=semantics, query=query, text=text, define=define)
+    reread = partial(_asked, folder=run, semantics=semantics, query=query, text=text, define=define)
     heads = read_heads(run, parse) if rules is None else None
-    recorded = _judged_by(asked(heads or read_run(run, parse)), run, evaluator)
+    recorded = _judged_by(reread(heads or read_run(run, parse)), run, evaluator)
     if query is not None:
         tell_notes(recorded.header.query)
     console = Terminal(stderr=as_json)
@@ -130,7 +130,7 @@ def check(
             in_tasks=master is not None,
         )
         if rules is None:
-            verdict = judge_stored(heads and recorded, lambda: asked(read_run(run, parse)), stream_place(run), means)
+            verdict = judge_stored(heads and recorded, lambda: reread(read_run(run, parse)), stream_place(run), means)
         else:
             verdict = _judged(recorded, stream_path(run), rules, means)
     tell_unused(master, "--evaluator spark takes Spark")
@@ -158,16 +158,16 @@ def _judged_by(run: Run, folder: Path, evaluator: str | None) -> Run:
 
 
 def _asked(
-    found: Run, folder: Path, semantics: str | None, query: Path | None, text: str | None, define: Parameters
+    run: Run, folder: Path, semantics: str | None, query: Path | None, text: str | None, define: Parameters
 ) -> Run:
     """The run under the query and the semantics that were named."""
     if query is not None and text is not None:
         with naming(query):
-            found = with_query(found, text, values(define))
+            run = with_query(run, text, values(define))
     if semantics is not None:
-        found = replace(found, header=replace(found.header, semantics=profile(semantics)))
-        found = begun_run(found, stream_facts(stream_path(folder)).begins)
-    return found
+        run = replace(run, header=replace(run.header, semantics=profile(semantics)))
+        run = begun_run(run, stream_facts(stream_path(folder)).begins)
+    return run
 
 
 def _diagnosis(folder: Path) -> Diagnosis | None:
@@ -226,24 +226,24 @@ def expect(
     """Expected answers and sizes of a stream and a query, without a run."""
     with naming(query):
         text = fill(read_text(query), values(define))
-        asked = beside(parse(text), static)
-    tell_notes(asked)
+        parsed = beside(parse(text), static)
+    tell_notes(parsed)
     wanted = profile(semantics or detect(text))
     console = Terminal(stderr=True)
     with TemporaryDirectory() as scratch, telling(console, "expect") as tell:
         tell("reading the stream")
-        sources = [named_source(each) for each in stream]
+        sources = [named_source(text) for text in stream]
         reading = own_reading(text, wanted.lateness, own)
-        table, course = stream_table(sources, asked.streams, reading, Path(scratch))
+        table, course = stream_table(sources, parsed.streams, reading, Path(scratch))
         facts = stream_facts(table, ", ".join(stream))
-        refuse_window(asked, facts.triples, facts.span, memory_limit_mb)
+        refuse_window(parsed, facts.triples, facts.span, memory_limit_mb)
         means = Means(
-            lambda: spark(master), cast("Evaluator | None", evaluator), chosen=lambda said: tell(Reason(said))
+            lambda: spark(master), cast("Evaluator | None", evaluator), chosen=lambda reason: tell(Reason(reason))
         )
         horizon: list[tuple[int, str]] = []
         tell("computing the expected answers")
-        found = expected_reports(
-            asked,
+        reports = expected_reports(
+            parsed,
             wanted,
             table,
             means,
@@ -258,9 +258,9 @@ def expect(
     note = f"{awaited}, and --advance-to {WINDOWS} closes it" if awaited else "no report was due after it"
     typer.echo(f"time came to {until:,} ms: {note}", err=True)
     if as_json or rows:
-        typer.echo(json.dumps([_json(report, rows) for report in found], indent=2))
+        typer.echo(json.dumps([_json(report, rows) for report in reports], indent=2))
     else:
-        printing().print(_table(found))
+        printing().print(_table(reports))
 
 
 def _json(report: ExpectedReport, rows: bool) -> dict[str, object]:
@@ -277,11 +277,11 @@ def _json(report: ExpectedReport, rows: bool) -> dict[str, object]:
     return {**sizes, "variables": report.variables, "rows": report.rows}
 
 
-def _table(found: Sequence[ExpectedReport]) -> Table:
-    plain = not any(is_dated(report.due.instant) for report in found)
+def _table(reports: Sequence[ExpectedReport]) -> Table:
+    plain = not any(is_dated(report.due.instant) for report in reports)
     unit = " (ms)" if plain else ""
     shown = table("report", f"instant{unit}", f"scope{unit}", "expected rows", "triples in the window")
-    for number, report in enumerate(found, 1):
+    for number, report in enumerate(reports, 1):
         due = report.due
         shown.add_row(
             str(number),
@@ -311,8 +311,8 @@ def explain(
     tell_notes(recorded.header.query)
     if window is not None:
         _work_through(recorded, run, window, console, as_json=as_json)
-    found = _explained(recorded, stream_path(run))
-    _shown(recorded, run, found, _verdict(recorded, run), console, as_json=as_json)
+    explanation = _explained(recorded, stream_path(run))
+    _shown(recorded, run, explanation, _verdict(recorded, run), console, as_json=as_json)
 
 
 def _large(folder: Path) -> Run | None:
@@ -332,16 +332,18 @@ def _explain_large(run: Run, folder: Path, master: str | None, console: Console,
     with telling(Terminal(stderr=True), "explain") as tell:
         tell("trying models")
         try:
-            found = explain_stored(folder, parse, stream, session)
+            diagnosis = explain_stored(folder, parse, stream, session)
         except NoPrefixError as error:
             raise RefusedError(f"{folder} is explained by its beginning: {error}") from error
-    verdict = replace(verdict, cautions=(*verdict.cautions, *found.cautions))
-    _shown(run, folder, found.explained, verdict, console, as_json=as_json)
+    verdict = replace(verdict, cautions=(*verdict.cautions, *diagnosis.cautions))
+    _shown(run, folder, diagnosis.explained, verdict, console, as_json=as_json)
 
 
-def _shown(run: Run, folder: Path, found: Explained, verdict: Verdict, console: Console, *, as_json: bool) -> NoReturn:
+def _shown(
+    run: Run, folder: Path, explained: Explained, verdict: Verdict, console: Console, *, as_json: bool
+) -> NoReturn:
     """Keep a diagnosis and print it; exit code 0 where it explains every answer."""
-    diagnosis, first = found.diagnosis, worked(found)
+    diagnosis, first = explained.diagnosis, worked(explained)
     verdict = replace(verdict, diagnosis=diagnosis)
     write_verdict(folder, verdict)
     if as_json:
@@ -355,26 +357,26 @@ def _work_through(run: Run, folder: Path, index: int, console: Console, *, as_js
     """Show one window; exit code 0 when it is right, 5 when it is late, else 1."""
     with telling(Terminal(stderr=True), "explain") as tell:
         tell("looking at the window")
-        found = opened(run, stream_path(folder), _verdict(run, folder), index)
+        witness = opened(run, stream_path(folder), _verdict(run, folder), index)
     if as_json:
-        typer.echo(json.dumps(opened_json(found), indent=2))
+        typer.echo(json.dumps(opened_json(witness), indent=2))
     else:
-        console.print(opened_lines(run.header, found))
-    right = Exit.LATE if found.window.late else Exit.RIGHT
-    raise typer.Exit(right if found.window.right else Exit.WRONG)
+        console.print(opened_lines(run.header, witness))
+    right = Exit.LATE if witness.window.late else Exit.RIGHT
+    raise typer.Exit(right if witness.window.right else Exit.WRONG)
 
 
 def _explained(run: Run, stream: Path) -> Explained:
-    held = tuple(elements(stream))
+    stored = tuple(elements(stream))
     if run.header.semantics.clock is not Clock.APPLICATION:
-        run, held = by_arrival(run, held)
+        run, stored = by_arrival(run, stored)
     with telling(Terminal(stderr=True), "explain") as tell:
         tell("trying models")
 
         def told(done: int, of: int) -> None:
             tell(f"{done:,} of at most {of:,} models tried", done / max(1, of))
 
-        return explained(run, held, told)
+        return explained(run, stored, told)
 
 
 def _verdict(run: Run, folder: Path) -> Verdict:

@@ -70,9 +70,9 @@ def names() -> tuple[str, ...]:
 
 def named(name: str) -> str:
     """The engine's name as it is written, from that name in any case; EngineError lists the names there are."""
-    if (found := spelled(name, names())) is None:
+    if (name_ := spelled(name, names())) is None:
         raise EngineError(f"there is no engine {name!r}: {offered(name, names())}")
-    return found
+    return name_
 
 
 def load(name: str) -> Engine:
@@ -106,10 +106,10 @@ def option_names(engine: Engine) -> tuple[str, ...]:
     return tuple(getattr(engine, "OPTIONS", ()))
 
 
-def sharding_of(engine: Engine, asked: Sequence[tuple[ContinuousQuery, Semantics]], shards: int) -> str:
+def sharding_of(engine: Engine, queries: Sequence[tuple[ContinuousQuery, Semantics]], shards: int) -> str:
     """How it spreads queries over so many processes: a sentence, empty for an engine that spreads none."""
-    said = getattr(engine, "sharding", None)
-    return "" if said is None else cast(str, said(asked, shards))
+    sharding = getattr(engine, "sharding", None)
+    return "" if sharding is None else cast(str, sharding(queries, shards))
 
 
 def starter(refuse: Refuse, begin: Start) -> Start:

@@ -48,10 +48,10 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     r2s = query.r2s or semantics.r2s
     if r2s not in SENS.r2s_able:
         return f"{r2s}: a broker tells what changes, ask for {' or '.join(sorted(SENS.r2s_able))}"
-    for each in query.windows:
-        if each.window.kind != "landmark":
-            return f"a {each.window.kind}-based window: facts stand until they are deleted, ask for a landmark window"
-        if each.name is not None:
+    for window in query.windows:
+        if window.window.kind != "landmark":
+            return f"a {window.window.kind}-based window: facts stand until they are deleted, ask for a landmark window"
+        if window.name is not None:
             return "a named window: the facts of a broker are in one graph, write every pattern inside of WINDOW"
     return _refuse_form(query)
 
@@ -60,9 +60,9 @@ def _refuse_form(query: ContinuousQuery) -> str | None:
     if not isinstance(query.form, Select):
         return "ASK and CONSTRUCT: changes of rows are what is judged, write a SELECT"
     patterns = list(every_pattern(query.form.pattern))
-    if any(isinstance(each, Slice) for each in patterns):
+    if any(isinstance(pattern, Slice) for pattern in patterns):
         return "LIMIT and OFFSET: an oracle of changes does not know which of several right windows was shown before"
-    if any(isinstance(each, Graph) for each in patterns):
+    if any(isinstance(pattern, Graph) for pattern in patterns):
         return "GRAPH: the facts of a stream are in one graph, write every pattern inside of WINDOW"
     try:
         begin(STRATEGY, NO_RULES).create(_CHANNEL, query.form)
@@ -77,7 +77,7 @@ class BrokerSession:
     def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:
         self._semantics, self._emit = semantics, emit
         self._r2s = query.r2s or semantics.r2s
-        self._admission = Admission([each.stream for each in query.windows])
+        self._admission = Admission([window.stream for window in query.windows])
         self._static = frozenset(with_matched_static(query, semantics).static)
         self._copies: Counter[Triple] = Counter()
         self._due: dict[int, list[tuple[int, tuple[Triple, ...]]]] = defaultdict(list)
@@ -115,7 +115,7 @@ class BrokerSession:
     def _publish_before(self, time: int) -> None:
         """Publish what is due at the ticks before a time (ms)."""
         self._now = max(self._now, time)
-        for tick in sorted(each for each in self._due if each < time):
+        for tick in sorted(instant for instant in self._due if instant < time):
             self._next = tick
             came, gone = self._moved(self._due.pop(tick))
             if came or gone:
@@ -143,9 +143,9 @@ class BrokerSession:
         self._send(tuple(self._broker.rows(_CHANNEL)[1]), ())
 
     def _tell(self) -> None:
-        for each in self._subscribed.take():
+        for change in self._subscribed.take():
             if self._begun:
-                self._send(each.added, each.removed)
+                self._send(change.added, change.removed)
 
     def _send(self, came: "Rows", gone: "Rows") -> None:
         added, removed = _SENT[self._r2s](came, gone)

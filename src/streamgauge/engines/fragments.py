@@ -57,7 +57,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return reason
     if (r2s := query.r2s or semantics.r2s) not in _SENT:
         return f"{r2s} in one answer: the query streamer streams one bag, ask for {' or '.join(_SENT)}"
-    if any(each.name is not None for each in query.windows):
+    if any(window.name is not None for window in query.windows):
         return "a named window: facts of fragments are in one graph, write every pattern inside of WINDOW"
     try:
         live_query(query.form)
@@ -75,7 +75,7 @@ class FragmentsSession:
         self._query, self._emit, self._period = query, emit, semantics.period
         self._semantics = semantics
         self._sends = _SENT[query.r2s or semantics.r2s]
-        self._admission = Admission([each.stream for each in query.windows])
+        self._admission = Admission([window.stream for window in query.windows])
         self._asked = live_query(query.form)
         self._now = self._next = semantics.t0
         self._begins = semantics.t0
@@ -90,7 +90,10 @@ class FragmentsSession:
         self._loop = asyncio.new_event_loop()
         self._plan = self._loop.run_until_complete(
             prepared(
-                self._asked, [_ADDRESS + each.name for each in datasets], WatchTerms(style=STYLE, settled=0), self._web
+                self._asked,
+                [_ADDRESS + dataset.name for dataset in datasets],
+                WatchTerms(style=STYLE, settled=0),
+                self._web,
             )
         )
 

@@ -80,7 +80,9 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     r2s = query.r2s or semantics.r2s
     if r2s not in semantics.r2s_able:
         return f"{semantics.name} has no {r2s}: it has {', '.join(sorted(semantics.r2s_able))}"
-    return refuse_form(query.form, [f"<{each.name}>" for each in query.windows if each.name is not None], ranked=True)
+    return refuse_form(
+        query.form, [f"<{window.name}>" for window in query.windows if window.name is not None], ranked=True
+    )
 
 
 def start(query: ContinuousQuery, semantics: Semantics, emit: Emit, shards: int = 1) -> Session:
@@ -88,30 +90,34 @@ def start(query: ContinuousQuery, semantics: Semantics, emit: Emit, shards: int 
     return start_all([(query, semantics, emit)], shards)
 
 
-def start_all(asked: Sequence[tuple[ContinuousQuery, Semantics, Emit]], shards: int = 1) -> Session:
+def start_all(queries: Sequence[tuple[ContinuousQuery, Semantics, Emit]], shards: int = 1) -> Session:
     """Begin to answer several queries over the same streams; they share what they can. ValueError names the refused.
 
     With ``shards`` they are spread over so many processes where ``sharding`` says so; then answers are emitted by
     threads of their own, and ``close`` waits for the last one.
     """
-    for number, (query, semantics, _) in enumerate(asked):
+    for number, (query, semantics, _) in enumerate(queries):
         if reason := refuse(query, semantics):
-            raise ValueError(reason if len(asked) == 1 else f"query {query.name or number + 1}: {reason}")
-    if shards != 1 and asked and (planned := _plan([each[:2] for each in asked], shards)).shards > 1:
+            raise ValueError(reason if len(queries) == 1 else f"query {query.name or number + 1}: {reason}")
+    if (
+        shards != 1
+        and queries
+        and (planned := _plan([registration[:2] for registration in queries], shards)).shards > 1
+    ):
         from streamgauge.incremental.shards.session import ShardedSession
 
         return ShardedSession(
-            [(with_matched_static(query, semantics), semantics, emit) for query, semantics, emit in asked], planned
+            [(with_matched_static(query, semantics), semantics, emit) for query, semantics, emit in queries], planned
         )
-    return drive_all([(with_matched_static(query, semantics), semantics, emit) for query, semantics, emit in asked])
+    return drive_all([(with_matched_static(query, semantics), semantics, emit) for query, semantics, emit in queries])
 
 
-def sharding(asked: Sequence[tuple[ContinuousQuery, Semantics]], shards: int) -> str:
+def sharding(queries: Sequence[tuple[ContinuousQuery, Semantics]], shards: int) -> str:
     """How queries are spread over so many processes: a sentence, with the reason where it is one process."""
-    return _plan(asked, shards).sentence
+    return _plan(queries, shards).sentence
 
 
-def _plan(asked: Sequence[tuple[ContinuousQuery, Semantics]], shards: int) -> "ShardingPlan":
+def _plan(queries: Sequence[tuple[ContinuousQuery, Semantics]], shards: int) -> "ShardingPlan":
     from streamgauge.incremental.shards.plan import plan
 
-    return plan(asked, shards)
+    return plan(queries, shards)

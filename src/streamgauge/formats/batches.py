@@ -92,14 +92,14 @@ class ColumnTerms:
         texts = [pa.array([also], pa.string()), *(terms for terms, _ in used)]
         encoded = pa.concat_arrays(texts).dictionary_encode()
         numbers = self._numbers(encoded.dictionary)[encoded.indices.to_numpy()]
-        parts = np.split(numbers, np.cumsum([len(each) for each in texts]))[1:-1]
+        parts = np.split(numbers, np.cumsum([len(text) for text in texts]))[1:-1]
         return [part[indices] for part, (_, indices) in zip(parts, used, strict=True)]
 
     def _numbers(self, distinct: pa.StringArray) -> Numbers:
         """The numbers of distinct terms, those that are new numbered on."""
-        found = pc.index_in(distinct, value_set=self._known)
-        fresh = found.is_null().to_numpy(zero_copy_only=False)
-        numbers: Numbers = found.fill_null(0).to_numpy().copy()
+        indices_ = pc.index_in(distinct, value_set=self._known)
+        fresh = indices_.is_null().to_numpy(zero_copy_only=False)
+        numbers: Numbers = indices_.fill_null(0).to_numpy().copy()
         numbers[fresh] = np.arange(len(self.terms), len(self.terms) + int(fresh.sum()), dtype=np.int32)
         came = distinct.filter(pa.array(fresh))
         self._known = pa.concat_arrays([self._known, came])
@@ -159,27 +159,27 @@ def triples_of(terms: Sequence[Term], numbers: Numbers) -> list[Triple]:
 class BatchWriter:
     """Elements and advances as Arrow IPC streams, one behind the other; a stream numbers about ``most`` terms."""
 
-    def __init__(self, most: int = TERMS) -> None:
-        self._most, self._numbers = most, NumberedTerms()
+    def __init__(self, limit: int = TERMS) -> None:
+        self._most, self._numbers = limit, NumberedTerms()
         self._terms: list[Term] | None = None
         self._sent, self._closes = 0, False
 
-    def encode(self, given: Sequence[Input]) -> bytes:
+    def encode(self, inputs: Sequence[Input]) -> bytes:
         """One batch for elements and advances, in their order."""
-        return self._written(self.columns(given))
+        return self._written(self.columns(inputs))
 
-    def columns(self, given: Sequence[Input]) -> "Columns":
+    def columns(self, inputs: Sequence[Input]) -> "Columns":
         """The same in columns."""
         if len(self._numbers) > self._most:
             self._numbers = NumberedTerms()
-        elements = [None if isinstance(each, Advance) else each for each in given]
+        elements = [None if isinstance(item, Advance) else item for item in inputs]
         columns = [
-            pa.array([each.time for each in given], pa.int64()),
-            pa.array([each and each.sequence for each in elements], pa.int64()),
-            pa.array([each and self._numbers[f"<{each.stream}>"] for each in elements], pa.int32()),
-            pa.array([each and each.until for each in elements], pa.int64()),
-            self._triples([each.added if each else () for each in elements]),
-            self._triples([each.removed if each else () for each in elements]),
+            pa.array([item.time for item in inputs], pa.int64()),
+            pa.array([element and element.sequence for element in elements], pa.int64()),
+            pa.array([element and self._numbers[f"<{element.stream}>"] for element in elements], pa.int32()),
+            pa.array([element and element.until for element in elements], pa.int64()),
+            self._triples([element.added if element else () for element in elements]),
+            self._triples([element.removed if element else () for element in elements]),
         ]
         return self._batch(self._numbers.terms, columns)
 
@@ -207,9 +207,9 @@ class BatchWriter:
         self._numbers = NumberedTerms()
         return END if begun else b""
 
-    def _triples(self, each: Sequence[Sequence[Triple]]) -> pa.ListArray:
-        terms = [term for triples in each for triple in triples for term in triple]
-        borders = np.cumsum([0, *[3 * len(triples) for triples in each]])
+    def _triples(self, element_triples: Sequence[Sequence[Triple]]) -> pa.ListArray:
+        terms = [term for triples in element_triples for triple in triples for term in triple]
+        borders = np.cumsum([0, *[3 * len(triples) for triples in element_triples]])
         return _listed(borders, self._numbers.of(terms))
 
     def _batch(self, terms: list[Term], columns: list[pa.Array]) -> "Columns":
@@ -292,7 +292,7 @@ def taken(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
     terms.extend(batch.column("terms").flatten().to_pylist())
     streams = batch.column("stream").drop_null()
     columns = (streams, batch.column("added").flatten(), batch.column("removed").flatten())
-    check_numbers(len(terms), *(each.to_numpy(zero_copy_only=False) for each in columns))
+    check_numbers(len(terms), *(column.to_numpy(zero_copy_only=False) for column in columns))
     if len(batch) >= FEW and _is_plain(batch):
         return [_columns(batch, terms)]
     return _one_by_one(batch, terms)
@@ -300,8 +300,8 @@ def taken(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
 
 def check_numbers(known: int, *columns: Numbers) -> None:
     """LineError for a number that none of the ``known`` terms has."""
-    for found in columns:
-        if len(found) and not 0 <= found.min() <= found.max() < known:
+    for column in columns:
+        if len(column) and not 0 <= column.min() <= column.max() < known:
             raise LineError(f"a batch has the number of a term that has not come: {known} have")
 
 
@@ -329,17 +329,17 @@ def _columns(batch: pa.RecordBatch, terms: list[Term]) -> ElementBatch:
 
 
 def _one_by_one(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
-    found: list[Taken] = []
+    inputs: list[Taken] = []
     columns = [batch.column(at).to_pylist() for at in range(6)]
     for time, sequence, stream, until, added, removed in zip(*columns, strict=True):
         if sequence is None:
-            found.append(Advance(time))
+            inputs.append(Advance(time))
         elif stream is None or len(added) % 3 or len(removed) % 3:
             raise LineError("an element has a stream, and three numbers for each triple")
         else:
             came, went = (tuple(_triples(terms, numbers)) for numbers in (added, removed))
-            found.append(StreamElement(terms[stream][1:-1], time, sequence, came, went, until))
-    return found
+            inputs.append(StreamElement(terms[stream][1:-1], time, sequence, came, went, until))
+    return inputs
 
 
 def _triples(terms: Sequence[Term], numbers: Sequence[int]) -> Iterator[Triple]:

@@ -197,22 +197,22 @@ def _check_json_ld(text: str) -> None:
             contexts.take(part, depth)
 
 
-def _check_values(text: str, most: int) -> None:
+def _check_values(text: str, limit: int) -> None:
     """BoundError for more values: members of objects and items of arrays, counted by their separators."""
-    if sum(map(text.count, ",[{")) <= most:
+    if sum(map(text.count, ",[{")) <= limit:
         return
     count = 0
     for match in _SEPARATED.finditer(text):
         count += match[0] in _SEPARATORS
-        if count > most:
+        if count > limit:
             what = "send it in parts, or as N-Triples or Turtle"
-            raise BoundError(f"a document of JSON-LD with more than {most} values: {what}", match.start())
+            raise BoundError(f"a document of JSON-LD with more than {limit} values: {what}", match.start())
 
 
 def _plain_character(match: re.Match[str]) -> str:
     """A letter, digit or @ for its escape; other escapes stay, as quotes and backslashes must."""
-    made = _character(match)
-    return made if made == "@" or (made.isascii() and made.isalnum()) else match[0]
+    character = _character(match)
+    return character if character == "@" or (character.isascii() and character.isalnum()) else match[0]
 
 
 @dataclass(slots=True)
@@ -276,8 +276,8 @@ def check_xml(body: str | bytes) -> None:
 
 
 def _other_encoding(head: str) -> bool:
-    found = re.search(r"""<\?xml[^>]*?encoding\s*=\s*["']([^"']*)""", head)
-    return found is not None and found[1].lower() not in ("utf-8", "utf8", "us-ascii")
+    match = re.search(r"""<\?xml[^>]*?encoding\s*=\s*["']([^"']*)""", head)
+    return match is not None and match[1].lower() not in ("utf-8", "utf8", "us-ascii")
 
 
 def check_results(body: str | bytes, form: ox.QueryResultsFormat) -> None:
@@ -309,10 +309,10 @@ def no_character(text: str, *, escaped: bool = False) -> tuple[str, int] | None:
     if not text.isascii() and (half := _SURROGATE.search(text)):
         return _no_text(half[0]), half.start()
     if escaped and ("\\u" in text or "\\U" in text):
-        for found in _ESCAPE.finditer(text):
-            code = int(found[2] or found[3], 16)
+        for match in _ESCAPE.finditer(text):
+            code = int(match[2] or match[3], 16)
             if code > _LAST or 0xD800 <= code <= 0xDFFF:
-                return _no_text(found[1]), found.start(1)
+                return _no_text(match[1]), match.start(1)
     return None
 
 

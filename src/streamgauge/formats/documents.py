@@ -129,8 +129,8 @@ def document_lines(document: Document) -> Iterator[tuple[int, str]]:
             for last, line in enumerate(file, 1):
                 yield last, line.decode().rstrip("\r\n")
         except UnicodeDecodeError as error:
-            said = "not UTF-8 text: save it as UTF-8, or name its charset (?charset=windows-1252)"
-            raise FormatError(f"{document.place}, line {last}: {said}") from error
+            message = "not UTF-8 text: save it as UTF-8, or name its charset (?charset=windows-1252)"
+            raise FormatError(f"{document.place}, line {last}: {message}") from error
         except CharsetError as error:
             raise FormatError(f"{document.place}, line {last + 1}: {error}") from error
         except (OSError, EOFError) as error:

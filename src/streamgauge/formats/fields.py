@@ -37,16 +37,16 @@ def encode(value: object, leave_out: Collection[str] = ()) -> Any:
     return value
 
 
-def decode(kind: type[T], data: object, where: str = "", given: Mapping[str, object] | None = None) -> T:
+def decode(kind: type[T], data: object, where: str = "", preset: Mapping[str, object] | None = None) -> T:
     """The dataclass ``kind`` from a JSON object; ``given`` holds fields that the object does not carry.
 
     ``where`` is put before field names in errors.
     """
-    given = given or {}
+    preset = preset or {}
     if not isinstance(data, Mapping):
         raise FieldError(f"{where or kind.__name__} is {_short(data)}: expected an object")
     hints = _hints(kind)  # type: ignore[arg-type]
-    known = [name for name in hints if name not in given]
+    known = [name for name in hints if name not in preset]
     for name in data:
         if name not in known:
             raise FieldError(f"{_dotted(where, name)} is unknown: the fields are {', '.join(known)}")
@@ -55,7 +55,7 @@ def decode(kind: type[T], data: object, where: str = "", given: Mapping[str, obj
         if field.name in known and field.name not in data and field.default is field.default_factory is MISSING:
             raise FieldError(f"{_dotted(where, field.name)} is missing")
     try:
-        return kind(**values, **given)
+        return kind(**values, **preset)
     except ValueError as error:
         raise FieldError(f"{where or kind.__name__}: {error}") from error
 
@@ -98,10 +98,10 @@ def _items(kind: Any, data: object, where: str) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if not isinstance(data, list | tuple):
         raise FieldError(f"{where} is {_short(data)}: expected a list")
-    many = origin is frozenset or arguments[-1] is Ellipsis
-    if not many and len(data) != len(arguments):
+    variadic = origin is frozenset or arguments[-1] is Ellipsis
+    if not variadic and len(data) != len(arguments):
         raise FieldError(f"{where} has {len(data)} items: expected {len(arguments)}")
-    kinds = [arguments[0]] * len(data) if many else arguments
+    kinds = [arguments[0]] * len(data) if variadic else arguments
     return origin(_decode(one, item, f"{where}[{n}]") for n, (one, item) in enumerate(zip(kinds, data, strict=True)))
 
 

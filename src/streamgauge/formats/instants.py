@@ -172,7 +172,7 @@ class Instants:
         Worked example: 1772352000 would be in January 1970 as ms, and is 1 March 2026 as seconds.
         """
         size = abs(number)
-        unit = next((unit for unit, (least, most) in _MAGNITUDES.items() if least <= size < most), "ms")
+        unit = next((unit for unit, (least, upper) in _MAGNITUDES.items() if least <= size < upper), "ms")
         self._scale = UNITS[unit]
         if unit != "ms":
             self.unit = unit
@@ -207,12 +207,12 @@ def read_moment(text: str) -> datetime:
             return datetime.fromisoformat(text)
         except ValueError:
             pass  # no such day or hour: the parts say which, and 24:00:00 is the next day's 00:00:00
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         raise InstantError(
             f"{text[:80]!r} is no time: a date with a time as 2026-03-01T08:00:00Z, a date or a number is expected"
         )
-    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
     late = hour == "24" and int(minute) == int(second or 0) == int(fraction or 0) == 0
     try:
         moment = datetime(
@@ -262,8 +262,8 @@ def strptime_pattern(pattern: str) -> str:
     ``dd.MM.yyyy HH:mm:ss.SSS`` is ``%d.%m.%Y %H:%M:%S.%f``; a text between ' ' stands for itself.
     """
 
-    def one(found: re.Match[str]) -> str:
-        text = found[0]
+    def one(substitute: re.Match[str]) -> str:
+        text = substitute[0]
         if text.startswith("'"):
             return (text[1:-1] or "'").replace("%", "%%")
         if set(text) == {"S"}:

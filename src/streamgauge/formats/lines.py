@@ -111,23 +111,23 @@ def decode_together(lines: bytes, known: bool) -> list[Input] | None:
         read = _known_lines(lines) if known else _lines(lines)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
-    triples = _split("".join([each.add for each in read]))
+    triples = _split("".join([line.add for line in read]))
     if triples is None or len(read) != lines.count(b"\n"):
         return None
-    found: list[Input] = []
+    inputs: list[Input] = []
     end = 0
-    for each in read:
-        text, time = each.add, each.t
-        if each.advance is not None and not text:
-            found.append(Advance(each.advance))
+    for line in read:
+        text, time = line.add, line.t
+        if line.advance is not None and not text:
+            inputs.append(Advance(line.advance))
             continue
-        if time is None or each.n is None or each.stream is None or each.advance is not None:
+        if time is None or line.n is None or line.stream is None or line.advance is not None:
             return None
-        if each.remove or each.until is not None or (text and text[-3:] != " .\n"):
+        if line.remove or line.until is not None or (text and text[-3:] != " .\n"):
             return None
         begin, end = end, end + text.count("\n")
-        found.append(StreamElement(each.stream, time, each.n, tuple(triples[begin:end])))
-    return found
+        inputs.append(StreamElement(line.stream, time, line.n, tuple(triples[begin:end])))
+    return inputs
 
 
 class Unsaid(Protocol):
@@ -176,9 +176,9 @@ def _decoded(line: bytes | str, unsaid: Unsaid | None) -> Input:
     if "advance" in data:
         return Advance(_whole(data, "advance"))
     if unsaid is not None:
-        said = {name: value for name, value in data.items() if value is not None}
+        present = {name: value for name, value in data.items() if value is not None}
         known = {"stream": unsaid.stream, "n": unsaid.sequence, "t": unsaid.time}
-        data = {name: value for name, value in known.items() if value is not None} | said
+        data = {name: value for name, value in known.items() if value is not None} | present
     stream = data.get("stream")
     if not isinstance(stream, str):
         raise LineError(f"field stream is {_short(stream)}: expected the stream's IRI")
@@ -206,14 +206,16 @@ _write = msgspec.json.Encoder().encode_lines
 
 def encode_answers(answers: Iterable[Answer]) -> bytes:
     """One line for each answer; ``received`` is not written, the harness stamps it."""
-    said = [
-        _Said(each.variables, each.added, each.removed or None, _unusual(each.kind), each.instant, each.scope)
-        for each in answers
+    encoded = [
+        _Said(
+            answer.variables, answer.added, answer.removed or None, _unusual(answer.kind), answer.instant, answer.scope
+        )
+        for answer in answers
     ]
     try:
-        return _write(said)
+        return _write(encoded)
     except UnicodeEncodeError:
-        return b"".join([f"{json.dumps(msgspec.to_builtins(each))}\n".encode() for each in said])
+        return b"".join([f"{json.dumps(msgspec.to_builtins(answer))}\n".encode() for answer in encoded])
 
 
 def encode_answer(answer: Answer) -> bytes:
@@ -325,7 +327,7 @@ def _spaced(text: str) -> list[Triple] | None:
     if lines.pop() or text.count("\n") != len(lines):
         return None
     triples = [tuple(line.split(" ", 2)) for line in lines]
-    return triples if _laid_out(triples) and all(_OBJECT.fullmatch(each[2]) for each in triples) else None
+    return triples if _laid_out(triples) and all(_OBJECT.fullmatch(triple[2]) for triple in triples) else None
 
 
 def _laid_out(triples: Sequence[tuple[str, ...]]) -> TypeGuard[list[Triple]]:

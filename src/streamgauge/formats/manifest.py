@@ -216,10 +216,10 @@ def _range(file: Path, footer: pq.FileMetaData, name: str | None) -> Range | Non
     if all(group.is_stats_set and group.statistics.has_min_max for group in groups):
         return _union([Range(group.statistics.min, group.statistics.max) for group in groups])
     try:
-        found = pc.min_max(pq.read_table(file, columns=[name]).column(0)).as_py()
+        bounds = pc.min_max(pq.read_table(file, columns=[name]).column(0)).as_py()
     except (pa.ArrowException, OSError) as error:
         raise unreadable(file) from error
-    return None if found["min"] is None else Range(found["min"], found["max"])
+    return None if bounds["min"] is None else Range(bounds["min"], bounds["max"])
 
 
 def _streams(ordered: Sequence[Path]) -> tuple[str, ...] | None:

@@ -38,24 +38,24 @@ def term(text: str) -> Term:
     ``'x'`` is a string, ``'x'@en`` and ``'x'^^date`` too, ``_:b`` a blank node, ``<...>`` an IRI in full; canonical.
     """
     for pattern, datatype in _NUMBERS:
-        if found := pattern.fullmatch(text):
-            return _canonical(f'"{found[1]}"^^<{XSD}{datatype}>')
+        if match := pattern.fullmatch(text):
+            return _canonical(f'"{match[1]}"^^<{XSD}{datatype}>')
     if text.startswith("'"):
-        found = _LITERAL.fullmatch(text)
-        if not found:
+        match = _LITERAL.fullmatch(text)
+        if not match:
             raise NotationError(f"{text!r} is no literal: 'x', 'x'@en or 'x'^^date")
-        mark = found[2] or ""
-        return _canonical(f'"{found[1]}"' + (f"^^<{XSD}{mark[2:]}>" if mark.startswith("^^") else mark))
+        mark = match[2] or ""
+        return _canonical(f'"{match[1]}"' + (f"^^<{XSD}{mark[2:]}>" if mark.startswith("^^") else mark))
     return text if text.startswith(("_:", "<")) else f"<urn:{text}>"
 
 
 def triples(text: str) -> tuple[Triple, ...]:
     """Triples as ``a p b. a q 5.``."""
-    found = [tuple(map(term, part.split())) for part in re.split(r"\.(?:\s|$)", text) if part.strip()]
-    for each in found:
-        if len(each) != 3:
-            raise NotationError(f"{text.strip()!r} has a triple of {len(each)} terms")
-    return tuple((s, p, o) for s, p, o in found)
+    triples_ = [tuple(map(term, part.split())) for part in re.split(r"\.(?:\s|$)", text) if part.strip()]
+    for triple in triples_:
+        if len(triple) != 3:
+            raise NotationError(f"{text.strip()!r} has a triple of {len(triple)} terms")
+    return tuple((s, p, o) for s, p, o in triples_)
 
 
 def stream(text: str) -> tuple[StreamElement, ...]:
@@ -68,10 +68,10 @@ def stream(text: str) -> tuple[StreamElement, ...]:
 
 def _element(text: str, sequence: int) -> StreamElement:
     head, _, graph = text.partition(":")
-    found = _HEAD.fullmatch(head)
-    if not found:
+    match = _HEAD.fullmatch(head)
+    if not match:
         raise NotationError(f"{text.strip()!r} is no element: TIME: TRIPLES, [STREAM] TIME..END: TRIPLES")
-    name, time, until = found.groups()
+    name, time, until = match.groups()
     return StreamElement(iri(name or "test"), int(time), sequence, triples(graph), (), int(until) if until else None)
 
 

@@ -53,13 +53,13 @@ class KnownTerms(dict[str, Term]):
     def are_terms(self, limit: int) -> bool:
         """Whether the fresh ones are terms; they are forgotten if not all of them, and all beyond a limit."""
         fresh, self.fresh = self.fresh, []
-        together = "\n".join([self[each] for each in fresh])
+        together = "\n".join([self[key] for key in fresh])
         sound = together.count("\n") == len(fresh) - 1 and self._accepted.fullmatch(together + "\n") is not None
         if len(self) > limit:
             self.clear()
         elif not sound:
-            for each in fresh:
-                del self[each]
+            for key in fresh:
+                del self[key]
         return sound
 
 
@@ -72,20 +72,20 @@ class NTriplesReader:
 
     def triples(self, text: bytes) -> tuple[Triple, ...]:
         """The triples of a text, as ``to_triples`` of pyoxigraph's; SyntaxError, or BoundError for nested terms."""
-        found = self._split(text)
-        if found is not None:
-            return tuple(found)
+        parsed = self._split(text)
+        if parsed is not None:
+            return tuple(parsed)
         check_turtle(text)
         lines = without_versions(text, ox.RdfFormat.N_TRIPLES)
         return to_triples(ox.parse(lines, format=ox.RdfFormat.N_TRIPLES))
 
     def several(self, texts: Sequence[bytes]) -> list[tuple[Triple, ...]]:
         """The triples of each of several texts, which are split together where they are canonical; errors as above."""
-        found = self._split(b"".join(texts))
-        if found is None or not all(text.endswith(b" .\n") for text in texts):
+        parsed = self._split(b"".join(texts))
+        if parsed is None or not all(text.endswith(b" .\n") for text in texts):
             return list(map(self.triples, texts))
         ends = list(accumulate([text.count(b"\n") for text in texts], initial=0))
-        return [tuple(found[begin:end]) for begin, end in pairwise(ends)]
+        return [tuple(parsed[begin:end]) for begin, end in pairwise(ends)]
 
     def _split(self, text: bytes) -> list[Triple] | None:
         """The triples of a text of canonical lines and terms; ``None`` for other text."""
@@ -111,6 +111,6 @@ def _parts(text: str) -> list[str] | None:
     lines = text.count("\n") - 1
     if lines and len(parts) == 3 * lines + 1:
         return parts
-    found = [part for line in text[:-3].split(" .\n") for part in line.split(" ", 2)]
-    found = [part if at % 3 or not at else _END + part for at, part in enumerate(found)]
-    return [*found, _END] if lines and len(found) == 3 * lines else None
+    pieces = [part for line in text[:-3].split(" .\n") for part in line.split(" ", 2)]
+    pieces = [part if at % 3 or not at else _END + part for at, part in enumerate(pieces)]
+    return [*pieces, _END] if lines and len(pieces) == 3 * lines else None

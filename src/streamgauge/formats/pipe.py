@@ -83,10 +83,10 @@ def machine_load() -> float:
 def kernel_kills(counters: Path = Path("/proc/vmstat")) -> int | None:
     """How many processes the kernel has ended because memory had run out, ``None`` where it does not say."""
     try:
-        found = re.search(r"^oom_kill (\d+)$", counters.read_text(), re.MULTILINE)
+        match = re.search(r"^oom_kill (\d+)$", counters.read_text(), re.MULTILINE)
     except OSError:
         return None
-    return None if found is None else int(found[1])
+    return None if match is None else int(match[1])
 
 
 def signal_of(code: int) -> signal.Signals | None:
@@ -100,13 +100,13 @@ def signal_of(code: int) -> signal.Signals | None:
 
 def in_words(code: int, kills_before: int | None = None, kills_now: int | None = None) -> str:
     """The exit code, and the cause of one that a signal gave: the kernel's count of kills tells of memory."""
-    said = f"exit code {code}"
-    found = signal_of(code)
-    if found is signal.SIGKILL:
+    message = f"exit code {code}"
+    signal_ = signal_of(code)
+    if signal_ is signal.SIGKILL:
         if kills_before is not None and kills_now is not None and kills_now > kills_before:
-            return f"{said}: killed, and the kernel says that it ended a process as memory had run out: {HEAP}"
-        return f"{said}: killed from outside, as the kernel does when memory runs out: {HEAP}"
-    return f"{said} (signal {found.name})" if found is not None else said
+            return f"{message}: killed, and the kernel says that it ended a process as memory had run out: {HEAP}"
+        return f"{message}: killed from outside, as the kernel does when memory runs out: {HEAP}"
+    return f"{message} (signal {signal_.name})" if signal_ is not None else message
 
 
 def advice(words: str) -> str:
@@ -119,8 +119,8 @@ def set_up_wrongly(failure: str) -> str | None:
 
     A class, module or library that is missing, a native crash, and too little memory say nothing about semantics.
     """
-    if found := _MISSING.search(failure):
-        return f"{found[0]}: something that the engine needs is missing or of another version"
+    if match := _MISSING.search(failure):
+        return f"{match[0]}: something that the engine needs is missing or of another version"
     code = _CODE.search(failure)
     ended = signal_of(int(code[1])) if code else None
     if ended in _CRASHES:
@@ -153,7 +153,7 @@ class StaticFile(Collection[Triple]):
                 yield terms[0], terms[1], terms[2][:-3]
 
     def __contains__(self, triple: object) -> bool:
-        return any(triple == each for each in self)
+        return any(triple == other for other in self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StaticFile | tuple):
@@ -205,19 +205,19 @@ class TaskRefusedError(ValueError):
 
 def word(line: bytes) -> ProgramWord | None:
     """The word that a line of a program is, however its JSON is laid out; ``None`` for any other line."""
-    found = _WORD.match(line)
-    if found is None:
+    match = _WORD.match(line)
+    if match is None:
         return None
-    said = cast(Said, found[1].decode())
+    kind = cast(Said, match[1].decode())
     try:
         data = json.loads(line)
-        value = data[said]
+        value = data[kind]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    if said == "refused":
-        return ProgramWord(said, value) if isinstance(value, str) and value else None
+    if kind == "refused":
+        return ProgramWord(kind, value) if isinstance(value, str) and value else None
     form = data.get("elements", "lines")
-    return ProgramWord(said, form=form) if value is True and form in FORMS else None
+    return ProgramWord(kind, form=form) if value is True and form in FORMS else None
 
 
 def encode_refused(sentence: str) -> bytes:
@@ -282,7 +282,7 @@ def decode_task(line: bytes | str) -> Task:
     static: Collection[Triple] = tuple(_triple(item, number) for number, item in enumerate(data.get("static") or ()))
     if (file := data.get("static_file")) is not None:
         static = _file(file)
-    forms = tuple(each for each in FORMS if each in (data.get("elements") or ("lines",)))
+    forms = tuple(form for form in FORMS if form in (data.get("elements") or ("lines",)))
     return Task(data["query"], data["dialect"], semantics, static, data.get("options") or {}, forms)
 
 
@@ -394,11 +394,11 @@ class PipedSession:
         assert self._process.stdout is not None
         with io.BufferedReader(self._process.stdout) as output:  # type: ignore[type-var]
             for line in output:
-                said = word(line)
-                if said is None and not self._told(line):
+                kind = word(line)
+                if kind is None and not self._told(line):
                     break
-                if said is not None:
-                    self._refused = said.sentence
+                if kind is not None:
+                    self._refused = kind.sentence
                     self._ready.set()
         self._ready.set()
         if not self._closing:
@@ -418,15 +418,15 @@ class PipedSession:
 
     def _told(self, line: bytes) -> bool:
         try:
-            said = decode_output(line)
+            output = decode_output(line)
         except LineError as error:
             self._failure = f"it wrote a line that is no answer: {error}"
             self._process.kill()
             return False
-        if isinstance(said, Late):
-            self.late = said.count
+        if isinstance(output, Late):
+            self.late = output.count
         else:
-            self._emit(said)
+            self._emit(output)
         return True
 
     def _how(self, code: int) -> str:

@@ -85,10 +85,10 @@ def place(text: str | Path) -> Place:
 
 def local(path: str | Path, use: str = "this") -> Path:
     """The local path of a place; RemotePlaceError for one on another file system, which ``use`` does not work on."""
-    found = place(path)
-    if isinstance(found, RemotePlace):
+    place_ = place(path)
+    if isinstance(place_, RemotePlace):
         raise RemotePlaceError(
-            f"{found}: {use} works on local files; this place is on another file system: give a local path "
+            f"{place_}: {use} works on local files; this place is on another file system: give a local path "
             "(`hadoop fs -get` and `aws s3 cp` copy files here, -put and cp there)"
         )
-    return found
+    return place_

@@ -31,11 +31,11 @@ def results(variables: Sequence[str], rows: Iterable[Row]) -> Json:
     return {"head": {"vars": list(variables)}, "results": {"bindings": bindings}}
 
 
-def pieces(variables: Sequence[str], rows: Iterable[Row], most: int = 500) -> Iterator[bytes]:
+def pieces(variables: Sequence[str], rows: Iterable[Row], size: int = 500) -> Iterator[bytes]:
     """The text of ``results``, ``most`` rows at a time: no piece takes long to make."""
     yield b'{"head":' + msgspec.json.encode({"vars": list(variables)}) + b',"results":{"bindings":['
     waiting, comma = iter(rows), b""
-    while some := list(islice(waiting, most)):
+    while some := list(islice(waiting, size)):
         yield comma + msgspec.json.encode(results(variables, some)["results"]["bindings"])[1:-1]
         comma = b","
     yield b"]}}"
@@ -56,14 +56,14 @@ def _said(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Json:
         return {"type": "triple", "value": parts}
     if not isinstance(term, ox.Literal):
         return {"type": "uri" if isinstance(term, ox.NamedNode) else "bnode", "value": term.value}
-    said: Json = {"type": "literal", "value": term.value}
+    literal: Json = {"type": "literal", "value": term.value}
     if term.language is not None:
-        said["xml:lang"] = term.language
+        literal["xml:lang"] = term.language
         if term.direction is not None:
-            said["its:dir"] = term.direction.value
+            literal["its:dir"] = term.direction.value
     elif term.datatype.value != _STRING:
-        said["datatype"] = term.datatype.value
-    return said
+        literal["datatype"] = term.datatype.value
+    return literal
 
 
 def rows(document: object) -> tuple[tuple[str, ...], list[Row]]:
@@ -101,36 +101,36 @@ def _decoded(texts: list[msgspec.Raw]) -> Iterator[Json]:
 def _at(document: object, name: str) -> Mapping[str, Any]:
     if not isinstance(document, Mapping) or not isinstance(document.get(name), Mapping):
         raise ResultsError(f"a SPARQL result has an object {name}")
-    found: Mapping[str, Any] = document[name]
-    return found
+    member: Mapping[str, Any] = document[name]
+    return member
 
 
-def _term(said: Mapping[str, Any] | None) -> Term | None:
-    return None if said is None else read_term(said)
+def _term(data: Mapping[str, Any] | None) -> Term | None:
+    return None if data is None else read_term(data)
 
 
-def read_term(said: Mapping[str, Any]) -> Term:
+def read_term(data: Mapping[str, Any]) -> Term:
     """The term of an object with ``type`` and ``value``; ResultsError says what is missing or wrong."""
     try:
-        return to_term(_read(said))
+        return to_term(_read(data))
     except KeyError as error:
         raise ResultsError(f"not an RDF term: its member {error} is missing") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise ResultsError(f"not an RDF term: {error}") from error
 
 
-def _read(said: Mapping[str, Any]) -> ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple:
-    value = said["value"]
-    match said["type"]:
+def _read(data: Mapping[str, Any]) -> ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple:
+    value = data["value"]
+    match data["type"]:
         case "uri":
             return ox.NamedNode(value)
         case "bnode":
             return ox.BlankNode(value.removeprefix("_:"))
         case "literal" | "typed-literal":
-            return _read_literal(value, said.get("xml:lang"), said.get("its:dir"), said.get("datatype"))
+            return _read_literal(value, data.get("xml:lang"), data.get("its:dir"), data.get("datatype"))
         case "triple":
             return ox.Triple(*(_read(value[name]) for name in ("subject", "predicate", "object")))  # type: ignore[arg-type]
-    raise ValueError(f"its type is {said['type']!r:.40}: uri, literal, bnode or triple is expected")
+    raise ValueError(f"its type is {data['type']!r:.40}: uri, literal, bnode or triple is expected")
 
 
 def _read_literal(value: str, language: str | None, direction: str | None, datatype: str | None) -> ox.Literal:

@@ -75,8 +75,8 @@ def read_verdict(path: str | Path) -> Verdict:
 
 
 def _windows(root: Path) -> tuple[WindowVerdict, ...]:
-    found = tables.read(root / "windows.parquet", WINDOWS, _LATER)
-    columns = [_values(name, found[name]) for name in WINDOWS.names]
+    table = tables.read(root / "windows.parquet", WINDOWS, _LATER)
+    columns = [_values(name, table[name]) for name in WINDOWS.names]
     return tuple(WindowVerdict(*values) for values in zip(*columns, strict=True))
 
 
@@ -298,7 +298,7 @@ def _check_parts(root: Path, data: Mapping[str, Any]) -> None:
     if not isinstance(listed, dict):
         raise RunError(f"{root / 'run.json'}: field parts: expected an object of lists, a list of digests for a table")
     for name, seals in listed.items():
-        if name in _SEALED and None not in (found := _digests(root / f"{name}.parquet")) and found != seals:
+        if name in _SEALED and None not in (digests := _digests(root / f"{name}.parquet")) and digests != seals:
             raise RunError(
                 f"{root / f'{name}.parquet'}: its files are not those that were written with run.json: one is missing, "
                 "or of another run: restore the folder from a copy, or run again"
@@ -313,10 +313,10 @@ def read_header(path: str | Path, parse: Parse) -> RunHeader:
 
 def stream_path(path: str | Path) -> Path:
     """The path of a run's stream table (``stream_place``); RunError for one on another file system."""
-    found = stream_place(path)
-    if isinstance(found, RemotePlace):
-        raise RunError(f"{found}: the stream of {path} is on another file system, where only `check` reads it")
-    return found
+    place_ = stream_place(path)
+    if isinstance(place_, RemotePlace):
+        raise RunError(f"{place_}: the stream of {path} is on another file system, where only `check` reads it")
+    return place_
 
 
 def stream_place(path: str | Path) -> Place:

@@ -73,11 +73,11 @@ def elements(source: pa.Table | str | Path) -> Iterator[StreamElement]:
     StreamError names the file and column when a column is missing, mistyped or holds nulls, and the sequence
     number where rows are out of order.
     """
-    for each in element_batches(source):
-        if isinstance(each, ElementBatch):
-            yield from each.elements()
+    for batch in element_batches(source):
+        if isinstance(batch, ElementBatch):
+            yield from batch.elements()
         else:
-            yield each
+            yield batch
 
 
 def element_batches(source: pa.Table | str | Path) -> Iterator[ElementBatch | StreamElement]:
@@ -239,10 +239,10 @@ def stream_names(path: Path) -> set[str]:
     known = manifest.manifest(path).streams
     if known is not None:
         return set(known)
-    found: set[str] = set()
+    names: set[str] = set()
     for _, batch in tables.batches(path, pa.schema([SCHEMA.field("stream")])):
-        found.update(pc.unique(batch.column("stream")).to_pylist())
-    return found
+        names.update(pc.unique(batch.column("stream")).to_pylist())
+    return names
 
 
 def _batches(source: pa.Table | str | Path, schema: pa.Schema) -> Iterator[tuple[str | Path, pa.RecordBatch]]:
@@ -347,8 +347,8 @@ class Written(NamedTuple):
 
 def written(stream: Iterable[StreamElement | Written]) -> Iterator[Written]:
     """The lines of elements; what is written already stays as it is."""
-    for each in stream:
-        yield each if isinstance(each, Written) else _line(each)
+    for item in stream:
+        yield item if isinstance(item, Written) else _line(item)
 
 
 class Followed(Protocol):
@@ -397,11 +397,11 @@ def ahead(stream: Iterator[Item], stored: bool = True) -> Iterator[Iterator[Item
     if not stored:
         yield stream
         return
-    held = list(islice(stream, AHEAD))
+    first = list(islice(stream, AHEAD))
     gc.collect()
     gc.freeze()
     try:
-        yield chain(held, stream)
+        yield chain(first, stream)
     finally:
         gc.unfreeze()
 

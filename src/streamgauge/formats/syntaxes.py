@@ -221,12 +221,12 @@ _OFTEN: Final = {
 
 def reason(error: SyntaxError) -> str:
     """The message of pyoxigraph without the position; frequent mistakes in other words."""
-    said = re.sub(r"^(?:\S+ )?Parser error at .*?: ", "", error.msg)
-    said = re.sub(r" \(line \d+\)$", "", said)
+    message = re.sub(r"^(?:\S+ )?Parser error at .*?: ", "", error.msg)
+    message = re.sub(r" \(line \d+\)$", "", message)
     for pattern, words in _OFTEN.items():
-        if found := re.fullmatch(pattern, said):
-            return found.expand(words)
-    return said
+        if match := re.fullmatch(pattern, message):
+            return match.expand(words)
+    return message
 
 
 SPREAD: Final = 4 * 2**20

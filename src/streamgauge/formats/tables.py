@@ -121,11 +121,11 @@ def answers(root: Path, *, finished: bool) -> tuple[Answer, ...]:
 
     In a recording that was cut off, rows after the last answer are those whose answer was not written any more.
     """
-    found = _heads(root)
-    reports = [head["report"] for head in found]
+    rows = _heads(root)
+    reports = [head["report"] for head in rows]
     last = None if finished else max(reports, default=-1)
     added, removed = _rows(root / "rows.parquet", reports, last)
-    return tuple(_answer(head, added, removed, root) for head in found)
+    return tuple(_answer(head, added, removed, root) for head in rows)
 
 
 def first_answers(root: Path, count: int) -> tuple[Answer, ...]:
@@ -138,27 +138,27 @@ def first_answers(root: Path, count: int) -> tuple[Answer, ...]:
 
 def heads(root: Path) -> tuple[Answer, ...] | None:
     """The same without their rows, which are not read; ``None`` where reports are not numbered 0, 1, 2, ..."""
-    found = _heads(root)
-    if any(head["report"] != place for place, head in enumerate(found)):
+    rows = _heads(root)
+    if any(head["report"] != place for place, head in enumerate(rows)):
         return None
-    return tuple(_answer(head, {}, {}, root) for head in found)
+    return tuple(_answer(head, {}, {}, root) for head in rows)
 
 
 def _heads(root: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = read(root / "answers.parquet", ANSWERS, _LATER).to_pylist()
-    if any(after["report"] <= before["report"] for before, after in pairwise(found)):
+    rows: list[dict[str, Any]] = read(root / "answers.parquet", ANSWERS, _LATER).to_pylist()
+    if any(after["report"] <= before["report"] for before, after in pairwise(rows)):
         raise TableError(f"{root / 'answers.parquet'}: column report must grow from row to row")
-    return found
+    return rows
 
 
 def lists(column: pa.ChunkedArray) -> list[Row]:
     """The lists of a column as tuples."""
-    found: list[Row] = []
+    rows: list[Row] = []
     for chunk in column.chunks:
         values = chunk.flatten().to_pylist()
         borders = accumulate(chunk.value_lengths().to_pylist(), initial=0)
-        found.extend(tuple(values[begin:end]) for begin, end in pairwise(borders))
-    return found
+        rows.extend(tuple(values[begin:end]) for begin, end in pairwise(borders))
+    return rows
 
 
 def _answer(head: dict[str, Any], added: dict[int, list[Row]], removed: dict[int, list[Row]], root: Path) -> Answer:
@@ -206,8 +206,8 @@ def _row_records(file: Path, last: int | None) -> Iterator[tuple[int, int, int, 
 
 
 def _records(file: Path, schema: pa.Schema, kind: type[Any]) -> tuple[Any, ...]:
-    found = read(file, schema)
-    columns = [found[field.name].to_pylist() for field in fields(kind)]
+    table = read(file, schema)
+    columns = [table[field.name].to_pylist() for field in fields(kind)]
     return tuple(map(kind, *columns))
 
 
@@ -363,20 +363,20 @@ def _cast(column: pa.Array, field: pa.Field, where: str) -> pa.Array:
     if not _kin(column.type, wanted):
         raise TableError(f"{where}: column {field.name} is {column.type} where {wanted} is expected")
     try:
-        found = column.cast(wanted)
-        return found.dictionary_encode() if encoded else found
+        column_ = column.cast(wanted)
+        return column_.dictionary_encode() if encoded else column_
     except pa.ArrowException as error:
         raise TableError(f"{where}: column {field.name} cannot be read as {field.type}: {error}") from error
 
 
-def _kin(given: pa.DataType, wanted: pa.DataType) -> bool:
+def _kin(data_type: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether two types differ in width or encoding only."""
     if pa.types.is_list(wanted):
-        return (pa.types.is_list(given) or pa.types.is_large_list(given)) and (
-            given.value_type == wanted.value_type or _kin(given.value_type, wanted.value_type)
+        return (pa.types.is_list(data_type) or pa.types.is_large_list(data_type)) and (
+            data_type.value_type == wanted.value_type or _kin(data_type.value_type, wanted.value_type)
         )
     if wanted == pa.string():
-        return given in (pa.string(), pa.large_string(), pa.string_view()) or pa.types.is_dictionary(given)
+        return data_type in (pa.string(), pa.large_string(), pa.string_view()) or pa.types.is_dictionary(data_type)
     if pa.types.is_integer(wanted):
-        return bool(pa.types.is_integer(given))
-    return bool(pa.types.is_floating(wanted) and pa.types.is_floating(given))
+        return bool(pa.types.is_integer(data_type))
+    return bool(pa.types.is_floating(wanted) and pa.types.is_floating(data_type))

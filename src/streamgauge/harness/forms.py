@@ -86,7 +86,7 @@ class LineForm:
     def one_by_one(self, stream: Stream) -> Iterator[Iterator[Coming[bytes]]]:
         """The elements, each by itself; many of a stored stream are read before the first is given."""
         with ahead(written(stream), stored=isinstance(stream, StoredStream)) as lines:
-            yield _followed(stream, (Coming(*each) for each in lines))
+            yield _followed(stream, (Coming(*line) for line in lines))
 
     def portions(self, stream: Stream) -> Iterator[Portion]:
         """As many elements as are written in one go."""
@@ -94,13 +94,13 @@ class LineForm:
 
     def _portions(self, stream: Stream) -> Iterator[Portion]:
         together: list[Written] = []
-        room = CHUNK
-        for each in written(stream):
-            together.append(each)
-            room -= len(each.line)
-            if room <= 0:
+        budget = CHUNK
+        for item in written(stream):
+            together.append(item)
+            budget -= len(item.line)
+            if budget <= 0:
                 yield _portion(together)
-                together, room = [], CHUNK
+                together, budget = [], CHUNK
         if together:
             yield _portion(together)
 
@@ -135,7 +135,9 @@ class BatchForm:
         """The elements, each by itself; many of a stored stream are read before the first is given."""
         stored = isinstance(stream, StoredStream)
         with ahead(_elements(stream), stored=stored) as elements:
-            yield _followed(stream, (Coming(each.sequence, each.time, len(each.added), each) for each in elements))
+            yield _followed(
+                stream, (Coming(element.sequence, element.time, len(element.added), element) for element in elements)
+            )
 
     def portions(self, stream: Stream) -> Iterator[Portion]:
         """``ROWS`` triples or an element more at once; a stored stream stays in columns."""
@@ -143,24 +145,24 @@ class BatchForm:
 
     def _portions(self, stream: Stream) -> Iterator[Portion]:
         together: list[StreamElement] = []
-        room = ROWS
-        for each in stream.batches() if isinstance(stream, StoredStream) else _elements(stream):
-            if isinstance(each, ElementBatch):
+        budget = ROWS
+        for batch in stream.batches() if isinstance(stream, StoredStream) else _elements(stream):
+            if isinstance(batch, ElementBatch):
                 yield from self._of(together)
-                together, room = [], ROWS
-                yield self._columns(each)
+                together, budget = [], ROWS
+                yield self._columns(batch)
                 continue
-            together.append(each)
-            room -= len(each.added)
-            if room <= 0:
+            together.append(batch)
+            budget -= len(batch.added)
+            if budget <= 0:
                 yield from self._of(together)
-                together, room = [], ROWS
+                together, budget = [], ROWS
         yield from self._of(together)
 
     def _of(self, together: Sequence[StreamElement]) -> Iterator[Portion]:
         if together:
-            sequences, times = [each.sequence for each in together], [each.time for each in together]
-            yield Portion(sequences, times, [len(each.added) for each in together], self._writer.encode(together))
+            sequences, times = [element.sequence for element in together], [element.time for element in together]
+            yield Portion(sequences, times, [len(element.added) for element in together], self._writer.encode(together))
 
     def _columns(self, batch: ElementBatch) -> Portion:
         sizes = batch.borders[1:] - batch.borders[:-1]
@@ -189,8 +191,8 @@ def _elements(stream: Stream) -> Iterator[StreamElement]:
     if isinstance(stream, StoredStream):
         yield from stream.elements()
         return
-    for each in stream:
-        element = decode_input(each.line) if isinstance(each, Written) else each
+    for item in stream:
+        element = decode_input(item.line) if isinstance(item, Written) else item
         assert isinstance(element, StreamElement)
         yield element
 

@@ -61,9 +61,9 @@ _close = re.compile(b"^" + re.escape(CLOSE), re.MULTILINE).search
 def main() -> int:
     """Run the engine named on the command line until standard input ends; what it cannot take is said in a sentence."""
     try:
-        with io.FileIO(sys.stdin.fileno(), closefd=False) as given:
+        with io.FileIO(sys.stdin.fileno(), closefd=False) as stdin:
             lines = LINES_ONLY in sys.argv[2:]
-            return serve(sys.argv[1], io.BufferedReader(given, AT_ONCE), sys.stdout.buffer, arrow=not lines)
+            return serve(sys.argv[1], io.BufferedReader(stdin, AT_ONCE), sys.stdout.buffer, arrow=not lines)
     except (RefusedError, OutOfOrderError, StreamNameError, LineError, PipeError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -130,8 +130,8 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
     if arrow:
         import_module("streamgauge.formats.batches")  # an engine is ready once what it reads with is loaded
     out.write(READY_FOR_ARROW if arrow else READY)
-    given = _BatchInput(lines, by_column) if arrow else _TaskInput(lines)
-    coming = given.preloaded(out) if task.preload else iter(given)
+    reader = _BatchInput(lines, by_column) if arrow else _TaskInput(lines)
+    coming = reader.preloaded(out) if task.preload else iter(reader)
     gc.collect()
     gc.freeze()
     try:
@@ -150,7 +150,7 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
         session.close()
     finally:
         out.flush(session)
-    return given.closed
+    return reader.closed
 
 
 def _own(engine: Engine, task: Task) -> dict[str, Any]:
@@ -180,19 +180,19 @@ class _TaskInput:
         """Whole lines, all that have been received; ``close`` by itself."""
         waiting = self._lines.peek()
         end = waiting.rfind(b"\n") + 1
-        if CLOSE in waiting and (found := _close(waiting)):
-            end = found.start() or found.end()
+        if CLOSE in waiting and (match := _close(waiting)):
+            end = match.start() or match.end()
         return self._lines.read(end) if end else self._lines.readline()
 
     def preloaded(self, out: _AnswerWriter) -> Iterator[Together]:
         """Everything up to ``go`` taken in before evaluation begins at a second ``go``; then the rest."""
-        held = [decode_input(line) for line in takewhile(GO.__ne__, self._lines)]
+        elements = [decode_input(line) for line in takewhile(GO.__ne__, self._lines)]
         gc.collect()
         gc.freeze()
         out.write(READY)
         self._lines.readline()
-        for at in range(0, len(held), _HELD_AT_ONCE):
-            yield held[at : at + _HELD_AT_ONCE]
+        for at in range(0, len(elements), _HELD_AT_ONCE):
+            yield elements[at : at + _HELD_AT_ONCE]
         yield from self
 
 
@@ -212,7 +212,7 @@ class _BatchInput:
         while first := self._lines.peek(1)[:1]:
             if first != b"{":
                 if self._by_column:
-                    yield from ([each] for each in read_columns(self._lines))
+                    yield from ([column] for column in read_columns(self._lines))
                 else:
                     yield from read_batches(self._lines)
             elif (line := self._lines.readline()) == word:
@@ -223,12 +223,12 @@ class _BatchInput:
 
     def preloaded(self, out: _AnswerWriter) -> Iterator[Together]:
         """As of lines."""
-        held = list(self._up_to(GO))
+        elements = list(self._up_to(GO))
         gc.collect()
         gc.freeze()
         out.write(READY)
         self._lines.readline()
-        yield from held
+        yield from elements
         yield from self
 
 

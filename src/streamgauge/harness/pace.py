@@ -45,7 +45,7 @@ class Schedule:
         place: float,
         stopped: Callable[[], bool],
         tick: Callable[[float], None] | None = None,
-        most: float = LOOK_S,
+        longest: float = LOOK_S,
         spin: float = SPIN_S,
     ) -> int:
         """Wait for a place, sleeping ``most`` s at a time, unless it is stopped; when the place was due (ns).
@@ -57,7 +57,7 @@ class Schedule:
         while (left := due - (now := clock())) > 0 and not stopped():
             if tick is not None:
                 tick((now - self.start) / self.every)
-            self.sleep(min(most, left / 1e9 - spin) if left > 1e9 * spin else 0)
+            self.sleep(min(longest, left / 1e9 - spin) if left > 1e9 * spin else 0)
         return due
 
 

@@ -49,13 +49,13 @@ class ChildProcess(subprocess.Popen[bytes]):
         self._kills = kernel_kills()
         self._mark = f"STREAMGAUGE_PROGRAM_{uuid4().hex}"
         self.words = tempfile.TemporaryFile()  # noqa: SIM115 (closed by ``release``)
-        given = subprocess.PIPE if piped else subprocess.DEVNULL
+        stream = subprocess.PIPE if piped else subprocess.DEVNULL
         marked = {**os.environ, self._mark: "1"}
         try:
             super().__init__(
                 command,
-                stdin=given,
-                stdout=given if piped else None,
+                stdin=stream,
+                stdout=stream if piped else None,
                 stderr=self.words,
                 bufsize=0,
                 env=marked,
@@ -74,30 +74,30 @@ class ChildProcess(subprocess.Popen[bytes]):
         code = self.poll()
         return "no exit code yet" if code is None else in_words(code, self._kills, kernel_kills())
 
-    def last_words(self, most: int = _TAIL) -> str:
+    def last_words(self, limit: int = _TAIL) -> str:
         """The last ``most`` bytes that it wrote on standard error, without white space around them."""
-        return "" if self.words.closed else self._said(max(0, self.written() - most), most).strip()
+        return "" if self.words.closed else self._said(max(0, self.written() - limit), limit).strip()
 
-    def first_words(self, most: int = _HEAD) -> str:
+    def first_words(self, limit: int = _HEAD) -> str:
         """The first ``most`` bytes that it wrote on standard error."""
-        return self._said(0, most)
+        return self._said(0, limit)
 
     def written(self) -> int:
         """How many bytes it has written on standard error."""
         return os.fstat(self.words.fileno()).st_size
 
-    def _said(self, at: int, most: int) -> str:
+    def _said(self, at: int, limit: int) -> str:
         """Read without moving the file's offset, which the process shares."""
-        return os.pread(self.words.fileno(), most, at).decode(errors="replace")
+        return os.pread(self.words.fileno(), limit, at).decode(errors="replace")
 
     def started(self) -> list[psutil.Process]:
         """The processes that it started, directly or not, and that still run."""
-        found = []
+        processes = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if process.pid != self.pid and self._mark in process.environ():
-                    found.append(process)
-        return found
+                    processes.append(process)
+        return processes
 
     def kill(self) -> None:
         """End it and all that it started, also what it starts meanwhile."""
@@ -169,13 +169,13 @@ class ServerProcess:
         """The address, once the server serves; ServiceError when it ends before, or does not serve in time."""
         limit = start_limit(READY_S)
         until = time.monotonic() + limit
-        while not (found := _ADDRESS.search(self._process.first_words())):
+        while not (match := _ADDRESS.search(self._process.first_words())):
             if self._process.poll() is not None:
                 raise self._failed(f"did not start, {self._process.how()}")
             if time.monotonic() > until:
                 raise self._failed(f"did not serve within {limit:g} s ({START_LIMIT} allows more)")
             time.sleep(_LOOK_S)
-        self.address = found[1].rstrip("/")
+        self.address = match[1].rstrip("/")
         return self.address
 
     def _failed(self, how: str) -> ServiceError:
@@ -185,8 +185,8 @@ class ServerProcess:
 
     def last_words(self) -> str:
         """The end of what it wrote beside its address, behind a colon; empty when it wrote nothing."""
-        said = _ADDRESS.sub("", self._process.last_words() + "\n").strip()
-        return f": {said}" if said else ""
+        message = _ADDRESS.sub("", self._process.last_words() + "\n").strip()
+        return f": {message}" if message else ""
 
     def end(self) -> None:
         """Ask it to end, and end it with all that it started when it does not."""
@@ -255,10 +255,10 @@ class JsonProgram:
         self._process.close_input()
         code = self._process.await_end()
         self._reader.join(END_S)
-        said = self._last_words()
+        message = self._last_words()
         self._process.release()
         if code != 0:
-            raise ProgramError(f"{self._name} ended with {self._process.how()}{said}")
+            raise ProgramError(f"{self._name} ended with {self._process.how()}{message}")
 
     def __enter__(self) -> Self:
         return self
@@ -282,8 +282,8 @@ class JsonProgram:
         self._unread.put(None)
 
     def _last_words(self) -> str:
-        said = self._process.last_words()
-        return f": {said}" if said else ""
+        message = self._process.last_words()
+        return f": {message}" if message else ""
 
 
 def write_all(pipe: IO[bytes], data: bytes) -> None:

@@ -37,21 +37,21 @@ def tree(pid: int) -> list[psutil.Process]:
 
 def usage(pid: int) -> TreeUsage | None:
     """The tree's usage, ``None`` when the process is gone; a process that ends meanwhile counts as nothing."""
-    rss, threads, cpu, found = 0, 0, 0.0, False
+    rss, threads, cpu, alive = 0, 0, 0.0, False
     for process in tree(pid):
         with contextlib.suppress(psutil.Error), process.oneshot():
             times = process.cpu_times()
             rss += int(process.memory_info().rss)
             threads += int(process.num_threads())
             cpu += float(times.user + times.system + times.children_user + times.children_system)
-            found = True
-    return TreeUsage(rss, threads, cpu) if found else None
+            alive = True
+    return TreeUsage(rss, threads, cpu) if alive else None
 
 
 def spent(pid: int) -> float:
     """CPU seconds that the tree has used until now, 0 when the process is gone."""
-    found = usage(pid)
-    return 0.0 if found is None else found.cpu
+    current = usage(pid)
+    return 0.0 if current is None else current.cpu
 
 
 def reaped() -> float:
@@ -100,45 +100,47 @@ class ResourceSampler:
 
     def _run(self) -> None:
         self.began = at = self._clock()
-        before = {side: found for side in self._sides if (found := self._usage(side)) is not None}
+        before = {side: current for side in self._sides if (current := self._usage(side)) is not None}
         ended = False
         while before and not ended:
             ended = self._done.wait(self._every)
             now = self._clock()
             before = {
-                side: found for side, last in before.items() if (found := self._sample(side, last, at, now)) is not None
+                side: current
+                for side, last in before.items()
+                if (current := self._sample(side, last, at, now)) is not None
             }
             at = now
 
     def _sample(self, side: str, before: TreeUsage, last: int, now: int) -> TreeUsage | None:
         """One sample of a side, whose last one was at ``last`` (ns); ``None`` when its processes are gone."""
-        found = self._usage(side)
-        if found is None:
+        current = self._usage(side)
+        if current is None:
             return None
-        used = max(0.0, found.cpu - before.cpu)
+        used = max(0.0, current.cpu - before.cpu)
         self.total[side] += used
         busy = 100 * used / max(1e-9, (now - last) / 1e9)
-        self.samples[side].append(Sample(now, found.rss, 100 * found.rss / self._memory, busy, found.threads))
-        return TreeUsage(found.rss, found.threads, max(before.cpu, found.cpu))
+        self.samples[side].append(Sample(now, current.rss, 100 * current.rss / self._memory, busy, current.threads))
+        return TreeUsage(current.rss, current.threads, max(before.cpu, current.cpu))
 
     def _usage(self, side: str) -> TreeUsage | None:
         """The usage of a side's trees together, ``None`` when all are gone."""
-        found = [each for pid in self._sides[side] if (each := usage(pid)) is not None]
-        if not found:
+        processes = [process for pid in self._sides[side] if (process := usage(pid)) is not None]
+        if not processes:
             return None
-        rss, threads = sum(each.rss for each in found), sum(each.threads for each in found)
-        return TreeUsage(rss, threads, sum(each.cpu for each in found))
+        rss, threads = sum(process.rss for process in processes), sum(process.threads for process in processes)
+        return TreeUsage(rss, threads, sum(process.cpu for process in processes))
 
 
 def versions() -> dict[str, str]:
     """The versions that decide what a run measured; without PySpark, none of it."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {"python": platform.python_version()}
+    versions_ = {"python": platform.python_version()}
     for name in ("streamgauge", "pyspark", "pyoxigraph", "pyarrow"):
         with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions_[name] = version(name)
+    return versions_
 
 
 def machine() -> dict[str, object]:

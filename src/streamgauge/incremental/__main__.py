@@ -21,8 +21,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m streamgauge.incremental", description=__doc__)
     parser.add_argument("query", help="SPARQL")
     parser.add_argument("--standing", action="store_true", help="over facts that stand until they are deleted")
-    given = parser.parse_args()
-    print(*generated(parse_sparql(given.query), given.standing), sep="\n", end="")
+    arguments = parser.parse_args()
+    print(*generated(parse_sparql(arguments.query), arguments.standing), sep="\n", end="")
 
 
 def generated(form: QueryForm, standing: bool = False) -> list[str]:
@@ -41,8 +41,8 @@ def generated(form: QueryForm, standing: bool = False) -> list[str]:
 
 
 def _over_windows(requests: list[BgpRequest]) -> Iterator[Any]:
-    found: list[Bag] = [{} for _ in requests]
-    joins = generate(plan_all(requests), [each.output for each in requests], found)
+    bags: list[Bag] = [{} for _ in requests]
+    joins = generate(plan_all(requests), [request.output for request in requests], bags)
     return iter((joins.enter, joins.leave, joins.follow))
 
 

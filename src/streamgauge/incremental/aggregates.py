@@ -33,7 +33,7 @@ from streamgauge.sparql.values import (
 _FIXED: Final = 1 << 1100
 """Every xsd:double is a whole number of 2^-1100."""
 
-_MANY: Final = 64
+_COLUMNAR_ROWS: Final = 64
 """Rows beyond which the rows of a group are taken together."""
 
 _known_units: dict[float, int] = {}
@@ -82,7 +82,7 @@ class CountAccumulator(Accumulator):
 
     def add_all(self, values: Sequence[Cell], copies: Sequence[int]) -> None:
         """Count those that are bound."""
-        self._count += sum(copies if None not in values else compress(copies, (each is not None for each in values)))
+        self._count += sum(copies if None not in values else compress(copies, (value is not None for value in values)))
 
     def result(self) -> Cell:
         """An xsd:integer."""
@@ -166,13 +166,13 @@ class Average(Sum):
 
 def _units(amount: float) -> int:
     """A finite float in units that make every float whole."""
-    found = _known_units.get(amount)
-    if found is None:
+    unit = _known_units.get(amount)
+    if unit is None:
         if len(_known_units) >= _MOST_UNITS:
             _known_units.clear()
         top, bottom = amount.as_integer_ratio()
-        found = _known_units[amount] = top * (_FIXED // bottom)
-    return found
+        unit = _known_units[amount] = top * (_FIXED // bottom)
+    return unit
 
 
 class Extreme(Accumulator):
@@ -376,8 +376,8 @@ _MAKE: Final[dict[str, Callable[[Aggregate], Accumulator]]] = {
 
 def accumulator(aggregate: Aggregate) -> Accumulator:
     """A fresh accumulator."""
-    made = _MAKE[aggregate.function](aggregate)
-    return DistinctAccumulator(made) if aggregate.distinct else made
+    plain = _MAKE[aggregate.function](aggregate)
+    return DistinctAccumulator(plain) if aggregate.distinct else plain
 
 
 class Grouped(Stateful):
@@ -420,7 +420,7 @@ class Grouped(Stateful):
         rows = list(change)
         columns = [batch.values(rows) if batch else rows for batch in self._inputs]
         touched: dict[Row, None] = {(): None} if self._global and not self._shown else {}
-        if len(rows) > _MANY:
+        if len(rows) > _COLUMNAR_ROWS:
             touched.update(dict.fromkeys(self._add_all(rows, list(change.values()), columns)))
         else:
             self._add(touched, change, columns)
@@ -449,10 +449,10 @@ class Grouped(Stateful):
         return places
 
     def _group(self, key: Row) -> "_Group":
-        found = self._groups.get(key)
-        if found is None:
-            found = self._groups[key] = _Group(self._aggregates)
-        return found
+        entry = self._groups.get(key)
+        if entry is None:
+            entry = self._groups[key] = _Group(self._aggregates)
+        return entry
 
     def _show(self, out: Bag, key: Row) -> None:
         old = self._shown.pop(key, None)
@@ -474,12 +474,12 @@ class _Group:
     def __init__(self, aggregates: Sequence[Aggregate]) -> None:
         self.size = 0
         self._accumulators: list[Accumulator] = [accumulator(aggregate) for aggregate in aggregates]
-        self._costly = [each for each in self._accumulators if each.costly]
+        self._costly = [accumulator for accumulator in self._accumulators if accumulator.costly]
 
     @property
     def cost(self) -> int:
         """How many values are gone through for the results, beside one of each aggregate."""
-        return 1 + sum(each.cost for each in self._costly)
+        return 1 + sum(accumulator_.cost for accumulator_ in self._costly)
 
     def add(self, values: Sequence[Any], copies: int) -> None:
         self.size += copies

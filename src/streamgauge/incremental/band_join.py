@@ -54,8 +54,8 @@ class BandJoin(Stateful):
         )
         self._holds: Test = test(band.condition, (LEFT.name, RIGHT.name))
         self._tests = [
-            (test(each, variables_of(each)), [self.variables.index(name) for name in variables_of(each)])
-            for each in conditions
+            (test(condition, variables_of(condition)), [self.variables.index(name) for name in variables_of(condition)])
+            for condition in conditions
         ]
 
     def pull(self) -> Bag:
@@ -114,10 +114,10 @@ class BandJoin(Stateful):
         if ordered is None:
             yield from self._tested(other.index.get(key), probes, other)
             return
-        searched = [each for each in probes if other.index.has_place(each[0])]
+        searched = [probe for probe in probes if other.index.has_place(probe[0])]
         yield from ordered.net(searched)
         if len(searched) < len(probes):
-            odd = [each for each in probes if not other.index.has_place(each[0])]
+            odd = [probe for probe in probes if not other.index.has_place(probe[0])]
             yield from self._tested(other.index.get(key), odd, other)
         if ordered.odd and searched:
             yield from self._tested(ordered.odd, searched, other)

@@ -110,18 +110,24 @@ def band(
     conditions: Iterable[Expression], lefts: Collection[str], rights: Collection[str]
 ) -> tuple[Band | None, list[Expression]]:
     """The band that conditions over the variables of two sides are, and the conditions that are none or of others."""
-    found, rest = list[_Comparison](), list[Expression]()
-    for each in conditions:
-        compared = _comparison(each, lefts, rights)
-        if compared is None or (found and compared.names != found[0].names):
-            rest.append(each)
+    comparisons, rest = list[_Comparison](), list[Expression]()
+    for condition in conditions:
+        compared = _comparison(condition, lefts, rights)
+        if compared is None or (comparisons and compared.names != comparisons[0].names):
+            rest.append(condition)
         else:
-            found.append(compared)
-    if not found:
+            comparisons.append(compared)
+    if not comparisons:
         return None, rest
-    limits = tuple(limit for each in found for limit in each.limits)
-    whole = found[0].condition if len(found) == 1 else Call("&&", tuple(each.condition for each in found))
-    return Band(*found[0].names, whole, limits, all(_is_direct(each.condition) for each in found)), rest
+    limits = tuple(limit for comparison in comparisons for limit in comparison.limits)
+    whole = (
+        comparisons[0].condition
+        if len(comparisons) == 1
+        else Call("&&", tuple(comparison.condition for comparison in comparisons))
+    )
+    return Band(
+        *comparisons[0].names, whole, limits, all(_is_direct(comparison.condition) for comparison in comparisons)
+    ), rest
 
 
 def _comparison(condition: Expression, lefts: Collection[str], rights: Collection[str]) -> _Comparison | None:
@@ -146,17 +152,17 @@ def _limits(condition: Expression) -> tuple[BandLimit, ...] | None:
     """The limits of a comparison; ``None`` where a direction is not known."""
     if not isinstance(condition, Call) or len(condition.arguments) != 2:
         return None
-    calls = [each for each in every_expression(condition) if isinstance(each, Call)]
-    if sum(each.operator == "*" for each in calls) > MOST_PRODUCTS:
+    calls = [call for call in every_expression(condition) if isinstance(call, Call)]
+    if sum(call.operator == "*" for call in calls) > MOST_PRODUCTS:
         return None
-    found = []
+    limits = []
     for operator, (one, other) in _unfolded(condition.operator, *condition.arguments):
         left, right = (_together(_rising(one, side), _against(_rising(other, side))) for side in (LEFT, RIGHT))
         if not left or not right:
             return None
         sign = _RISING[operator]
-        found.append(BandLimit(Call(operator, (one, other)), sign * left, sign * right))
-    return tuple(found)
+        limits.append(BandLimit(Call(operator, (one, other)), sign * left, sign * right))
+    return tuple(limits)
 
 
 def _unfolded(operator: str, one: Expression, other: Expression) -> list[tuple[str, tuple[Expression, Expression]]]:

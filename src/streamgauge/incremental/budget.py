@@ -58,8 +58,8 @@ class EvaluationBudget:
 
     __slots__ = ("left", "most", "weight")
 
-    def __init__(self, most: int = BOUNDLESS, weight: int = 1) -> None:
-        self.most = self.left = most
+    def __init__(self, limit: int = BOUNDLESS, weight: int = 1) -> None:
+        self.most = self.left = limit
         self.weight = weight
         """The number of facts that a row counts for that is made of others, and kept."""
 
@@ -68,9 +68,9 @@ class EvaluationBudget:
         """Whether there is a bound at all."""
         return self.most != BOUNDLESS
 
-    def renew(self, most: int | None = None) -> None:
+    def renew(self, limit: int | None = None) -> None:
         """Begin another evaluation, with another bound where one is given."""
-        self.most = self.left = self.most if most is None else most
+        self.most = self.left = self.most if limit is None else limit
 
     def spend(self, count: int) -> None:
         """Count facts and rows that are looked at; TooMuchError beyond the budget."""
@@ -103,20 +103,20 @@ class ChangeBudget:
     full: bool = False
     """Whether a query was refused more because of the others."""
 
-    def begin(self, most: int, whole: int) -> None:
+    def begin(self, limit: int, whole: int) -> None:
         """Another change begins."""
-        self.most, self.whole, self.left, self.full = most, whole, whole, False
+        self.most, self.whole, self.left, self.full = limit, whole, whole, False
         self.part = whole // (self.asking or 1)
 
-    def grant(self, granted: int, need: int, most: int) -> int:
+    def grant(self, granted: int, need: int, limit: int) -> int:
         """How many may be looked at more beside those granted before, of ``most``: ``need``, if not twice as many.
 
         A query is granted its part at first, then as many as before, so that few calls come here; 0 is no more.
         """
-        if granted + need > most:
+        if granted + need > limit:
             return 0
         part = self.part
-        for size in (min(most - granted, max(need, granted or part)), need):
+        for size in (min(limit - granted, max(need, granted or part)), need):
             if self.spend(granted + size - max(part, granted)):
                 return size
         return 0
@@ -146,5 +146,5 @@ class ChangeBudget:
         )
 
 
-def _looks_at_more(most: int) -> TooMuchError:
-    return TooMuchError(f"its evaluation looks at more than {most} facts and rows")
+def _looks_at_more(limit: int) -> TooMuchError:
+    return TooMuchError(f"its evaluation looks at more than {limit} facts and rows")

@@ -150,74 +150,76 @@ class Builder:
         leaves = all(isinstance(part, al.BGP | al.Graph | al.Values) for part in parts)
         built = self.domain.tap() if self.domain is not None and leaves else None
         for at, part in enumerate(parts):
-            found = leaf(part)
-            if found is not None and found.repeated is not None:
-                built = self._path(built, found, found.repeated, _nodes_in(parts[:at], found.graph))
+            leaf_ = leaf(part)
+            if leaf_ is not None and leaf_.repeated is not None:
+                built = self._path(built, leaf_, leaf_.repeated, _nodes_in(parts[:at], leaf_.graph))
             else:
                 right = self._operand(part, early[at], wanted)
                 built = right if built is None else self._joined(built, right, late, kept)
         assert built is not None
-        return self._kept(built, late, [each for part in parts for each in firm(part)]) if late else built
+        return self._kept(built, late, [firm_part for part in parts for firm_part in firm(part)]) if late else built
 
     def _pieces(self, part: al.Pattern, conditions: Sequence[al.Expression], needed: Needed) -> Sequence[al.Pattern]:
         """Triple patterns apart that only a comparison of values connects, or of which some only count solutions.
 
         The former are joined by these values; of the latter a row for each key is joined, however often it is there.
         """
-        found = leaf(part)
-        if self.narrow or self.domain is not None or found is None or isinstance(found.graph, al.Var):
+        leaf_ = leaf(part)
+        if self.narrow or self.domain is not None or leaf_ is None or isinstance(leaf_.graph, al.Var):
             return (part,)
-        apart, pieces = stars(found.bgp), disconnected(found.bgp)
+        apart, pieces = stars(leaf_.bgp), disconnected(leaf_.bgp)
         if _compare(apart, lambda *sides: equality(conditions, *sides) is not None) or counted(
             apart, conditions, needed
         ):
             pieces = apart
         elif not _compare(pieces, lambda *sides: band(conditions, *sides)[0] is not None):
             return (part,)
-        return [piece if found.graph is None else al.Graph(found.graph, piece) for piece in pieces]
+        return [piece if leaf_.graph is None else al.Graph(leaf_.graph, piece) for piece in pieces]
 
     def _joined(self, left: Operator, right: Operator, late: list[al.Expression], kept: Needed) -> Operator:
         """The join of two sides; conditions that compare the order of values of both are taken out of ``late``."""
         sides = left.variables, right.variables
         equal = equality(late, *sides)
-        found, rest = band(late, *sides) if late and equal is None else (None, late)
-        if found is None or Merge(left, right).loose:
+        band_, rest = band(late, *sides) if late and equal is None else (None, late)
+        if band_ is None or Merge(left, right).loose:
             return self._with(JoinRows(left, right, self.effort, equal))
         names, both = kept.union(*map(reads, rest)), {*left.variables, *right.variables}
-        tested = [each for each in rest if is_fast(each) and both.issuperset(variables_of(each))]
-        late[:] = [each for each in rest if each not in tested]
-        return self._with(BandJoin(left, right, found, names, self.effort, tested))
+        tested = [condition for condition in rest if is_fast(condition) and both.issuperset(variables_of(condition))]
+        late[:] = [condition for condition in rest if condition not in tested]
+        return self._with(BandJoin(left, right, band_, names, self.effort, tested))
 
     def _semijoined(self, right: al.Pattern, left: Sequence[al.TriplePattern], counted: bool = True) -> al.Pattern:
         """The right side as far as the left one can meet it."""
         return semijoined(right, left, counted) if self.narrow and self.domain is None else right
 
     def _operand(self, part: al.Pattern, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
-        found = leaf(part)
-        if found is not None:
-            return self._leaf(found, conditions, needed)
+        leaf_ = leaf(part)
+        if leaf_ is not None:
+            return self._leaf(leaf_, conditions, needed)
         if isinstance(part, al.Values):
             return self._with(Constant(names_of(part.variables), part.rows))
         if isinstance(part, al.Graph):
             raise UnsupportedError("GRAPH over anything but triple patterns: spread the query first")
         return self.build(part, needed)
 
-    def _leaf(self, found: PatternLeaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
-        if not found.bgp.patterns and not isinstance(found.graph, al.Var):
+    def _leaf(self, pattern_leaf: PatternLeaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
+        if not pattern_leaf.bgp.patterns and not isinstance(pattern_leaf.graph, al.Var):
             return self._kept(self._with(Constant((), ((),))), conditions)
-        own = (found.graph.name,) if isinstance(found.graph, al.Var) else ()
-        names = (*own, *(name for name in block_names(found.bgp) if name not in own))
+        own = (pattern_leaf.graph.name,) if isinstance(pattern_leaf.graph, al.Var) else ()
+        names = (*own, *(name for name in block_names(pattern_leaf.bgp) if name not in own))
         output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in needed and name in names)
-        return LeafSource(self.make_leaf(BgpRequest(found.graph, found.bgp, tuple(conditions), output)), output)
+        return LeafSource(
+            self.make_leaf(BgpRequest(pattern_leaf.graph, pattern_leaf.bgp, tuple(conditions), output)), output
+        )
 
-    def _path(self, built: Operator | None, found: PatternLeaf, path: al.Repeat, present: Needed) -> Operator:
+    def _path(self, built: Operator | None, pattern_leaf: PatternLeaf, path: al.Repeat, present: Needed) -> Operator:
         """A repeated path: followed from a constant end, else from what is joined so far, else from everywhere.
 
         ``present`` are variables whose values, as joined so far, are nodes of the path's graph.
         """
-        one, two = found.bgp.patterns[0].subject, found.bgp.patterns[0].object
+        one, two = pattern_leaf.bgp.patterns[0].subject, pattern_leaf.bgp.patterns[0].object
         start, end = self.normal.variable(), self.normal.variable()
-        steps = self.normal.path(start, path.path, end, found.graph)
+        steps = self.normal.path(start, path.path, end, pattern_leaf.graph)
         certain = frozenset[str]() if built is None else built.certain
         ahead = _known(one, certain) >= _known(two, certain)
         nodes, ends = ((one, two), (start, end)) if ahead else ((two, one), (end, start))
@@ -225,8 +227,8 @@ class Builder:
         edges = self._shared(self._with(Unique(pairs)))
         zero = nullable(path)
         shared = None if built is None else self._shared(built)
-        demand = self._shared(self._demand(nodes[0], shared, edges if not zero else None, found.graph))
-        same = self._same(nodes[0], shared, demand, found, present, at_terms(path)) if zero else None
+        demand = self._shared(self._demand(nodes[0], shared, edges if not zero else None, pattern_leaf.graph))
+        same = self._same(nodes[0], shared, demand, pattern_leaf, present, at_terms(path)) if zero else None
         placed = PathSolutions(
             self._with(Reachability(edges.tap(), demand.tap(), same, path.modifier, self.effort)), nodes
         )
@@ -243,18 +245,24 @@ class Builder:
         return self._nodes(graph)
 
     def _same(
-        self, node: al.Node, built: Shared | None, demand: Shared, found: PatternLeaf, present: Needed, terms: bool
+        self,
+        node: al.Node,
+        built: Shared | None,
+        demand: Shared,
+        pattern_leaf: PatternLeaf,
+        present: Needed,
+        terms: bool,
     ) -> Operator:
         """The nodes that length zero joins with themselves: the graph's, and with ``terms`` those at its ends."""
         if not terms:
-            return self._with(Unique(self._nodes(found.graph)))
-        outer = frozenset(name for name in scope(found.bgp) if name in self._hidden)
+            return self._with(Unique(self._nodes(pattern_leaf.graph)))
+        outer = frozenset(name for name in scope(pattern_leaf.bgp) if name in self._hidden)
         certain = frozenset[str]() if built is None else built.inner.certain
         for name in outer - certain:
             raise UnsupportedError(f"EXISTS with a path of length zero at ?{name}, which may be unbound outside")
         if isinstance(node, str) or built is None or node.name not in certain or node.name in present | outer:
             return demand.tap()
-        same = self._nodes(found.graph)
+        same = self._nodes(pattern_leaf.graph)
         for name in outer:
             same = Both(same, Pick(built.tap(), (name,)), same.certain)
         return self._with(Unique(same))
@@ -285,7 +293,7 @@ class Builder:
             return self._join(operands(inner), parts, needed)
         if isinstance(inner, al.Group) and self.common is not None and self.domain is None:
             return self._kept(self._common_group(inner, self.common, parts), parts)
-        rest = parts if self.domain is not None else [each for each in parts if not matching.misses(each, inner)]
+        rest = parts if self.domain is not None else [part for part in parts if not matching.misses(part, inner)]
         needed, absent = needed.union(*map(reads, rest)), len(rest) < len(parts)
         built = self._optional(inner, needed, absent) if isinstance(inner, al.LeftJoin) else self.build(inner, needed)
         return self._kept(built, rest, firm(inner))
@@ -309,10 +317,10 @@ class Builder:
         outer = frozenset(built.variables)
         inner, late = matching.late_condition(inside, outer)
         if closed(inner, outer):
-            asked = outer if late is None else outer | reads(late)
+            shown = outer if late is None else outer | reads(late)
             _check(late)
-            right = self._alone.build(self._alone._semijoined(inner, left, late is not None), asked & scope(inner))
-            return built, picked(right, tuple(name for name in right.variables if name in asked)), late
+            right = self._alone.build(self._alone._semijoined(inner, left, late is not None), shown & scope(inner))
+            return built, picked(right, tuple(name for name in right.variables if name in shown)), late
         taken = mentions(inside)
         names = tuple(name for name in built.variables if name in taken)
         key = self._name("outer")
@@ -414,7 +422,7 @@ class Builder:
         else:
             self.groups.append((group, known.grouped))
         names = [variable.name for variable, _ in group.aggregates]
-        limit = next((found for each in conditions if (found := threshold(each, names)) is not None), None)
+        limit = next((limit_ for condition in conditions if (limit_ := threshold(condition, names)) is not None), None)
         return known.tap() if limit is None else known.tap_beyond(limit)
 
     def _own_group(self, group: al.Group) -> Grouped:
@@ -440,11 +448,11 @@ class Builder:
             arguments.append(plain)
         inputs = [None if plain is None else _batch(plain, inner.variables, self.effort) for plain in arguments]
         keys = tuple(dict.fromkeys((*self._hidden, *(variable.name for variable, _ in group.keys))))
-        made = self._with(
+        grouped = self._with(
             Grouped(inner, keys, [(var.name, aggregate) for var, aggregate in group.aggregates], inputs, self.effort)
         )
-        self.groups.append((group, made))
-        return made
+        self.groups.append((group, grouped))
+        return grouped
 
 
 def picked(operator: Operator, names: tuple[str, ...]) -> Operator:
@@ -460,16 +468,16 @@ def _compare(pieces: Sequence[al.BGP], compares: Callable[[Collection[str], Coll
 
 def _takes(part: al.Pattern, condition: al.Expression) -> bool:
     """Whether the condition can be tested while the part's triples are joined."""
-    found = leaf(part)
-    if found is None or found.repeated is not None or reads_patterns(condition):
+    leaf_ = leaf(part)
+    if leaf_ is None or leaf_.repeated is not None or reads_patterns(condition):
         return False
-    return bool(found.bgp.patterns) and pushable(condition, found.bgp)
+    return bool(leaf_.bgp.patterns) and pushable(condition, leaf_.bgp)
 
 
 def _nodes_in(parts: Sequence[al.Pattern], graph: al.Node | None) -> Needed:
     """The variables that are a subject or an object in a triple pattern over the graph."""
-    found = [leaf(part) for part in parts]
-    blocks = [each.bgp for each in found if each is not None and each.graph == graph and each.repeated is None]
+    leaves = [leaf(part) for part in parts]
+    blocks = [leaf_.bgp for leaf_ in leaves if leaf_ is not None and leaf_.graph == graph and leaf_.repeated is None]
     nodes = (node for bgp in blocks for triple in bgp.patterns for node in (triple.subject, triple.object))
     return frozenset(node.name for node in nodes if isinstance(node, al.Var))
 

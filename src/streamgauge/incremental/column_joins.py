@@ -90,18 +90,18 @@ class ColumnJoins(WindowJoins):
     def over(self, graph: Term | None) -> None:
         """The content is of this graph; what comes waits for the first look where all its patterns are joins."""
         self._graph = graph
-        joined = all(len(each.bgp.patterns) > 1 for each in self._asked)
+        joined = all(len(request.bgp.patterns) > 1 for request in self._asked)
         self._waits = self._begins is not None and self._possible and joined
 
     @property
     def _requests(self) -> list[tuple[BgpRequest, Bag]]:
         pairs = zip(self._asked, self._found, strict=False)
-        return [(request, found) for request, found in pairs if request.graph == self._graph]
+        return [(request, bag) for request, bag in pairs if request.graph == self._graph]
 
     @property
     def _possible(self) -> bool:
         """Whether columns can join all patterns over the content."""
-        return 0 < len(self._requests) <= COLUMNAR_PATTERNS and all(_columnar(each) for each, _ in self._requests)
+        return 0 < len(self._requests) <= COLUMNAR_PATTERNS and all(_columnar(request) for request, _ in self._requests)
 
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
         """Functions that take the triples that enter and leave a graph."""
@@ -152,9 +152,9 @@ class ColumnJoins(WindowJoins):
     @property
     def _predicates(self) -> Collection[Term] | None:
         """The predicates that are asked for, ``None`` where all are."""
-        asked = {triple.predicate for request, _ in self._requests for triple in request.bgp.patterns}
-        found = [each for each in asked if isinstance(each, str)]
-        return found if len(found) == len(asked) else None
+        predicates = {triple.predicate for request, _ in self._requests for triple in request.bgp.patterns}
+        names = [predicate for predicate in predicates if isinstance(predicate, str)]
+        return names if len(names) == len(predicates) else None
 
     def look(self) -> None:
         """A look begins: in columns the change since the last one is joined."""
@@ -187,8 +187,8 @@ class ColumnJoins(WindowJoins):
     def worth(self, triples: int) -> bool:
         """Whether a change of so many triples is still joined in columns: small ones cost more there."""
         self._debt = max(0, self._debt + COLUMNAR_CHANGE - triples)
-        held = 0 if self._trace is None else self._trace.held
-        return self._debt <= held + 2 * COLUMNAR_CHANGE
+        spans_held = 0 if self._trace is None else self._trace.held
+        return self._debt <= spans_held + 2 * COLUMNAR_CHANGE
 
     def release(self) -> None:
         """The look is over: large batches have the next one in columns."""
@@ -200,8 +200,8 @@ class ColumnJoins(WindowJoins):
         """Have changes joined in columns where batches brought as much as is held, beside one of so many triples."""
         content = self._content
         self._credit += triples if triples >= COLUMNAR_CHANGE else 0
-        held = content.arrivals
-        if held is None or self._credit < max(COLUMNAR_CHANGE, held) or not self._possible:
+        arrivals_held = content.arrivals
+        if arrivals_held is None or self._credit < max(COLUMNAR_CHANGE, arrivals_held) or not self._possible:
             return False
         self._trace = self._columns = self._made()
         self._debt = 0
@@ -231,5 +231,5 @@ class ColumnJoins(WindowJoins):
 def _columnar(request: BgpRequest) -> bool:
     """Whether all patterns have a variable and are connected, and none is over each graph."""
     patterns = request.bgp.patterns
-    plain = all(al.triple_variables(each) for each in patterns) and not isinstance(request.graph, al.Var)
+    plain = all(al.triple_variables(pattern) for pattern in patterns) and not isinstance(request.graph, al.Var)
     return bool(patterns) and plain and len(disconnected(request.bgp)) == 1

@@ -57,23 +57,23 @@ class CommonGroup(Shared):
 
     def tap(self) -> Tap:
         """One more reader, of all rows."""
-        made = self._late_tap()
-        self._whole.append(made)
-        return made
+        tap_ = self._late_tap()
+        self._whole.append(tap_)
+        return tap_
 
     def _late_tap(self) -> Tap:
-        made = super().tap()
-        made.pending = dict.fromkeys(self.grouped.rows, 1)
-        return made
+        tap_ = super().tap()
+        tap_.pending = dict.fromkeys(self.grouped.rows, 1)
+        return tap_
 
     def tap_beyond(self, limit: Threshold) -> Tap:
         """One more reader, of the rows that may pass a threshold."""
-        made = self._late_tap()
+        tap_ = self._late_tap()
         key = limit.name, limit.above
         if key not in self._ordered:
             self._ordered[key] = _OrderedTaps(self.grouped.variables.index(limit.name), limit.above)
-        self._ordered[key].add(limit.number, made)
-        return made
+        self._ordered[key].add(limit.number, tap_)
+        return tap_
 
     def hand(self, change: Bag) -> None:
         """Hand a change to the readers."""

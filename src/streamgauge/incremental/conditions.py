@@ -29,10 +29,10 @@ def size_of(expression: Expression) -> int:
     """How many operators and terms an expression has."""
     count, waiting = 0, [expression]
     while waiting:
-        each = waiting.pop()
+        node = waiting.pop()
         count += 1
-        if isinstance(each, Call):
-            waiting += each.arguments
+        if isinstance(node, Call):
+            waiting += node.arguments
     return count
 
 
@@ -134,12 +134,12 @@ def _charged(evaluate: Callable[[Row], Any], effort: EvaluationBudget) -> Callab
     def run(row: Row) -> Any:
         nonlocal since
         began = perf_counter_ns()
-        found = evaluate(row)
+        value = evaluate(row)
         if perf_counter_ns() - began > LONG_NS:
             now = thread_time_ns()
             effort.spend((now - since) // 1000)
             since = now
-        return found
+        return value
 
     return run
 

@@ -43,10 +43,10 @@ class EqualTerms:
 
 def equality(conditions: Iterable[Expression], lefts: Collection[str], rights: Collection[str]) -> EqualTerms | None:
     """The first of the conditions that has something of one side equal something of the other."""
-    for each in conditions:
-        if not isinstance(each, Call) or each.operator.upper() not in _EQUAL or reads_patterns(each):
+    for condition in conditions:
+        if not isinstance(condition, Call) or condition.operator.upper() not in _EQUAL or reads_patterns(condition):
             continue
-        one, other = each.arguments
+        one, other = condition.arguments
         if _between(one, other, lefts, rights):
             return EqualTerms(one, other)
         if _between(other, one, lefts, rights):
@@ -94,7 +94,7 @@ class EqualIndex(Index):
         term = self._other(row)
         if term is None:
             return ()
-        value, found = read(term), list[Bag]()
+        value, bags = read(term), list[Bag]()
         kind = _kind(value)
         for own, tables in self._tables.items():
             if own != kind and _OTHER in (own, kind):
@@ -103,8 +103,8 @@ class EqualIndex(Index):
             table = tables[wider] if wider in tables else self._table(own, wider)
             bag = table.get((*key, _compared(value, wider)))
             if bag:
-                found.append(bag)
-        return found
+                bags.append(bag)
+        return bags
 
     def _table(self, kind: int, wider: int) -> defaultdict[Key, Bag]:
         """The rows whose terms are of a kind, by key and by these terms as they compare in a wider kind."""

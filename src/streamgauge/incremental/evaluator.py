@@ -40,7 +40,7 @@ class OperatorTree:
         ranked: bool = False,
         common: CommonGroups | None = None,
     ) -> None:
-        if not ranked and any(isinstance(each, al.Slice) for each in every_pattern(form.pattern)):
+        if not ranked and any(isinstance(pattern, al.Slice) for pattern in every_pattern(form.pattern)):
             raise UnsupportedError("LIMIT and OFFSET: they depend on an order that changes with every fact")
         kept, cut = apart(form if names is None else _stamped(form)) if ranked and _is_cut(form) else (form, None)
         inner, plain = wanted(kept), _spread(kept, names)
@@ -55,7 +55,7 @@ class OperatorTree:
         outer = wanted(form)
         ranking = None if cut is None else Ranking(cut, inner, len(outer), builder.effort)
         shapes = (ranking, shape(form, outer), nothing)
-        self._shapes = [each for each in shapes if each is not None]
+        self._shapes = [shape for shape in shapes if shape is not None]
         self._states: list[Stateful] = [*builder.states, *(() if ranking is None else (ranking,))]
 
     def pull(self) -> Bag:
@@ -63,8 +63,8 @@ class OperatorTree:
         self._pull.begin()
         try:
             change = self._root.pull()
-            for each in self._shapes:
-                change = each.change(change)
+            for shape_ in self._shapes:
+                change = shape_.change(change)
         except BaseException as error:
             if self._effort.bounded:
                 let_go(bags_in(error))
@@ -80,8 +80,8 @@ class OperatorTree:
         """Begin again: the next pull is a change from nothing."""
         for state in self._states:
             state.forget()
-        for each in self._shapes:
-            each.forget()
+        for shape_ in self._shapes:
+            shape_.forget()
 
     def tables(self) -> Iterator[dict[Any, Any] | Index]:
         """The tables in which operators remember rows; not to be changed."""
@@ -138,11 +138,11 @@ def _nothing(
     """The stage for the outermost aggregation without keys where it does not answer as SPARQL has it."""
     while isinstance(pattern, al.Project | al.Extend | al.Filter | al.Distinct):
         pattern = pattern.pattern
-    made = next((made for group, made in groups if group is pattern and not group.keys), None)
-    if made is None or empty is EmptyAggregate.SPARQL:
+    grouped = next((grouped for group, grouped in groups if group is pattern and not group.keys), None)
+    if grouped is None or empty is EmptyAggregate.SPARQL:
         return None
     cell: Term | None = '""' if empty is EmptyAggregate.EMPTY_STRING else None
-    return OverNothing(made, () if empty is EmptyAggregate.NO_ROW else ((cell,) * width,))
+    return OverNothing(grouped, () if empty is EmptyAggregate.NO_ROW else ((cell,) * width,))
 
 
 def refuse(form: al.QueryForm, names: Sequence[Term] = (), ranked: bool = False) -> str | None:
@@ -251,7 +251,7 @@ class KeptAnswer:
 
     def remembered(self) -> dict[str, int]:
         """How many rows each operator holds for triples (after a ``settle``); all are 0 when none is there."""
-        return {name: held - self._least[name] for name, held in self._tree.held().items()}
+        return {name: count - self._least[name] for name, count in self._tree.held().items()}
 
 
 class Evaluator(KeptAnswer):

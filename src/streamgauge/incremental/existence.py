@@ -129,7 +129,7 @@ class PerNeighbour(Matching):
 def _beside(run: ValueRun, search: BandSearch, term: Term, neighbours: Sequence[Term]) -> Iterator[Bag]:
     """Rows of a run that pass beside a value and beside none of its neighbours."""
     start, end = search.span(run, term)
-    spans = [search.clipped(run, each, start, end) for each in neighbours] if start < end else []
+    spans = [search.clipped(run, neighbour, start, end) for neighbour in neighbours] if start < end else []
     for first, last in sorted(spans):
         if first < last:
             yield from run.between(start, max(start, first))
@@ -147,12 +147,12 @@ def late_condition(pattern: al.Pattern, outer: Names) -> tuple[al.Pattern, al.Ex
         parts += conjuncts(inner.condition)
         inner = inner.pattern
     own = bound(inner)
-    late = [each for each in parts if not reads_patterns(each) and not reads(each) & outer <= own]
+    late = [part for part in parts if not reads_patterns(part) and not reads(part) & outer <= own]
     if not late:
         return pattern, None
-    for each in parts:
-        if each not in late:
-            inner = al.Filter(each, inner)
+    for part in parts:
+        if part not in late:
+            inner = al.Filter(part, inner)
     return inner, late[0] if len(late) == 1 else al.Call("&&", tuple(late))
 
 
@@ -192,8 +192,8 @@ def optional(left: Operator, right: Operator, condition: al.Expression | None, e
         return tested.holds([whole for _, whole, _ in pairs])
 
     sides, parts = (left.variables, right.variables), conjuncts(condition)
-    found = equality(parts, *sides) or band(parts, *sides)[0]
-    return PerRow((left, right), merge, output, merge.variables, effort, passes, found)
+    equal = equality(parts, *sides) or band(parts, *sides)[0]
+    return PerRow((left, right), merge, output, merge.variables, effort, passes, equal)
 
 
 def without(

@@ -25,7 +25,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 LARGEST: Final = 20_000_000
 """Rows that one join makes, at most: they are made by one call that nothing stops."""
 
-MOST: Final = 2_000_000
+MAX_PACKED_TERMS: Final = 2_000_000
 """Terms of which three numbers make one of 64 bits."""
 
 SPARSE: Final = 16
@@ -42,12 +42,12 @@ class IdConditions:
     def kept(self, holds: Test, column: Ids) -> Mask:
         """Whether a condition on one term holds at each place."""
         known = self._table(holds)
-        found = known[column]
-        if len(unknown := column[found < 0]):
+        ids = known[column]
+        if len(unknown := column[ids < 0]):
             for number in np.unique(unknown).tolist():
                 known[number] = holds(self.ids.terms[number])
-            found = known[column]
-        return found.astype(np.bool_)
+            ids = known[column]
+        return ids.astype(np.bool_)
 
     def _table(self, holds: Test) -> npt.NDArray[np.int8]:
         if self._turn != self.ids.turn:
@@ -65,14 +65,14 @@ class IdConditions:
         spanned = None if condition.spans is None else self._spanned(condition.spans, *numbered)
         if spanned is not None:
             return spanned
-        rows, most = numbered[0][1], len(numbered[0][0])
+        rows, total = numbered[0][1], len(numbered[0][0])
         for numbers, places in numbered[1:]:
-            found, rows = _numbered(rows * len(numbers) + places, most * len(numbers))
-            most = len(found)
-        first = np.empty(most, np.int64)
+            numbers_, rows = _numbered(rows * len(numbers) + places, total * len(numbers))
+            total = len(numbers_)
+        first = np.empty(total, np.int64)
         first[rows] = np.arange(len(rows))
         cells = [self.ids.texts(column[first]) for column in columns]
-        kept: Mask = np.fromiter(map(condition.holds, *cells), np.bool_, most)
+        kept: Mask = np.fromiter(map(condition.holds, *cells), np.bool_, total)
         return kept[rows]
 
     def _spanned(self, spans: ValueSpans, left: "Numbered", right: "Numbered") -> Mask | None:
@@ -80,11 +80,11 @@ class IdConditions:
         (lefts, left_at), (rights, right_at) = left, right
         if not spans.worth(len(lefts), len(rights), len(left_at)):
             return None
-        found = spans.of(self.ids.texts(lefts), self.ids.texts(rights))
-        if found is None:
+        span_pairs = spans.of(self.ids.texts(lefts), self.ids.texts(rights))
+        if span_pairs is None:
             return None
-        ends = np.array(found[0], np.int64).reshape(-1, 2)
-        places = np.array(found[1], np.int64)[right_at]
+        ends = np.array(span_pairs[0], np.int64).reshape(-1, 2)
+        places = np.array(span_pairs[1], np.int64)[right_at]
         kept: Mask = (ends[left_at, 0] <= places) & (places < ends[left_at, 1])
         return kept
 
@@ -93,15 +93,15 @@ Numbered: TypeAlias = tuple[Any, Places]
 """The different numbers of a column, and for each place which of them is there."""
 
 
-def _numbered(column: Any, most: int) -> Numbered:
+def _numbered(column: Any, bound: int) -> Numbered:
     """The different numbers of a column, which are less than ``most``."""
-    if most > SPARSE * (len(column) + 1000):
+    if bound > SPARSE * (len(column) + 1000):
         numbers, places = np.unique(column, return_inverse=True)
         return numbers, places
-    there = np.zeros(most, np.bool_)
+    there = np.zeros(bound, np.bool_)
     there[column] = True
     numbers = np.flatnonzero(there)
-    places = np.empty(most, np.int64)
+    places = np.empty(bound, np.int64)
     places[numbers] = np.arange(len(numbers))
     return numbers, places[column]
 
@@ -130,10 +130,10 @@ class IdSide:
 
 def _keys(columns: Sequence[Ids], terms: int) -> Places:
     """One number for the numbers of several columns."""
-    found = columns[0].astype(np.int64)
+    keys = columns[0].astype(np.int64)
     for column in columns[1:]:
-        found = found * terms + column
-    return found
+        keys = keys * terms + column
+    return keys
 
 
 class KeyIndex:
@@ -169,20 +169,20 @@ class KeyTable(KeyIndex):
         """How many rows each key has."""
         if self._starts is None:
             return (self._row[columns[0]] >= 0).astype(np.int64)
-        found: Places = self._counts[columns[0]]
-        return found
+        counts: Places = self._counts[columns[0]]
+        return counts
 
     def rows(self, columns: Sequence[Ids]) -> tuple[Places | None, Places]:
         """Places of keys and the rows that they have."""
         keys = columns[0]
         if self._starts is not None:
             return _expanded(self._counts[keys], self._starts[keys], self._order)
-        found = self._row[keys]
-        there = found >= 0
+        rows = self._row[keys]
+        there = rows >= 0
         if there.all():
-            return None, found
+            return None, rows
         places = np.flatnonzero(there)
-        return places, found[places]
+        return places, rows[places]
 
 
 class SortedKeys(KeyIndex):
@@ -286,7 +286,7 @@ class IdTable:
         keys.append(_keys([side.cells(place) for place in bound], self._terms))
         values = texts(self.columns[within.left]), texts(side.cells(names.index(within.right)))
         lefts, rights = (zip(key.tolist(), value, strict=True) for key, value in zip(keys, values, strict=True))
-        ones, others = (np.array(each, np.int64) for each in pairs_within(within, lefts, rights, LARGEST))
+        ones, others = (np.array(pair_column, np.int64) for pair_column in pairs_within(within, lefts, rights, LARGEST))
         self.columns = {name: column[ones] for name, column in self.columns.items() if name in needed}
         opened = (place for place, name in enumerate(names) if place not in bound and name in needed)
         self.columns |= {names[place]: side.cells(place)[others] for place in opened}
@@ -346,11 +346,11 @@ class IdGraph:
 
     def _made(self, relation: TripleRelation, tests: Sequence[tuple[int, Test]]) -> IdSide:
         places = matching(self._columns, relation, tests, self._conditions)
-        found = [self._columns[at][places] for at in relation.columns]
-        if not found:
+        columns = [self._columns[at][places] for at in relation.columns]
+        if not columns:
             return IdSide([], min(1, len(places)), len(self._ids))
-        found = _distinct(found, len(self._ids))
-        return IdSide(found, len(found[0]), len(self._ids))
+        columns = _distinct(columns, len(self._ids))
+        return IdSide(columns, len(columns[0]), len(self._ids))
 
 
 def matching(

@@ -160,14 +160,14 @@ class Module:
             self.add(Nested(inner))
 
     @contextmanager
-    def part(self, given: str, call: str = "{}") -> Iterator[None]:
+    def part(self, argument: str, call: str = "{}") -> Iterator[None]:
         """Operations that are added meanwhile are a function of these locals; ``call`` is the statement around it."""
         name = f"part{next(self._numbers)}"
         with self.collected() as inner:
             yield
         if inner:
-            self.functions.insert(1, Function(name, [given], inner))
-            self.add(Do(call.format(f"{name}({given})")))
+            self.functions.insert(1, Function(name, [argument], inner))
+            self.add(Do(call.format(f"{name}({argument})")))
 
     def use(self, thing: object) -> str:
         """The name of an object: ``c0`` ... for a term, ``u0`` ... for anything else, equal terms under one name."""
@@ -188,15 +188,15 @@ class Module:
 
         Beyond ``PIECE`` lines they are compiled one by one, the last first, as functions call those after them.
         """
-        texts = [_function(each) for each in self.functions]
+        texts = [_function(function) for function in self.functions]
         if sum(map(len, texts)) <= PIECE:
             return _made([line for text in texts for line in text], self.functions, self.names)
-        made: dict[str, Any] = {}
+        namespace: dict[str, Any] = {}
         for function, text in zip(reversed(self.functions), reversed(texts), strict=True):
             words = set(_WORD.findall("\n".join(text)))
-            names = {name: thing for name, thing in (self.names | made).items() if name in words}
-            (made[function.name],) = _made(text, [function], names)
-        return tuple([made[each.name] for each in self.functions])
+            names = {name: thing for name, thing in (self.names | namespace).items() if name in words}
+            (namespace[function.name],) = _made(text, [function], names)
+        return tuple([namespace[function.name] for function in self.functions])
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class PatternJoin:
     where: dict[str, str]
     waiting: list[JoinCondition]
 
-    def join(self, order: Iterable[int], new: int | None = None, given: Sequence[str | None] = (None,) * 3) -> None:
+    def join(self, order: Iterable[int], new: int | None = None, locals_: Sequence[str | None] = (None,) * 3) -> None:
         """The loops over patterns in an order, for a triple that matches pattern ``new`` if there is one.
 
         Where an earlier pattern than ``new`` matches that triple too, the solution is counted there and passed over.
@@ -230,7 +230,7 @@ class PatternJoin:
         for number, at in enumerate(order):
             self.look_up(number, at)
             if new is not None and at < new:
-                self._skip_same(self.patterns[at], self.patterns[new], given)
+                self._skip_same(self.patterns[at], self.patterns[new], locals_)
             self.test()
 
     def look_up(self, number: int, at: int) -> None:
@@ -242,17 +242,17 @@ class PatternJoin:
 
     def test(self) -> None:
         """Test the conditions whose variables are known."""
-        for each in [each for each in self.waiting if all(name in self.where for name in each.variables)]:
-            self.waiting.remove(each)
-            if each.weight:
-                self.looked(str(each.weight))
-            name = each.test if isinstance(each.test, str) else self.module.use(each.test)
-            self.module.add(Test(f"{name}({', '.join(self.where[variable] for variable in each.variables)})"))
+        for test in [test for test in self.waiting if all(name in self.where for name in test.variables)]:
+            self.waiting.remove(test)
+            if test.weight:
+                self.looked(str(test.weight))
+            name = test.test if isinstance(test.test, str) else self.module.use(test.test)
+            self.module.add(Test(f"{name}({', '.join(self.where[variable] for variable in test.variables)})"))
 
-    def _skip_same(self, earlier: Nodes, own: Nodes, given: Sequence[str | None]) -> None:
+    def _skip_same(self, earlier: Nodes, own: Nodes, locals_: Sequence[str | None]) -> None:
         """Pass over the new triple."""
         same: list[str] = []
-        for node, other, local in zip(earlier, own, given, strict=True):
+        for node, other, local in zip(earlier, own, locals_, strict=True):
             if isinstance(node, str) and isinstance(other, str):
                 if node != other:
                     return
@@ -272,17 +272,17 @@ def _function(function: Function) -> list[str]:
 
 def _made(lines: Sequence[str], functions: Sequence[Function], names: Mapping[str, Any]) -> tuple[Any, ...]:
     """The functions of a module whose function ``build`` is given the names and gives the functions; JoinError."""
-    given = f"    return ({', '.join([each.name for each in functions])},)\n"
+    message = f"    return ({', '.join([function.name for function in functions])},)\n"
     space: dict[str, Any] = {}
-    exec(_compiled("\n".join([f"def build({', '.join(names)}):", *lines, given])), space)
-    made: tuple[Any, ...] = space["build"](**names)
-    return made
+    exec(_compiled("\n".join([f"def build({', '.join(names)}):", *lines, message])), space)
+    built: tuple[Any, ...] = space["build"](**names)
+    return built
 
 
 def text_of(function: Any) -> str:
     """The generated modules of a function and of its parts, without those that ``linecache`` has dropped."""
-    called = [each.cell_contents for each in function.__closure__ or ()]
-    parts = [each for each in called if getattr(each, "__name__", "").startswith("part")]
+    called = [cell.cell_contents for cell in function.__closure__ or ()]
+    parts = [function for function in called if getattr(function, "__name__", "").startswith("part")]
     return "\n".join(["".join(linecache.getlines(function.__code__.co_filename)), *map(text_of, parts)])
 
 
@@ -298,8 +298,8 @@ def row_of(names: Sequence[str], where: Locals) -> Do:
 
 def _write(lines: list[str], operations: Operations, indent: str) -> None:
     """The lines of operations, each block one level deeper."""
-    for each in operations:
-        match each:
+    for operation in operations:
+        match operation:
             case Do(line):
                 lines.append(indent + line)
                 continue
@@ -321,8 +321,8 @@ def _write(lines: list[str], operations: Operations, indent: str) -> None:
             case Scan(targets, source):
                 lines.append(f"{indent}for {targets} in {source}:")
             case Probe(index, key, targets):
-                found = f"for {targets} in {index}.get({key}, ())" if targets else f"if {key} in {index}"
-                lines.append(f"{indent}{found}:")
+                message = f"for {targets} in {index}.get({key}, ())" if targets else f"if {key} in {index}"
+                lines.append(f"{indent}{message}:")
         indent += "    "
 
 

@@ -44,8 +44,8 @@ def relation_tests(relation: TripleRelation) -> list[tuple[int, Test]]:
 def pending(condition: Expression) -> PendingCondition:
     """The condition, compiled."""
     names = variables_of(condition)
-    found = band([condition], names[:1], names[1:])[0] if len(names) == 2 else None
-    return PendingCondition(names, test(condition, names), condition, None if found is None else ValueSpans(found))
+    band_ = band([condition], names[:1], names[1:])[0] if len(names) == 2 else None
+    return PendingCondition(names, test(condition, names), condition, None if band_ is None else ValueSpans(band_))
 
 
 class Multiplicity(Enum):
@@ -260,9 +260,9 @@ def _kept(holds: Test, columns: Sequence[Column]) -> list[bool]:
 def _spanned(spans: ValueSpans, left: Column, right: Column) -> list[bool] | None:
     """Whether a band holds at each place, where searches say so with less effort than tests."""
     lefts, rights = set(left), set(right)
-    if not spans.worth(len(lefts), len(rights), len(left)) or (found := spans.of(lefts, rights)) is None:
+    if not spans.worth(len(lefts), len(rights), len(left)) or (span_pairs := spans.of(lefts, rights)) is None:
         return None
-    ends, places = dict(zip(lefts, found[0], strict=True)), dict(zip(rights, found[1], strict=True))
+    ends, places = dict(zip(lefts, span_pairs[0], strict=True)), dict(zip(rights, span_pairs[1], strict=True))
     between = zip(map(ends.__getitem__, left), map(places.__getitem__, right), strict=True)
     return [start <= at < end for (start, end), at in between]
 

@@ -125,8 +125,8 @@ class PerKey(Matching):
         """
         single, bags, rest_of = self._rights.single, self._rights.bags, self._rest
         keys = list(self._lefts.keys_of(lefts))
-        made = sum(len(bags[key]) if key in bags else 1 for key in keys) if bags else len(lefts)
-        self._effort.spend(made * self._effort.weight)
+        size = sum(len(bags[key]) if key in bags else 1 for key in keys) if bags else len(lefts)
+        self._effort.spend(size * self._effort.weight)
         pairs: Bag = {}
         for key, (row, count) in zip(keys, lefts.items(), strict=True):
             only = single.get(key)

@@ -93,7 +93,7 @@ class Stateful:
 
     def tables(self) -> Iterator[Any]:
         """The tables in which rows are remembered; not to be changed."""
-        return (each for each in vars(self).values() if isinstance(each, dict | Index))
+        return (table for table in vars(self).values() if isinstance(table, dict | Index))
 
     @property
     def held(self) -> int:
@@ -102,8 +102,8 @@ class Stateful:
 
     def forget(self) -> None:
         """Begin again: the next pull is a change from nothing."""
-        for each in self.tables():
-            each.clear()
+        for table in self.tables():
+            table.clear()
 
 
 class Index:
@@ -223,14 +223,14 @@ class LooseIndex(Index):
     def meeting(self, key: Key, row: Row) -> Sequence[Bag]:
         """The rows, in bags, that agree with a row of the other side, which has this key."""
         cells = [row[at] for at in self._other]
-        found = []
+        bags = []
         for bound, tables in self._tables.items():
             both = tuple([at for at in bound if cells[at] is not None])
             table = tables[both] if both in tables else self._table(bound, both)
             bag = table.get((*key, *[cells[at] for at in both]))
             if bag:
-                found.append(bag)
-        return found
+                bags.append(bag)
+        return bags
 
     def _table(self, bound: Bound, both: Bound) -> defaultdict[Key, Bag]:
         """The rows that bind ``bound`` of the loose columns, by their key and ``both`` of these."""

@@ -76,26 +76,26 @@ class BandSearch:
         names = (LEFT.name, RIGHT.name)
         self._left, self.direct = left, band.direct
         self._limits = [
-            (row_condition(each.condition, names), (each.left if left else each.right) > 0) for each in band.limits
+            (row_condition(limit.condition, names), (limit.left if left else limit.right) > 0) for limit in band.limits
         ]
-        signs = {(each.left if left else each.right) > 0: -each.left * each.right for each in band.limits}
+        signs = {(limit.left if left else limit.right) > 0: -limit.left * limit.right for limit in band.limits}
         self._signs = signs.get(True, 1), signs.get(False, 1)
         ways = {rising for _, rising in self._limits}
         self.way = ways.pop() if len(ways) == 1 else None
 
     def span(self, run: ValueRun, probe: Term) -> tuple[int, int]:
         """The places of a run from and up to which values pass beside a value of the other side."""
-        found = run.spans.get(probe)
-        if found is None:
+        span = run.spans.get(probe)
+        if span is None:
             if len(run.spans) >= KNOWN:
                 run.spans.clear()
             probed = place(probe, self.direct)
             value = probed[1] if probed is not None and probed[0] == run.kind else None
             near = None if value is None else self._near(run, value)
-            found = run.spans[probe] = self.searched(run.term, len(run.order), probe, near)
+            span = run.spans[probe] = self.searched(run.term, len(run.order), probe, near)
             if value is not None and not self.direct:
-                run.away = self._away(run, value, found, run.away)
-        return found
+                run.away = self._away(run, value, span, run.away)
+        return span
 
     def _near(self, run: ValueRun, value: Any) -> tuple[int, int]:
         """Where a search begins: where the value would stand, or as far from there as the last search ended."""
@@ -186,41 +186,41 @@ class OrderedRows:
         """Add copies of a row with this value; one without a value meets nothing."""
         if term is None:
             return
-        found = place(term, self.search.direct)
-        if found is None:
+        place_ = place(term, self.search.direct)
+        if place_ is None:
             add(self.odd, row, count)
         else:
-            run = self.runs.get(found[0])
+            run = self.runs.get(place_[0])
             if run is None:
-                run = self.runs[found[0]] = ValueRun(found[0])
-            run.add(found[1], term, row, count)
+                run = self.runs[place_[0]] = ValueRun(place_[0])
+            run.add(place_[1], term, row, count)
 
     def meeting(self, probe: Term) -> list[Bag]:
         """The rows that a value of the other side may meet, which has a place itself."""
-        found = [bag for run in self.runs.values() for bag in run.between(*self.search.span(run, probe))]
-        return [*found, self.odd] if self.odd else found
+        bags = [bag for run in self.runs.values() for bag in run.between(*self.search.span(run, probe))]
+        return [*bags, self.odd] if self.odd else bags
 
     def covers(self, term: Term) -> bool:
         """Whether a value that is there passes wherever this one does."""
-        found = place(term, self.search.direct)
-        run = None if found is None else self.runs.get(found[0])
-        if found is None or run is None or not run.order:
+        place_ = place(term, self.search.direct)
+        run = None if place_ is None else self.runs.get(place_[0])
+        if place_ is None or run is None or not run.order:
             return False
         if self.search.way is None:
-            return found[1] in run.bags
-        return bool(found[1] <= run.order[-1] if self.search.way else run.order[0] <= found[1])
+            return place_[1] in run.bags
+        return bool(place_[1] <= run.order[-1] if self.search.way else run.order[0] <= place_[1])
 
     def around(self, term: Term) -> list[Term] | None:
         """The values next to one, or its own where it is there; ``None`` where others of no order with it are there."""
-        found = place(term, self.search.direct)
-        if found is None or self.odd or any(run.order for kind, run in self.runs.items() if kind != found[0]):
+        place_ = place(term, self.search.direct)
+        if place_ is None or self.odd or any(run.order for kind, run in self.runs.items() if kind != place_[0]):
             return None
-        run = self.runs.get(found[0])
+        run = self.runs.get(place_[0])
         if run is None:
             return []
-        if found[1] in run.bags:
-            return [run.terms[found[1]]]
-        at = run.order.bisect_left(found[1])
+        if place_[1] in run.bags:
+            return [run.terms[place_[1]]]
+        at = run.order.bisect_left(place_[1])
         return [run.term(beside) for beside in (at - 1, at) if 0 <= beside < len(run.order)]
 
     def all(self) -> list[Bag]:
@@ -284,16 +284,16 @@ class OrderedIndex(Index):
 
     def ordered(self, key: Key, looks: int) -> OrderedRows | None:
         """The many rows of a key in order, for so many looks; ``None`` where they are to be tested one by one."""
-        found = self._ordered.get(key)
-        if found is not None:
-            return found
+        rows = self._ordered.get(key)
+        if rows is not None:
+            return rows
         scans = self._scans[key] = self._scans.get(key, 0) + looks
         if scans <= SCANS:
             return None
-        found = self._ordered[key] = OrderedRows(self._search)
+        rows = self._ordered[key] = OrderedRows(self._search)
         for row, count in self.get(key).items():
-            found.add(row, count, self.own(row))
-        return found
+            rows.add(row, count, self.own(row))
+        return rows
 
     def has_place(self, term: Term) -> bool:
         """Whether rows that meet a value of the other side can be searched for."""
@@ -327,21 +327,21 @@ class ValueSpans:
         ``None`` where a value has no place in an order, or those on the right are of several kinds.
         """
         probes, terms = list(lefts), list(rights)
-        asked = [place(term, self._direct) for term in probes]
+        probe_places = [place(term, self._direct) for term in probes]
         placed = [place(term, self._direct) for term in terms]
-        if None in asked or None in placed or len({each[0] for each in placed if each}) > 1:
+        if None in probe_places or None in placed or len({place_[0] for place_ in placed if place_}) > 1:
             return None
         order = dict(sorted(zip(placed, terms, strict=True), key=itemgetter(0)))
-        at, found = list(order.values()).__getitem__, [(0, 0)] * len(probes)
+        at, spans = list(order.values()).__getitem__, [(0, 0)] * len(probes)
         near = (0, 0)
-        for number, _ in sorted(enumerate(asked), key=itemgetter(1)):
-            near = found[number] = self._search.searched(at, len(order), probes[number], near)
+        for number, _ in sorted(enumerate(probe_places), key=itemgetter(1)):
+            near = spans[number] = self._search.searched(at, len(order), probes[number], near)
         places = {value: at for at, value in enumerate(order)}
-        return found, [places[value] for value in placed]
+        return spans, [places[value] for value in placed]
 
 
 def pairs_within(
-    band: Band, lefts: Iterable[tuple[Hashable, Term]], rights: Iterable[tuple[Hashable, Term]], most: int
+    band: Band, lefts: Iterable[tuple[Hashable, Term]], rights: Iterable[tuple[Hashable, Term]], limit: int
 ) -> tuple[list[int], list[int]]:
     """Places of rows on the left and on the right, side by side, that have the same key and may meet under a band.
 
@@ -355,13 +355,13 @@ def pairs_within(
     known: dict[tuple[Hashable, Term], list[int]] = {}
     ones, others = list[int](), list[int]()
     for at, probe in enumerate(lefts):
-        found = known.get(probe)
-        if found is None:
+        matching = known.get(probe)
+        if matching is None:
             rows = ordered.get(probe[0])
             met = [] if rows is None else rows.meeting(probe[1]) if place(probe[1], band.direct) else rows.all()
-            found = known[probe] = [row[0] for bag in met for row in bag]  # type: ignore[misc]
-        ones += [at] * len(found)
-        others += found
-        if len(ones) > most:
-            raise TooMuchError(f"its evaluation makes more than {most} rows at once")
+            matching = known[probe] = [row[0] for bag in met for row in bag]  # type: ignore[misc]
+        ones += [at] * len(matching)
+        others += matching
+        if len(ones) > limit:
+            raise TooMuchError(f"its evaluation makes more than {limit} rows at once")
     return ones, others

@@ -41,9 +41,9 @@ class WindowPanes:
 
     def __init__(self, requests: Sequence[tuple[BgpRequest, Bag]], begun: Callable[[int], int]) -> None:
         self._begun, self._parted = begun, Parted()
-        self._bags = [found for _, found in requests]
+        self._bags = [bag for _, bag in requests]
         planned = [(plan(request.bgp, request.conditions), request.output) for request, _ in requests]
-        self._matches = [Matches(made, output, self._parted) for made, output in planned]
+        self._matches = [Matches(plan_, output, self._parted) for plan_, output in planned]
         self._seen: list[SharedTerms] = [{} for _ in requests]
         self._panes: deque[JoinedPane] = deque()
         self.held = 0
@@ -67,11 +67,11 @@ class WindowPanes:
 
     def _joined(self, arrivals: Arrivals) -> JoinedPane:
         self._parted.fill([triples for _, triples in arrivals])
-        for each in self._matches:
-            each.renew()
-        found, shared = [each.take() for each in self._matches], [each.shared() for each in self._matches]
+        for match in self._matches:
+            match.renew()
+        bags, shared = [match.take() for match in self._matches], [match.shared() for match in self._matches]
         self._parted.fill(())
-        return JoinedPane(arrivals[0][0], size_of(arrivals), found, shared)
+        return JoinedPane(arrivals[0][0], size_of(arrivals), bags, shared)
 
     def _meets(self, pane: JoinedPane) -> bool:
         """Whether a pane and an older one have a term of a shared variable in common."""
@@ -88,5 +88,5 @@ class WindowPanes:
             for name, terms in shared.items():
                 known = seen.setdefault(name, set())
                 (known.update if sign > 0 else known.difference_update)(terms)
-        for change, found in zip(self._bags, pane.found, strict=True):
-            add_all(change, found if sign > 0 else {row: -count for row, count in found.items()})
+        for change, bag in zip(self._bags, pane.found, strict=True):
+            add_all(change, bag if sign > 0 else {row: -count for row, count in bag.items()})

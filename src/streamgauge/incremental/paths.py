@@ -68,15 +68,15 @@ class Reachability(Stateful):
     def pull(self) -> Bag:
         """The pairs that came and went."""
         came, gone = _signed(self._edges.pull())
-        asked, dropped = _signed(self._demand.pull())
+        demanded, dropped = _signed(self._demand.pull())
         touched: list[Term] = []
         if self._same is not None:
             own, strange = _signed(self._same.pull())
             self._own.update(_nodes(own))
             self._own.difference_update(_nodes(strange))
-            touched = _nodes((*asked, *dropped, *own, *strange))
+            touched = _nodes((*demanded, *dropped, *own, *strange))
         change: Bag = {}
-        moves = self._nodes.change(_edges(came), _edges(gone), _nodes(asked), _nodes(dropped))
+        moves = self._nodes.change(_edges(came), _edges(gone), _nodes(demanded), _nodes(dropped))
         for start, lost, gained in moves:
             for ends, count in ((lost, -1), (gained, 1)):
                 if ends:
@@ -127,11 +127,11 @@ class PathSolutions:
         pairs = self._pairs.pull()
         if self._at == [0, 1]:
             return pairs
-        found: Bag = {}
+        bag: Bag = {}
         for pair, count in pairs.items():
             start, end = pair
             if (isinstance(one, str) and one != start) or (isinstance(two, str) and two != end):
                 continue
             if one != two or start == end:
-                add(found, tuple([pair[at] for at in self._at]), count)
-        return found
+                add(bag, tuple([pair[at] for at in self._at]), count)
+        return bag

@@ -166,27 +166,31 @@ def unheard(_triples: Iterable[Triple]) -> None:
     """Nothing is done with triples one by one."""
 
 
-def plan_all(asked: Sequence[BgpRequest]) -> list[PlannedBgp]:
+def plan_all(requests: Sequence[BgpRequest]) -> list[PlannedBgp]:
     """Plans of patterns over one graph: those that differ in their conditions on one variable share a relation.
 
     These conditions are then tested while joining, not before.
     """
-    planned = [plan(each.bgp, each.conditions) for each in asked]
+    planned = [plan(request.bgp, request.conditions) for request in requests]
     ways: dict[tuple[object, object], set[TripleRelation]] = {}
-    for relation in chain.from_iterable(each.relations for each in planned):
+    for relation in chain.from_iterable(plan_.relations for plan_ in planned):
         ways.setdefault((relation.constants, relation.equal), set()).add(relation)
     several = {relation for relations in ways.values() if len(relations) > 1 for relation in relations}
     return [
-        plan(each.bgp, each.conditions, frozenset(each.conditions)) if several.intersection(made.relations) else made
-        for each, made in zip(asked, planned, strict=True)
+        plan(request.bgp, request.conditions, frozenset(request.conditions))
+        if several.intersection(plan_.relations)
+        else plan_
+        for request, plan_ in zip(requests, planned, strict=True)
     ]
 
 
 def merged(planned: Sequence[PlannedBgp]) -> tuple[tuple[TripleRelation, ...], list[PlannedBgp]]:
     """The relations of all plans, each once, and the plans over them."""
-    relations = tuple(dict.fromkeys(chain.from_iterable(each.relations for each in planned)))
+    relations = tuple(dict.fromkeys(chain.from_iterable(request.relations for request in planned)))
     place = {relation: number for number, relation in enumerate(relations)}
-    return relations, [_over(each, relations, [place[relation] for relation in each.relations]) for each in planned]
+    return relations, [
+        _over(request, relations, [place[relation] for relation in request.relations]) for request in planned
+    ]
 
 
 def _over(planned: PlannedBgp, relations: tuple[TripleRelation, ...], places: Sequence[int]) -> PlannedBgp:
@@ -195,7 +199,7 @@ def _over(planned: PlannedBgp, relations: tuple[TripleRelation, ...], places: Se
     def moved(step: Step) -> Step:
         return replace(step, path=Path(places[step.path.relation], step.path.bound))
 
-    plans = tuple(replace(each, steps=tuple(map(moved, each.steps))) for each in planned.plans)
+    plans = tuple(replace(plan, steps=tuple(map(moved, plan.steps))) for plan in planned.plans)
     of = tuple(places[relation] for relation in planned.relation_of)
     return replace(planned, relations=relations, relation_of=of, plans=plans)
 
@@ -206,7 +210,7 @@ def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression]
     Conditions of ``late`` are tested while joining.
     """
     patterns = tuple(nodes_of(triple) for triple in bgp.patterns)
-    single = [each for each in conditions if len(variables_of(each)) == 1 and each not in late]
+    single = [condition for condition in conditions if len(variables_of(condition)) == 1 and condition not in late]
     rest = tuple(condition for condition in conditions if condition not in single)
     shapes = [_relation(nodes, single) for nodes in patterns]
     relations = tuple(dict.fromkeys(shapes))
@@ -340,11 +344,14 @@ def witnessed(pattern: al.Pattern) -> al.Pattern:
     kept, parted = _witnesses(stars(block), frozenset(pattern.variables), conditions)
     if not parted:
         return pattern
-    inside = {part: [each for each in conditions if expression_variables(each) <= _all_of([part])] for part in parted}
-    left = [each for each in conditions if not any(each in tested for tested in inside.values())]
+    inside = {
+        part: [condition for condition in conditions if expression_variables(condition) <= _all_of([part])]
+        for part in parted
+    }
+    left = [condition for condition in conditions if not any(condition in tested for tested in inside.values())]
     left += [al.Exists(_filtered(part, tested)) for part, tested in inside.items()]
     return al.Project(
-        _filtered(BGP(tuple(chain.from_iterable(each.patterns for each in kept))), left), pattern.variables
+        _filtered(BGP(tuple(chain.from_iterable(part.patterns for part in kept))), left), pattern.variables
     )
 
 
@@ -354,10 +361,12 @@ def _witnesses(
     """Parts that are kept, and those that are asked for beside them, which leave no product of parts behind."""
     kept, parted = list(parts), list[BGP]()
     for part in parts:
-        own, rest = _all_of([part]), [each for each in kept if each is not part]
-        read = [expression_variables(each) for each in conditions if not expression_variables(each) <= own]
-        asked = shown.union(_all_of(each for each in parts if each is not part), *read)
-        if rest and own & asked <= _all_of(rest) and _pieces(rest) <= _pieces(kept):
+        own, rest = _all_of([part]), [other for other in kept if other is not part]
+        read = [
+            expression_variables(condition) for condition in conditions if not expression_variables(condition) <= own
+        ]
+        visible = shown.union(_all_of(other for other in parts if other is not part), *read)
+        if rest and own & visible <= _all_of(rest) and _pieces(rest) <= _pieces(kept):
             kept, parted = rest, [*parted, part]
     return kept, parted
 
@@ -372,8 +381,10 @@ def counted(parts: Sequence[BGP], conditions: Iterable[Expression], needed: froz
         return False
     within = [_all_of([part]) for part in parts]
     read = [names for names in map(expression_variables, conditions) if not any(names <= own for own in within)]
-    asked = frozenset[Var]().union(map(Var, needed), *read)
-    return any(own & asked <= frozenset[Var]().union(*within[:at], *within[at + 1 :]) for at, own in enumerate(within))
+    visible = frozenset[Var]().union(map(Var, needed), *read)
+    return any(
+        own & visible <= frozenset[Var]().union(*within[:at], *within[at + 1 :]) for at, own in enumerate(within)
+    )
 
 
 def _pieces(parts: Sequence[BGP]) -> int:
@@ -386,12 +397,12 @@ def _all_of(parts: Iterable[BGP]) -> frozenset[Var]:
 
 
 def _filtered(pattern: al.Pattern, conditions: Iterable[Expression]) -> al.Pattern:
-    for each in conditions:
-        pattern = al.Filter(each, pattern)
+    for condition in conditions:
+        pattern = al.Filter(condition, pattern)
     return pattern
 
 
-MOST: Final = 8
+MAX_SHARED_PATTERNS: Final = 8
 """The most triple patterns that a right side has with those of the left: each is told of facts."""
 
 
@@ -399,7 +410,7 @@ def firm(pattern: al.Pattern) -> tuple[al.TriplePattern, ...]:
     """Triple patterns over the default graph that every solution of a normal pattern meets; not all of them."""
     match pattern:
         case al.BGP(patterns=patterns):
-            return tuple(each for each in patterns if isinstance(each.predicate, al.Var | str))
+            return tuple(pattern for pattern in patterns if isinstance(pattern.predicate, al.Var | str))
         case al.Join(left=left, right=right):
             return firm(left) + firm(right)
         case al.LeftJoin(left=inner) | al.Minus(left=inner) | al.Filter(pattern=inner):
@@ -419,7 +430,7 @@ def semijoined(right: al.Pattern, left: Sequence[al.TriplePattern], counted: boo
     if block is None or any(map(_is_bound, block.patterns)):
         return right
     more = _pruned(_connected(block, left), set(al.pattern_variables(block)))
-    if not any(map(_is_bound, more)) or len(block.patterns) + len(more) > MOST:
+    if not any(map(_is_bound, more)) or len(block.patterns) + len(more) > MAX_SHARED_PATTERNS:
         return right
     whole = _with_block(right, al.BGP((*block.patterns, *more)))
     return al.Distinct(al.Project(whole, al.pattern_variables(block))) if counted else whole
@@ -429,10 +440,10 @@ def _pruned(more: Sequence[al.TriplePattern], own: set[al.Var]) -> list[al.Tripl
     """Without the patterns that name no term and lead to none: they leave out few rows."""
     kept = list(more)
     while True:
-        known = [set(al.triple_variables(each)) for each in kept]
-        for at, each in enumerate(kept):
+        known = [set(al.triple_variables(pattern)) for pattern in kept]
+        for at, pattern in enumerate(kept):
             others = own.union(*known[:at], *known[at + 1 :]) - own
-            if not _is_bound(each) and not (known[at] & others):
+            if not _is_bound(pattern) and not (known[at] & others):
                 del kept[at]
                 break
         else:
@@ -442,12 +453,12 @@ def _pruned(more: Sequence[al.TriplePattern], own: set[al.Var]) -> list[al.Tripl
 def _block(pattern: al.Pattern) -> al.BGP | None:
     match pattern:
         case al.BGP(patterns=patterns):
-            plain = all(isinstance(each.predicate, al.Var | str) for each in patterns)
+            plain = all(isinstance(pattern.predicate, al.Var | str) for pattern in patterns)
             return pattern if patterns and plain else None
         case al.Filter(condition=condition, pattern=inner) if not reads_patterns(condition):
-            found = _block(inner)
+            block = _block(inner)
             own = {variable.name for variable in al.pattern_variables(inner)}
-            return found if own.issuperset(variables_of(condition)) else None
+            return block if own.issuperset(variables_of(condition)) else None
         case _:
             return None
 
@@ -461,12 +472,15 @@ def _with_block(pattern: al.Pattern, block: al.BGP) -> al.Pattern:
 def _connected(block: al.BGP, left: Sequence[al.TriplePattern]) -> list[al.TriplePattern]:
     """The patterns that share a variable with the block, or with one that does."""
     known = set(al.pattern_variables(block))
-    waiting, found = [each for each in dict.fromkeys(left) if each not in block.patterns], list[al.TriplePattern]()
-    while chosen := next((each for each in waiting if known & set(al.triple_variables(each))), None):
+    waiting, connected = (
+        [pattern for pattern in dict.fromkeys(left) if pattern not in block.patterns],
+        list[al.TriplePattern](),
+    )
+    while chosen := next((pattern for pattern in waiting if known & set(al.triple_variables(pattern))), None):
         waiting.remove(chosen)
-        found.append(chosen)
+        connected.append(chosen)
         known |= set(al.triple_variables(chosen))
-    return found
+    return connected
 
 
 def _is_bound(pattern: al.TriplePattern) -> bool:

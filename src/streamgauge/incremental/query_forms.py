@@ -163,8 +163,8 @@ def wanted(form: al.QueryForm) -> tuple[str, ...]:
         case al.Select(variables=variables):
             return variables
         case al.Construct(template=template):
-            found = dict.fromkeys(var for triple in template for var in al.triple_variables(triple))
-            return tuple(var.name for var in found if not is_fresh(var))
+            template_variables = dict.fromkeys(var for triple in template for var in al.triple_variables(triple))
+            return tuple(var.name for var in template_variables if not is_fresh(var))
         case _:
             return ()
 
@@ -261,7 +261,7 @@ class Ranking(Stateful):
     def _begun(self, rows: Bag) -> Bag:
         """All rows at once, where there are none yet."""
         placed = zip(self._placed(list(rows)), rows.values(), strict=True)
-        places = [each for place, count in placed for each in (place,) * count]
+        places = [row for place, count in placed for row in (place,) * count]
         if self._distinct:
             for place in places:
                 self._solutions.setdefault(place[-1][: self._width], SortedList()).add(place)

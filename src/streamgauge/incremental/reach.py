@@ -33,7 +33,7 @@ _COMPLETE: Final = 1 << 62
 FEW: Final = 50
 """Nodes behind a new edge that are compared with the ends of each start, rather than followed."""
 
-MANY: Final = 8
+RESTART_SHARE: Final = 8
 """One of so many edges (or starts) that changes: from there on all that it touches is followed again."""
 
 
@@ -99,23 +99,23 @@ class ReachedNodes:
         return self._ends.get(start, _NOWHERE)
 
     def change(
-        self, came: Collection[Edge], gone: Collection[Edge], asked: Collection[Term], dropped: Collection[Term]
+        self, came: Collection[Edge], gone: Collection[Edge], demanded: Collection[Term], dropped: Collection[Term]
     ) -> Iterator[tuple[Term, AbstractSet[Term], AbstractSet[Term]]]:
         """Edges and starts come and go: the starts whose ends changed, with the ends that they lost and gained."""
         self._moves = {}
         for start in dropped:
             self.starts.discard(start)
             self._moved(start, self._ends.pop(start, _NOWHERE), _NOWHERE)
-        if (len(came) + len(gone)) * MANY > self.edges.size:
+        if (len(came) + len(gone)) * RESTART_SHARE > self.edges.size:
             self._again(came, gone)
         else:
             if gone:
                 self._leave(gone)
             if came:
                 self._enter(came)
-        if asked:
-            self.starts.update(asked)
-            self._ask(asked)
+        if demanded:
+            self.starts.update(demanded)
+            self._ask(demanded)
         return ((start, lost, gained) for start, (lost, gained) in self._moves.items() if lost or gained)
 
     def _moved(self, start: Term, lost: AbstractSet[Term], gained: AbstractSet[Term]) -> None:
@@ -154,13 +154,13 @@ class ReachedNodes:
 
     def _few(self, heads: Sequence[Term]) -> set[Term] | None:
         """The heads and what they reach, where that is known and little; starts compare theirs with that."""
-        found = set(heads)
+        reached = set(heads)
         for head in heads:
             ends = self._ends.get(head, () if head not in self.edges.forward else None)
             if ends is None or len(ends) > FEW:
                 return None
-            found.update(ends)
-        return found
+            reached.update(ends)
+        return reached
 
     def _gained(self, start: Term, ends: Reached, heads: Mapping[Term, Sequence[Term]]) -> set[Term]:
         """The nodes that a start reaches now and did not before, through the heads of new edges."""
@@ -211,55 +211,55 @@ class ReachedNodes:
         self.edges.remove(gone)
         self._follow(behind.seen & self.starts)
 
-    def _ask(self, asked: Collection[Term]) -> None:
+    def _ask(self, demanded: Collection[Term]) -> None:
         """Starts come."""
-        if len(asked) * MANY > len(self.starts):
-            self._follow(asked)
+        if len(demanded) * RESTART_SHARE > len(self.starts):
+            self._follow(demanded)
             return
-        for start in asked:
-            found = self._reached(start)
-            if found:
-                self._ends[start] = found
-                self._moved(start, _NOWHERE, found)
+        for start in demanded:
+            ends = self._reached(start)
+            if ends:
+                self._ends[start] = ends
+                self._moved(start, _NOWHERE, ends)
 
     def _follow(self, starts: Collection[Term]) -> None:
         """Starts are followed from scratch."""
-        for start, found in self._followed(starts):
+        for start, ends in self._followed(starts):
             before = self.ends(start)
-            if found:
-                self._ends[start] = found
+            if ends:
+                self._ends[start] = ends
             else:
                 self._ends.pop(start, None)
-            self._moved(start, before - found, found - before if before else found)
+            self._moved(start, before - ends, ends - before if before else ends)
 
     def _followed(self, starts: Collection[Term]) -> Iterator[tuple[Term, Reached]]:
         """The ends of starts: of all nodes between them too, where these are few."""
         forward = self.edges.forward
-        if MANY * len(starts) < len(forward):
+        if RESTART_SHARE * len(starts) < len(forward):
             yield from ((start, self._reached(start, known=False)) for start in starts)
             return
-        wanted, found = set(starts), dict[Term, Reached]()
+        wanted, reached = set(starts), dict[Term, Reached]()
         for members in components(starts, forward, self._effort):
-            ends = _joined(members, forward, found)
-            self._effort.spend(sum(each in wanted for each in members) * len(ends))
-            found.update(dict.fromkeys(members, ends))
-        yield from ((start, found[start]) for start in starts)
+            ends = _joined(members, forward, reached)
+            self._effort.spend(sum(member in wanted for member in members) * len(ends))
+            reached.update(dict.fromkeys(members, ends))
+        yield from ((start, reached[start]) for start in starts)
 
     def _reached(self, start: Term, known: bool = True) -> set[Term]:
         """The ends of a start, with those of the starts on the way where they are ``known``."""
-        forward, found, waiting = self.edges.forward, set[Term](), [start]
+        forward, reached, waiting = self.edges.forward, set[Term](), [start]
         while waiting:
             node = waiting.pop()
             fresh: AbstractSet[Term] = forward.get(node, _NOWHERE)
             if known and node != start and node in self._ends:
-                found |= self._ends[node]
+                reached |= self._ends[node]
                 self._effort.spend(1 + len(self._ends[node]))
                 continue
             self._effort.spend(1 + len(fresh))
-            fresh = fresh - found
-            found |= fresh
+            fresh = fresh - reached
+            reached |= fresh
             waiting += fresh
-        return found
+        return reached
 
 
 class SteppedNodes:
@@ -282,15 +282,15 @@ class SteppedNodes:
         return self.edges.forward.get(start, _NOWHERE) if start in self.starts else _NOWHERE
 
     def change(
-        self, came: Collection[Edge], gone: Collection[Edge], asked: Collection[Term], dropped: Collection[Term]
+        self, came: Collection[Edge], gone: Collection[Edge], demanded: Collection[Term], dropped: Collection[Term]
     ) -> Iterator[tuple[Term, AbstractSet[Term], AbstractSet[Term]]]:
         """Edges and starts come and go: the starts whose ends changed, with the ends that they lost and gained."""
-        touched = {source for source, _ in (*came, *gone)} & self.starts | {*asked, *dropped}
+        touched = {source for source, _ in (*came, *gone)} & self.starts | {*demanded, *dropped}
         before = {start: set(self.ends(start)) for start in touched}
         self.edges.remove(gone)
         self.edges.add(came)
         self.starts.difference_update(dropped)
-        self.starts.update(asked)
+        self.starts.update(demanded)
         for start, had in before.items():
             ends = self.ends(start)
             self._effort.spend(1 + len(ends))
@@ -351,10 +351,10 @@ class _Backwards:
     def go_on(self, node: Term) -> None:
         """The nodes with an edge to a node wait, those of ``more`` too."""
         seen, waiting = self.seen, self._waiting
-        for each in (*self._edges.get(node, ()), *self._more.get(node, ())):
-            if each not in seen:
-                seen.add(each)
-                waiting.append(each)
+        for target in (*self._edges.get(node, ()), *self._more.get(node, ())):
+            if target not in seen:
+                seen.add(target)
+                waiting.append(target)
 
 
 def components(roots: Iterable[Term], edges: Edges, effort: EvaluationBudget) -> Iterator[list[Term]]:
@@ -392,13 +392,13 @@ def components(roots: Iterable[Term], edges: Edges, effort: EvaluationBudget) ->
                     yield members
 
 
-def _joined(members: Sequence[Term], forward: Edges, found: Mapping[Term, Reached]) -> Reached:
+def _joined(members: Sequence[Term], forward: Edges, reached: Mapping[Term, Reached]) -> Reached:
     """The ends of the nodes of one component, from those of the components that it leads to."""
     ends = set[Term]()
     for further in set[Term]().union(*[forward.get(node, _NOWHERE) for node in members]):
-        if further in found and further not in ends:
+        if further in reached and further not in ends:
             ends.add(further)
-            ends |= found[further]
+            ends |= reached[further]
     if len(members) == 1:
         return ends | {members[0]} if members[0] in forward.get(members[0], _NOWHERE) else ends
     return frozenset(ends.union(members))
@@ -406,15 +406,15 @@ def _joined(members: Sequence[Term], forward: Edges, found: Mapping[Term, Reache
 
 def _heads_at(start: Term, ends: AbstractSet[Term], heads: Mapping[Term, Sequence[Term]]) -> list[Term]:
     """The heads of those edges whose source a start is or reaches."""
-    found = [head for source in heads.keys() & ends for head in heads[source]]
-    return found if start in ends else [*found, *heads.get(start, ())]
+    targets = [head for source in heads.keys() & ends for head in heads[source]]
+    return targets if start in ends else [*targets, *heads.get(start, ())]
 
 
 def _by_source(edges: Iterable[Edge]) -> dict[Term, list[Term]]:
-    found: dict[Term, list[Term]] = {}
+    targets: dict[Term, list[Term]] = {}
     for source, target in edges:
-        found.setdefault(source, []).append(target)
-    return found
+        targets.setdefault(source, []).append(target)
+    return targets
 
 
 def _by_target(edges: Iterable[Edge]) -> dict[Term, list[Term]]:

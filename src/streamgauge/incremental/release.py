@@ -39,4 +39,4 @@ def _empty(table: dict[Any, Any]) -> None:
 def bags_in(error: BaseException) -> Iterator[dict[Any, Any]]:
     """The large tables that calls were making which an error ended: local variables of theirs, from the caller on."""
     for frame, _ in walk_tb(error.__traceback__):
-        yield from (held for held in frame.f_locals.values() if type(held) is dict and len(held) > PIECE)
+        yield from (local for local in frame.f_locals.values() if type(local) is dict and len(local) > PIECE)

@@ -70,23 +70,23 @@ def operands(pattern: al.Pattern) -> tuple[al.Pattern, ...]:
 
 def reads(expression: al.Expression) -> Names:
     """The variables that an expression may read, those anywhere in a pattern of its EXISTS too."""
-    found: set[str] = set()
+    names: set[str] = set()
     for part in every_expression(expression):
         if isinstance(part, al.Var):
-            found.add(part.name)
+            names.add(part.name)
         elif isinstance(part, al.Exists):
-            found |= mentions(part.pattern)
-    return frozenset(found)
+            names |= mentions(part.pattern)
+    return frozenset(names)
 
 
 def mentions(pattern: al.Pattern) -> Names:
     """The variables that occur anywhere in a pattern."""
-    found: set[str] = set()
+    names: set[str] = set()
     for inner in every_pattern(pattern):
-        found.update(names_of(al.pattern_variables(inner)))
+        names.update(names_of(al.pattern_variables(inner)))
         for tree in expressions(inner):
-            found.update(part.name for part in every_expression(tree) if isinstance(part, al.Var))
-    return frozenset(found)
+            names.update(part.name for part in every_expression(tree) if isinstance(part, al.Var))
+    return frozenset(names)
 
 
 def scope(pattern: al.Pattern) -> Names:
@@ -96,7 +96,7 @@ def scope(pattern: al.Pattern) -> Names:
 
 def block_names(block: al.BGP) -> tuple[str, ...]:
     """The variables of triple patterns, in order of first appearance."""
-    nodes = [node for each in block.patterns for node in (each.subject, each.predicate, each.object)]
+    nodes = [node for pattern in block.patterns for node in (pattern.subject, pattern.predicate, pattern.object)]
     return tuple(dict.fromkeys([node.name for node in nodes if isinstance(node, al.Var)]))
 
 
@@ -122,8 +122,8 @@ def nullable(path: al.Path) -> bool:
 
 def zero_ends(pattern: al.Pattern) -> Names:
     """The variables at the ends of a leaf that is a path of length zero too: a value from outside is in place there."""
-    found = leaf(pattern)
-    if found is None or found.repeated is None or not nullable(found.repeated):
+    leaf_ = leaf(pattern)
+    if leaf_ is None or leaf_.repeated is None or not nullable(leaf_.repeated):
         return frozenset()
     return scope(pattern)
 
@@ -180,7 +180,7 @@ class Normaliser:
             case al.Graph(name=name, pattern=al.BGP(patterns=patterns)):
                 return _joined(self._bgp(patterns, name))
             case al.Join():
-                return _over_unions([part for each in operands(pattern) for part in operands(self.pattern(each))])
+                return _over_unions([part for operand in operands(pattern) for part in operands(self.pattern(operand))])
             case al.Filter(condition=condition, pattern=al.Join() as inner):
                 return _filtered(condition, self.pattern(inner))
             case al.LeftJoin() | al.Union() | al.Minus():
@@ -279,8 +279,8 @@ def _branches(pattern: al.Pattern) -> tuple[al.Pattern, ...]:
 
 def _is_plain(pattern: al.Pattern) -> bool:
     """Whether a pattern is triple patterns over one graph."""
-    found = leaf(pattern)
-    return found is not None and found.repeated is None and bool(found.bgp.patterns)
+    leaf_ = leaf(pattern)
+    return leaf_ is not None and leaf_.repeated is None and bool(leaf_.bgp.patterns)
 
 
 def _filtered(condition: al.Expression, pattern: al.Pattern) -> al.Pattern:
@@ -302,13 +302,13 @@ def _joined(parts: Iterable[al.Pattern]) -> al.Pattern:
     others: list[al.Pattern] = []
     paths: list[al.Pattern] = []
     for part in parts:
-        found = leaf(part)
-        if found is None:
+        leaf_ = leaf(part)
+        if leaf_ is None:
             others.append(part)
-        elif found.repeated is not None:
+        elif leaf_.repeated is not None:
             paths.append(part)
         else:
-            blocks[found.graph] = blocks.get(found.graph, ()) + found.bgp.patterns
+            blocks[leaf_.graph] = blocks.get(leaf_.graph, ()) + leaf_.bgp.patterns
     merged = [
         _over(graph, some)
         for graph, patterns in blocks.items()
@@ -369,8 +369,8 @@ class _GraphPush:
             case al.BGP():
                 return self._block(pattern, graph)
             case al.Graph(name=name, pattern=inner):
-                found = self._every(name, inner) if isinstance(name, al.Var) else self._named(name, inner)
-                return al.Join(found, _names(graph)) if isinstance(graph, al.Var) else found
+                inner_pattern = self._every(name, inner) if isinstance(name, al.Var) else self._named(name, inner)
+                return al.Join(inner_pattern, _names(graph)) if isinstance(graph, al.Var) else inner_pattern
             case al.Values() if isinstance(graph, al.Var):
                 return al.Join(pattern, _names(graph))
         below = partial(self.push, graph=graph)
@@ -387,7 +387,7 @@ class _GraphPush:
     def _every(self, name: al.Var, inner: al.Pattern) -> al.Pattern:
         """``GRAPH ?name { inner }``."""
         occurs = name.name in mentions(inner)
-        if not occurs and not any(isinstance(each, al.Minus) for each in every_pattern(inner)):
+        if not occurs and not any(isinstance(pattern, al.Minus) for pattern in every_pattern(inner)):
             return self.push(inner, name)
         own = self._own()
         pushed = self.push(inner, own)

@@ -52,16 +52,16 @@ class Merge:
             left = tuple(row)
         return left + self.rest(right)
 
-    def indexes(self, found: Band | EqualTerms | None = None) -> tuple[Index, Index]:
+    def indexes(self, band: Band | EqualTerms | None = None) -> tuple[Index, Index]:
         """Indexes of the rows on the left and on the right; those of a condition where no column is loose."""
         if self.loose:
             lefts, rights = zip(*self.loose, strict=True)
             return LooseIndex(self.left_key, lefts, rights), LooseIndex(self.right_key, rights, lefts)
-        if isinstance(found, EqualTerms):
-            left, right = value_of(found.left, self._names[0]), value_of(found.right, self._names[1])
+        if isinstance(band, EqualTerms):
+            left, right = value_of(band.left, self._names[0]), value_of(band.right, self._names[1])
             return EqualIndex(self.left_key, left, right), EqualIndex(self.right_key, right, left)
-        if found is not None:
-            return self.ordered(found)
+        if band is not None:
+            return self.ordered(band)
         return Index(self.left_key, self._keys[0]), Index(self.right_key, self._keys[1])
 
     def ordered(self, band: Band) -> tuple[OrderedIndex, OrderedIndex]:

@@ -5,9 +5,10 @@ where a room has few subjects: each pair is tested. Where all subjects are in on
 There the parts ``?s :in ?r ; :value ?v`` and ``?o :in ?r ; :value ?w`` are joined by themselves, and their rows under
 the ``Band`` (``band_join``), which keeps the rows of a room in the order of ?v and of ?w.
 
-A worked example, with MANY = 2: (a in r), (a value 1), (b in r), (b value 100) enter, and the first plan finds the
-pair (b, a). Then (c in r) enters: three subjects are looked up by r. The parts take in the five triples, and their join
-finds (b, a) too, which was found before: it is passed over. Then (c value 0) enters, and the join finds (b, c) only.
+A worked example, with SKEWED_TRIPLES = 2: (a in r), (a value 1), (b in r), (b value 100) enter, and the first plan
+finds the pair (b, a). Then (c in r) enters: three subjects are looked up by r. The parts take in the five triples, and
+their join finds (b, a) too, which was found before: it is passed over. Then (c value 0) enters, and the join finds
+(b, c) only.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -24,7 +25,7 @@ from streamgauge.incremental.plan import BgpRequest, Feed, Follow, TripleRelatio
 from streamgauge.model.algebra import Expression, Var, triple_variables
 from streamgauge.model.terms import Triple
 
-MANY: Final = 64
+SKEWED_TRIPLES: Final = 64
 """Triples of one key beyond which the second plan is woken. Chosen, other numbers were not measured."""
 CHUNK: Final = 512
 """Triples that enter at most before the indexes are looked at."""
@@ -117,18 +118,20 @@ def band_parts(request: BgpRequest) -> BandParts | None:
     parts = stars(request.bgp) if request.conditions and not isinstance(request.graph, Var) else ()
     if len(parts) != 2:
         return None
-    names = [tuple(dict.fromkeys(v.name for each in part.patterns for v in triple_variables(each))) for part in parts]
-    inner = [tuple(each for each in request.conditions if pushable(each, part)) for part in parts]
-    found, late = band([each for each in request.conditions if each not in inner[0] + inner[1]], *names)
-    if found is None or not set(names[0]) & set(names[1]) or not all(map(is_fast, late)):
+    names = [
+        tuple(dict.fromkeys(v.name for pattern in part.patterns for v in triple_variables(pattern))) for part in parts
+    ]
+    inner = [tuple(condition for condition in request.conditions if pushable(condition, part)) for part in parts]
+    band_, late = band([condition for condition in request.conditions if condition not in inner[0] + inner[1]], *names)
+    if band_ is None or not set(names[0]) & set(names[1]) or not all(map(is_fast, late)):
         return None
-    kept = {*request.output, *(name for each in late for name in variables_of(each)), found.left, found.right}
+    kept = {*request.output, *(name for condition in late for name in variables_of(condition)), band_.left, band_.right}
     kept |= set(names[0]) & set(names[1])
     left, right = (
         BgpRequest(request.graph, part, tested, tuple(name for name in own if name in kept))
         for part, tested, own in zip(parts, inner, names, strict=True)
     )
-    return BandParts(left, right, found, tuple(late))
+    return BandParts(left, right, band_, tuple(late))
 
 
 class SkewedJoins:
@@ -140,18 +143,18 @@ class SkewedJoins:
     def __init__(
         self,
         request: BgpRequest,
-        found: Bag,
+        bag: Bag,
         parts: BandParts,
         generate: Callable[[Sequence[tuple[BgpRequest, Bag]]], Indexed],
         bags: list[Bag],
     ) -> None:
         self._parts, self._generate, self._bags, self._output = parts, generate, bags, request.output
-        self._joins = generate([(request, found)])
+        self._joins = generate([(request, bag)])
         self._follow = self._joins.follow
         self._join: Pick | None = None
         self._operator: BandJoin | None = None
         self._waiting: tuple[Bag, Bag] = ({}, {})
-        self._entered, self._next = 0, MANY
+        self._entered, self._next = 0, SKEWED_TRIPLES
 
     @property
     def woken(self) -> bool:
@@ -191,23 +194,23 @@ class SkewedJoins:
 
     def _look(self) -> None:
         indexes = [] if self.woken else [table.index for table in self._joins.tables if table.by_object]
-        self._next = self._entered + MANY + sum(map(len, indexes))
-        if any(len(values) > MANY for index in indexes for values in index.values()):
+        self._next = self._entered + SKEWED_TRIPLES + sum(map(len, indexes))
+        if any(len(values) > SKEWED_TRIPLES for index in indexes for values in index.values()):
             self._wake()
 
     def _wake(self) -> None:
         """Have the parts joined from now on; what is held was found already."""
-        held = list(_held(self._joins))
+        joins = list(_held(self._joins))
         left, right = self._waiting
         parts = self._parts
         self._joins = self._generate([(parts.left, left), (parts.right, right)])
         sides = LeafSource(_taker(left), parts.left.output), LeafSource(_taker(right), parts.right.output)
-        read = (name for each in parts.late for name in variables_of(each))
+        read = (name for condition in parts.late for name in variables_of(condition))
         kept = frozenset((*self._output, *read))
         self._follow = self._joins.follow
         self._operator = BandJoin(sides[0], sides[1], parts.band, kept, EvaluationBudget(), parts.late)
         self._join = Pick(self._operator, self._output)
-        self._joins.enter(held)
+        self._joins.enter(joins)
         self._join.pull()
         self._bags += self._waiting
 

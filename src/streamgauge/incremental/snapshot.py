@@ -60,16 +60,16 @@ class SnapshotContents(JoinPool):
         self._least, self._again = least, again
         self._numbers: IdConditions | None = None
 
-    def leaf(self, asked: BgpRequest) -> Take:
+    def leaf(self, bgp_request: BgpRequest) -> Take:
         """Request the solutions of a pattern at each look."""
-        return self.matches(asked).take
+        return self.matches(bgp_request).take
 
-    def matches(self, asked: BgpRequest) -> "Matches":
+    def matches(self, bgp_request: BgpRequest) -> "Matches":
         """Request the matches of a pattern, which give its solutions as a bag or as rows at each look."""
-        if isinstance(asked.graph, Var):
+        if isinstance(bgp_request.graph, Var):
             raise UnsupportedError("GRAPH over each graph: spread the query first")
-        parted = self._parted.setdefault(asked.graph, Parted())
-        matches = Matches(plan(asked.bgp, asked.conditions), asked.output, parted)
+        parted = self._parted.setdefault(bgp_request.graph, Parted())
+        matches = Matches(plan(bgp_request.bgp, bgp_request.conditions), bgp_request.output, parted)
         self._matches.append(matches)
         return matches
 
@@ -78,14 +78,14 @@ class SnapshotContents(JoinPool):
         self.see(graph, content.graphs, content.columns, content.gather)
 
     def see(
-        self, graph: Term | None, held: Held, columns: InColumns | None = None, gather: Gather | None = None
+        self, graph: Term | None, content: Held, columns: InColumns | None = None, gather: Gather | None = None
     ) -> None:
         """One more content of a graph, ``None`` for the default graph, and what it holds when it is looked at.
 
         ``columns`` has the content number its terms, and gives its triples so; ``gather`` has it make a piece of them.
         """
         if graph in self._parted:
-            self._seen.append((graph, held, columns))
+            self._seen.append((graph, content, columns))
             if gather is not None:
                 self._gathers.append((graph, gather))
 
@@ -102,10 +102,10 @@ class SnapshotContents(JoinPool):
     def look(self) -> None:
         """Take in what is held now."""
         for graph, parted in self._parted.items():
-            seen = [(held, columns) for name, held, columns in self._seen if name == graph]
-            graphs = [triples for held, _ in seen for triples in held()]
+            seen = [(content, columns) for name, content, columns in self._seen if name == graph]
+            graphs = [triples for content, _ in seen for triples in content()]
             if sum(map(len, graphs)) >= self._least and (
-                self._again or not all(isinstance(each, tuple | PartedTriples) for each in graphs[-1:])
+                self._again or not all(isinstance(graph, tuple | PartedTriples) for graph in graphs[-1:])
             ):
                 parted.fill_numbers(self._graph(seen))
             else:
@@ -121,8 +121,10 @@ class SnapshotContents(JoinPool):
         ids = conditions.ids
         pieces = [
             piece
-            for held, columns in seen
-            for piece in ([ids.of_triples([(0, triples) for triples in held()])] if columns is None else columns(ids))
+            for content, columns in seen
+            for piece in (
+                [ids.of_triples([(0, triples) for triples in content()])] if columns is None else columns(ids)
+            )
         ]
         ids.forget()
         return IdGraph(ids, ids.joined(pieces).ids, conditions)
@@ -160,14 +162,14 @@ class Snapshots:
         names: Sequence[Term] = (),
         ranked: bool = False,
     ) -> None:
-        made: list[Matches] = []
+        matches: list[Matches] = []
 
-        def leaf(asked: BgpRequest) -> Take:
-            made.append(contents.matches(asked))
-            return made[-1].take
+        def leaf(bgp_request: BgpRequest) -> Take:
+            matches.append(contents.matches(bgp_request))
+            return matches[-1].take
 
         self._tree = OperatorTree(form, names, empty_aggregate, leaf, ranked=ranked)
-        self._only = made[0] if self._tree.is_leaf else None
+        self._only = matches[0] if self._tree.is_leaf else None
         self._shown: Bag = {}
         self.variables = self._tree.variables
 
@@ -218,8 +220,8 @@ class Parted:
     @property
     def predicates(self) -> list[Term] | None:
         """The predicates that are asked for, ``None`` where all are."""
-        asked = [predicate for predicate in self._parts if predicate is not None]
-        return asked if len(asked) == len(self._parts) else None
+        predicates = [predicate for predicate in self._parts if predicate is not None]
+        return predicates if len(predicates) == len(self._parts) else None
 
     def table(self) -> "SolutionTable | IdTable":
         """Solutions with nothing joined."""
@@ -286,7 +288,7 @@ class Matches:
         self._relations, self._parted = planned.relations, parted
         for relation in planned.relations:
             parted.ask(relation)
-        self._conditions = [pending(each) for each in planned.conditions]
+        self._conditions = [pending(condition) for condition in planned.conditions]
         self._fresh = False
         uses = [
             (name, relation, place)
@@ -316,10 +318,10 @@ class Matches:
 
     def shared(self) -> dict[str, set[Term]]:
         """The terms that a look has of each variable that stands in several patterns."""
-        found: dict[str, set[Term]] = {}
+        cells: dict[str, set[Term]] = {}
         for name, relation, place in self._common:
-            found.setdefault(name, set()).update(self._parted.side(self._relations[relation]).cells((place,)))  # type: ignore[arg-type]
-        return found
+            cells.setdefault(name, set()).update(self._parted.side(self._relations[relation]).cells((place,)))  # type: ignore[arg-type]
+        return cells
 
     def _joined(self) -> Any:
         sides = [self._parted.side(relation) for relation in self._relations]
@@ -327,7 +329,7 @@ class Matches:
         return _Joining(waiting, list(self._conditions), self._output).join(self._parted.table())
 
 
-MANY: Final = 32
+BAND_MIN_ROWS: Final = 32
 """Rows for each row of two sides from which on a join looks for those within a condition. Chosen: as much work."""
 
 
@@ -360,22 +362,28 @@ class _Joining:
         return table.as_side()
 
     def _cheapest(self, table: Any) -> Any:
-        return min(self.waiting, key=lambda each: table.cost(*each)) if len(self.waiting) > 1 else self.waiting[0]
+        return (
+            min(self.waiting, key=lambda relation: table.cost(*relation)) if len(self.waiting) > 1 else self.waiting[0]
+        )
 
     def _join(self, table: Any, chosen: Any, more: Iterable[str]) -> None:
         """Join, test what can be tested, and keep what is needed: by others, by the output, or ``more``."""
         if chosen in self.waiting:
             self.waiting.remove(chosen)
-        later = [names for names, _ in self.waiting] + [each.names for each in self.conditions]
+        later = [names for names, _ in self.waiting] + [condition.names for condition in self.conditions]
         table.join(*chosen, frozenset(chain(*later, self.output, more)), self._band(table, *chosen))
-        for condition in [each for each in self.conditions if table.columns.keys() >= set(each.names)]:
+        for condition in [condition for condition in self.conditions if table.columns.keys() >= set(condition.names)]:
             self.conditions.remove(condition)
             table.filter(condition)
 
     def _band(self, table: Any, names: Sequence[str], side: Any) -> Band | None:
         """Conditions that compare values of a table and of a side whose join makes many times the rows of both."""
         opened = set(names).difference(table.columns)
-        both = [each for each in self.conditions if not opened.isdisjoint(each.names)]
-        if not both or len(opened) == len(names) or not table.makes(MANY * (table.size + side.size), names, side):
+        both = [condition for condition in self.conditions if not opened.isdisjoint(condition.names)]
+        if (
+            not both
+            or len(opened) == len(names)
+            or not table.makes(BAND_MIN_ROWS * (table.size + side.size), names, side)
+        ):
             return None
-        return band([each.condition for each in both], table.columns, opened)[0]
+        return band([condition.condition for condition in both], table.columns, opened)[0]

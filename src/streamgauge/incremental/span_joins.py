@@ -86,7 +86,7 @@ class SpanJoins:
     ) -> None:
         self._planned, self._output, self._conditions = planned, tuple(output), conditions
         self._made = 0
-        self._late = [pending(each) for each in planned.conditions]
+        self._late = [pending(condition) for condition in planned.conditions]
         self._spans = [spans[planned.relations[at]] for at in planned.relation_of]
         self._names = [planned.names(at) for at in range(len(planned.patterns))]
         self._bound = {
@@ -100,7 +100,7 @@ class SpanJoins:
 
     def _needs(self, plan: JoinPlan) -> list[frozenset[str]]:
         """The variables that are needed behind each step of a plan."""
-        needed = [frozenset(self._output).union(*[each.names for each in self._late])]
+        needed = [frozenset(self._output).union(*[condition.names for condition in self._late])]
         for step in reversed(plan.steps):
             needed.append(needed[-1].union(self._planned.names(step.pattern)))
         return needed[::-1]
@@ -108,7 +108,7 @@ class SpanJoins:
     def beginning(self, looks: ConsecutiveLooks, triples: int) -> SolutionMoves:
         """The solutions that begin at looks that see so many triples first; WastefulError."""
         self._made, rows = 0, 0
-        first, until, found = int(looks.numbers[0]), int(looks.numbers[-1]) + 1, list[SolutionMoves]()
+        first, until, moves = int(looks.numbers[0]), int(looks.numbers[-1]) + 1, list[SolutionMoves]()
         for plan in self._planned.plans:
             places = self._spans[plan.pattern].born(first, until)
             births = self._spans[plan.pattern].births(places)
@@ -116,95 +116,101 @@ class SpanJoins:
             horizons = looks.horizons[at]
             there = self._spans[plan.pattern].lasts(places) >= horizons
             bounds = SpanBounds((births[there], births[there] + 1), (horizons[there], horizons[there]))
-            for each in self._in_parts(plan, places[there], at[there], bounds):
-                found.append(each)
-                rows += len(each.at)
+            for part in self._in_parts(plan, places[there], at[there], bounds):
+                moves.append(part)
+                rows += len(part.at)
                 if self._made > MANY * (ROWS + triples + rows):
                     raise WastefulError
-        return self._together(found)
+        return self._together(moves)
 
     def ending(self, looks: ConsecutiveLooks) -> SolutionMoves:
         """The solutions that end at some looks, and were there at the look before."""
-        found = list[SolutionMoves]()
+        moves = list[SolutionMoves]()
         for plan in self._planned.plans:
             places, at = self._spans[plan.pattern].ending(looks)
             born = looks.numbers[at]
             bounds = SpanBounds((born, born), (looks.horizons[at], looks.before[at]))
-            found += self._in_parts(plan, places, at, bounds)
-        return self._together(found)
+            moves += self._in_parts(plan, places, at, bounds)
+        return self._together(moves)
 
     def alive(self, number: int, horizon: int) -> SolutionMoves:
         """The solutions that there were ahead of the look of a number, at the horizon (ms) of the look before."""
         plan = self._planned.plans[0]
         places = self._spans[plan.pattern].alive(number, horizon)
-        born, held = np.full(len(places), number), np.full(len(places), horizon)
+        born, ends = np.full(len(places), number), np.full(len(places), horizon)
         none = np.zeros(len(places), np.int64)
-        return self._together(self._in_parts(plan, places, none, SpanBounds((born, born), (held, held))))
+        return self._together(self._in_parts(plan, places, none, SpanBounds((born, born), (ends, ends))))
 
     def _in_parts(self, plan: JoinPlan, places: Places, at: Places, bounds: SpanBounds) -> Iterator[SolutionMoves]:
         """The solutions of a plan from spans at places, in parts where a join would make many rows."""
         most = TOGETHER if len(places) > 1 else LARGEST
         try:
-            found = self._joined(plan, places, bounds, most)
+            solutions = self._joined(plan, places, bounds, most)
         except LargeJoinError:
             if len(places) < 2:
                 raise
             middle = len(places) // 2
             for part in (slice(0, middle), slice(middle, None)):
-                born, held = ((one[part], other[part]) for one, other in bounds)
-                yield from self._in_parts(plan, places[part], at[part], SpanBounds(born, held))
+                born, ends = ((one[part], other[part]) for one, other in bounds)
+                yield from self._in_parts(plan, places[part], at[part], SpanBounds(born, ends))
             return
-        yield SolutionMoves(at[found.origin], [found.columns[name] for name in self._output])
+        yield SolutionMoves(at[solutions.origin], [solutions.columns[name] for name in self._output])
 
     def _together(self, parts: Iterable[SolutionMoves]) -> SolutionMoves:
         """Parts as one, in the order of looks; TooMuchError."""
-        found = list(parts)
-        at = np.concatenate([each.at for each in found])
+        moves = list(parts)
+        at = np.concatenate([move.at for move in moves])
         if len(at) > LARGEST:
             raise TooMuchError(f"its evaluation makes more than {LARGEST} rows at once")
         order = np.argsort(at, kind="stable")
-        columns = zip(*[each.columns for each in found], strict=True)
-        return SolutionMoves(at[order], [np.concatenate(each)[order] for each in columns])
+        columns = zip(*[move.columns for move in moves], strict=True)
+        return SolutionMoves(at[order], [np.concatenate(column)[order] for column in columns])
 
-    def _joined(self, plan: JoinPlan, places: Places, bounds: SpanBounds, most: int) -> FoundSolutions:
+    def _joined(self, plan: JoinPlan, places: Places, bounds: SpanBounds, limit: int) -> FoundSolutions:
         """The solutions with spans at places in a pattern."""
         spans, needed = self._spans[plan.pattern], self._needed[plan.pattern]
         names = enumerate(self._names[plan.pattern])
-        found = FoundSolutions(
+        solutions = FoundSolutions(
             {name: spans.cells(at, places) for at, name in names if name in needed[0]}, np.arange(len(places))
         )
         late = list(self._late)
-        self._test(found, late)
+        self._test(solutions, late)
         for step, kept in zip(plan.steps, needed[1:], strict=True):
-            if not len(found.origin):
-                return FoundSolutions(dict.fromkeys(self._output, _NONE), found.origin)
-            self._step(plan, step, found, bounds, kept, most)
-            self._test(found, late)
-        return found
+            if not len(solutions.origin):
+                return FoundSolutions(dict.fromkeys(self._output, _NONE), solutions.origin)
+            self._step(plan, step, solutions, bounds, kept, limit)
+            self._test(solutions, late)
+        return solutions
 
     def _step(
-        self, plan: JoinPlan, step: Step, found: FoundSolutions, bounds: SpanBounds, needed: frozenset[str], most: int
+        self,
+        plan: JoinPlan,
+        step: Step,
+        solutions: FoundSolutions,
+        bounds: SpanBounds,
+        needed: frozenset[str],
+        limit: int,
     ) -> None:
         """Join solutions with the spans of one more pattern that may be with them."""
         spans, names = self._spans[step.pattern], self._names[step.pattern]
         bound = self._bound[plan.pattern, step.pattern]
-        which, places = spans.pairs({at: found.columns[names[at]] for at in bound}, most)
-        behind, origin = int(step.pattern > plan.pattern), found.origin[which]
+        which, places = spans.pairs({at: solutions.columns[names[at]] for at in bound}, limit)
+        behind, origin = int(step.pattern > plan.pattern), solutions.origin[which]
         kept = (spans.births(places) < bounds.born[behind][origin]) & (
             spans.lasts(places) >= bounds.held[behind][origin]
         )
         which, places = which[kept], places[kept]
         self._made += len(which)
-        found.columns = {name: column for name, column in found.columns.items() if name in needed}
-        found.take(which)
+        solutions.columns = {name: column for name, column in solutions.columns.items() if name in needed}
+        solutions.take(which)
         for at, name in enumerate(names):
             if at not in bound and name in needed:
-                found.columns[name] = spans.cells(at, places)
+                solutions.columns[name] = spans.cells(at, places)
 
-    def _test(self, found: FoundSolutions, late: list[PendingCondition]) -> None:
+    def _test(self, solutions: FoundSolutions, late: list[PendingCondition]) -> None:
         """Keep the solutions for which the conditions hold that can be tested by now."""
-        for condition in [each for each in late if found.columns.keys() >= set(each.names)]:
+        for condition in [condition for condition in late if solutions.columns.keys() >= set(condition.names)]:
             late.remove(condition)
-            if len(found.origin):
-                columns = [found.columns[name] for name in condition.names]
-                found.take(self._conditions.several(condition, columns))
+            if len(solutions.origin):
+                columns = [solutions.columns[name] for name in condition.names]
+                solutions.take(self._conditions.several(condition, columns))

@@ -25,15 +25,15 @@ ROUNDS: Final = 32
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _HALF: Final = np.uint64(32)
 
-ROOM: Final = 1024
+INITIAL_CAPACITY: Final = 1024
 """Spans for which there is room at first."""
 
 
 class LargeJoinError(TooMuchError):
     """A join makes more rows at once than were asked for."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__(f"its evaluation makes more than {most} rows at once")
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"its evaluation makes more than {limit} rows at once")
 
 
 class ConsecutiveLooks(NamedTuple):
@@ -51,8 +51,8 @@ class SpanIndex:
     ``room`` spans share few; other spans may have the same.
     """
 
-    def __init__(self, columns: int, room: int) -> None:
-        self._bits = 0 if columns == 1 else (2 * room).bit_length()
+    def __init__(self, columns: int, capacity: int) -> None:
+        self._bits = 0 if columns == 1 else (2 * capacity).bit_length()
         self._latest: Places = np.full(1 << self._bits, -1, np.int64)
 
     def crowded(self, spans: int) -> bool:
@@ -66,8 +66,8 @@ class SpanIndex:
         mixed = columns[0].astype(np.uint64) * _ODD
         for column in columns[1:]:
             mixed = ((mixed ^ (mixed >> _HALF)) + column.astype(np.uint64)) * _ODD
-        found: Ids = (mixed >> np.uint64(64 - self._bits)).astype(np.int32)
-        return found
+        hashed: Ids = (mixed >> np.uint64(64 - self._bits)).astype(np.int32)
+        return hashed
 
     @property
     def room(self) -> int:
@@ -99,8 +99,8 @@ class TripleSpans:
     """The spans of the triples of one relation, in the order of birth; a place is a number that only grows."""
 
     def __init__(self, columns: int) -> None:
-        self._cells: list[Ids] = [np.empty(ROOM, np.int32) for _ in range(columns)]
-        self._births, self._lasts = np.empty(ROOM, np.int64), np.empty(ROOM, np.int64)
+        self._cells: list[Ids] = [np.empty(INITIAL_CAPACITY, np.int32) for _ in range(columns)]
+        self._births, self._lasts = np.empty(INITIAL_CAPACITY, np.int64), np.empty(INITIAL_CAPACITY, np.int64)
         self._indexes: dict[tuple[int, ...], tuple[SpanIndex, Places]] = {}
         self._sorted: dict[tuple[int, ...], tuple[tuple[int, int, int], KeyTable]] = {}
         self._base = self.begin = self.end = self._terms = self._seen = 0
@@ -111,18 +111,18 @@ class TripleSpans:
 
     def cells(self, column: int, places: Places) -> Ids:
         """The terms of spans in one column."""
-        found: Ids = self._cells[column][places - self._base]
-        return found
+        cells: Ids = self._cells[column][places - self._base]
+        return cells
 
     def births(self, places: Places) -> Places:
         """The births of spans."""
-        found: Places = self._births[places - self._base]
-        return found
+        births: Places = self._births[places - self._base]
+        return births
 
     def lasts(self, places: Places) -> Places:
         """The times (ms) of the last arrivals of spans."""
-        found: Places = self._lasts[places - self._base]
-        return found
+        lasts: Places = self._lasts[places - self._base]
+        return lasts
 
     def born(self, first: int, until: int) -> Places:
         """The places of the spans with a birth from ``first`` up to before ``until``."""
@@ -138,18 +138,18 @@ class TripleSpans:
 
     def ending(self, looks: "ConsecutiveLooks") -> tuple[Places, Places]:
         """The spans that end at one of some looks, and the number of that one among them."""
-        held = slice(self.begin - self._base, self.end - self._base)
-        lasts = self._lasts[held]
+        live = slice(self.begin - self._base, self.end - self._base)
+        lasts = self._lasts[live]
         at = looks.horizons.searchsorted(lasts, "right")
         places = np.flatnonzero(at < len(looks.horizons))
         at = at[places]
-        kept = (looks.before[at] <= lasts[places]) & (self._births[held][places] < looks.numbers[at])
+        kept = (looks.before[at] <= lasts[places]) & (self._births[live][places] < looks.numbers[at])
         return places[kept] + self.begin, at[kept]
 
     def alive(self, number: int, horizon: int) -> Places:
         """The spans that began before a look and have not ended at a horizon (ms)."""
-        held = slice(self.begin - self._base, self.end - self._base)
-        kept = (self._births[held] < number) & (self._lasts[held] >= horizon)
+        live = slice(self.begin - self._base, self.end - self._base)
+        kept = (self._births[live] < number) & (self._lasts[live] >= horizon)
         return np.flatnonzero(kept) + self.begin
 
     def number(self, terms: int) -> None:
@@ -198,12 +198,12 @@ class TripleSpans:
     def _extended(self, columns: Sequence[Ids], limits: Places, lasts: Places) -> npt.NDArray[np.bool_]:
         """Move the ends of spans that are held when a triple comes again; whether each of the others begins a span."""
         starts = np.ones(len(lasts), np.bool_)
-        asked = np.flatnonzero(columns[0] < self._seen)
-        if len(asked):
-            which, places = self.pairs({at: column[asked] for at, column in enumerate(columns)})
-            which = asked[which]
-            held = self.lasts(places) >= limits[which]
-            which, at = which[held], places[held] - self._base
+        rows = np.flatnonzero(columns[0] < self._seen)
+        if len(rows):
+            which, places = self.pairs({at: column[rows] for at, column in enumerate(columns)})
+            which = rows[which]
+            within = self.lasts(places) >= limits[which]
+            which, at = which[within], places[within] - self._base
             self._lasts[at] = np.maximum(self._lasts[at], lasts[which])
             starts[which] = False
         self._seen = max(self._seen, int(columns[0].max()) + 1)
@@ -228,17 +228,17 @@ class TripleSpans:
         """Have room for more spans; the room of those that are no longer asked for is used again."""
         if self.end - self._base + more <= len(self._births):
             return
-        held: Any = slice(self.begin - self._base, self.end - self._base)
-        asked = np.flatnonzero(self._lasts[held] >= self._since)
-        if 2 * len(asked) < len(self):  # many ended behind one that goes on: all places change
-            held, self.end = asked + held.start, self.begin + len(asked)
+        live: Any = slice(self.begin - self._base, self.end - self._base)
+        surviving = np.flatnonzero(self._lasts[live] >= self._since)
+        if 2 * len(surviving) < len(self):  # many ended behind one that goes on: all places change
+            live, self.end = surviving + live.start, self.begin + len(surviving)
             self._indexes.clear()
             self._sorted.clear()
-        room = max(ROOM, 2 * (len(self) + more))
+        capacity = max(INITIAL_CAPACITY, 2 * (len(self) + more))
 
         def moved(old: Any) -> Any:
-            new = np.empty(room, old.dtype)
-            new[: len(self)] = old[held]
+            new = np.empty(capacity, old.dtype)
+            new[: len(self)] = old[live]
             return new
 
         self._cells = [moved(column) for column in self._cells]
@@ -246,68 +246,68 @@ class TripleSpans:
         self._indexes = {bound: (index, moved(before)) for bound, (index, before) in self._indexes.items()}
         self._base = self.begin
 
-    def pairs(self, keys: dict[int, Ids], most: int = LARGEST) -> tuple[Places, Places]:
+    def pairs(self, keys: dict[int, Ids], limit: int = LARGEST) -> tuple[Places, Places]:
         """For terms in some columns: pairs of a row of them and the place of a span that has them.
 
         LargeJoinError for more than ``most`` looked at.
         """
         bound = tuple(keys)
         index, before = self._indexed(bound)
-        which, places = self._chained(bound, index.keys(list(keys.values())), index, before, most)
+        which, places = self._chained(bound, index.keys(list(keys.values())), index, before, limit)
         if len(bound) > 1:
             same = np.logical_and.reduce([self.cells(at, places) == terms[which] for at, terms in keys.items()])
             which, places = which[same], places[same]
         return which, places
 
     def _chained(
-        self, bound: tuple[int, ...], keys: Ids, index: SpanIndex, before: Places, most: int
+        self, bound: tuple[int, ...], keys: Ids, index: SpanIndex, before: Places, limit: int
     ) -> tuple[Places, Places]:
         which, places = np.arange(len(keys)), index.latest(keys)
-        found: list[tuple[Places, Places]] = []
+        pairs: list[tuple[Places, Places]] = []
         for _ in range(ROUNDS):
             there = places >= self.begin
             which, places = which[there], places[there]
             if not len(which):
                 break
-            found.append((which, places))
+            pairs.append((which, places))
             places = before[places - self._base]
         else:
-            found.append(self._all(bound, keys, which, places, most))
-        if not found:
+            pairs.append(self._all(bound, keys, which, places, limit))
+        if not pairs:
             return which, places
-        if sum(len(each) for each, _ in found) > most:
-            raise LargeJoinError(most)
-        return np.concatenate([each for each, _ in found]), np.concatenate([each for _, each in found])
+        if sum(len(rows) for rows, _ in pairs) > limit:
+            raise LargeJoinError(limit)
+        return np.concatenate([rows for rows, _ in pairs]), np.concatenate([places_ for _, places_ in pairs])
 
     def _indexed(self, bound: tuple[int, ...]) -> tuple[SpanIndex, Places]:
         """The index of some columns, made when it is first asked for."""
         if bound not in self._indexes:
             index, before = SpanIndex(len(bound), len(self._births)), np.empty(len(self._births), np.int64)
             index.reserve(self._terms)
-            held = slice(self.begin - self._base, self.end - self._base)
-            before[held] = index.add(self._keys(bound, index), np.arange(self.begin, self.end))
+            live = slice(self.begin - self._base, self.end - self._base)
+            before[live] = index.add(self._keys(bound, index), np.arange(self.begin, self.end))
             self._indexes[bound] = index, before
         return self._indexes[bound]
 
     def _keys(self, bound: tuple[int, ...], index: SpanIndex) -> Ids:
         """The keys of all spans that are held."""
-        held = slice(self.begin - self._base, self.end - self._base)
-        return index.keys([self._cells[column][held] for column in bound])
+        live = slice(self.begin - self._base, self.end - self._base)
+        return index.keys([self._cells[column][live] for column in bound])
 
     def _all(
-        self, bound: tuple[int, ...], keys: Ids, which: Places, places: Places, most: int
+        self, bound: tuple[int, ...], keys: Ids, which: Places, places: Places, limit: int
     ) -> tuple[Places, Places]:
         """Pairs of rows and all spans of their keys at their places or before."""
         table = self._table(bound)
         left = keys[which]
-        if int(table.counts([left]).sum()) > most:
-            raise LargeJoinError(most)
-        rows, found = table.rows([left])
+        if int(table.counts([left]).sum()) > limit:
+            raise LargeJoinError(limit)
+        rows, matches = table.rows([left])
         if rows is not None:
             which, places = which[rows], places[rows]
-        found = found + self.begin
-        earlier = found <= places
-        return which[earlier], found[earlier]
+        matches = matches + self.begin
+        earlier = matches <= places
+        return which[earlier], matches[earlier]
 
     def _table(self, bound: tuple[int, ...]) -> KeyTable:
         """The spans that are held, sorted by the keys of some columns."""
@@ -320,14 +320,14 @@ class TripleSpans:
 
     def numbers(self) -> Ids:
         """The numbers of the terms of the spans that are held, column after column."""
-        held = slice(self.begin - self._base, self.end - self._base)
-        return np.concatenate([column[held] for column in self._cells])
+        live = slice(self.begin - self._base, self.end - self._base)
+        return np.concatenate([column[live] for column in self._cells])
 
     def renumber(self, numbers: Ids) -> None:
         """The same spans with other numbers for their terms."""
-        held = slice(self.begin - self._base, self.end - self._base)
+        live = slice(self.begin - self._base, self.end - self._base)
         for column, new in zip(self._cells, np.split(numbers, len(self._cells)), strict=True):
-            column[held] = new
+            column[live] = new
         self._seen = int(numbers.max()) + 1 if len(numbers) else 0
         self._indexes.clear()
         self._sorted.clear()

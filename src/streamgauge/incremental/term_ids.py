@@ -47,10 +47,10 @@ class TermIds:
 
     def _of_given(self, terms: Sequence[Term]) -> Ids:
         """The same for terms that are all different, of which most are new."""
-        found = list(map(self._ids.get, terms))
-        new = np.array([number is None for number in found], np.bool_)
-        numbers = np.empty(len(found), np.int32)
-        numbers[~new] = [number for number in found if number is not None]
+        ids = list(map(self._ids.get, terms))
+        new = np.array([number is None for number in ids], np.bool_)
+        numbers = np.empty(len(ids), np.int32)
+        numbers[~new] = [number for number in ids if number is not None]
         fresh = list(compress(terms, new.tolist()))
         numbers[new] = np.arange(len(self), len(self) + len(fresh))
         self._ids.add(fresh)
@@ -82,7 +82,7 @@ class TermIds:
         """Pieces as one, in their order."""
         if len(pieces) < 2:
             return pieces[0] if pieces else self.of_triples([])
-        return self._kept(*(np.concatenate(each) for each in zip(*[(p.ids, p.times) for p in pieces], strict=True)))
+        return self._kept(*(np.concatenate(column) for column in zip(*[(p.ids, p.times) for p in pieces], strict=True)))
 
     def _kept(self, ids: Ids, times: Places) -> "IdTriples":
         piece = IdTriples(self, ids, times)

@@ -26,11 +26,11 @@ class WindowColumns:
     def __init__(self, requests: Sequence[tuple[BgpRequest, Bag]], ids: TermIds) -> None:
         self._conditions = IdConditions(ids)
         planned = [plan(request.bgp, request.conditions) for request, _ in requests]
-        self._relations = {each: relation_tests(each) for made in planned for each in made.relations}
+        self._relations = {relation: relation_tests(relation) for plan_ in planned for relation in plan_.relations}
         self._spans = {relation: TripleSpans(len(relation.columns)) for relation in self._relations}
         self._joins = [
-            (SpanJoins(made, request.output, self._conditions, self._spans), found)
-            for made, (request, found) in zip(planned, requests, strict=True)
+            (SpanJoins(plan_, request.output, self._conditions, self._spans), bag)
+            for plan_, (request, bag) in zip(planned, requests, strict=True)
         ]
         self.number, self.horizon = 0, _NEVER
 
@@ -50,14 +50,14 @@ class WindowColumns:
         Whether joins found it with little waste; where not, the arrivals alone are held.
         """
         self._enter(arrivals, self.number, self.horizon)
-        looks = ConsecutiveLooks(*(np.array([each], np.int64) for each in (self.number, horizon, self.horizon)))
+        looks = ConsecutiveLooks(*(np.array([bound], np.int64) for bound in (self.number, horizon, self.horizon)))
         try:
             begun = [joins.beginning(looks, size_of(arrivals)) for joins, _ in self._joins]
         except WastefulError:
             return False
-        for (joins, found), begins in zip(self._joins, begun, strict=True):
-            add_all(found, self._bag(begins))
-            add_all(found, {row: -count for row, count in self._bag(joins.ending(looks)).items()})
+        for (joins, bag), begins in zip(self._joins, begun, strict=True):
+            add_all(bag, self._bag(begins))
+            add_all(bag, {row: -count for row, count in self._bag(joins.ending(looks)).items()})
         self._turned(self.number + 1, horizon)
         return True
 
@@ -73,11 +73,11 @@ class WindowColumns:
             return None
         at = np.flatnonzero(looks.before < horizons)
         changes: dict[int, list[tuple[Bag, Row, int]]] = {}
-        for (joins, found), begins in zip(self._joins, begun, strict=True):
-            ends = joins.ending(ConsecutiveLooks(*(each[at] for each in looks)))
+        for (joins, bag), begins in zip(self._joins, begun, strict=True):
+            ends = joins.ending(ConsecutiveLooks(*(look[at] for look in looks)))
             for moves, places, count in ((begins, begins.at, 1), (ends, at[ends.at], -1)):
                 for tick, row in zip(places.tolist(), self._rows(moves), strict=True):
-                    changes.setdefault(tick, []).append((found, row, count))
+                    changes.setdefault(tick, []).append((bag, row, count))
         self._turned(self.number + len(horizons), int(max(horizons, default=self.horizon)))
         return self._told(changes)
 
@@ -96,7 +96,7 @@ class WindowColumns:
             return None
         at = np.flatnonzero(looks.before < horizons)
         at = at[np.isin(times[at], times[begins.at])]
-        ends = joins.ending(ConsecutiveLooks(*(each[at] for each in looks)))
+        ends = joins.ending(ConsecutiveLooks(*(look[at] for look in looks)))
         gone = Counter(zip(times[at[ends.at]].tolist(), self._rows(ends), strict=True))
         rows = list(zip(begins.at.tolist(), self._rows(begins), strict=True))
         self._turned(self.number + len(horizons), int(max(horizons, default=self.horizon)))
@@ -118,23 +118,23 @@ class WindowColumns:
 
     def _told(self, changes: dict[int, list[tuple[Bag, Row, int]]]) -> Iterator[int]:
         for tick in sorted(changes):
-            for found, row, count in changes[tick]:
-                add(found, row, count)
+            for bag, row, count in changes[tick]:
+                add(bag, row, count)
             yield tick
 
     def take_back(self) -> None:
         """All solutions that were given, as changes that take them away."""
-        for joins, found in self._joins:
-            add_all(found, {row: -n for row, n in self._bag(joins.alive(self.number, self.horizon)).items()})
+        for joins, bag in self._joins:
+            add_all(bag, {row: -n for row, n in self._bag(joins.alive(self.number, self.horizon)).items()})
 
     def _turned(self, number: int, horizon: int) -> None:
         self.number, self.horizon = number, horizon
         ids, spans = self._conditions.ids, list(self._spans.values())
         if ids.full:
-            held = [ids.holding(each.numbers()) for each in spans]
+            masks = [ids.holding(span.numbers()) for span in spans]
             ids.forget()
-            for each, piece in zip(spans, held, strict=True):
-                each.renumber(piece.ids)
+            for span, piece in zip(spans, masks, strict=True):
+                span.renumber(piece.ids)
 
     def _bag(self, moves: SolutionMoves) -> Bag:
         rows = self._rows(moves)
@@ -151,7 +151,9 @@ class WindowColumns:
         ids = self._conditions.ids
         for numbered, group in groupby(arrivals, lambda arrival: isinstance(arrival[1], IdTriples)):
             some: Any = list(group)
-            self._enter_all(ids.joined([each for _, each in some]) if numbered else ids.of_triples(some), number, limit)
+            self._enter_all(
+                ids.joined([texts for _, texts in some]) if numbered else ids.of_triples(some), number, limit
+            )
 
     def _enter_all(self, triples: IdTriples, number: int, limit: int) -> None:
         self._enter_triples(triples, np.full(len(triples), number), np.full(len(triples), limit))

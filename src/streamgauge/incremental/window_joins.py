@@ -94,18 +94,18 @@ class WindowJoins(JoinPool):
     def leaf(self, request: BgpRequest) -> Take:
         """Request the solutions of a pattern."""
         stamps = stamp_rows(request) if self._stamped else None
-        found: Bag = {} if stamps is None else stamps.found
+        bag: Bag = {} if stamps is None else stamps.found
         if stamps is None:
-            self._leaves.append((request, found))
+            self._leaves.append((request, bag))
         else:
             self._stamps.setdefault(request.graph, []).append(stamps)
-        self._found.append(found)
-        return partial(self._taken, found)
+        self._found.append(bag)
+        return partial(self._taken, bag)
 
-    def _taken(self, found: Bag) -> Bag:
-        change = found.copy()
-        found.clear()
-        if self._skewed and (skewed := self._skewed.get(id(found))) is not None:
+    def _taken(self, bag: Bag) -> Bag:
+        change = bag.copy()
+        bag.clear()
+        if self._skewed and (skewed := self._skewed.get(id(bag))) is not None:
             skewed.add_to(change)
         return change
 
@@ -122,7 +122,7 @@ class WindowJoins(JoinPool):
         joins = self._joins[graph]
         if not joins:
             return unheard, unheard
-        return _one([each.enter for each in joins]), _one([each.leave for each in joins])
+        return _one([join.enter for join in joins]), _one([join.leave for join in joins])
 
     def follow(self, graph: Term | None) -> Follow | None:
         """Triples enter a graph, with a stop wherever a pattern finds something; ``None`` unless joined as one."""
@@ -135,26 +135,26 @@ class WindowJoins(JoinPool):
 
         One pattern that is alone may have a second plan.
         """
-        leaves = [each for each in self._leaves if each[0].graph == graph]
+        leaves = [leaf for leaf in self._leaves if leaf[0].graph == graph]
         parts = band_parts(leaves[0][0]) if len(leaves) == 1 and not _is_open(leaves[0][0]) else None
         if parts is not None:
             skewed = self._skewed[id(leaves[0][1])] = SkewedJoins(*leaves[0], parts, _joined, self._found)
             return [skewed]
-        open_ = [each for each in leaves if _is_open(each[0])]
-        groups = [[each for each in leaves if each not in open_], *([each] for each in open_)]
+        open_ = [leaf for leaf in leaves if _is_open(leaf[0])]
+        groups = [[leaf for leaf in leaves if leaf not in open_], *([leaf] for leaf in open_)]
         return [_joined(group) for group in groups if group]
 
     def remembered(self) -> dict[str, int]:
         """How many entries each index holds."""
-        joins = [each for graph in self._joins.values() for each in graph]
+        joins = [join for graph in self._joins.values() for join in graph]
         return {
-            f"{number}.{name}": len(index) for number, each in enumerate(joins) for name, index in each.indexes.items()
+            f"{number}.{name}": len(index) for number, join in enumerate(joins) for name, index in join.indexes.items()
         }
 
 
 def _joined(leaves: Sequence[tuple[BgpRequest, Bag]]) -> "Joins":
-    requests = [each for each, _ in leaves]
-    return generate(plan_all(requests), [each.output for each in requests], [found for _, found in leaves])
+    requests = [request for request, _ in leaves]
+    return generate(plan_all(requests), [request.output for request in requests], [bag for _, bag in leaves])
 
 
 def _is_open(request: BgpRequest) -> bool:
@@ -188,17 +188,17 @@ class Joins:
     tables: Sequence[TripleTable]
 
 
-def generate(planned: Sequence[PlannedBgp], outputs: Sequence[tuple[str, ...]], found: Sequence[Bag]) -> Joins:
+def generate(planned: Sequence[PlannedBgp], outputs: Sequence[tuple[str, ...]], bags: Sequence[Bag]) -> Joins:
     """Compile the joins of planned patterns over one graph, which share relations.
 
     Each adds signed rows over its output variables to its bag of ``found``. TooMuchError beyond what CPython compiles.
     """
     relations, plans = merged(planned)
-    leaves = [_Leaf(number, *each) for number, each in enumerate(zip(plans, outputs, strict=True))]
+    leaves = [_Leaf(number, *plan) for number, plan in enumerate(zip(plans, outputs, strict=True))]
     paths = tuple(dict.fromkeys(path for leaf in leaves for path in leaf.paths))
     indexes: dict[str, Any] = {_index(path): (set() if _is_set(relations, path) else {}) for path in paths}
     copies: dict[str, Any] = {"counts": {}, "more": {}}
-    pending = {leaf.pending: bag for leaf, bag in zip(leaves, found, strict=True)}
+    pending = {leaf.pending: bag for leaf, bag in zip(leaves, bags, strict=True)}
     names = {**indexes, **copies, **pending, **_tests(relations, leaves)}
     enter, leave, follow = (_Handler(names, name, relations, _alike(leaves), paths).built() for name in _HANDLERS)
     tables = [TripleTable(relations[path.relation], path.bound, indexes[_index(path)]) for path in paths]
@@ -226,7 +226,8 @@ class _Leaf:
 
     def conditions(self) -> list[JoinCondition]:
         return [
-            JoinCondition(variables_of(each), f"f{self.number}_{at}") for at, each in enumerate(self.planned.conditions)
+            JoinCondition(variables_of(condition), f"f{self.number}_{at}")
+            for at, condition in enumerate(self.planned.conditions)
         ]
 
 
@@ -279,7 +280,7 @@ class _Handler:
         self._name, self._relations, self._alike, self._paths = name, relations, alike, paths
         self._module = Module(dict(names))
         self._predicates = [relation.constants[1] for relation in relations]
-        joins = [2 * len(plan.steps) + 6 * len(each) for each in alike for plan in each[0].planned.plans]
+        joins = [2 * len(plan.steps) + 6 * len(leaf) for leaf in alike for plan in leaf[0].planned.plans]
         self._parted = sum(joins) + 6 * len(paths) > PIECE and None not in self._predicates
         self._skip = "return" if self._parted else "continue"
 
@@ -310,11 +311,11 @@ class _Handler:
             cases.append((condition, operations))
         self._module.add(Cases(cases))
 
-    def _part(self, given: str = "s, p, o", may_end: bool = False) -> AbstractContextManager[None]:
+    def _part(self, parameters: str = "s, p, o", may_end: bool = False) -> AbstractContextManager[None]:
         """A branch, or a function of its own, which may end the search by what it gives."""
         if not self._parted:
             return self._module.branch()
-        return self._module.part(given, "if {}: return True" if may_end else "{}")
+        return self._module.part(parameters, "if {}: return True" if may_end else "{}")
 
     def _handle(self, relations: Sequence[int]) -> None:
         """Admit the triple to its relations, count its copies, keep the indexes, join."""
@@ -333,8 +334,8 @@ class _Handler:
                     operations = [Cases([(f"a{relation}", operations)])]
                 self._module.add(*operations)
         if self._name == "follow":
-            found = (leaf.pending for alike in self._alike for leaf in alike)
-            self._statements(f"if {' or '.join(found)}: return True")
+            pending = (leaf.pending for alike in self._alike for leaf in alike)
+            self._statements(f"if {' or '.join(pending)}: return True")
 
     def _admit(self, relations: Sequence[int], guarded: bool) -> None:
         """Leave out a triple that belongs to no relation; several relations have a local each that says whether."""
@@ -416,13 +417,13 @@ class _Handler:
         where = {node.name: POSITIONS[at] for at, node in reversed([*enumerate(own)]) if isinstance(node, Var)}
         join = _WindowJoin(self._module, leaf.planned.patterns, where, leaf.conditions() if alone else [], leaf, plan)
         join.join((step.pattern for step in plan.steps), plan.pattern, POSITIONS)
-        for each in alike:
+        for alike_leaf in alike:
             with self._module.branch():
                 if not alone:
-                    join.waiting = each.conditions()
+                    join.waiting = alike_leaf.conditions()
                     join.test()
-                count = Emit(each.pending, "- 1" if self._name == "leave" else "+ 1")
-                self._module.add(row_of(each.output, where), count)
+                count = Emit(alike_leaf.pending, "- 1" if self._name == "leave" else "+ 1")
+                self._module.add(row_of(alike_leaf.output, where), count)
 
 
 @dataclass

@@ -52,7 +52,7 @@ Arrivals: TypeAlias = Sequence[tuple[int, Sequence[Triple]]]
 
 def size_of(arrivals: Arrivals) -> int:
     """How many triples arrived."""
-    return sum(each.came if isinstance(each, PartedTriples) else len(each) for _, each in arrivals)
+    return sum(content.came if isinstance(content, PartedTriples) else len(content) for _, content in arrivals)
 
 
 Gather: TypeAlias = Callable[[Collection[Term], Callable[[int], int]], None]

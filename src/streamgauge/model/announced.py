@@ -15,8 +15,8 @@ __all__ = ["entry_points"]
 
 def entry_points(*, group: str) -> metadata.EntryPoints:
     """The entry points of a group, of all packages that can be imported now."""
-    found: metadata.EntryPoints = _of_folders(tuple(_folders())).select(group=group)
-    return found
+    points: metadata.EntryPoints = _of_folders(tuple(_folders())).select(group=group)
+    return points
 
 
 @lru_cache(maxsize=1)

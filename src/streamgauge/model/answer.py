@@ -74,7 +74,7 @@ class Answer(Tabular):
         return html_table([*([""] if marks else []), *self.columns], rows, caption, len(signed) - len(rows))
 
 
-_FIELDS: Final = tuple((each.name, getattr(Answer, each.name).__set__) for each in fields(Answer))
+_FIELDS: Final = tuple((field.name, getattr(Answer, field.name).__set__) for field in fields(Answer))
 """The function that sets a field of an answer, for each field."""
 
 
@@ -87,11 +87,11 @@ def _alike(answer: Answer, rows: Sequence[tuple[tuple[Row, ...], tuple[Row, ...]
     if len(rows) <= FEW:
         rest = (answer.kind, answer.instant, answer.scope, answer.received, answer.made)
         return [Answer(answer.variables, came, went, *rest) for came, went in rows]
-    made = list(map(object.__new__, repeat(Answer, len(rows))))
+    answers = list(map(object.__new__, repeat(Answer, len(rows))))
     own = {"added": [came for came, _ in rows], "removed": [went for _, went in rows]}
     for name, put in _FIELDS:
-        deque(map(put, made, own.get(name, repeat(getattr(answer, name)))), maxlen=0)
-    return made
+        deque(map(put, answers, own.get(name, repeat(getattr(answer, name)))), maxlen=0)
+    return answers
 
 
 class AnswerTable(Tabular):
@@ -103,7 +103,7 @@ class AnswerTable(Tabular):
     def __init__(self, answers: Iterable[Answer]) -> None:
         self._answers = tuple(answers)
         first = self._answers[0].columns if self._answers else ()
-        if any(each.columns != first for each in self._answers):
+        if any(answer.columns != first for answer in self._answers):
             raise ValueError("these answers have different columns: make a table of those of one query")
         self._columns = ("instant", "start", "end", "change", *first)
         self._rows = tuple(_table_rows(self._answers))

@@ -107,8 +107,8 @@ def spelled(name: str, known: Iterable[str]) -> str | None:
     names = list(known)
     if name in names:
         return name
-    found = [each for each in names if each.casefold() == name.casefold()]
-    return found[0] if len(found) == 1 else None
+    matches = [candidate for candidate in names if candidate.casefold() == name.casefold()]
+    return matches[0] if len(matches) == 1 else None
 
 
 def meant(name: str, known: Iterable[str]) -> str:
@@ -116,7 +116,7 @@ def meant(name: str, known: Iterable[str]) -> str:
 
     ``meant("csparkle", ["cqels", "csparql"])`` is ``"; did you mean csparql?"``.
     """
-    folded = {each.casefold(): each for each in known}
+    folded = {name_.casefold(): name_ for name_ in known}
     near = get_close_matches(name.casefold(), folded, 1, _ALIKE)
     return f"; did you mean {folded[near[0]]}?" if near else ""
 

@@ -52,7 +52,7 @@ class StreamWindow:
             "size": f"{self.window.size:,} {unit}" if self.window.kind != "landmark" else None,
             "slide": f"{self.window.slide:,} {unit}",
         }
-        return html_table(("window", ""), [(name, each) for name, each in facts.items() if each])
+        return html_table(("window", ""), [(name, fact) for name, fact in facts.items() if fact])
 
 
 @dataclass(frozen=True)
@@ -92,29 +92,29 @@ class ContinuousQuery:
     @property
     def streams(self) -> tuple[str, ...]:
         """The IRIs of the streams that its windows are over, each once, in their order."""
-        return tuple(dict.fromkeys(each.stream for each in self.windows))
+        return tuple(dict.fromkeys(window.stream for window in self.windows))
 
     def with_static(self, static: Collection[Triple]) -> "ContinuousQuery":
         """The same query beside other background data."""
         return replace(self, static=static)
 
 
-def static_triples(given: Iterable[object]) -> tuple[Triple, ...]:
+def static_triples(triples: Iterable[object]) -> tuple[Triple, ...]:
     """Background data as triples of N-Triples terms; ValueError quotes the first that is not a triple."""
-    return tuple(map(_static_triple, given))
+    return tuple(map(_static_triple, triples))
 
 
-def _static_triple(given: object) -> Triple:
+def _static_triple(triple: object) -> Triple:
     """Three N-Triples terms, or a triple of pyoxigraph, which writes its terms so."""
-    terms = tuple(map(_written, given if isinstance(given, tuple | list) else _parts(given)))
+    terms = tuple(map(_written, triple if isinstance(triple, tuple | list) else _parts(triple)))
     if fault := misplaced(terms):
-        raise ValueError(f"static has {given!r:.120}, which is not a triple: it {fault}")
+        raise ValueError(f"static has {triple!r:.120}, which is not a triple: it {fault}")
     subject, predicate, item = map(str, terms)
     return subject, predicate, item
 
 
-def _parts(given: object) -> list[object]:
-    return [getattr(given, name, None) for name in _PARTS]
+def _parts(triple: object) -> list[object]:
+    return [getattr(triple, name, None) for name in _PARTS]
 
 
 def _written(term: object) -> object:

@@ -93,7 +93,7 @@ class Run:
             "engine": header.engine,
             "semantics": header.semantics.name,
             "workload": ", ".join(f"{name} {value}" for name, value in header.workload.items()),
-            "elements": f"{sum(each.sequence >= 0 for each in self.fed):,}",
+            "elements": f"{sum(element.sequence >= 0 for element in self.fed):,}",
             "answers": f"{len(self.answers):,}",
             "time came to": f"{header.advanced_to:,} ms",
             "failure": header.failure,

@@ -94,7 +94,7 @@ class Tabular:
         """
         arrow = _library("pyarrow", "pyarrow")
         cells = list(zip(*(map(native, row) for row in self.bag), strict=True)) or [() for _ in self.columns]
-        return arrow.table({name: _column(arrow, each) for name, each in zip(self.columns, cells, strict=True)})
+        return arrow.table({name: _column(arrow, cell) for name, cell in zip(self.columns, cells, strict=True)})
 
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame; ImportError says how to get pandas where it is not installed."""

@@ -81,14 +81,14 @@ def triple_parts(term: Term) -> Triple:
     """The subject, predicate and object of a triple term; these may be triple terms themselves."""
     parts: list[Term] = []
     depth = begin = 0
-    for found in _INSIDE.finditer(term, 3, len(term) - 3):
-        if found.group() == "<<(":
-            begin = begin if depth else found.start()
+    for match in _INSIDE.finditer(term, 3, len(term) - 3):
+        if match.group() == "<<(":
+            begin = begin if depth else match.start()
             depth += 1
             continue
-        depth -= found.group() == ")>>"
+        depth -= match.group() == ")>>"
         if not depth:
-            parts.append(term[begin : found.end()] if found.group() == ")>>" else found.group())
+            parts.append(term[begin : match.end()] if match.group() == ")>>" else match.group())
     subject, predicate, item = parts
     return subject, predicate, item
 
@@ -147,9 +147,9 @@ def unescaped(text: str) -> str:
     return _ESCAPE.sub(_character, text) if "\\" in text else text
 
 
-def _character(found: re.Match[str]) -> str:
-    code = found[1] or found[2]
-    return chr(int(code, 16)) if code else _LETTERS.get(found[3], found[3])
+def _character(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
+    return chr(int(code, 16)) if code else _LETTERS.get(match[3], match[3])
 
 
 def quoted(text: str) -> Term:

@@ -67,7 +67,7 @@ class WindowVerdict:
             "triples in the window": f"{self.content:,}",
             "delay": None if self.delay is None else f"{self.delay:,.1f} ms" + (", late" if self.late else ""),
         }
-        summary = html_table((f"window {self.index}", ""), [(name, each) for name, each in facts.items() if each])
+        summary = html_table((f"window {self.index}", ""), [(name, fact) for name, fact in facts.items() if fact])
         sides = [("missing", row) for row in self.missing] + [("surplus", row) for row in self.surplus]
         if not sides:
             return summary
@@ -114,7 +114,7 @@ class Diagnosis:
         """How many models, the first included, are equally good; all of them where no lengths are known."""
         if not self.bits:
             return len(self.models)
-        return sum(each < self.bits[0] + EQUAL_BITS for each in self.bits)
+        return sum(bit < self.bits[0] + EQUAL_BITS for bit in self.bits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """The verdict with the windows that were not answered as expected, for notebooks."""
-        wrong = [each for each in self.windows if not each.right or each.late]
+        wrong = [window for window in self.windows if not window.right or window.late]
         summary = [
             ("verdict", str(self.judgement)),
             *([("reason", self.reason)] if self.reason else []),
@@ -169,8 +169,8 @@ class Verdict:
         ]
         head = ("window", "instant (ms)", "precision", "recall", "expected", "got")
         rows = [
-            (str(each.index), f"{each.instant}", f"{each.precision:.2f}", f"{each.recall:.2f}", *_sizes(each))
-            for each in wrong[:SHOWN]
+            (str(report.index), f"{report.instant}", f"{report.precision:.2f}", f"{report.recall:.2f}", *_sizes(report))
+            for report in wrong[:SHOWN]
         ]
         detail = html_table(head, rows, "windows not as expected", len(wrong) - len(rows)) if wrong else ""
         return html_table(("verdict", ""), summary) + detail

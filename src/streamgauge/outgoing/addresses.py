@@ -30,7 +30,7 @@ def names_private(host: str) -> bool:
 def is_private(host: str) -> bool:
     """Whether text is an IP address that is not of the public Internet, also one wrapped in another."""
     address = parse_ip(host)
-    return address is not None and any(not _public(each) for each in unwrapped(address))
+    return address is not None and any(not _public(inner) for inner in unwrapped(address))
 
 
 def never_requested(address: str) -> bool:
@@ -66,7 +66,7 @@ def unwrapped(address: IpAddress) -> list[IpAddress]:
     compatible = number >> 32 == 0 and not address.is_unspecified and not address.is_loopback
     if compatible or (number >> 32) & _LOW_32 in _ISATAP:
         inner.append(low)
-    return [address, *(each for each in inner if each is not None)]
+    return [address, *(candidate for candidate in inner if candidate is not None)]
 
 
 def _public(address: IpAddress) -> bool:

@@ -128,15 +128,15 @@ def _timeout(limits: ExchangeLimits) -> httpx.Timeout:
 def _check_coding(request: httpx.Request, response: httpx.Response) -> None:
     """DecodingError for a compressed body unless the request asked for one, which its sender unpacks within bounds."""
     coding = response.headers.get("content-encoding", "").strip().lower()
-    asked = request.headers.get("accept-encoding", "").strip().lower()
-    if coding not in _IDENTITY and asked in _IDENTITY:
+    accepted = request.headers.get("accept-encoding", "").strip().lower()
+    if coding not in _IDENTITY and accepted in _IDENTITY:
         raise httpx.DecodingError(f"the response is encoded as {coding:.40}, which nobody asked for", request=request)
 
 
 def _is_endless(request: httpx.Request, response: httpx.Response) -> bool:
     """Whether a response is the stream of events that was asked for; any other is read whole, so it has a bound."""
-    asked = _EVENTS in request.headers.get("accept", "").lower()
-    return asked and response.headers.get("content-type", "").startswith(_EVENTS)
+    streaming = _EVENTS in request.headers.get("accept", "").lower()
+    return streaming and response.headers.get("content-type", "").startswith(_EVENTS)
 
 
 class OversizedError(httpx.ReadError):

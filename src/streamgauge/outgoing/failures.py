@@ -30,21 +30,21 @@ _NO_TLS: Final = frozenset(
 
 def permanent_failure(error: BaseException) -> str:
     """Why no later try succeeds, a sentence; empty where one may. Certificates, TLS, addresses and sizes count."""
-    for each in _causes(error):
-        if isinstance(each, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted: {each.verify_message or each}"
-        if isinstance(each, ssl.SSLError) and each.reason in _NO_TLS:
-            return f"no TLS is spoken there: {each.reason.replace('_', ' ').lower()}"
-        if isinstance(each, httpx.UnsupportedProtocol | httpx.InvalidURL):
-            return f"no web address: {each}"
-        if isinstance(each, OversizedError):
-            return str(each)
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {cause.verify_message or cause}"
+        if isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
+            return f"no TLS is spoken there: {cause.reason.replace('_', ' ').lower()}"
+        if isinstance(cause, httpx.UnsupportedProtocol | httpx.InvalidURL):
+            return f"no web address: {cause}"
+        if isinstance(cause, OversizedError):
+            return str(cause)
     return ""
 
 
 def unknown_host(error: BaseException) -> bool:
     """Whether the host's name is known nowhere: a mistake in an address, unless the name was known before."""
-    return any(isinstance(each, socket.gaierror) and each.errno in _ABSENT for each in _causes(error))
+    return any(isinstance(cause, socket.gaierror) and cause.errno in _ABSENT for cause in _causes(error))
 
 
 def permanent_status(status: int) -> bool:
@@ -57,8 +57,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
-        each = waiting.pop()
-        if each is not None and id(each) not in seen:
-            seen.add(id(each))
-            waiting += [each.__cause__, each.__context__]
-            yield each
+        cause = waiting.pop()
+        if cause is not None and id(cause) not in seen:
+            seen.add(id(cause))
+            waiting += [cause.__cause__, cause.__context__]
+            yield cause

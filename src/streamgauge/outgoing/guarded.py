@@ -37,8 +37,8 @@ def resolved(host: str, port: int) -> list[str]:
 
 async def resolve(host: str, port: int) -> list[str]:
     """The IP addresses of a host, without holding up the loop."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(sockaddr[0]) for *_, sockaddr in found]
+    infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(sockaddr[0]) for *_, sockaddr in infos]
 
 
 class Guarded(httpx.AsyncBaseTransport):
@@ -76,15 +76,15 @@ class Guarded(httpx.AsyncBaseTransport):
 
     async def _addresses(self, url: httpx.URL, private: bool) -> Sequence[str]:
         try:
-            found = await self._resolve(url.host, origin(url)[2])
+            addresses = await self._resolve(url.host, origin(url)[2])
         except (OSError, UnicodeError) as error:
             raise httpx.ConnectError(f"{url.host} is not found: {obstacle(error)}") from error
-        if not found:
+        if not addresses:
             raise httpx.ConnectError(f"{url.host} has no address")
-        hidden = [address for address in found if is_private(address)]
+        hidden = [address for address in addresses if is_private(address)]
         if hidden and not private:
             raise self._refuse(str(url), f"{url.host} is at {hidden[0]}, no public address: allow it by name to ask it")
-        return found
+        return addresses
 
     async def _of(self, key: Origin) -> httpx.AsyncBaseTransport:
         """Connections of an origin, so that a connection is never used under another name."""

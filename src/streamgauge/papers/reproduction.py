@@ -72,8 +72,8 @@ class Reproduction:
 
 def agreed(lines: Sequence[TableLine]) -> tuple[int, int]:
     """Counts of the lines that agree, and of those that were compared."""
-    told = [line.agrees for line in lines if line.agrees is not None]
-    return sum(told), len(told)
+    agreements = [line.agrees for line in lines if line.agrees is not None]
+    return sum(agreements), len(agreements)
 
 
 @cache
@@ -89,17 +89,17 @@ def page(found: Reproduction) -> str:
     return render("reproduce.html.j2", look, found.sections, _templates(), found=found, right=right)
 
 
-def write(found: Reproduction, path: Path) -> None:
+def write(reproduction: Reproduction, path: Path) -> None:
     """Write the page (UTF-8), replacing what is there; OSError when that fails."""
-    path.write_text(page(found), encoding="utf-8")
+    path.write_text(page(reproduction), encoding="utf-8")
 
 
 def said_once(sections: Iterable[PageSection]) -> Iterator[PageSection]:
     """The sections without the sentences that an earlier one has."""
-    said: set[str] = set()
+    printed: set[str] = set()
     for section in sections:
-        yield replace(section, sentences=tuple(each for each in section.sentences if each not in said))
-        said.update(section.sentences)
+        yield replace(section, sentences=tuple(sentence for sentence in section.sentences if sentence not in printed))
+        printed.update(section.sentences)
 
 
 def tally(table: PageTable) -> str:
@@ -108,18 +108,18 @@ def tally(table: PageTable) -> str:
     return f"{same:,} of {of:,} as published" if of else ""
 
 
-def shown(found: Reproduction) -> Iterator[RenderableType]:
+def shown(reproduction: Reproduction) -> Iterator[RenderableType]:
     """The reproduction for the terminal."""
-    yield f"[bold]{escape(found.title)}[/bold]\n{escape(found.source)}"
-    for section in found.sections:
+    yield f"[bold]{escape(reproduction.title)}[/bold]\n{escape(reproduction.source)}"
+    for section in reproduction.sections:
         yield f"\n[bold]{escape(section.heading)}[/bold]"
         yield from map(escape, section.sentences)
         for table in section.tables:
             yield rich_table(table, tally(table))
             if table.note:
                 yield f"[dim]{escape(table.note)}[/dim]"
-    style = "green" if found.compared[0] == found.compared[1] else "red"
-    yield f"[{style}]{escape(found.headline)}[/{style}]"
+    style = "green" if reproduction.compared[0] == reproduction.compared[1] else "red"
+    yield f"[{style}]{escape(reproduction.headline)}[/{style}]"
 
 
 class ReproductionSteps:
@@ -150,9 +150,9 @@ class ReproductionSteps:
         try:
             return decode(kind, read_json(file, _FORMAT, _VERSION)["step"])
         except (RunError, FieldError, KeyError):
-            made = make()
-        write_json(file, {"format": _FORMAT, "version": _VERSION, "step": encode(made)})
-        return made
+            result = make()
+        write_json(file, {"format": _FORMAT, "version": _VERSION, "step": encode(result)})
+        return result
 
     def end(self) -> None:
         """Keep the steps as those of a whole reproduction, in place of other data's and older code's."""
@@ -166,20 +166,20 @@ class ReproductionSteps:
 
 def _digest(data: Path) -> str:
     """A name for the code of Streamgauge and the names, sizes and times of the files of a folder."""
-    found = sha256(_code())
+    digest = sha256(_code())
     for file in sorted(file for file in data.rglob("*") if file.is_file()):
         state = file.stat()
-        found.update(f"{file.relative_to(data)} {state.st_size} {state.st_mtime_ns}\n".encode())
-    return found.hexdigest()[:16]
+        digest.update(f"{file.relative_to(data)} {state.st_size} {state.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:16]
 
 
 @cache
 def _code() -> bytes:
     """A digest of all files of the package that decide about a result: another verdict of new code is not hidden."""
-    found, home = sha256(), Path(papers.__path__[0]).parent
+    digest, home = sha256(), Path(papers.__path__[0]).parent
     for file in sorted(file for kind in ("py", "toml", "rq") for file in home.rglob(f"*.{kind}")):
-        found.update(f"{file.relative_to(home)}\n".encode() + file.read_bytes())
-    return found.digest()
+        digest.update(f"{file.relative_to(home)}\n".encode() + file.read_bytes())
+    return digest.digest()
 
 
 Ours = float | str | Sequence[Any]
@@ -256,16 +256,16 @@ class Claim:
         bounds = ((name, bound if isinstance(bound, list) else [bound]) for name, bound in self.tolerance.items())
         return self.told or ", ".join(_WORDS[name].format(*map(_plain, bound)) for name, bound in bounds) or NOTHING
 
-    def beside(self, ours: Ours | None, said: str = NOTHING, **names: object) -> "ComparedClaim":
+    def beside(self, ours: Ours | None, text: str = NOTHING, **names: object) -> "ComparedClaim":
         """The claim with our value, as ``said``; ``None`` for what was not measured."""
-        texts = {"ours": said, **names}
+        texts = {"ours": text, **names}
         holds = None if ours is None else self.within(ours)
         return ComparedClaim(
             self.claim.format(**texts),
             self.place,
             self.published.format(**texts),
             self.tolerated.format(**texts),
-            said,
+            text,
             holds if self.counts else None,
             self.why.format(**texts) if holds is False else "",
         )
@@ -295,7 +295,7 @@ class ComparedClaim:
 
 def claims_table(heading: str, compared: Iterable[ComparedClaim]) -> PageTable:
     """Claims as a table: value, ours, tolerance, place, and why ours differs where one does."""
-    lines = [each.line for each in compared]
+    lines = [claim.line for claim in compared]
     if any(line.cells[-1] for line in lines):
         return PageTable(heading, COLUMNS, tuple(lines))
     return PageTable(heading, COLUMNS[:-1], tuple(TableLine(line.cells[:-1], line.agrees) for line in lines))
@@ -330,8 +330,8 @@ def filed_claims(name: str, data: Mapping[str, Any]) -> Iterator[ComparedClaim]:
             fields = tomllib.loads(file.read_text(encoding="utf-8"))
             keys = fields.pop("value")
             ours = _looked_up(data, keys)
-            said = number(ours) if isinstance(ours, int | float) else NOTHING if ours is None else str(ours)
-            yield Claim(**fields).beside(ours, said)
+            text = number(ours) if isinstance(ours, int | float) else NOTHING if ours is None else str(ours)
+            yield Claim(**fields).beside(ours, text)
 
 
 def _looked_up(data: Any, keys: Sequence[str | int]) -> Any:

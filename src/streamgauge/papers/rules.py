@@ -117,17 +117,21 @@ def judge_as(
     name: str, run: Run, elements: Sequence[StreamElement], settings: RuleSettings = RuleSettings()
 ) -> Verdict:
     """The verdict on a run by a published rule set; UnknownRulesError lists the names that there are."""
-    if (found := spelled(name, names())) is None:
+    if (rules := spelled(name, names())) is None:
         raise UnknownRulesError(f"there are no rules named {name!r}: {offered(name, names())}")
     try:
-        return cast(RuleSet, import_module(_modules()[found])).judge(run, elements, settings)
+        return cast(RuleSet, import_module(_modules()[rules])).judge(run, elements, settings)
     except RefusedError as error:
         unknown = Verdict(Judgement.UNKNOWN, None, None, 0.0, 0.0, 0, 0, 0, None, (), ())
-        return replace(unknown, reason=str(error), rules=found, last_answer=last_answer(run))
+        return replace(unknown, reason=str(error), rules=rules, last_answer=last_answer(run))
 
 
 @cache
 def _modules() -> dict[str, str]:
     """The rule sets' modules by their papers' names."""
-    found = {each.name: f"{papers.__name__}.{each.name}.rules" for each in iter_modules(papers.__path__) if each.ispkg}
-    return {name: module for name, module in found.items() if find_spec(module)}
+    modules = {
+        module.name: f"{papers.__name__}.{module.name}.rules"
+        for module in iter_modules(papers.__path__)
+        if module.ispkg
+    }
+    return {name: module for name, module in modules.items() if find_spec(module)}

@@ -376,13 +376,13 @@ def names_its_windows(words: Sequence[Token]) -> bool:
 
 def open_clauses(text: str) -> Clauses:
     """The clauses of a text, its prologue read: before REGISTER, after it, or both."""
-    found = tokens(text)
-    prologue = read_prologue(text, found, default=DEFAULT_BASE)
-    if prologue.end < len(found) and found[prologue.end].says("REGISTER"):
-        after = next((index for index, token in enumerate(found) if token.says("AS")), prologue.end)
-        later = read_prologue(text, found, after + 1, prologue)
-        return Clauses(text, text, found, later, at=prologue.end)
-    return Clauses(text, text, found, prologue, at=prologue.end)
+    tokens_ = tokens(text)
+    prologue = read_prologue(text, tokens_, default=DEFAULT_BASE)
+    if prologue.end < len(tokens_) and tokens_[prologue.end].says("REGISTER"):
+        after = next((index for index, token in enumerate(tokens_) if token.says("AS")), prologue.end)
+        later = read_prologue(text, tokens_, after + 1, prologue)
+        return Clauses(text, text, tokens_, later, at=prologue.end)
+    return Clauses(text, text, tokens_, prologue, at=prologue.end)
 
 
 def registered_name(clauses: Clauses) -> str | None:

@@ -72,8 +72,8 @@ def print_query(query: ContinuousQuery, dialect: str) -> str:
 
 
 def _named(name: str) -> Dialect:
-    if (found := spelled(name, dialect_names())) is None:
+    if (dialect := spelled(name, dialect_names())) is None:
         raise ValueError(
             f"there is no dialect {name}; there are: {', '.join(dialect_names())}{meant(name, dialect_names())}"
         )
-    return load()[found]
+    return load()[dialect]

@@ -220,11 +220,11 @@ class ExpressionReader(TripleReader):
         return call if iri is None else f"<{iri}>"
 
     def _check_arity(self, name: str, arguments: list[al.Expression]) -> None:
-        least, most = _BUILT_IN[name]
+        least, upper = _BUILT_IN[name]
         if name == "BOUND" and not all(isinstance(part, al.Var) for part in arguments):
             self._refuse("BOUND takes one variable, like BOUND(?x)")
-        if not least <= len(arguments) <= most:
-            count = f"{least} to {most}" if most != least else f"{least}"
+        if not least <= len(arguments) <= upper:
+            count = f"{least} to {upper}" if upper != least else f"{least}"
             self._refuse(f"{name} takes {count} arguments, not {len(arguments)}", self._words[self._at - 1])
 
     def _aggregate(self, name: str) -> al.Var:

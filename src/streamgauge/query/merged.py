@@ -55,7 +55,7 @@ def _without_labels(form: al.QueryForm) -> al.QueryForm:
 
 def _counts_rows(pattern: al.Pattern) -> bool:
     return isinstance(pattern, al.Group) and any(
-        each.argument is None and each.distinct for _, each in pattern.aggregates
+        aggregate.argument is None and aggregate.distinct for _, aggregate in pattern.aggregates
     )
 
 

@@ -80,33 +80,33 @@ def stamped_predicates(form: al.QueryForm, graph: Term) -> frozenset[Term] | Non
 
     ValueError as ``stamped``.
     """
-    found: set[Term] = set()
-    for each in every_pattern(stamped(form).pattern):
-        if isinstance(each, al.Graph) and isinstance(each.name, al.Var):
+    predicates: set[Term] = set()
+    for pattern in every_pattern(stamped(form).pattern):
+        if isinstance(pattern, al.Graph) and isinstance(pattern.name, al.Var):
             return None
-        if isinstance(each, al.Graph) and each.name == graph:
-            for block in every_pattern(each.pattern):
+        if isinstance(pattern, al.Graph) and pattern.name == graph:
+            for block in every_pattern(pattern.pattern):
                 if isinstance(block, al.BGP) and (predicate := _stamped_predicate(block)) is not None:
-                    found.add(predicate)
+                    predicates.add(predicate)
                 elif isinstance(block, al.BGP):
                     return None
-    return frozenset(found)
+    return frozenset(predicates)
 
 
 def stamp_nodes(block: al.BGP) -> tuple[al.Node, ...] | None:
     """Name, subject, predicate, object and time of a block that asks for one stamp as a whole, ``None`` for another."""
-    names = tuple(dict.fromkeys(each.subject for each in block.patterns))
-    whole = [each.predicate for each in block.patterns] == [_SUBJECT, _PREDICATE, _OBJECT, _TIME]
-    return (*names, *(each.object for each in block.patterns)) if whole and len(names) == 1 else None
+    names = tuple(dict.fromkeys(pattern.subject for pattern in block.patterns))
+    whole = [pattern.predicate for pattern in block.patterns] == [_SUBJECT, _PREDICATE, _OBJECT, _TIME]
+    return (*names, *(pattern.object for pattern in block.patterns)) if whole and len(names) == 1 else None
 
 
 def _stamped_predicate(block: al.BGP) -> Term | None:
     """The predicate of the one stamp that a block asks for, ``None`` where that may be any, or the block is another."""
-    stamps = {each.subject for each in block.patterns}
-    named = [each.object for each in block.patterns if each.predicate == _PREDICATE]
-    if len(stamps) != 1 or not all(isinstance(each.predicate, str) for each in block.patterns):
+    stamps = {pattern.subject for pattern in block.patterns}
+    named = [pattern.object for pattern in block.patterns if pattern.predicate == _PREDICATE]
+    if len(stamps) != 1 or not all(isinstance(pattern.predicate, str) for pattern in block.patterns):
         return None
-    return next((each for each in named if isinstance(each, str)), None)
+    return next((name for name in named if isinstance(name, str)), None)
 
 
 def stamped(form: al.QueryForm) -> al.QueryForm:
@@ -161,9 +161,9 @@ class _StampRewriter:
 
     def _resolved(self, call: al.Call, pattern: al.Pattern, window: Term | None) -> al.Pattern:
         for scope in ("right", "left") if isinstance(pattern, al.LeftJoin) else ("pattern",):
-            found = _nearest(call, getattr(pattern, scope), window)
-            if found:
-                below, variable = self._put(call, getattr(pattern, scope), found)
+            site = _nearest(call, getattr(pattern, scope), window)
+            if site:
+                below, variable = self._put(call, getattr(pattern, scope), site)
                 holder = _replaced(pattern, (scope,), below)
                 return parts(holder, lambda inner: inner, partial(_with, call=call, variable=variable))
         return pattern
@@ -240,8 +240,8 @@ def _sites(pattern: al.Pattern, depth: int, way: tuple[str, ...], window: Term |
 
 def _nearest(call: al.Call, pattern: al.Pattern, window: Term | None) -> list[_Site]:
     """The nearest sites with a triple pattern that the call names; several only as branches of one UNION."""
-    found = [site for site in _sites(pattern, 0, (), window) if _named(call, site.block)]
-    nearest = [site for site in found if site.depth == min(other.depth for other in found)]
+    sites = [site for site in _sites(pattern, 0, (), window) if _named(call, site.block)]
+    nearest = [site for site in sites if site.depth == min(other.depth for other in sites)]
     for one, two in ((one, two) for one in nearest for two in nearest if one is not two):
         if not isinstance(_fork(pattern, one.way, two.way), al.Union):
             raise ValueError(f"{_shown(call)} names triple patterns in two places: put it beside one of them")

@@ -81,7 +81,7 @@ def with_parts(tree: Tree, changed: Callable[[Any], Any]) -> Tree:
         if isinstance(part, tuple):
             return tuple(map(new, part))
         if is_dataclass(part) and not isinstance(part, type):
-            return replace(part, **{each.name: new(getattr(part, each.name)) for each in fields(part)})
+            return replace(part, **{field.name: new(getattr(part, field.name)) for field in fields(part)})
         return part
 
     result: Tree = new(tree)
@@ -153,26 +153,26 @@ def every_expression(tree: al.Expression) -> Iterator[al.Expression]:
 def constant_predicates(form: al.QueryForm) -> tuple[Term, ...]:
     """The IRIs that stand as predicates of triple patterns, in the order of the text; those in paths are left out."""
     groups = (pattern.patterns for pattern in every_pattern(form.pattern) if isinstance(pattern, al.BGP))
-    found = (triple.predicate for patterns in groups for triple in patterns)
-    return tuple(dict.fromkeys(predicate for predicate in found if isinstance(predicate, str)))
+    predicates = (triple.predicate for patterns in groups for triple in patterns)
+    return tuple(dict.fromkeys(predicate for predicate in predicates if isinstance(predicate, str)))
 
 
 def variable_names(form: al.QueryForm) -> frozenset[str]:
     """The names of all variables that occur anywhere in a query form."""
-    found = written_variables(form.pattern)
+    variables = written_variables(form.pattern)
     if isinstance(form, al.Construct):
-        found.update(var for triple in form.template for var in al.triple_variables(triple))
-    return frozenset(var.name for var in found)
+        variables.update(var for triple in form.template for var in al.triple_variables(triple))
+    return frozenset(var.name for var in variables)
 
 
 def written_variables(pattern: al.Pattern) -> set[al.Var]:
     """All variables that occur anywhere in a pattern, in scope or not."""
-    found: set[al.Var] = set()
-    for each in every_pattern(pattern):
-        found.update(al.pattern_variables(each))
-        for tree in expressions(each):
-            found.update(part for part in every_expression(tree) if isinstance(part, al.Var))
-    return found
+    variables: set[al.Var] = set()
+    for inner in every_pattern(pattern):
+        variables.update(al.pattern_variables(inner))
+        for tree in expressions(inner):
+            variables.update(part for part in every_expression(tree) if isinstance(part, al.Var))
+    return variables
 
 
 def assigned(pattern: al.Pattern) -> Iterator[al.Var]:

@@ -170,15 +170,19 @@ class TripleReader(Cursor):
             return al.BGP(tuple(triples))
         blank = dict.fromkeys(
             node
-            for nodes in (*((each.subject, each.object) for each in triples), *terms.values())
+            for nodes in (*((triple.subject, triple.object) for triple in triples), *terms.values())
             for node in nodes
             if isinstance(node, al.Var) and node.name.startswith("_:")
         )
         names: dict[al.Node, al.Node] = {self._numbered(node, "query"): self._unseen("blank") for node in blank}
         pattern: al.Pattern = al.BGP(
             tuple(
-                replace(each, subject=names.get(each.subject, each.subject), object=names.get(each.object, each.object))
-                for each in triples
+                replace(
+                    triple,
+                    subject=names.get(triple.subject, triple.subject),
+                    object=names.get(triple.object, triple.object),
+                )
+                for triple in triples
             )
         )
         for variable, parts in reversed(terms.items()):

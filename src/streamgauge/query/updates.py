@@ -94,7 +94,7 @@ def _uses_graphs(operation: UpdateOperation) -> bool:
         return True
     if any(is_named(fact[0]) for fact in (*operation.removed, *operation.added)):
         return True
-    reads = operation.where is not None and any(isinstance(each, Graph) for each in every_pattern(operation.where))
+    reads = operation.where is not None and any(isinstance(inner, Graph) for inner in every_pattern(operation.where))
     return reads or operation.graphs != ALL
 
 
@@ -130,12 +130,12 @@ def read_update(text: str, context: UpdateContext) -> list[UpdateOperation]:
 
 def _joined(operations: Iterable[UpdateOperation]) -> Iterator[UpdateOperation]:
     """The operations, those that only add facts of data, or only remove them, as one where they follow each other."""
-    for (data, _), run in groupby(operations, lambda each: (each.where is None, bool(each.removed))):
+    for (data, _), run in groupby(operations, lambda operation: (operation.where is None, bool(operation.removed))):
         members = list(run)
         if data:
-            removed = chain.from_iterable(each.removed for each in members)
+            removed = chain.from_iterable(member.removed for member in members)
             yield UpdateOperation(
-                removed=tuple(removed), added=tuple(chain.from_iterable(each.added for each in members))
+                removed=tuple(removed), added=tuple(chain.from_iterable(member.added for member in members))
             )
         else:
             yield from members
@@ -232,12 +232,12 @@ class _UpdateReader(QueryReader):
 
     def _quads(self) -> tuple[TriplePattern, ...]:
         """The patterns of a template, those in GRAPH with their graph."""
-        return tuple(_within(name, each) for name, triples in self._sections("template") for each in triples)
+        return tuple(_within(name, triple) for name, triples in self._sections("template") for triple in triples)
 
     def _deleted(self) -> tuple[TriplePattern, ...]:
         """A template of DELETE, which has no blank nodes (SPARQL 1.1 Update, 3.1.3.2)."""
         token, template = self._token, self._quads()
-        if any(_is_blank(node) for each in template for node in (each.subject, each.predicate, each.object)):
+        if any(_is_blank(node) for triple in template for node in (triple.subject, triple.predicate, triple.object)):
             self._refuse("a blank node in a template of DELETE: write an IRI or a variable", token)
         return template
 
@@ -320,7 +320,7 @@ class _UpdateReader(QueryReader):
         graphs = self._using(changed, token)
         self._must_say("WHERE")
         where = self._answered(self._group(), token)
-        delete, insert = (tuple(_within(changed, each) for each in some or ()) for some in (delete, insert))
+        delete, insert = (tuple(_within(changed, part) for part in some or ()) for some in (delete, insert))
         return UpdateOperation(where, delete, insert, graphs=graphs, fresh=self._context.fresh)
 
     def _using(self, changed: Term | None, token: Token) -> GraphNames:
@@ -345,7 +345,7 @@ class _UpdateReader(QueryReader):
             raise self._unanswered
         if self._context.now is not None:
             where = with_value(where, Call("NOW", ()), self._context.now)
-        for tree in (tree for each in every_pattern(where) for tree in expressions(each)):
+        for tree in (tree for inner in every_pattern(where) for tree in expressions(inner)):
             for call in every_expression(tree):
                 if isinstance(call, Call) and call.operator.upper() in _NO_VALUE:
                     self._refuse(f"{call.operator} is not supported in an update: write its value", token)

@@ -126,19 +126,19 @@ class Closure:
         """
         new = dict.fromkeys(added)
         gone = [triple for triple in dict.fromkeys(removed) if triple not in new and self.is_explicit(triple)]
-        most = self.most + PER_FACT * max(0, len(new) + len(gone) - LARGE)
+        limit = self.most + PER_FACT * max(0, len(new) + len(gone) - LARGE)
         if gone:
             for triple in gone:
                 self._retract(triple)
-            if not self._follow(most):
+            if not self._follow(limit):
                 self._restore(gone)
                 raise TooMuchError(
-                    f"rules would lose something more than {most} times: delete it in parts, what came last first"
+                    f"rules would lose something more than {limit} times: delete it in parts, what came last first"
                 )
             self._return()
         came: list[Triple] = []
         try:
-            self._add(new, came, most)
+            self._add(new, came, limit)
         except TooMuchError:
             self._undo(came, gone)
             raise
@@ -156,21 +156,21 @@ class Closure:
         events.clear()
         self._return(gone)
 
-    def _add(self, new: Iterable[Triple], came: list[Triple], most: int) -> None:
+    def _add(self, new: Iterable[Triple], came: list[Triple], limit: int) -> None:
         """Explicit facts come; those that were not explicit before are noted."""
         for triple in new:
             before = self.explicit
             self._assert(triple)
             if self.explicit != before:
                 came.append(triple)
-            if len(self._events) > most:
-                raise self._too_much(most)
+            if len(self._events) > limit:
+                raise self._too_much(limit)
         if self._events:
-            self._derive(most)
+            self._derive(limit)
 
     @staticmethod
-    def _too_much(most: int) -> TooMuchError:
-        return TooMuchError(f"rules would derive something more than {most} times: publish it in parts")
+    def _too_much(limit: int) -> TooMuchError:
+        return TooMuchError(f"rules would derive something more than {limit} times: publish it in parts")
 
     def _undo(self, came: Iterable[Triple], gone: Iterable[Triple]) -> None:
         """Take back a change that is half done: what rules derived and was not taken in yet counts, and is off."""
@@ -223,8 +223,8 @@ class Closure:
         if members.get(subject, 0) & EXPLICIT:
             return
         by = FIRM - SOFT if self._derived and self._derived.get((above[0], subject, subject)) else FIRM
-        for each in above:
-            self._join(each, subject, by)
+        for class_ in above:
+            self._join(class_, subject, by)
         members[subject] += EXPLICIT
         self.explicit += 1
 
@@ -250,8 +250,8 @@ class Closure:
             above[0].members[subject] -= EXPLICIT
             if self._derived:
                 self._off[above[0], subject, subject] = None
-            for each in above:
-                self._withdraw(each, subject, FIRM)
+            for class_ in above:
+                self._withdraw(class_, subject, FIRM)
             return
         link = self._links[predicate]
         if link.lone:
@@ -270,14 +270,14 @@ class Closure:
             self._link(of, subject, end, by)
         for of in link.turned:
             self._link(of, end, subject, by)
-        for each in link.of_subject:
-            members = each.members
+        for class_ in link.of_subject:
+            members = class_.members
             if subject in members:
                 members[subject] += by
             else:
-                self._join(each, subject, by)
-        for each in link.of_object:
-            self._join(each, end, by)
+                self._join(class_, subject, by)
+        for class_ in link.of_object:
+            self._join(class_, end, by)
 
     def _unspread(self, link: PropertyLinks, subject: Term, end: Term, by: int) -> None:
         if end[0] == '"' and link.literal is not None:
@@ -286,10 +286,10 @@ class Closure:
             self._unlink(of, subject, end, by)
         for of in link.turned:
             self._unlink(of, end, subject, by)
-        for each in link.of_subject:
-            self._withdraw(each, subject, by)
-        for each in link.of_object:
-            self._withdraw(each, end, by)
+        for class_ in link.of_subject:
+            self._withdraw(class_, subject, by)
+        for class_ in link.of_object:
+            self._withdraw(class_, end, by)
 
     def _join(self, of: Class, member: Term, by: int) -> None:
         """A membership is brought once more; it comes with the first time."""
@@ -334,15 +334,15 @@ class Closure:
         of.states.pop((subject, end), None)
         self._doubtful[of, subject, end] = state
 
-    def _derive(self, most: int = BOUNDLESS) -> None:
+    def _derive(self, limit: int = BOUNDLESS) -> None:
         """Take in the facts that rules derived, until none is new; TooMuchError beyond ``most`` times.
 
         Facts with the count 0 are brought still: a deletion that was taken back left them so.
         """
-        events, derived, left = self._events, self._derived, most
+        events, derived, left = self._events, self._derived, limit
         while events:
             if len(events) > left:
-                raise self._too_much(most)
+                raise self._too_much(limit)
             left -= 1
             base = events.pop()
             before = derived.get(base)
@@ -353,13 +353,13 @@ class Closure:
             if not self._stands(base):
                 self._bring(base)
 
-    def _follow(self, most: int = BOUNDLESS) -> bool:
+    def _follow(self, limit: int = BOUNDLESS) -> bool:
         """Follow what was lost to its end; false when it is lost more than ``most`` times, and the rest is not."""
         events, derived = self._events, self._derived
         while events:
-            if len(events) > most:
+            if len(events) > limit:
                 return False
-            most -= 1
+            limit -= 1
             base = events.pop()
             left = derived.pop(base) - 1
             if left:
@@ -397,8 +397,8 @@ class Closure:
     def _bring(self, base: Base) -> None:
         of, subject, end = base
         if isinstance(of, Class):
-            for each in self._above[of.name]:
-                self._join(each, subject, SOFT)
+            for class_ in self._above[of.name]:
+                self._join(class_, subject, SOFT)
         else:
             if of not in self._unkept:
                 self._link(of, subject, end, SOFT)
@@ -407,8 +407,8 @@ class Closure:
     def _unbring(self, base: Base) -> None:
         of, subject, end = base
         if isinstance(of, Class):
-            for each in self._above[of.name]:
-                self._withdraw(each, subject, SOFT)
+            for class_ in self._above[of.name]:
+                self._withdraw(class_, subject, SOFT)
         else:
             if of not in self._unkept:
                 self._unlink(of, subject, end, SOFT)

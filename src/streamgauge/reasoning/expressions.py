@@ -57,8 +57,8 @@ def wider(graph: OntologyGraph) -> Mapping[Term, tuple[Term, ...]]:
             above[node] |= fresh
             grown = grown or bool(fresh)
     used = _conditions(graph, restrictions)
-    found = {node: tuple(sorted((_reached(node, above) & used) - {node})) for node in restrictions}
-    return {node: others for node, others in found.items() if others}
+    widened = {node: tuple(sorted((_reached(node, above) & used) - {node})) for node in restrictions}
+    return {node: others for node, others in widened.items() if others}
 
 
 def _place(graph: OntologyGraph, node: Term) -> tuple[Term, Term] | None:
@@ -72,9 +72,9 @@ def _next(
 ) -> set[Term]:
     """One application of scm-svf1 and scm-svf2; every class is a part of owl:Thing and of itself (scm-cls)."""
     on, filler = place
-    fillers = {(on, each) for each in (*_reached(filler, above), THING)}
-    ons = {(each, filler) for each in _reached(on, properties)}
-    return {node for each in fillers | ons for node in by_place.get(each, ())}
+    fillers = {(on, wider_filler) for wider_filler in (*_reached(filler, above), THING)}
+    ons = {(wider_property, filler) for wider_property in _reached(on, properties)}
+    return {node for filler in fillers | ons for node in by_place.get(filler, ())}
 
 
 def _classes(graph: OntologyGraph) -> Edges:
@@ -89,8 +89,8 @@ def _classes(graph: OntologyGraph) -> Edges:
         if predicate == _BOTH:
             edges[subject].update(_members(graph, ends))
         if predicate == _EITHER:
-            for each in _members(graph, ends):
-                edges[each].add(subject)
+            for class_node in _members(graph, ends):
+                edges[class_node].add(subject)
     return edges
 
 
@@ -143,9 +143,9 @@ SOME, ONLY, VALUE, BOTH, EITHER, NOT, ONE_OF, SELF = (
     )
 )  # fmt: skip
 _LEAST: Final = (f"<{OWL}minCardinality>", f"<{OWL}minQualifiedCardinality>")
-_MOST: Final = (f"<{OWL}maxCardinality>", f"<{OWL}maxQualifiedCardinality>")
+_MAX_CARDINALITY: Final = (f"<{OWL}maxCardinality>", f"<{OWL}maxQualifiedCardinality>")
 _EXACT: Final = (f"<{OWL}cardinality>", f"<{OWL}qualifiedCardinality>")
-FORMS: Final = (SOME, ONLY, VALUE, BOTH, EITHER, NOT, ONE_OF, SELF, *_LEAST, *_MOST, *_EXACT)
+FORMS: Final = (SOME, ONLY, VALUE, BOTH, EITHER, NOT, ONE_OF, SELF, *_LEAST, *_MAX_CARDINALITY, *_EXACT)
 """Predicates that describe a class."""
 
 IS_CONDITION: Final = frozenset((BOTH, EITHER, SOME, VALUE, ONE_OF))
@@ -189,8 +189,8 @@ class Body:
             return TriplePattern(one, pattern.predicate, two)
 
         tests = tuple(
-            LiteralTest(each.kind, (terms.get(each.nodes[0], each.nodes[0]), terms.get(each.nodes[1], each.nodes[1])))
-            for each in self.tests
+            LiteralTest(test.kind, (terms.get(test.nodes[0], test.nodes[0]), terms.get(test.nodes[1], test.nodes[1])))
+            for test in self.tests
         )
         return Rule(put(head), tuple(map(put, self.patterns)), axiom, tests)
 
@@ -294,21 +294,21 @@ class Classes:
         raise OntologyError(self._unsupported(node, "a condition"))
 
     def _every(self, members: list[Term], at: Var) -> list[Body]:
-        parts = [self.conditions(each, at) for each in members]
+        parts = [self.conditions(member, at) for member in members]
         if prod(map(len, parts)) > _WIDEST:
             pairs = zip(members, parts, strict=True)
-            parts = [part if len(part) == 1 else [self._by_name(each, at)] for each, part in pairs]
+            parts = [part if len(part) == 1 else [self._by_name(node, at)] for node, part in pairs]
         return [_joined(choice) for choice in product(*parts)]
 
     def _any(self, node: Term, members: list[Term], at: Var) -> list[Body]:
         """The conditions of a union; a lenient reader does without the members that are none."""
-        found: list[Body] = []
-        for each in members:
+        bodies: list[Body] = []
+        for part in members:
             try:
-                found += self.conditions(each, at)
+                bodies += self.conditions(part, at)
             except OntologyError as error:
                 self.refuse(self.graph.text(node), error)
-        return found
+        return bodies
 
     def conclusions(
         self, node: Term, body: Body, axiom: str, at: Var = X, owner: Node | None = None
@@ -350,23 +350,23 @@ class Classes:
         if form == NOT:
             others = self.conditions(graph.one(node, form), at)
             return [(body & other).violation("cls-com", axiom, at) for other in others]
-        if form in (*_MOST, *_EXACT):
+        if form in (*_MAX_CARDINALITY, *_EXACT):
             return self._at_most(node, form, body, axiom, at)
         if form in (SOME, ONE_OF, *_LEAST):
             self.silent[axiom] = None
             above = self._wider.get(node, ()) if form == SOME else ()
-            return [body.rule(TriplePattern(at, RDF_TYPE, self._name(each)), axiom) for each in above]
+            return [body.rule(TriplePattern(at, RDF_TYPE, self._name(node)), axiom) for node in above]
         raise OntologyError(self._unsupported(node, "a conclusion"))
 
     def _all_of(self, members: list[Term], body: Body, axiom: str, at: Var) -> list[Rule]:
         """The conclusions of an intersection; a lenient reader does without the members that are none."""
-        found: list[Rule] = []
-        for each in members:
+        rules: list[Rule] = []
+        for node in members:
             try:
-                found += self.conclusions(each, body, axiom, at)
+                rules += self.conclusions(node, body, axiom, at)
             except OntologyError as error:
                 self.refuse(axiom, error)
-        return found
+        return rules
 
     def _at_most(self, node: Term, form: Term, body: Body, axiom: str, at: Var) -> list[Rule]:
         """Rules cls-maxc1 and -2, cls-maxqc1 to -4."""
@@ -379,7 +379,7 @@ class Classes:
         one, two = self.fresh(), self.fresh()
         ones = [body & Body((graph.pair(on, at, one),)) & rest for rest in self.conditions(filler, one)]
         if number == "0":
-            return [each.violation("cls-maxqc1" if qualified else "cls-maxc1", axiom, at) for each in ones]
+            return [one.violation("cls-maxqc1" if qualified else "cls-maxc1", axiom, at) for one in ones]
         twos = [Body((graph.pair(on, at, two),)) & rest for rest in self.conditions(filler, two)]
         name = "cls-maxqc3" if qualified else "cls-maxc2"
         return [
@@ -389,13 +389,13 @@ class Classes:
         ]
 
     def alike(
-        self, both: tuple[Var, Var], body: Body, said: tuple[str, str], owner: Node, on: Term | None = None
+        self, both: tuple[Var, Var], body: Body, texts: tuple[str, str], owner: Node, on: Term | None = None
     ) -> list[Rule]:
         """The rules by which two terms are the same: owl:sameAs if asked for, a violation for different literals.
 
         ``said`` are the rule's name in the tables and the axiom, ``on`` is the property of which they are values.
         """
-        name, axiom = said
+        name, axiom = texts
         objects = on is None or not self.graph.has_type(on, "DatatypeProperty")
         literal = on is not None and is_iri(on) and not self.graph.has_type(on, "ObjectProperty")
         rules = []
@@ -412,14 +412,14 @@ class Classes:
         """The rules between the names of shared expressions and their descriptions."""
         while self._open:
             node, is_condition = self._open.pop()
-            said, name = self.graph.text(node), TriplePattern(X, RDF_TYPE, self._name(node))
+            text, name = self.graph.text(node), TriplePattern(X, RDF_TYPE, self._name(node))
             try:
                 if is_condition:
-                    yield from [body.rule(name, said) for body in self.described(node)]
+                    yield from [body.rule(name, text) for body in self.described(node)]
                 else:
-                    yield from self.concluded(node, Body((name,)), said)
+                    yield from self.concluded(node, Body((name,)), text)
             except OntologyError as error:
-                self.refuse(said, error)
+                self.refuse(text, error)
 
     def _meet(self, node: Term, is_condition: bool) -> None:
         if (node, is_condition) not in self._met:
@@ -434,12 +434,12 @@ class Classes:
 
     def _unsupported(self, node: Term, place: str) -> str:
         kinds = [short(form) for form in self.forms(node)]
-        said = " and ".join(kinds) or "no constructor that is known"
-        return f"the class expression {self.graph.text(node)} with {said} as {place} is outside OWL 2 RL"
+        text = " and ".join(kinds) or "no constructor that is known"
+        return f"the class expression {self.graph.text(node)} with {text} as {place} is outside OWL 2 RL"
 
 
 def _joined(parts: Iterable[Body]) -> Body:
-    found = Body()
-    for each in parts:
-        found = found & each
-    return found
+    body = Body()
+    for part in parts:
+        body = body & part
+    return body

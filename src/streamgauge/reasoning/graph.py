@@ -28,13 +28,13 @@ class OntologyGraph:
     @classmethod
     def of(cls, triples: Iterable[Triple]) -> "OntologyGraph":
         """The graph of these triples."""
-        found: dict[tuple[Term, Term], list[Term]] = {}
+        values: dict[tuple[Term, Term], list[Term]] = {}
         predicates: dict[Term, list[Term]] = {}
         for subject, predicate, end in triples:
-            if (subject, predicate) not in found:
+            if (subject, predicate) not in values:
                 predicates.setdefault(subject, []).append(predicate)
-            found.setdefault((subject, predicate), []).append(end)
-        return cls(found, predicates)
+            values.setdefault((subject, predicate), []).append(end)
+        return cls(values, predicates)
 
     def values(self, subject: Term, predicate: Term) -> Sequence[Term]:
         """The objects of a subject and a predicate."""
@@ -42,8 +42,10 @@ class OntologyGraph:
 
     def has_type(self, subject: Term, *names: str) -> bool:
         """Whether a subject has one of these types of OWL's or RDF's vocabulary, given by their local names."""
-        found = (term.rpartition("#")[2][:-1] for term in self.values(subject, RDF_TYPE) if term.startswith(VOCABULARY))
-        return any(each in names for each in found)
+        names_of_types = (
+            term.rpartition("#")[2][:-1] for term in self.values(subject, RDF_TYPE) if term.startswith(VOCABULARY)
+        )
+        return any(name in names for name in names_of_types)
 
     def one(self, subject: Term, predicate: Term) -> Term:
         """The only object; OntologyError when there is none or are several."""
@@ -85,13 +87,15 @@ class OntologyGraph:
             return short(term)
         if self.values(term, f"<{RDF}first>"):
             return self._listed(term, depth)
-        said = [predicate for predicate in self.predicates[term] if predicate != RDF_TYPE]
-        parts = [f"{short(each)} {self._text(self.values(term, each)[0], depth + 1)}" for each in said]
+        predicates = [predicate for predicate in self.predicates[term] if predicate != RDF_TYPE]
+        parts = [
+            f"{short(predicate)} {self._text(self.values(term, predicate)[0], depth + 1)}" for predicate in predicates
+        ]
         return f"[ {' ; '.join(parts)} ]"
 
     def _listed(self, start: Term, depth: int) -> str:
         try:
-            return f"( {' '.join(self._text(each, depth + 1) for each in self.items(start))} )"
+            return f"( {' '.join(self._text(item, depth + 1) for item in self.items(start))} )"
         except OntologyError:
             return start
 

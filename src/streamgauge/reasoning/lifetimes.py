@@ -68,7 +68,7 @@ class _Closure:
         """Apply the rules until nothing is new."""
         while self._waiting:
             fact, mask = self._waiting.popitem()
-            for rule, at in [each for kind in _kinds(fact) for each in self._about.get(kind, ())]:
+            for rule, at in [entry for kind in _kinds(fact) for entry in self._about.get(kind, ())]:
                 bound = bindings(rule.body[at], fact, {})
                 if bound is not None:
                     self.derive(rule, [other for n, other in enumerate(rule.body) if n != at], bound, mask)
@@ -80,9 +80,11 @@ class _Closure:
             if head is not None and passes(rule, bound):
                 self.stand(head, mask)
             return
-        pattern, found = min(((each, self._matching(each, bound)) for each in rest), key=lambda pair: len(pair[1]))
-        others = [each for each in rest if each is not pattern]
-        for fact in tuple(found):
+        pattern, facts = min(
+            ((candidate, self._matching(candidate, bound)) for candidate in rest), key=lambda pair: len(pair[1])
+        )
+        others = [candidate for candidate in rest if candidate is not pattern]
+        for fact in tuple(facts):
             more = bindings(pattern, fact, bound)
             states = mask & self.masks[fact]
             if more is not None and states:

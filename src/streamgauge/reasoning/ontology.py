@@ -100,7 +100,7 @@ def key(classes: Classes, node: Term, on: Sequence[Term], axiom: str) -> list[Ru
     """Rule prp-key: members of a class with the same values of all properties are the same."""
     values = [classes.fresh() for _ in on]
     links = [
-        Body(tuple(classes.graph.pair(each, at, value) for each, value in zip(on, values, strict=True)))
+        Body(tuple(classes.graph.pair(property_, at, value) for property_, value in zip(on, values, strict=True)))
         for at in (X, Y)
     ]
     choices = product(classes.conditions(node, X), classes.conditions(node, Y)) if on else ()
@@ -156,7 +156,7 @@ def disjoint_properties(classes: Classes, several: Sequence[Term], name: str, ax
         rules.append(Body((pair(one, X, Y), pair(two, X, Y))).violation(name, axiom, X))
         if classes.beyond:
             rules.append(Rule(TriplePattern(X, DIFFERENT, _Z), (pair(one, X, Y), pair(two, _Z, Y)), axiom))
-        if classes.beyond and all(classes.graph.has_type(each, "ObjectProperty") for each in (one, two)):
+        if classes.beyond and all(classes.graph.has_type(property_, "ObjectProperty") for property_ in (one, two)):
             rules.append(Rule(TriplePattern(Y, DIFFERENT, _Z), (pair(one, X, Y), pair(two, X, _Z)), axiom))
     return rules
 
@@ -170,15 +170,15 @@ def _apart_by_one(classes: Classes, on: Term, ends: tuple[Var, Var], axiom: str)
         return []
     other = {X: _Z, Y: _W}
     links = classes.graph.pair(on, X, Y), classes.graph.pair(on, _Z, _W)
-    told, by = (TriplePattern(each, DIFFERENT, other[each]) for each in ends)
-    return [Rule(told, (*links, by), axiom)]
+    different, by = (TriplePattern(end, DIFFERENT, other[end]) for end in ends)
+    return [Rule(different, (*links, by), axiom)]
 
 
 def _reflexive(classes: Classes, on: Term, axiom: str) -> list[Rule]:
     """A resource of which there is a fact, or that is the value of an object property, is linked with itself."""
     graph = classes.graph
-    linked = [each for each in graph.predicates if graph.has_type(each, "ObjectProperty")]
-    bodies = [TriplePattern(X, _P, Y), *(graph.pair(each, Y, X) for each in sorted(linked))]
+    linked = [predicate for predicate in graph.predicates if graph.has_type(predicate, "ObjectProperty")]
+    bodies = [TriplePattern(X, _P, Y), *(graph.pair(property_, Y, X) for property_ in sorted(linked))]
     return [Rule(graph.pair(on, X, X), (body,), axiom) for body in bodies]
 
 
@@ -303,7 +303,7 @@ class _Reader:
         if self.classes.same_as or self.classes.beyond or {SAME, DIFFERENT} & mentioned:
             apart = TriplePattern(X, DIFFERENT, Y)
             same = TriplePattern(X, SAME, Y), TriplePattern(Y, SAME, X)
-            for patterns in (*((each, apart) for each in same), (TriplePattern(X, DIFFERENT, X),)):
+            for patterns in (*((pattern, apart) for pattern in same), (TriplePattern(X, DIFFERENT, X),)):
                 yield Body(patterns).violation("eq-diff1", "owl:differentFrom", X)
 
     def _attempt(self, triple: Triple) -> list[Rule]:
@@ -382,26 +382,28 @@ class _Reader:
 
     def _all_apart(self, name: str, subject: Term) -> list[Rule]:
         """Rules cax-adc, prp-adp, eq-diff2 and eq-diff3."""
-        graph, said = self._graph, f"{self._graph.text(subject)} a owl:{name}"
+        graph, text = self._graph, f"{self._graph.text(subject)} a owl:{name}"
         lists = [f"<{OWL}members>", f"<{OWL}distinctMembers>"]
-        several = [each for part in lists if graph.values(subject, part) for each in graph.members(subject, part)]
+        several = [member for part in lists if graph.values(subject, part) for member in graph.members(subject, part)]
         if name == "AllDisjointClasses":
-            return disjoint_classes(self.classes, several, "cax-adc", said)
+            return disjoint_classes(self.classes, several, "cax-adc", text)
         if name == "AllDisjointProperties":
-            return disjoint_properties(self.classes, several, "prp-adp", said)
-        return all_different(several, said)
+            return disjoint_properties(self.classes, several, "prp-adp", text)
+        return all_different(several, text)
 
     def _denied(self, axiom: Term, subject: Term) -> list[Rule]:
         """Rules prp-npa1 and -2: a pair is not in a property."""
         graph, on = self._graph, self._graph.one(axiom, f"<{OWL}assertionProperty>")
         parts = (f"<{OWL}targetIndividual>", f"<{OWL}targetValue>")
         values = [value for part in parts for value in graph.values(axiom, part)]
-        said = graph.text(axiom)
-        return [Body((graph.pair(on, subject, each),)).violation("prp-npa1", said, subject) for each in values]
+        text = graph.text(axiom)
+        return [Body((graph.pair(on, subject, value),)).violation("prp-npa1", text, subject) for value in values]
 
     def unnamed(self) -> Iterator[Rule]:
         """The rules by which resources become members of the ontology's unnamed classes."""
-        for node in [each for each in self._graph.predicates if is_blank(each) and self.classes.forms(each)]:
+        for node in [
+            predicate for predicate in self._graph.predicates if is_blank(predicate) and self.classes.forms(predicate)
+        ]:
             try:
                 bodies = self.classes.described(node)
             except OntologyError:
@@ -422,27 +424,27 @@ class _Reader:
 
     def _both_ways(self, one: Term, two: Term, axiom: str) -> list[Rule]:
         """Equivalent classes (cax-eqc1 and -2); a reader that is lenient keeps the direction that gives rules."""
-        found: list[Rule] = []
+        rules_: list[Rule] = []
         for lower, upper in ((one, two), (two, one)):
             try:
-                found += self._subclass(lower, upper, axiom)
+                rules_ += self._subclass(lower, upper, axiom)
             except OntologyError as error:
                 self._left.refuse(axiom, OntologyError(f"that {self._graph.text(lower)} is a part of it: {error}"))
-        return found
+        return rules_
 
     def _defined(self, node: Term, form: Term, axiom: str) -> list[Rule]:
         """A named class and the expression beside it: each direction of which OWL 2 RL gives a rule."""
         if form not in IS_CONDITION | IS_CONCLUSION:
             raise OntologyError(f"{short(form)} is outside OWL 2 RL")
-        found: list[Rule] = []
+        rules_: list[Rule] = []
         if form in IS_CONDITION:
             bodies = self.classes.described_by(node, form)
-            found += [body.rule(TriplePattern(X, RDF_TYPE, node), axiom) for body in bodies]
+            rules_ += [body.rule(TriplePattern(X, RDF_TYPE, node), axiom) for body in bodies]
         if form in IS_CONCLUSION:
-            found += self.classes.concluded_by(node, form, member(X, node), axiom)
+            rules_ += self.classes.concluded_by(node, form, member(X, node), axiom)
         if form not in IS_CONDITION & IS_CONCLUSION:
             self.classes.silent[axiom] = None
-        return found
+        return rules_
 
     def _is_about_terms(self, rule: Rule) -> bool:
         """Whether the rule names the classes that it is about: rdf:type is no property of an ontology."""

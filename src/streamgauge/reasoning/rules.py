@@ -122,10 +122,10 @@ def _within(literal: Term, name: str) -> bool:
     if name in _TEXTS:
         return _TEXTS[name].fullmatch(lexical(literal)) is not None
     if name in _WHOLE:
-        least, most = _WHOLE[name]
+        least, upper = _WHOLE[name]
         if value.kind not in (INTEGER, DECIMAL) or value.value != int(value.value):
             return False
-        return (least is None or least <= value.value) and (most is None or value.value <= most)
+        return (least is None or least <= value.value) and (upper is None or value.value <= upper)
     if name == "dateTimeStamp":
         return re.search(r"(?:Z|[+-]\d\d:\d\d)$", lexical(literal)) is not None
     return True
@@ -162,8 +162,8 @@ class LiteralTest:
     @property
     def holds(self) -> Callable[[Term, Term], bool]:
         """The function of the two terms."""
-        found: Callable[[Term, Term], bool] = LITERAL_TESTS[self.kind]
-        return found
+        test: Callable[[Term, Term], bool] = LITERAL_TESTS[self.kind]
+        return test
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +185,9 @@ class Rule:
             return False
         (body,), head = self.body, self.head
         ends = _ends(body)
-        if ends is None or (given := _ends(head)) is None or not set(given) <= set(ends):
+        if ends is None or (positions := _ends(head)) is None or not set(positions) <= set(ends):
             return False
-        return is_class(head) or len(given) == 2
+        return is_class(head) or len(positions) == 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,16 +248,16 @@ def instance(pattern: TriplePattern, bound: Mapping[Node, Term]) -> Triple | Non
 
 def bindings(pattern: TriplePattern, triple: Triple, bound: Mapping[Node, Term]) -> dict[Node, Term] | None:
     """The bindings under which a pattern is this triple, beside those given; ``None`` when there are none."""
-    found = dict(bound)
+    extended = dict(bound)
     for node, term in zip(_nodes(pattern), triple, strict=True):
-        if found.setdefault(node, term) != term if isinstance(node, Var) else node != term:
+        if extended.setdefault(node, term) != term if isinstance(node, Var) else node != term:
             return None
-    return found
+    return extended
 
 
 def passes(rule: Rule, bound: Mapping[Node, Term]) -> bool:
     """Whether a rule's tests hold of these bindings."""
-    return all(each.holds(*(str(bound.get(node, node)) for node in each.nodes)) for each in rule.tests)
+    return all(test.holds(*(str(bound.get(node, node)) for node in test.nodes)) for test in rule.tests)
 
 
 def predicate_of(pattern: TriplePattern) -> Node:
@@ -345,8 +345,8 @@ class _MadeTable(dict[Term, _Made]):
         self._make = make
 
     def __missing__(self, name: Term) -> _Made:
-        found = self[name] = self._make(name)
-        return found
+        value = self[name] = self._make(name)
+        return value
 
 
 class FactSteps:
@@ -367,7 +367,7 @@ class FactSteps:
         listed = list(heads)
         self._open = any(isinstance(head.predicate, Var) for head in listed)
         derived = {_of(head) for head in listed if isinstance(head.predicate, str)}
-        self._brought = {each for ends in self._next.values() for each in ends} | derived
+        self._brought = {end for ends in self._next.values() for end in ends} | derived
         self.links = _MadeTable(self._linked)
         """The facts that the pairs of a property, or of a chain, bring, by its name."""
         self.above = _MadeTable(self._classes)
@@ -416,7 +416,7 @@ class FactSteps:
         kind, term = brought
         if kind in ("turned", "object"):
             stem = "same" if kind == "turned" else "subject"
-            return [(_TURN[each], name) for each, name in self._next.get((stem, term), ())]
+            return [(_TURN[condition], name) for condition, name in self._next.get((stem, term), ())]
         return self._next.get(brought, ())
 
 

@@ -124,13 +124,13 @@ def write(carried: Carried, path: Path) -> None:
     path.write_text(page(carried), encoding="utf-8")
 
 
-def write_probes(found: Sequence[Capacity], read: Callable[[Path], Judged], tell: Callable[[str], object]) -> None:
+def write_probes(capacities: Sequence[Capacity], read: Callable[[Path], Judged], tell: Callable[[str], object]) -> None:
     """Write the page of every value that was tried, over all engines, unless there is one of the runs as they are.
 
     ``read`` has the run and the verdict of a folder; OSError when a page cannot be written.
     """
     pages: dict[Path, list[Path]] = {}
-    for probe in (probe for one in found for probe in one.probes if probe.folders):
+    for probe in (probe for one in capacities for probe in one.probes if probe.folders):
         pages.setdefault(page_of(probe), []).extend(probe.folders)
     for path, folders in pages.items():
         judged = max((folder / "verdict.json").stat().st_mtime_ns for folder in folders)
@@ -157,7 +157,7 @@ def write_json_of(carried: Carried, path: Path) -> None:
 
 def json_of(carried: Carried) -> dict[str, Any]:
     """The capacities for programs."""
-    found = [
+    engines = [
         {
             "engine": one.engine,
             "semantics": one.semantics,
@@ -181,7 +181,7 @@ def json_of(carried: Carried) -> dict[str, Any]:
         "axis": axis,
         "limit": asdict(carried.limit),
         "precision": carried.precision,
-        "engines": found,
+        "engines": engines,
     }
 
 
@@ -315,12 +315,12 @@ def _share(probe: LoadProbe) -> float | None:
 
 def _bins(carried: Carried, one: Capacity, value: Any, show: Any) -> list[Bin]:
     """A bin a probe, with its tooltip; values too small for a logarithmic axis stand at its end."""
-    found = []
+    bins = []
     for probe in one.probes:
         height = value(probe)
         if height is None:
             continue
         tip = f"{label(one)}, {carried.axis.title} {carried.axis.written(probe.value)} ({number(probe.rate)} triples/s)"
         least = height if value is _share else max(LEAST_MS, height)
-        found.append(Bin(probe.value, least, least, least, 1, f"{tip}: {show(height)}"))
-    return found
+        bins.append(Bin(probe.value, least, least, least, 1, f"{tip}: {show(height)}"))
+    return bins

@@ -67,8 +67,8 @@ def _righted(unit: str, verdict: Verdict) -> Iterator[str]:
 def moves(moved: Sequence[WindowVerdict]) -> str:
     """How far borders had to be moved, in ms: ``starts by 40 to 62 ms, ends by -5 ms``."""
     pairs = [((window.start, window.end), window.borders) for window in moved if window.borders]
-    starts = [found[0] - start for (start, _), found in pairs if start is not None]
-    ends = [found[1] - end for (_, end), found in pairs if end is not None]
+    starts = [borders[0] - start for (start, _), borders in pairs if start is not None]
+    ends = [borders[1] - end for (_, end), borders in pairs if end is not None]
     return ", ".join(f"{name} by {_range(shifts)} ms" for name, shifts in (("starts", starts), ("ends", ends)))
 
 
@@ -94,10 +94,10 @@ def diagnosed(diagnosis: Diagnosis | None) -> Iterator[str]:
     """The diagnosis with its proof; where no model fits, the closest with its distance."""
     if diagnosis is None:
         return
-    said = f"{diagnosis.differs:,} of {counted(diagnosis.reports, 'report')} differ otherwise"
+    message = f"{diagnosis.differs:,} of {counted(diagnosis.reports, 'report')} differ otherwise"
     if diagnosis.exact:
         first, *others = diagnosis.models
-        yield f"Diagnosis: {model(first)} So every report comes out exactly as recorded; {said}."
+        yield f"Diagnosis: {model(first)} So every report comes out exactly as recorded; {message}."
         for at, other in enumerate(others[:OTHERS], 1):
             how = "" if at < diagnosis.equal else ", with more free choices"
             yield f"The same answers{how}: {model(other)}"
@@ -106,10 +106,10 @@ def diagnosed(diagnosis: Diagnosis | None) -> Iterator[str]:
     elif diagnosis.models:
         yield (
             f"Diagnosis: none fits. The closest: {model(diagnosis.models[0])} It still differs in "
-            f"{counted(diagnosis.distance, 'report')}; {said}."
+            f"{counted(diagnosis.distance, 'report')}; {message}."
         )
     elif diagnosis.differs:
-        yield f"Diagnosis: none fits; {said.removesuffix(' otherwise')} under the declared semantics."
+        yield f"Diagnosis: none fits; {message.removesuffix(' otherwise')} under the declared semantics."
     if diagnosis.exact and diagnosis.t0 is not None:
         yield f"t0 of the diagnosis: {moment(diagnosis.t0)}."
 
@@ -164,19 +164,19 @@ def _card(one: Series) -> Card:
     shown = (*cautions[:5], *sentences[:3])
     if len(sentences) > 3:
         shown += (f"And {counted(len(sentences) - 3, 'other outcome')}: see the table.",)
-    shown += tuple(dict.fromkeys(found for _, verdict in one.runs for found in findings(one.unit, verdict)))[:5]
+    shown += tuple(dict.fromkeys(finding for _, verdict in one.runs for finding in findings(one.unit, verdict)))[:5]
     return Card(one.index, one.label, ICONS[worst], words, shown, tuple(failures), _facts(one))
 
 
 def _sentences(one: Series, worst: Judgement) -> list[str]:
     """The distinct explanations of the worst repetitions, told apart by the first repetition that each is about."""
-    found: dict[str, str] = {}
+    repetitions: dict[str, str] = {}
     for run, verdict in one.runs:
         if verdict.judgement is worst:
-            found.setdefault(explanation(one.unit, verdict), one.repetition(run.header))
-    if len(found) == 1:
-        return list(found)
-    return [f"{name.capitalize()}: {sentence}" for sentence, name in found.items()]
+            repetitions.setdefault(explanation(one.unit, verdict), one.repetition(run.header))
+    if len(repetitions) == 1:
+        return list(repetitions)
+    return [f"{name.capitalize()}: {sentence}" for sentence, name in repetitions.items()]
 
 
 def explanation(unit: str, verdict: Verdict) -> str:
@@ -210,7 +210,7 @@ def _facts(one: Series) -> tuple[tuple[str, str], ...]:
 
 def facts_of(header: RunHeader, verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:
     """The lines under a verdict: the run, its judge and the rules; engine and semantics come first."""
-    found = [
+    pairs = [
         ("Engine", header.engine),
         ("Semantics", f"{header.semantics.name}: {in_short(header.semantics)}"),
         ("Judged by", either(EVALUATORS[verdict.evaluator] for verdict in verdicts)),
@@ -225,8 +225,8 @@ def facts_of(header: RunHeader, verdicts: Sequence[Verdict]) -> tuple[tuple[str,
     ]
     clocks = dict.fromkeys(verdict.other_clock for verdict in verdicts if verdict.other_clock)
     for clock, precision, recall in clocks:
-        found.append((f"By {clock} time", f"precision {percent(precision)}, recall {percent(recall)}"))
-    return tuple(found)
+        pairs.append((f"By {clock} time", f"precision {percent(precision)}, recall {percent(recall)}"))
+    return tuple(pairs)
 
 
 def _horizon(header: RunHeader, verdict: Verdict) -> str:

@@ -37,9 +37,11 @@ def outcome_line(outcome: ConformanceOutcome, listed: str | None) -> str:
 def headline(certificate: Certificate) -> str:
     """The counts in a sentence."""
     counts = certificate.counts()
-    said = [f"{counts[column]:,} {column}" for column in _COLUMNS if counts[column]]
+    counts_said = [f"{counts[column]:,} {column}" for column in _COLUMNS if counts[column]]
     word = "certified" if certificate.good else "not certified"
-    return f"{certificate.engine}: {word}, {counted(len(certificate.stood), 'task')}: {', '.join(said) or 'none'}"
+    return (
+        f"{certificate.engine}: {word}, {counted(len(certificate.stood), 'task')}: {', '.join(counts_said) or 'none'}"
+    )
 
 
 def shared_sentences(certificate: Certificate) -> Iterator[str]:
@@ -53,7 +55,7 @@ def shared_sentences(certificate: Certificate) -> Iterator[str]:
 
 
 def _refused(certificate: Certificate) -> Iterator[Text]:
-    sentences = Counter(each.outcome.sentence for each in certificate.stood if each.standing is TaskStanding.REFUSED)
+    sentences = Counter(task.outcome.sentence for task in certificate.stood if task.standing is TaskStanding.REFUSED)
     if sentences:
         yield Text("refused by name:")
     for sentence, count in sentences.most_common():
@@ -61,7 +63,7 @@ def _refused(certificate: Certificate) -> Iterator[Text]:
 
 
 def _deviating(certificate: Certificate) -> Iterator[Text]:
-    listed = Counter(each.deviation for each in certificate.stood if each.standing in _LISTED and each.deviation)
+    listed = Counter(task.deviation for task in certificate.stood if task.standing in _LISTED and task.deviation)
     if listed:
         yield Text("deviates as listed:")
     for deviation, count in listed.most_common():
@@ -75,23 +77,23 @@ _LISTED = frozenset({TaskStanding.DEVIATING, TaskStanding.FLAKY})
 
 
 def _bad(certificate: Certificate) -> Iterator[Text]:
-    for each in certificate.stood:
-        if each.standing in BAD:
-            yield Text(f"{each.standing}: {each.outcome.name}", style="red")
-            yield Text(f"      {_bad_because(each)}")
+    for task in certificate.stood:
+        if task.standing in BAD:
+            yield Text(f"{task.standing}: {task.outcome.name}", style="red")
+            yield Text(f"      {_bad_because(task)}")
     for case in certificate.unknown:
         yield Text(f"stale: {case}: listed, but there is no such task", style="red")
     for name in certificate.bare:
         yield Text(f"deviation {name!r} has no reason: write its why and source by hand", style="red")
 
 
-def _bad_because(each: CertifiedTask) -> str:
-    if each.standing is TaskStanding.STALE and each.deviation is not None:
-        return f"listed under {each.deviation.name!r}, but it is {each.outcome.kind}"
-    if each.standing is TaskStanding.OTHERWISE and each.deviation is not None:
-        said = f"listed under {each.deviation.name!r}: {'; or '.join(each.deviation.findings)}"
-        return f"{said}; but the oracle finds: {'; or '.join(each.found)}"
-    return f"{each.outcome.sentence} ({each.outcome.asked.case.why})"
+def _bad_because(task: CertifiedTask) -> str:
+    if task.standing is TaskStanding.STALE and task.deviation is not None:
+        return f"listed under {task.deviation.name!r}, but it is {task.outcome.kind}"
+    if task.standing is TaskStanding.OTHERWISE and task.deviation is not None:
+        message = f"listed under {task.deviation.name!r}: {'; or '.join(task.deviation.findings)}"
+        return f"{message}; but the oracle finds: {'; or '.join(task.found)}"
+    return f"{task.outcome.sentence} ({task.outcome.asked.case.why})"
 
 
 def _table(certificate: Certificate, shown: list[TaskStanding]) -> FittingTable:
@@ -109,15 +111,15 @@ def certified_json(certificate: Certificate) -> dict[str, object]:
     """The certificate as JSON values: every task with its standing and sentence, and the tallies."""
     tasks = [
         {
-            "task": each.outcome.name,
-            "case": each.outcome.asked.case.name,
-            "theme": each.outcome.asked.case.theme,
-            "semantics": each.outcome.asked.profile,
-            "standing": str(each.standing),
-            "sentence": each.outcome.sentence,
-            "deviation": each.deviation.name if each.deviation else None,
+            "task": task.outcome.name,
+            "case": task.outcome.asked.case.name,
+            "theme": task.outcome.asked.case.theme,
+            "semantics": task.outcome.asked.profile,
+            "standing": str(task.standing),
+            "sentence": task.outcome.sentence,
+            "deviation": task.deviation.name if task.deviation else None,
         }
-        for each in certificate.stood
+        for task in certificate.stood
     ]
     tally = [
         {"asked_for": dimension, "value": value, **{str(standing): count for standing, count in sorted(counts.items())}}

@@ -154,42 +154,42 @@ def _rule(rule: RuleLine, x: ChartAxis, y: ChartAxis, size: ChartSize) -> tuple[
         shared = {"x": _position("x", "at", x)}
         align, dx = ("left", 5) if rule.before else ("right", -5)
         words |= {"align": align, "baseline": "top", "dx": dx}
-        said: Spec = {"y": {"value": rule.below * size.height}}
+        place: Spec = {"y": {"value": rule.below * size.height}}
     else:
         shared = {"y": _position("y", "at", y)}
         words |= {"align": "left", "baseline": "bottom", "dx": 4, "dy": -3}
-        said = {"x": {"value": 0}}
+        place = {"x": {"value": 0}}
     data = {"data": {"values": [{"at": rule.at, "text": rule.text}]}}
     line = {"type": "rule", "color": colour, "strokeWidth": 1.4, "strokeDash": [4, 3]}
-    return data | _layer(line, shared, {}), data | _layer(words, shared, said | {"text": _nominal("text")})
+    return data | _layer(line, shared, {}), data | _layer(words, shared, place | {"text": _nominal("text")})
 
 
 def _row(line: ChartLine, bin_: Bin) -> dict[str, Any]:
     name = f"{line.series}{'d' if line.dashed else ''}"
-    told = {"series": str(line.series), "dashed": line.dashed, "line": name, "count": bin_.values}
-    return told | {"x": bin_.x, "low": bin_.low, "y": bin_.middle, "high": bin_.high, "tip": bin_.tip}
+    record = {"series": str(line.series), "dashed": line.dashed, "line": name, "count": bin_.values}
+    return record | {"x": bin_.x, "low": bin_.low, "y": bin_.middle, "high": bin_.high, "tip": bin_.tip}
 
 
-def _fitted(axis: ChartAxis, values: Sequence[float], most: int, *, zero: bool = False) -> ChartAxis:
+def _fitted(axis: ChartAxis, values: Sequence[float], limit: int, *, zero: bool = False) -> ChartAxis:
     """The axis with ticks that fit its unit, and a range that ends at ticks; every n-th where it has its own."""
     if axis.ticks:
-        return axis._replace(ticks=axis.ticks[:: max(1, ceil(len(axis.ticks) / (2 * most)))])
+        return axis._replace(ticks=axis.ticks[:: max(1, ceil(len(axis.ticks) / (2 * limit)))])
     if axis.form == SHARE_FORM or not values or axis.scale == "symlog":
         return axis
     if axis.scale == "log":
         positive = [value for value in values if value > 0] or [1.0]
-        found = magnitudes(axis.unit, min(positive), max(positive), most)
-        return axis._replace(ticks=found.places, domain=found.ends)
+        scale = magnitudes(axis.unit, min(positive), max(positive), limit)
+        return axis._replace(ticks=scale.places, domain=scale.ends)
     low, high = axis.domain or ((min(0.0, *values), max(values)) if zero else (min(values), max(values)))
     if high <= low:
         high = low + 1
-    found = ticks(axis.unit, low, high, most)
-    if zero and len(found.places) > 1 and axis.domain is None:
-        step = found.places[1][0] - found.places[0][0]
+    scale = ticks(axis.unit, low, high, limit)
+    if zero and len(scale.places) > 1 and axis.domain is None:
+        step = scale.places[1][0] - scale.places[0][0]
         low, high = (floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step)
-        found = ticks(axis.unit, low, high, round((high - low) / step))
-    title = ", ".join(part for part in (axis.title, found.unit) if part)
-    return axis._replace(title=title, ticks=found.places, domain=(low, high))
+        scale = ticks(axis.unit, low, high, round((high - low) / step))
+    title = ", ".join(part for part in (axis.title, scale.unit) if part)
+    return axis._replace(title=title, ticks=scale.places, domain=(low, high))
 
 
 def scatter(content: Mapping[int, Sequence[Point]], x: ChartAxis, y: ChartAxis, size: ChartSize) -> Spec:

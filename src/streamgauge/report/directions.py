@@ -16,11 +16,11 @@ def directed(text: str) -> Markup:
     """A term or a row of terms as HTML; texts in quotes that may run from right to left are set apart."""
     if text.isascii() and "--" not in text:
         return escape(text)
-    found, end = Markup(), 0
+    markup, end = Markup(), 0
     for match in _LITERAL.finditer(text):
-        found += escape(text[end : match.start()]) + _apart(match[1], (match[2] or "").partition("--")[2])
+        markup += escape(text[end : match.start()]) + _apart(match[1], (match[2] or "").partition("--")[2])
         end = match.end()
-    return found + escape(text[end:])
+    return markup + escape(text[end:])
 
 
 def _apart(quoted: str, direction: str) -> Markup:

@@ -103,7 +103,7 @@ def _run(one: Series) -> tuple[tuple[str, str], ...]:
         ("Stream advanced to", _joined(moment(run.header.advanced_to) for run, _ in one.runs)),
         ("Fed", counted(fed, "element")),
         ("Received", counted(answers, "answer")),
-        *((("Processes", said),) if (said := processes(header)) else ()),
+        *((("Processes", text),) if (text := processes(header)) else ()),
     )
 
 
@@ -188,14 +188,14 @@ def document(runs: Sequence[Judged], title: str, served: ServedPage | None = Non
         raise ValueError("there is no run to report: give at least one run with its verdict")
     series = series_of(runs)
     labels = [one.label for one in series]
-    found = sections(series, served.drawing if served else None)
+    sections_ = sections(series, served.drawing if served else None)
     parts = dict[str, Any](
         title=title,
         headline=cards.headline(series),
         cards=cards.cards(series),
         summary=summary(series),
         summary_measures=OF_RUN,
-        sections=found,
+        sections=sections_,
         windows=window_tables(series),
         window_measures=window_measures(series),
         conditions=conditions(series),
@@ -204,9 +204,9 @@ def document(runs: Sequence[Judged], title: str, served: ServedPage | None = Non
         served=served,
     )
     if served is not None:
-        return html("page.html.j2", links=served.links(found, labels), **parts)
+        return html("page.html.j2", links=served.links(sections_, labels), **parts)
     text = html("page.html.j2", links={}, **parts)
-    figures = [figure for _, _, each in found for figure in each]
+    figures = [figure for _, _, figures_ in sections_ for figure in figures_]
     links = inside(figures, labels, PAGE - len(text))
     return html("page.html.j2", links=links, **parts) if links else text
 
@@ -220,10 +220,10 @@ def write_figures(runs: Sequence[Judged], folder: Path) -> list[Path]:
 
 def sections(series: Sequence[Series], drawing: ChartDrawing | None = None) -> list[Section]:
     """The plots under their headings, each with its anchor; headings without any plot are left out."""
-    drawing, found = drawing or ChartDrawing(), dict[str, list[Figure]]()
+    drawing, figures_by_section = drawing or ChartDrawing(), dict[str, list[Figure]]()
     for plot in plots():
-        found.setdefault(plot.section, []).extend(plot.figures(drawing, series))
-    return [(anchor(name), name, figures) for name, figures in found.items() if figures]
+        figures_by_section.setdefault(plot.section, []).extend(plot.figures(drawing, series))
+    return [(anchor(name), name, figures) for name, figures in figures_by_section.items() if figures]
 
 
 _ANCHORS = {RIGHT: "correctness", LATE: "delay", COST: "resources", STEADY: "repetitions"}

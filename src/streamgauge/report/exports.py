@@ -40,17 +40,17 @@ Links = Mapping[str, Sequence[FigureLink]]
 """The links of each plot by its name."""
 
 
-def inside(figures: Sequence[Figure], labels: Sequence[str], room: int) -> Links:
+def inside(figures: Sequence[Figure], labels: Sequence[str], budget: int) -> Links:
     """Links that hold drawings and numbers themselves, the smallest first, of at most ``room`` characters together."""
-    if room <= 0:
+    if budget <= 0:
         return {}
-    found = [(figure.numbers, link) for figure in figures if figure.numbers for link in _links(figure, labels)]
+    linked = [(figure.numbers, link) for figure in figures if figure.numbers for link in _links(figure, labels)]
     links: dict[str, list[FigureLink]] = {}
-    for numbers, link in sorted(found, key=lambda each: len(each[1].href)):
-        if (room := room - len(link.href) - 60) < 0:
+    for numbers, link in sorted(linked, key=lambda pair: len(pair[1].href)):
+        if (budget := budget - len(link.href) - 60) < 0:
             break
         links.setdefault(numbers.name, []).append(link)
-    return {name: sorted(each, reverse=True) for name, each in links.items()}
+    return {name: sorted(link, reverse=True) for name, link in links.items()}
 
 
 def _links(figure: Figure, labels: Sequence[str]) -> list[FigureLink]:

@@ -31,13 +31,15 @@ class FittingTable(Table):
         """The table, or its records where the terminal is too narrow."""
         wide = options.update(max_width=UNBOUNDED)
         measures = [_measured(console, wide, column) for column in self.columns]
-        frame = self.__rich_measure__(console, wide).maximum - sum(each.maximum for each in measures)
-        room = options.max_width - frame
-        least = [min(each.minimum, LEGIBLE) for each in measures]
-        if sum(least) > room:
+        frame = self.__rich_measure__(console, wide).maximum - sum(measure.maximum for measure in measures)
+        available = options.max_width - frame
+        least = [min(measure.minimum, LEGIBLE) for measure in measures]
+        if sum(least) > available:
             yield from self._records(options)
             return
-        for column, width in zip(self.columns, shares(least, [each.maximum for each in measures], room), strict=True):
+        for column, width in zip(
+            self.columns, shares(least, [measure.maximum for measure in measures], available), strict=True
+        ):
             column.width, column.overflow = width, "fold"
         yield from super().__rich_console__(console, options)
 
@@ -64,14 +66,14 @@ def _measured(console: Console, options: ConsoleOptions, column: Column) -> Meas
     return Measurement(max(part.minimum for part in parts), max(part.maximum for part in parts))
 
 
-def shares(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
+def shares(least: Sequence[int], widest: Sequence[int], width: int) -> list[int]:
     """Widths from ``least`` to ``most`` that use the room: the narrowest columns grow first, character by character.
 
     Example: least 3, 5, 16 and most 4, 40, 80 in a room of 50 give 4, 23, 23.
     """
     widths = list(least)
-    for _ in range(min(room, sum(most)) - sum(least)):
-        growing = [place for place, width in enumerate(widths) if width < most[place]]
+    for _ in range(min(width, sum(widest)) - sum(least)):
+        growing = [place for place, width in enumerate(widths) if width < widest[place]]
         if not growing:
             break
         widths[min(growing, key=widths.__getitem__)] += 1

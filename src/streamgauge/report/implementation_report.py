@@ -73,13 +73,13 @@ class GridRow:
         return all(cell is None or cell.kind in ("passed", "refused") for cell in self.cells)
 
 
-def write(found: Certificate, path: Path, at: datetime, workbench: str = PLAYGROUND) -> list[Path]:
+def write(certificate: Certificate, path: Path, at: datetime, workbench: str = PLAYGROUND) -> list[Path]:
     """Write the page, and beside it the EARL report (``.ttl``) and the badge (``.svg``) of the same name.
 
     ``at`` is when the engine was certified. Raises AddressError for a workbench that cannot be linked to, and OSError.
     """
     files = places(path)
-    texts = (page(found, at, files[1].name, files[2].name, workbench), earl(found, at), badge(found))
+    texts = (page(certificate, at, files[1].name, files[2].name, workbench), earl(certificate, at), badge(certificate))
     for file, text in zip(files, texts, strict=True):
         file.write_text(text, encoding="utf-8")
     return files
@@ -97,7 +97,7 @@ def places(path: Path) -> list[Path]:
 def page(found: Certificate, at: datetime, turtle: str, badge_name: str, workbench: str = PLAYGROUND) -> str:
     """One self-contained HTML file as text; it links to the files of the names ``turtle`` and ``badge_name``."""
     home = address(workbench)
-    profiles = tuple(dict.fromkeys(each.outcome.asked.profile for each in found.stood))
+    profiles = tuple(dict.fromkeys(task.outcome.asked.profile for task in found.stood))
     themes = [(theme, list(rows)) for theme, rows in groupby(_rows(found, profiles, home), key=lambda pair: pair[0])]
     look = PageStyle(
         "Streamgauge certificate", f"Conformance of {found.engine}", f"{headline(found)}.", {}, lambda _table: ""
@@ -129,14 +129,14 @@ def address(workbench: str) -> str:
     return workbench if workbench.endswith("/") else f"{workbench}/"
 
 
-def _rows(found: Certificate, profiles: Sequence[str], home: str) -> Iterator[tuple[str, GridRow]]:
+def _rows(certificate: Certificate, profiles: Sequence[str], home: str) -> Iterator[tuple[str, GridRow]]:
     """The rows with their themes, in the order of the suite."""
     cases: dict[str, dict[str, CertifiedTask]] = {}
-    for each in found.stood:
-        cases.setdefault(each.outcome.asked.case.name, {})[each.outcome.asked.profile] = each
+    for profile in certificate.stood:
+        cases.setdefault(profile.outcome.asked.case.name, {})[profile.outcome.asked.profile] = profile
     for name, tasks in cases.items():
         case = next(iter(tasks.values())).outcome.asked.case
-        cells = tuple(_cell(case, tasks[each], home) if each in tasks else None for each in profiles)
+        cells = tuple(_cell(case, tasks[profile], home) if profile in tasks else None for profile in profiles)
         yield case.theme, GridRow(name, cells)
 
 
@@ -150,23 +150,30 @@ def _cell(case: ConformanceCase, task: CertifiedTask, home: str) -> GridCell:
 
 
 def _why(task: CertifiedTask) -> str:
-    said = task.deviation.name if task.deviation else ""
-    return " ".join(f"{said}. {task.outcome.sentence}".strip(". ").split())[:300]
+    name = task.deviation.name if task.deviation else ""
+    return " ".join(f"{name}. {task.outcome.sentence}".strip(". ").split())[:300]
 
 
-def _sections(found: Certificate) -> Iterator[PageSection]:
-    listed = {each.deviation.name: each.deviation for each in found.stood if each.deviation is not None}
-    counts = {name: sum(each.deviation is not None and each.deviation.name == name for each in found.stood)
+def _sections(certificate: Certificate) -> Iterator[PageSection]:
+    listed = {task.deviation.name: task.deviation for task in certificate.stood if task.deviation is not None}
+    counts = {name: sum(task.deviation is not None and task.deviation.name == name for task in certificate.stood)
               for name in listed}  # fmt: skip
     if listed:
         lines = tuple(
-            TableLine((each.name, each.why or "no reason is written", each.source, f"{counts[each.name]:,}"))
-            for each in listed.values()
+            TableLine(
+                (
+                    deviation.name,
+                    deviation.why or "no reason is written",
+                    deviation.source,
+                    f"{counts[deviation.name]:,}",
+                )
+            )
+            for deviation in listed.values()
         )
         table = PageTable("", ("deviation", "why", "source", "tasks"), lines)
         yield PageSection("deviations", "What it does differently", (), (table,))
-    tally = found.tally()
-    shown = [standing for standing in _KINDS if found.counts()[standing]]
+    tally = certificate.tally()
+    shown = [standing for standing in _KINDS if certificate.counts()[standing]]
     tables = tuple(
         PageTable(
             dimension,
@@ -196,14 +203,14 @@ _OUTCOMES: Final = {
 """EARL's outcome for each standing: a listed deviation is a failed test with a reason."""
 
 
-def earl(found: Certificate, at: datetime) -> str:
+def earl(certificate: Certificate, at: datetime) -> str:
     """The certificate in EARL as Turtle: an assertion for each task, by Streamgauge, about the engine.
 
     A test is a case under a semantics, ``urn:streamgauge:case:SLUG:PROFILE``. A deviation that the engine lists is
     ``earl:failed`` with its reason, a refusal is ``earl:inapplicable``.
     """
     triples = ox.serialize(
-        _assertions(found, at),
+        _assertions(certificate, at),
         format=ox.RdfFormat.TURTLE,
         prefixes={"earl": _EARL, "dct": _DCT, "doap": "http://usefulinc.com/ns/doap#"},
     )
@@ -211,17 +218,17 @@ def earl(found: Certificate, at: datetime) -> str:
     return triples.decode()
 
 
-def _assertions(found: Certificate, at: datetime) -> Iterator[ox.Triple]:
-    engine = ox.NamedNode(f"urn:streamgauge:engine:{quote(found.engine, safe='')}")
+def _assertions(certificate: Certificate, at: datetime) -> Iterator[ox.Triple]:
+    engine = ox.NamedNode(f"urn:streamgauge:engine:{quote(certificate.engine, safe='')}")
     judge = ox.NamedNode("urn:streamgauge:assertor")
-    yield from _described(engine, ("TestSubject", "Software"), {"title": found.engine})
-    yield ox.Triple(engine, ox.NamedNode("http://usefulinc.com/ns/doap#name"), ox.Literal(found.engine))
+    yield from _described(engine, ("TestSubject", "Software"), {"title": certificate.engine})
+    yield ox.Triple(engine, ox.NamedNode("http://usefulinc.com/ns/doap#name"), ox.Literal(certificate.engine))
     yield from _described(judge, ("Assertor", "Software"), {"title": f"Streamgauge {version('streamgauge')}"})
     moment = ox.Literal(at.strftime("%Y-%m-%dT%H:%M:%SZ"), datatype=_DATE_TIME)
-    for number, task in enumerate(found.stood):
-        asked = task.outcome.asked
-        test = ox.NamedNode(f"urn:streamgauge:case:{asked.case.slug}:{quote(asked.profile, safe='')}")
-        words = {"title": asked.name, "description": asked.case.why, "source": asked.case.source}
+    for number, task in enumerate(certificate.stood):
+        asked_for = task.outcome.asked
+        test = ox.NamedNode(f"urn:streamgauge:case:{asked_for.case.slug}:{quote(asked_for.profile, safe='')}")
+        words = {"title": asked_for.name, "description": asked_for.case.why, "source": asked_for.case.source}
         yield from _described(test, ("TestCase",), words)
         assertion, result = ox.BlankNode(f"a{number}"), ox.BlankNode(f"r{number}")
         yield from _described(assertion, ("Assertion",), {})
@@ -251,21 +258,25 @@ def _result(task: CertifiedTask) -> str:
     return ". ".join(part for part in (str(task.standing), _why(task), reason) if part)
 
 
-def badge(found: Certificate) -> str:
+def badge(certificate: Certificate) -> str:
     """The certificate as a small SVG with two words: for a README."""
-    passed, of = found.counts()[TaskStanding.PASSED], len(found.stood)
-    said = f"certified, {passed:,} of {of:,}" if found.good else "not certified"
-    colour = "#0a7d57" if found.good else "#c0341d"
+    passed, of = certificate.counts()[TaskStanding.PASSED], len(certificate.stood)
+    message = f"certified, {passed:,} of {of:,}" if certificate.good else "not certified"
+    colour = "#0a7d57" if certificate.good else "#c0341d"
     name = "conformance"
-    left, right = (round(6.6 * len(text)) + 16 for text in (name, said))
-    told = visible(f"{found.engine}: {said} {counted(of, 'task').partition(' ')[2]} passed" if found.good else said)
+    left, right = (round(6.6 * len(text)) + 16 for text in (name, message))
+    text = visible(
+        f"{certificate.engine}: {message} {counted(of, 'task').partition(' ')[2]} passed"
+        if certificate.good
+        else message
+    )
     texts = "".join(
         f'<text x="{x:g}" y="14" text-anchor="middle">{escape(text)}</text>'
-        for x, text in ((left / 2, name), (left + right / 2, said))
+        for x, text in ((left / 2, name), (left + right / 2, message))
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
-        f'aria-label="{escape(told)}"><title>{escape(told)}</title>'
+        f'aria-label="{escape(text)}"><title>{escape(text)}</title>'
         f'<clipPath id="c"><rect width="{left + right}" height="20" rx="3"/></clipPath><g clip-path="url(#c)">'
         f'<rect width="{left}" height="20" fill="#3d444d"/>'
         f'<rect x="{left}" width="{right}" height="20" fill="{colour}"/></g>'

@@ -31,9 +31,9 @@ def page(runs: Sequence[Judged], at: datetime) -> str:
     if not runs:
         raise ValueError("there is no run to report: give at least one run with its verdict")
     root = ElementTree.Element("testsuites")
-    judged = [(one, each) for one in series_of(runs) for each in one.runs]
-    for number, (one, each) in enumerate(judged):
-        root.append(_suite(number, one, each, at))
+    judged = [(one, run) for one in series_of(runs) for run in one.runs]
+    for number, (one, run) in enumerate(judged):
+        root.append(_suite(number, one, run, at))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -60,8 +60,8 @@ def _suite(number: int, one: Series, judged: Judged, at: datetime) -> ElementTre
     for name, value in cards.facts_of(run.header, [verdict]):
         ElementTree.SubElement(properties, "property", {"name": name, "value": _clean(value)})
     suite.extend(cases)
-    said = ElementTree.SubElement(suite, "system-out")
-    said.text = _clean("\n".join([cards.explanation(one.unit, verdict), *cards.findings(one.unit, verdict)]))
+    sub_element = ElementTree.SubElement(suite, "system-out")
+    sub_element.text = _clean("\n".join([cards.explanation(one.unit, verdict), *cards.findings(one.unit, verdict)]))
     ElementTree.SubElement(suite, "system-err").text = _clean(run.header.failure or "")
     return suite
 
@@ -96,10 +96,10 @@ def _group(one: Series, judged: Judged, windows: Sequence[WindowVerdict]) -> Ele
     if bad:
         wrong = [window for window in bad if not window.right]
         message = f"{len(wrong):,} of {counted(len(windows), one.unit)} not as expected" if wrong else "right but late"
-        told = "\n".join(line for window in bad[:NAMED] for line in _told(one, judged, window))
+        text = "\n".join(line for window in bad[:NAMED] for line in _told(one, judged, window))
         if command := command_of(run, bad[0].index):
-            told += f"\n{command}"
-        _outcome(case, "failure", str(verdict.judgement.value), message, told)
+            text += f"\n{command}"
+        _outcome(case, "failure", str(verdict.judgement.value), message, text)
     return case
 
 

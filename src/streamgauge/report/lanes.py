@@ -141,7 +141,7 @@ def clock(time: int, step: int = 1) -> str:
 def levels(places: Sequence[float], apart: float, most: int) -> list[int]:
     """A level for each place, so that places of one level are apart; the last level takes what has no room."""
     ends: list[float] = []
-    found: list[int] = []
+    levels_: list[int] = []
     for x in places:
         level = next((at for at, end in enumerate(ends) if end <= x), None)
         if level is None:
@@ -149,8 +149,8 @@ def levels(places: Sequence[float], apart: float, most: int) -> list[int]:
             if level == len(ends):
                 ends.append(0.0)
         ends[level] = x + apart
-        found.append(level)
-    return found
+        levels_.append(level)
+    return levels_
 
 
 def bins(times: Sequence[int], scale: TimeScale) -> list[tuple[int, int]]:
@@ -214,11 +214,11 @@ def ranges(members: Sequence[int]) -> str:
 
 def _runs(members: Sequence[int]) -> Iterator[tuple[int, int]]:
     start = last = None
-    for each in members:
-        if last is not None and each != last + 1:
+    for member in members:
+        if last is not None and member != last + 1:
             yield start or 0, last
-            start = each
-        start, last = each if start is None else start, each
+            start = member
+        start, last = member if start is None else start, member
     if last is not None:
         yield start or 0, last
 
@@ -271,21 +271,21 @@ def marks(lane: Lane, *, titles: bool) -> Markup:
 
 def _mark(shape: Shape, tab: int, titles: bool) -> str:
     words = escape(shape.title)
-    said = f'tabindex="{tab}" aria-label="{words}"'
+    message = f'tabindex="{tab}" aria-label="{words}"'
     title = f"<title>{words}</title>" if titles else ""
     if shape.kind in ("element", "late", "silent"):
         number = f' data-number="{shape.number}"' if shape.kind != "silent" else ""
         place = f'cx="{shape.x}" cy="{shape.y}" r="{shape.height}"'
-        return f'<circle class="{shape.kind}" {place} role="img" {said}{number}>{title}</circle>'
+        return f'<circle class="{shape.kind}" {place} role="img" {message}{number}>{title}</circle>'
     if shape.span is not None:
         place = f'x="{shape.x}" y="{shape.y}" width="{shape.width}" height="{shape.height}"'
         ends = f'data-first="{shape.span[0]}" data-last="{shape.span[1]}"'
-        return f'<rect class="{shape.kind}" {place} role="img" {said} {ends}>{title}</rect>'
+        return f'<rect class="{shape.kind}" {place} role="img" {message} {ends}>{title}</rect>'
     scopes = f' data-scopes="{escape(" ".join(shape.scopes))}"' if shape.scopes else ""
     if shape.kind.startswith("window"):
         members = f'data-members="{ranges(shape.members)}"{scopes}'
-        return f'<g class="{shape.kind}" role="img" {said} {members}>{title}{_window(shape)}</g>'
-    return f'<a class="{shape.kind}" href="{escape(shape.href)}" {said}{scopes}>{title}{_report(shape)}</a>'
+        return f'<g class="{shape.kind}" role="img" {message} {members}>{title}{_window(shape)}</g>'
+    return f'<a class="{shape.kind}" href="{escape(shape.href)}" {message}{scopes}>{title}{_report(shape)}</a>'
 
 
 def _window(shape: Shape) -> str:

@@ -42,12 +42,12 @@ def _lines(series: Sequence[Series], title: str) -> Iterator[str]:
     yield ""
     yield _row(["Run", "Verdict", *(measure.heading for measure in _OF_RUN)])
     yield _row(["---", "---", *["---:"] * len(_OF_RUN)])
-    judged = [(one, each) for one in series for each in one.runs]
-    for one, each in judged:
-        yield _row(_cells(one, each))
-    for one, each in judged:
-        if each[1].judgement is not Judgement.RIGHT or each[0].header.failure:
-            yield from _detail(one, each)
+    judged = [(one, run) for one in series for run in one.runs]
+    for one, run in judged:
+        yield _row(_cells(one, run))
+    for one, run in judged:
+        if run[1].judgement is not Judgement.RIGHT or run[0].header.failure:
+            yield from _detail(one, run)
 
 
 def _cells(one: Series, judged: Judged) -> Iterator[str]:

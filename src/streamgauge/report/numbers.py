@@ -68,7 +68,7 @@ def scope_borders(query: ContinuousQuery, semantics: Semantics) -> Borders:
     end, so ``[o, c)`` is ``[o, c]`` there. Example: an element at 2,500 ms makes a report of [0, 2,500].
     """
     clocked = semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}
-    counted = any(each.window.kind == "count" for each in query.windows)
+    counted = any(window.window.kind == "count" for window in query.windows)
     is_open = semantics.borders is Borders.CLOSED_OPEN and not clocked and not counted
     return Borders.CLOSED if is_open else semantics.borders
 

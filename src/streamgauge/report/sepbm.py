@@ -25,7 +25,7 @@ from streamgauge.suites.sepbm.recordings import JudgedRecording
 
 WORDS: Final = {True: "right", False: "not right", None: "not judged"}
 _WIDE: Final = FULL._replace(height=230)
-_MOST: Final = 40
+_MAX_CHANNELS_SHOWN: Final = 40
 """Channels in a table or plot; more are told by their shares."""
 
 NOTE: Final = (
@@ -38,9 +38,9 @@ NOTE: Final = (
 def named(recording: SepbmRecording) -> str:
     """A run in a few words: the system, its options, how it was published to."""
     options = [value if key == "strategy" else f"{key} {value}" for key, value in recording.options.items()]
-    many = [f"{recording.publishers} publishers"] if recording.publishers > 1 else []
+    publishers = [f"{recording.publishers} publishers"] if recording.publishers > 1 else []
     pace = [] if recording.rate is None else [f"{rate(recording.rate)} publications/s"]
-    return ", ".join([recording.system, *options, *many, *pace])
+    return ", ".join([recording.system, *options, *publishers, *pace])
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Compared:
     @property
     def headline(self) -> str:
         """The outcome in a sentence."""
-        right = sum(each.right for each in self.outcomes.values())
+        right = sum(outcome.right for outcome in self.outcomes.values())
         return f"{right} of {counted(len(self.outcomes), 'run')} told all that was due, and nothing else."
 
 
@@ -97,19 +97,19 @@ def _sections(drawing: ChartDrawing | None, compared: Compared) -> Iterator[Page
 
 
 def _tally(table: PageTable) -> str:
-    judged = [each.agrees for each in table.lines if each.agrees is not None]
+    judged = [line.agrees for line in table.lines if line.agrees is not None]
     return f"{sum(judged):,} of {len(judged):,} right" if judged else ""
 
 
 def _figure(outcome: JudgedRecording) -> str:
-    found = score(outcome.analysis)
-    times = found.made or found.received
-    return f"{NOTHING if times is None else fine(times.mean)}, {rate(found.throughput.rate)} publications/s"
+    scored = score(outcome.analysis)
+    times = scored.made or scored.received
+    return f"{NOTHING if times is None else fine(times.mean)}, {rate(scored.throughput.rate)} publications/s"
 
 
 def _bound(outcome: JudgedRecording) -> str:
-    found = score(outcome.analysis)
-    return f"{counted(found.due, 'notification')} due, {found.missed:,} missed, {found.surplus:,} surplus"
+    scored = score(outcome.analysis)
+    return f"{counted(scored.due, 'notification')} due, {scored.missed:,} missed, {scored.surplus:,} surplus"
 
 
 def overall(outcomes: Mapping[str, JudgedRecording]) -> Iterator[PageTable]:
@@ -123,26 +123,26 @@ def overall(outcomes: Mapping[str, JudgedRecording]) -> Iterator[PageTable]:
 
 
 def _judged(name: str, verdicts: Mapping[str, Verdict]) -> TableLine:
-    right = sum(each.judgement in {Judgement.RIGHT, Judgement.LATE} for each in verdicts.values())
+    right = sum(verdict.judgement in {Judgement.RIGHT, Judgement.LATE} for verdict in verdicts.values())
     precision, recall = micro(verdicts.values())
-    by = ", ".join(sorted({str(each.evaluator) for each in verdicts.values()}))
+    by = ", ".join(sorted({str(verdict.evaluator) for verdict in verdicts.values()}))
     cells = (name, f"{right} of {len(verdicts)}", percent(precision), percent(recall), by)
     return TableLine(cells, right == len(verdicts))
 
 
 def micro(verdicts: Iterable[Verdict]) -> tuple[float, float]:
     """Precision and recall over the rows of all reports of all channels."""
-    windows = [window for each in verdicts for window in each.windows]
-    found = sum(window.true_positives for window in windows)
-    said, due = sum(window.actual for window in windows), sum(window.expected for window in windows)
-    return found / said if said else float(not due), found / due if due else float(not said)
+    windows = [window for verdict in verdicts for window in verdict.windows]
+    positives = sum(window.true_positives for window in windows)
+    actual, due = sum(window.actual for window in windows), sum(window.expected for window in windows)
+    return positives / actual if actual else float(not due), positives / due if due else float(not actual)
 
 
 def _time(statistic: str, received: bool = False) -> Callable[[NotificationScore], float | None]:
     """A statistic of the times to making, or where these are not said or asked for, to being received."""
 
-    def value(found: NotificationScore) -> float | None:
-        times = found.received if received else found.made or found.received
+    def value(score: NotificationScore) -> float | None:
+        times = score.received if received else score.made or score.received
         return None if times is None else getattr(times, statistic)
 
     return value
@@ -164,47 +164,49 @@ def _run(place: int, name: str, outcome: JudgedRecording) -> PageSection:
     if slow:
         lines.append(line(f"the {len(slow)} slow ones", score(analysis, slow)))
     scores = by_channel(analysis)
-    shown = dict(list(scores.items())[:_MOST])
-    channels = tuple(_channel(channel, found, outcome.verdicts.get(channel)) for channel, found in shown.items())
-    said = [
+    shown = dict(list(scores.items())[:_MAX_CHANNELS_SHOWN])
+    channels = tuple(
+        _channel(channel, channel_score, outcome.verdicts.get(channel)) for channel, channel_score in shown.items()
+    )
+    notes = [
         f"{counted(len(recording.published), 'publication')}, {counted(len(recording.channels), 'channel')}; loaded in "
         f"{number(recording.loading_s)} s."
     ]
-    if len(scores) > _MOST:
-        said.append(f"The first {_MOST} channels are shown.")
+    if len(scores) > _MAX_CHANNELS_SHOWN:
+        notes.append(f"The first {_MAX_CHANNELS_SHOWN} channels are shown.")
     if recording.failure:
-        said.append(f"The run failed: {recording.failure}")
+        notes.append(f"The run failed: {recording.failure}")
     tables = (
         PageTable("", COLUMNS, tuple(lines)),
         PageTable("By channel", (*COLUMNS, "precision", "recall"), channels),
     )
-    return PageSection(f"run-{place}", name, tuple(said), tables)
+    return PageSection(f"run-{place}", name, tuple(notes), tables)
 
 
-def _channel(name: str, found: NotificationScore, verdict: Verdict | None) -> TableLine:
+def _channel(name: str, score: NotificationScore, verdict: Verdict | None) -> TableLine:
     shares = (NOTHING, NOTHING) if verdict is None else (percent(verdict.precision), percent(verdict.recall))
-    return TableLine((*line(name, found).cells, *shares))
+    return TableLine((*line(name, score).cells, *shares))
 
 
 MEASURES: Final[tuple[Measure[NotificationScore], ...]] = (
-    Measure("due", lambda found: found.due, count),
-    Measure("told", lambda found: found.told, count),
-    Measure("missed", lambda found: found.missed, count),
-    Measure("surplus", lambda found: found.surplus, count),
-    Measure("deferred", lambda found: found.deferred, count),
+    Measure("due", lambda scored: scored.due, count),
+    Measure("told", lambda scored: scored.told, count),
+    Measure("missed", lambda scored: scored.missed, count),
+    Measure("surplus", lambda scored: scored.surplus, count),
+    Measure("deferred", lambda scored: scored.deferred, count),
     Measure("notification time, mean", _time("mean"), _shown_time),
     Measure("median", _time("p50"), _shown_time),
     Measure("p99", _time("p99"), _shown_time),
     Measure("received, mean", _time("mean", received=True), _shown_time),
-    Measure("complete publications", lambda found: found.throughput.complete, count),
-    Measure("publications/s", lambda found: found.throughput.rate, rate),
+    Measure("complete publications", lambda scored: scored.throughput.complete, count),
+    Measure("publications/s", lambda scored: scored.throughput.rate, rate),
 )
 COLUMNS: Final = ("channels", *(measure.name for measure in MEASURES))
 
 
-def line(name: str, found: NotificationScore) -> TableLine:
+def line(name: str, score: NotificationScore) -> TableLine:
     """One line of the metrics."""
-    return TableLine((name, *texts(MEASURES, found)))
+    return TableLine((name, *texts(MEASURES, score)))
 
 
 def mean_times(outcome: JudgedRecording) -> dict[str, float]:
@@ -214,7 +216,7 @@ def mean_times(outcome: JudgedRecording) -> dict[str, float]:
 
 def times_of(scores: Mapping[str, NotificationScore]) -> dict[str, float]:
     """The mean notification time (ms) of each channel that was told something: to making, where that is said."""
-    return {name: times.mean for name, each in scores.items() if (times := each.made or each.received) is not None}
+    return {name: times.mean for name, score in scores.items() if (times := score.made or score.received) is not None}
 
 
 def by_channel_plot(drawing: ChartDrawing, outcomes: Mapping[str, JudgedRecording]) -> Iterator[Figure]:
@@ -226,7 +228,7 @@ def by_channel_plot(drawing: ChartDrawing, outcomes: Mapping[str, JudgedRecordin
 
 def rates(outcome: JudgedRecording) -> dict[str, float]:
     """The publication throughput of each channel, publications a second."""
-    return {name: each.throughput.rate for name, each in by_channel(outcome.analysis).items()}
+    return {name: channel_score.throughput.rate for name, channel_score in by_channel(outcome.analysis).items()}
 
 
 NOTIFICATION: Final = ChartAxis("mean notification time", scale="log", unit="ms")
@@ -236,24 +238,24 @@ THROUGHPUT: Final = ChartAxis("publications a second", scale="log")
 def plotted(
     drawing: ChartDrawing,
     title: str,
-    found: Mapping[int, Mapping[str, float]],
+    rates_by_series: Mapping[int, Mapping[str, float]],
     axis: ChartAxis,
     names: Sequence[str],
     show: Callable[[float], str] = rate,
 ) -> Iterator[Figure]:
     """A value (above 0) for each series at each of these names, on a logarithmic axis; names without one have a gap."""
-    names = names[:_MOST]
+    names = names[:_MAX_CHANNELS_SHOWN]
     points = {
         series: [
             Point(place, values[name], f"{name}: {show(values[name])}")
             for place, name in enumerate(names, 1)
             if values.get(name, 0) > 0
         ]
-        for series, values in found.items()
+        for series, values in rates_by_series.items()
     }
     if not any(points.values()):
         return
-    silent = [name for name in names if not any(values.get(name, 0) > 0 for values in found.values())]
+    silent = [name for name in names if not any(values.get(name, 0) > 0 for values in rates_by_series.values())]
     note = f"Nothing to show for {', '.join(silent)}." if silent else ""
     x = ChartAxis("", domain=(0.5, len(names) + 0.5), ticks=tuple((at, name) for at, name in enumerate(names, 1)))
     yield figure(
@@ -275,17 +277,17 @@ def as_json(name: str, outcome: JudgedRecording) -> dict[str, object]:
         "all": score_json(score(analysis)),
         **{str(kind): score_json(score(analysis, kind=kind)) for kind in ChangeKind},
         "slow": score_json(score(analysis, SLOW)),
-        "channels": {channel: score_json(found) for channel, found in by_channel(analysis).items()},
+        "channels": {channel: score_json(channel_score) for channel, channel_score in by_channel(analysis).items()},
         "verdicts": {channel: _verdict_json(verdict) for channel, verdict in outcome.verdicts.items()},
     }
 
 
-def score_json(found: NotificationScore) -> dict[str, object]:
+def score_json(score: NotificationScore) -> dict[str, object]:
     """The metrics for programs; times in ms."""
-    plain = found._asdict()
+    plain = score._asdict()
     for name in ("made", "received"):
         plain[name] = None if plain[name] is None else plain[name]._asdict()
-    return plain | {"throughput": found.throughput._asdict() | {"rate": found.throughput.rate}}
+    return plain | {"throughput": score.throughput._asdict() | {"rate": score.throughput.rate}}
 
 
 def _verdict_json(verdict: Verdict) -> dict[str, object]:
@@ -295,15 +297,17 @@ def _verdict_json(verdict: Verdict) -> dict[str, object]:
     }
 
 
-def characters(found: Sequence[ChannelCharacter]) -> PageTable:
+def characters(characters_: Sequence[ChannelCharacter]) -> PageTable:
     """A line a channel: its query, its data and rules, P1 to P10."""
-    lines = tuple(TableLine((each.channel, *map(_plain, each.values.values()))) for each in found)
+    lines = tuple(TableLine((character.channel, *map(_plain, character.values.values()))) for character in characters_)
     return PageTable("", ("channel", *MEANING), lines, "; ".join(f"{name}: {text}" for name, text in MEANING.items()))
 
 
-def ranks(found: Sequence[RankedTrait]) -> PageTable:
+def ranks(traits: Sequence[RankedTrait]) -> PageTable:
     """The agreement of the channels' order by each property with that by notification time, the closest first."""
-    lines = tuple(TableLine((each.strategy, each.property, number(each.rho), str(each.channels))) for each in found)
+    lines = tuple(
+        TableLine((trait.strategy, trait.property, number(trait.rho), str(trait.channels))) for trait in traits
+    )
     return PageTable(
         "Rank correlation with notification time", ("run", "property", "Spearman's rho", "channels"), lines
     )

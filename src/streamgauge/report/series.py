@@ -26,7 +26,7 @@ Tip: TypeAlias = str | Callable[[], str]
 
 _WORST_FIRST = (Judgement.WRONG, Judgement.UNKNOWN, Judgement.LATE, Judgement.RIGHT)
 _PER_REPETITION = frozenset({"seed"})
-_FOUND = frozenset({"triples", "notes"})
+_MEASURED_ENTRIES = frozenset({"triples", "notes"})
 """Entries of a header's workload that say what was found in a stream."""
 
 
@@ -74,8 +74,8 @@ class Series:
     @property
     def judgement(self) -> Judgement:
         """The worst judgement of the repetitions."""
-        found = {verdict.judgement for _, verdict in self.runs}
-        return next(judgement for judgement in _WORST_FIRST if judgement in found)
+        judgements = {verdict.judgement for _, verdict in self.runs}
+        return next(judgement for judgement in _WORST_FIRST if judgement in judgements)
 
     @property
     def unit(self) -> str:
@@ -116,9 +116,9 @@ def _shown(judged: Judged) -> Judged:
     header = run.header
     texts = {name: _visible(getattr(header, name)) for name in _FREE}
     semantics = replace(header.semantics, name=visible(header.semantics.name))
-    told = replace(verdict, reason=visible(verdict.reason), cautions=tuple(map(visible, verdict.cautions)))
+    printable = replace(verdict, reason=visible(verdict.reason), cautions=tuple(map(visible, verdict.cautions)))
     shown = replace(header, semantics=semantics, **texts)
-    return judged if (shown, told) == (header, verdict) else (replace(run, header=shown), told)
+    return judged if (shown, printable) == (header, verdict) else (replace(run, header=shown), printable)
 
 
 _FREE = ("engine", "query_text", "workload", "versions", "machine", "failure", "options", "experiment", "parameters")
@@ -144,7 +144,7 @@ def _pairs(header: RunHeader) -> Hashable:
 
 
 def _workload(header: RunHeader) -> Mapping[str, object]:
-    return {key: value for key, value in header.workload.items() if key not in _PER_REPETITION | _FOUND}
+    return {key: value for key, value in header.workload.items() if key not in _PER_REPETITION | _MEASURED_ENTRIES}
 
 
 def _order(judged: Judged) -> tuple[int, str]:
@@ -178,8 +178,8 @@ def _traits(header: RunHeader) -> Mapping[str, str]:
     """Traits that may differ between any two series, in words."""
     pace = "unpaced" if header.factor is None else f"{header.factor:g}"
     tables = (_workload(header), header.parameters)
-    given = {key: str(value) for table in tables for key, value in table.items()}
-    return {"experiment": header.experiment, "query": header.query.name or "", **given, "pace": pace}
+    traits = {key: str(value) for table in tables for key, value in table.items()}
+    return {"experiment": header.experiment, "query": header.query.name or "", **traits, "pace": pace}
 
 
 def _own(header: RunHeader) -> Mapping[str, str]:
@@ -370,14 +370,14 @@ def rows_of(window: WindowVerdict) -> str:
 
 def of_windows(series: Series, value: Callable[[WindowVerdict], float | None]) -> PointCloud:
     """One point per judged report that has the value and a place in stream time: x is that, in s."""
-    found = [
+    windows_ = [
         (at / 1000, height, judged, window)
         for judged in series.runs
         for window in judged[1].windows
         if (at := place(window)) is not None and (height := value(window)) is not None
     ]
-    xs, ys = (np.array([each[column] for each in found], dtype=float) for column in (0, 1))
-    return PointCloud(xs, ys, lambda at: tooltip(series, *found[at][2:]))
+    xs, ys = (np.array([point[column] for point in windows_], dtype=float) for column in (0, 1))
+    return PointCloud(xs, ys, lambda at: tooltip(series, *windows_[at][2:]))
 
 
 def of_samples(series: Series, value: Callable[[Sample], float], show: Callable[[float], str]) -> PointCloud:
@@ -433,5 +433,5 @@ def _handed(series: Series, fed: Fed) -> str:
 
 def binned(series: Series, points: PointCloud, limit: int, show: Callable[[float], str]) -> list[Bin]:
     """The points in bins, at most as many as one repetition has points, and at most ``limit``."""
-    most = max(1, -(-points.size // len(series.runs)))
-    return points.bins(min(limit, most), show)
+    limit_ = max(1, -(-points.size // len(series.runs)))
+    return points.bins(min(limit, limit_), show)

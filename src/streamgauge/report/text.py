@@ -276,28 +276,28 @@ def _times(times: int) -> str:
     return "-" if times == 0 else ("yes" if times == 1 else f"{times:,} times")
 
 
-def opened_lines(header: RunHeader, found: "OpenedWindow") -> RenderableType:
+def opened_lines(header: RunHeader, opened: "OpenedWindow") -> RenderableType:
     """One window for the terminal: its state, its content with some of its triples, and its rows side by side."""
-    window, unit = found.window, unit_of(header.semantics)
+    window, unit = opened.window, unit_of(header.semantics)
     late = f", {delay_of(window)}" if window.late else ""
     parts: list[RenderableType] = [Text(f"{unit} {window.index:,}: {state(window)}{late}", style="bold")]
     if window.due:
         where = interval(window.start, window.end, scope_borders(header.query, header.semantics))
         parts.append(Text(f"  Due at {window.instant:,} ms, of {where}: {counted(window.content, 'triple')}."))
-    parts += [Text(f"    {' '.join(map(_short, triple))}") for triple in found.content[:MODELS]]
-    if len(found.content) > MODELS:
-        parts.append(Text(f"    and {len(found.content) - MODELS:,} more"))
-    shown = _Sides(found.variables, found.expected, found.received, None)
+    parts += [Text(f"    {' '.join(map(_short, triple))}") for triple in opened.content[:MODELS]]
+    if len(opened.content) > MODELS:
+        parts.append(Text(f"    and {len(opened.content) - MODELS:,} more"))
+    shown = _Sides(opened.variables, opened.expected, opened.received, None)
     return Group(*parts, _rows(shown, with_model=False))
 
 
-def opened_json(found: "OpenedWindow") -> dict[str, object]:
+def opened_json(window: "OpenedWindow") -> dict[str, object]:
     """One window as JSON values: its verdict, its triples and rows as lists of N-Triples terms."""
-    sides = {"expected_rows": found.expected, "received_rows": found.received}
+    sides = {"expected_rows": window.expected, "received_rows": window.received}
     return {
-        **_window_json(found.window),
-        "content_triples": [list(triple) for triple in found.content],
-        "variables": list(found.variables),
+        **_window_json(window.window),
+        "content_triples": [list(triple) for triple in window.content],
+        "variables": list(window.variables),
         **{name: rows if rows is None else [list(row) for row in rows] for name, rows in sides.items()},
     }
 
@@ -306,7 +306,7 @@ def explained_json(header: RunHeader, verdict: Verdict, window: "Worked | None")
     """The diagnosis as JSON values: models as lists of parts, rows as lists of N-Triples terms, times in ms."""
     diagnosis = verdict.diagnosis
     assert diagnosis is not None
-    late = [each for each in verdict.windows if each.late]
+    late = [window for window in verdict.windows if window.late]
     return {
         "engine": header.engine,
         "semantics": header.semantics.name,
@@ -315,7 +315,10 @@ def explained_json(header: RunHeader, verdict: Verdict, window: "Worked | None")
         "horizon": header.advanced_to,
         "cautions": list(verdict.cautions),
         "delay_bound": verdict.delay_bound,
-        "late": [{"index": each.index, "instant": each.instant, "delay": each.delay} for each in late],
+        "late": [
+            {"index": late_answer.index, "instant": late_answer.instant, "delay": late_answer.delay}
+            for late_answer in late
+        ],
     }
 
 

@@ -34,15 +34,15 @@ _DAYS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 1
                 604800, 2592000, 31536000)  # fmt: skip
 
 
-def ticks(unit: Unit, low: float, high: float, most: int) -> Ticks:
+def ticks(unit: Unit, low: float, high: float, limit: int) -> Ticks:
     """About ``most`` ticks for a linear axis from ``low`` to ``high``.
 
     ``ticks("ms", 0, 9000, 4)`` are 0, 2, 4, 6 and 8 in s; ``ticks("count", 0, 1, 4)`` are 0 and 1.
     """
     if unit == "s" and is_dated(low * 1000) and is_dated(high * 1000):
-        return _dates(low, high, most)
+        return _dates(low, high, limit)
     name, size = _unit(unit, max(abs(low), abs(high)))
-    step = _step((high - low) / size / max(1, most), _CLOCK.get(name, ()), whole=unit == "count")
+    step = _step((high - low) / size / max(1, limit), _CLOCK.get(name, ()), whole=unit == "count")
     first, last = ceil(low / size / step - 1e-9), floor(high / size / step + 1e-9)
     shown = [at * step for at in range(first, last + 1)]
     return Ticks(tuple((value * size, number(value)) for value in shown), name, (low, high))
@@ -72,10 +72,10 @@ def _step(least: float, steps: Sequence[float], *, whole: bool) -> float:
     return next(power * part for part in (1, 2, 5, 10) if power * part >= least * (1 - 1e-9))
 
 
-def _dates(low: float, high: float, most: int) -> Ticks:
+def _dates(low: float, high: float, limit: int) -> Ticks:
     """Ticks in UTC at whole seconds, minutes, hours or days."""
-    least = (high - low) / max(1, most)
-    step = next((each for each in _DAYS if each >= least), _DAYS[-1])
+    least = (high - low) / max(1, limit)
+    step = next((days for days in _DAYS if days >= least), _DAYS[-1])
     form = "%Y-%m-%d" if step >= 86400 else "%H:%M" if step >= 60 else "%H:%M:%S"
     places = [at * step for at in range(ceil(low / step), floor(high / step) + 1)]
     day = "" if step >= 86400 else f" of {datetime.fromtimestamp(low, UTC):%Y-%m-%d}"
@@ -84,7 +84,7 @@ def _dates(low: float, high: float, most: int) -> Ticks:
     )
 
 
-def magnitudes(unit: Unit, low: float, high: float, most: int) -> Ticks:
+def magnitudes(unit: Unit, low: float, high: float, limit: int) -> Ticks:
     """Ticks for a logarithmic axis: 1, 2, 5, 10, ... or powers of ten, about ``most``, each label with its unit.
 
     The ends of the axis enclose ``low`` and ``high``, which are above 0. Between values of one magnitude steps are
@@ -92,18 +92,18 @@ def magnitudes(unit: Unit, low: float, high: float, most: int) -> Ticks:
     """
     label = _labels(unit)
     if low < high < low * 10:
-        step = _step((high - low) / max(1, most - 1), (), whole=False)
+        step = _step((high - low) / max(1, limit - 1), (), whole=False)
         first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
-        if first > 0 and last - first < max(3, most):
+        if first > 0 and last - first < max(3, limit):
             places = tuple((at * step, label(at * step)) for at in range(first, last + 1))
             return Ticks(places, "", (places[0][0], places[-1][0]))
     first, last = floor(log10(low) + 1e-9), ceil(log10(high) - 1e-9)
     last = max(last, first + 1)
-    parts = next((each for each in ((1, 2, 5), (1, 5)) if len(each) * (last - first) < most), (1,))
-    every = max(1, ceil((last - first) / max(1, most)))
-    found = [part * 10.0**power for power in range(first, last + 1, every) for part in parts]
+    parts = next((parts_ for parts_ in ((1, 2, 5), (1, 5)) if len(parts_) * (last - first) < limit), (1,))
+    every = max(1, ceil((last - first) / max(1, limit)))
+    steps = [part * 10.0**power for power in range(first, last + 1, every) for part in parts]
     top = 10.0**last
-    return Ticks(tuple((value, label(value)) for value in found if value <= top), "", (10.0**first, top))
+    return Ticks(tuple((value, label(value)) for value in steps if value <= top), "", (10.0**first, top))
 
 
 def _labels(unit: Unit) -> Callable[[float], str]:

@@ -105,17 +105,17 @@ class JudgedReports:
     @classmethod
     def of(cls, windows: Iterable[WindowVerdict]) -> "JudgedReports":
         """The windows of a verdict."""
-        return cls({(each.instant, each.start, each.end): each for each in windows})
+        return cls({(window.instant, window.start, window.end): window for window in windows})
 
-    def otherwise(self, due: DueReport) -> list[str]:
+    def otherwise(self, due_report: DueReport) -> list[str]:
         """How a report was answered otherwise than expected; nothing where it was not."""
-        window = self.windows.get((due.instant, due.start, due.end))
+        window = self.windows.get((due_report.instant, due_report.start, due_report.end))
         if window is None or window.right:
             return []
         missing, surplus = ([_row(row) for row in rows] for rows in (window.missing, window.surplus))
-        said = [f"missing: {', '.join(missing)}"] if missing else []
-        said += [f"surplus: {', '.join(surplus)}"] if surplus else []
-        return _folded("; ".join(said) if window.report is not None and said else state(window), SENDS)
+        differences = [f"missing: {', '.join(missing)}"] if missing else []
+        differences += [f"surplus: {', '.join(surplus)}"] if surplus else []
+        return _folded("; ".join(differences) if window.report is not None and differences else state(window), SENDS)
 
 
 def picture(title: str, scenes: Sequence[TimelineScene]) -> str:
@@ -132,7 +132,7 @@ def drawn(title: str, panels: Sequence["TimelinePanel"], height: int, style: str
     """The SVG of panels, with their colours in both themes, on a paper of its own: its page may have another theme."""
     colours = {**COLOURS, **({"wrong": STATE["wrong"]} if any(panel.judged for panel in panels) else {})}
     themes = ("".join(f"--{name}:{shade[theme]};" for name, shade in colours.items()) for theme in (0, 1))
-    light, dark = (f":root{{{each}}}" for each in themes)
+    light, dark = (f":root{{{theme}}}" for theme in themes)
     rules = style + (".wrong{fill:var(--wrong)}" if "wrong" in colours else "")
     sheet = f"<style>{light}@media(prefers-color-scheme:dark){{{dark}}}{rules}</style>"
     width = WIDTH + 2 * EDGE
@@ -156,14 +156,16 @@ class TimelinePanel:
         ranked = arrivals(heads, query.windows, semantics.tick)
         self.candidates = candidates(ranked, query.windows, semantics, origin, scene.advance)
         self.due = dict(due_reports(admitted, query, semantics, scene.advance, origin))
-        self.sent = {each.due: each.rows for each in expected(scene.stream, query, semantics, scene.advance, origin)}
-        self.last = max(scene.advance, *(each.time for each in scene.stream))
-        self.first = _first(origin, min(each.time for each in scene.stream), self.last)
+        self.sent = {
+            report.due: report.rows for report in expected(scene.stream, query, semantics, scene.advance, origin)
+        }
+        self.last = max(scene.advance, *(element.time for element in scene.stream))
+        self.first = _first(origin, min(element.time for element in scene.stream), self.last)
         self.large = self.last - self.first >= LARGE_MS
         self.labels = list(self._labels())
         levels = max((level for _, level, _ in self.labels), default=0) + 1
         self.stream = top + 2 * LINE + MORE * (len(self._settings()) - 1) + 14 * levels
-        tops = accumulate((self._height(due) for due in self.candidates), initial=self.stream + 36)
+        tops = accumulate((self._height(candidate) for candidate in self.candidates), initial=self.stream + 36)
         *self.tops, below = tops
         self.bottom = below - 16
 
@@ -179,19 +181,19 @@ class TimelinePanel:
             yield from self._element(element)
         for x, level, text in self.labels:
             yield _text(x, self.stream - 9 - 14 * level, text, "middle")
-        for due, y in zip(self.candidates, self.tops, strict=True):
-            yield from self._report(due, y)
+        for candidate, y in zip(self.candidates, self.tops, strict=True):
+            yield from self._report(candidate, y)
 
     def _settings(self) -> list[str]:
         scene, semantics = self.scene, self.scene.semantics
-        said = [self._window(each) for each in scene.query.windows]
-        said += [str(semantics.borders), " and ".join(sorted(semantics.report))]
+        settings = [self._window(window) for window in scene.query.windows]
+        settings += [str(semantics.borders), " and ".join(sorted(semantics.report))]
         if Report.WINDOW_CLOSE not in semantics.report:
-            said.append(f"{semantics.tick} tick" if semantics.period is None else f"every {semantics.period}")
+            settings.append(f"{semantics.tick} tick" if semantics.period is None else f"every {semantics.period}")
         updated = semantics.content is Counting.UPDATES
-        said.append("each element by itself" if updated else f"content is a {semantics.content}")
-        said += [str(operator(scene.query, semantics))]
-        return _lines("; ".join(said), 0)
+        settings.append("each element by itself" if updated else f"content is a {semantics.content}")
+        settings += [str(operator(scene.query, semantics))]
+        return _lines("; ".join(settings), 0)
 
     def _window(self, seen: StreamWindow) -> str:
         window = seen.window
@@ -218,26 +220,26 @@ class TimelinePanel:
             return ""
         return _named(seen.name or seen.stream)
 
-    def _told(self, due: DueReport) -> list[str]:
+    def _told(self, due_report: DueReport) -> list[str]:
         """The contents of the windows at a report, in lines; each window begins a line."""
-        counting, told = self.scene.semantics.content, list[str]()
+        counting, lines = self.scene.semantics.content, list[str]()
         for place, seen in enumerate(self.scene.query.windows):
-            name, inside = self._name(seen), self.due[due][place]
+            name, inside = self._name(seen), self.due[due_report][place]
             content = _content(inside, counting) if self.labels else _size(inside)
-            told += _folded(f"{name}: {content}" if name else content, HOLDS)
-        return told
+            lines += _folded(f"{name}: {content}" if name else content, HOLDS)
+        return lines
 
-    def _sent(self, due: DueReport) -> list[str]:
-        return _folded(_rows(self.sent[due]), SENDS) if due in self.sent else ["nothing"]
+    def _sent(self, due_report: DueReport) -> list[str]:
+        return _folded(_rows(self.sent[due_report]), SENDS) if due_report in self.sent else ["nothing"]
 
-    def _otherwise(self, due: DueReport) -> list[str]:
-        return [] if self.judged is None else self.judged.otherwise(due)
+    def _otherwise(self, due_report: DueReport) -> list[str]:
+        return [] if self.judged is None else self.judged.otherwise(due_report)
 
-    def _height(self, due: DueReport) -> int:
-        if due not in self.due:
+    def _height(self, due_report: DueReport) -> int:
+        if due_report not in self.due:
             return LINE
-        bars = LINE * (len(due.views) - 1)
-        lines = max(len(self._told(due)), len(self._sent(due)) + len(self._otherwise(due)))
+        bars = LINE * (len(due_report.views) - 1)
+        lines = max(len(self._told(due_report)), len(self._sent(due_report)) + len(self._otherwise(due_report)))
         return LINE + max(bars, MORE * (lines - 1))
 
     def _x(self, time: float) -> float:
@@ -249,8 +251,8 @@ class TimelinePanel:
         span = self.last - self.first
         if not self.large:
             return range(self.first, self.last + 1, ceil(span / 20))
-        steps = [100, 200, 500, *(1000 * each for each in ROUND)]
-        step = next((each for each in steps if span / each <= 7), steps[-1] * ceil(span / 7 / steps[-1]))
+        steps = [100, 200, 500, *(1000 * size for size in ROUND)]
+        step = next((step for step in steps if span / step <= 7), steps[-1] * ceil(span / 7 / steps[-1]))
         return range(-(-self.first // step) * step, self.last + 1, step)
 
     def _axis(self) -> Iterator[str]:
@@ -284,25 +286,25 @@ class TimelinePanel:
                 ends[level : level + 1] = [x + half + 4]
                 yield x, level, text
 
-    def _report(self, due: DueReport, y: int) -> Iterator[str]:
-        instant = self._x(due.instant)
-        said = self._clock(due.instant)
-        at, place = (said, LEFT - 8) if self.large else (f"at {said}", LEFT - 14)
-        yield _text(place, y + 4, at, "end" if due in self.due else "end muted")
-        if due not in self.due:
+    def _report(self, due_report: DueReport, y: int) -> Iterator[str]:
+        instant = self._x(due_report.instant)
+        label = self._clock(due_report.instant)
+        at, place = (label, LEFT - 8) if self.large else (f"at {label}", LEFT - 14)
+        yield _text(place, y + 4, at, "end" if due_report in self.due else "end muted")
+        if due_report not in self.due:
             yield _text(HOLDS, y + 4, "not due", "muted")
             return
-        for place, (view, inside) in enumerate(zip(due.views, self.due[due], strict=True)):
+        for place, (view, inside) in enumerate(zip(due_report.views, self.due[due_report], strict=True)):
             if view.first <= view.last:
                 yield f'<path class="scope" d="{self._bar(view, y + LINE * place)}"/>'
             for time in dict.fromkeys(arrival.time for arrival in inside):
                 yield f'<circle class="held" cx="{self._x(time)}" cy="{y + LINE * place}" r="4"/>'
         yield f'<path class="instant" d="M{instant} {y - 2}l-4 -8h8z"/>'
-        sent = self._sent(due)
-        for x, lines in ((HOLDS, self._told(due)), (SENDS, sent)):
+        sent = self._sent(due_report)
+        for x, lines in ((HOLDS, self._told(due_report)), (SENDS, sent)):
             for place, line in enumerate(lines):
                 yield _text(x, y + 4 + MORE * place, line)
-        for place, line in enumerate(self._otherwise(due), len(sent)):
+        for place, line in enumerate(self._otherwise(due_report), len(sent)):
             yield _text(SENDS, y + 4 + MORE * place, line, "wrong")
 
     def _bar(self, view: View, y: int) -> str:
@@ -365,8 +367,8 @@ def _short_part(term: Term) -> str:
 
 
 def _content(inside: Sequence[Arrival], counting: Counting) -> str:
-    held = ["\N{NO-BREAK SPACE}".join(map(_short, triple)) for arrival in inside for triple in arrival.triples]
-    return f"{{{', '.join(dict.fromkeys(held) if counting is Counting.SET else held)}}}"
+    triples = ["\N{NO-BREAK SPACE}".join(map(_short, triple)) for arrival in inside for triple in arrival.triples]
+    return f"{{{', '.join(dict.fromkeys(triples) if counting is Counting.SET else triples)}}}"
 
 
 def _size(inside: Sequence[Arrival]) -> str:

@@ -102,15 +102,15 @@ def listed(verdict: Verdict, limit: int) -> list[tuple[int, WindowVerdict]]:
     placed = list(enumerate(verdict.windows))
     if len(placed) <= limit:
         return placed
-    bad = [each for each in placed if state(each[1]) != "right"][:limit]
-    good = [each for each in placed if state(each[1]) == "right"][: min(OTHERS, limit - len(bad))]
+    bad = [entry for entry in placed if state(entry[1]) != "right"][:limit]
+    good = [entry for entry in placed if state(entry[1]) == "right"][: min(OTHERS, limit - len(bad))]
     return sorted(bad + good)
 
 
 def anchors(series: Sequence[Series], one: Series, number: int = 0) -> Mapping[int, str]:
     """The anchors of the reports that the table of a series' run lists, by their places in the verdict."""
-    found = listed(one.runs[number][1], listing_limit(series))
-    return {at: _anchor(one, number, at) for at, _ in found}
+    windows_ = listed(one.runs[number][1], listing_limit(series))
+    return {at: _anchor(one, number, at) for at, _ in windows_}
 
 
 def _anchor(one: Series, number: int, place: int) -> str:
@@ -158,8 +158,8 @@ def _line(
     surplus = _witness("surplus", window.surplus, window.actual - window.true_positives, rows, short)
     doubtful = _witness("undecided", window.doubtful, window.undecided, rows, short)
     sides = tuple(side for side in (missing, surplus, doubtful) if side.total > 0)
-    told, command = tuple(_sentences(window, verdict)), command_of(run, window.index)
-    return ReportLine(state(window), (), f"{unit} {window.index:,}", sides, anchor, told, command)
+    sentences, command = tuple(_sentences(window, verdict)), command_of(run, window.index)
+    return ReportLine(state(window), (), f"{unit} {window.index:,}", sides, anchor, sentences, command)
 
 
 def _sentences(window: WindowVerdict, verdict: Verdict) -> Iterator[str]:
@@ -167,8 +167,8 @@ def _sentences(window: WindowVerdict, verdict: Verdict) -> Iterator[str]:
     if not window.due:
         yield f"No report was due here; {counted(window.actual, 'row')} came."
         return
-    said = f"{counted(window.content, 'triple')} in the window: {rows_of(window)}."
-    yield said if window.report is not None else f"{said} No answer came for it."
+    message = f"{counted(window.content, 'triple')} in the window: {rows_of(window)}."
+    yield message if window.report is not None else f"{message} No answer came for it."
     if window.late and window.delay is not None:
         allowed = "" if verdict.delay_bound is None else f", later than the {duration(verdict.delay_bound)} allowed"
         yield f"It came {duration(window.delay)} after it was due{allowed}."
@@ -179,15 +179,15 @@ def command_of(run: Run, index: int) -> str:
     return "" if run.folder is None else f"streamgauge explain {shlex.quote(str(run.folder))} --window {index}"
 
 
-def _witness(side: str, found: Sequence[Row], total: int, limit: int, short: Callable[[Term], str]) -> WitnessRows:
-    total = max(total, len(found))
-    shown = tuple(tuple(NOTHING if term is None else short(term) for term in row) for row in found[:limit])
+def _witness(side: str, rows: Sequence[Row], total: int, limit: int, short: Callable[[Term], str]) -> WitnessRows:
+    total = max(total, len(rows))
+    shown = tuple(tuple(NOTHING if term is None else short(term) for term in row) for row in rows[:limit])
     return WitnessRows(side, shown, total - len(shown), total)
 
 
 def shortener(query_text: str) -> Callable[[Term], str]:
     """A function that writes terms with the prefixes that the query declares, cut where they are very long."""
-    prefixes = sorted(_PREFIX.findall(query_text), key=lambda found: -len(found[1]))
+    prefixes = sorted(_PREFIX.findall(query_text), key=lambda prefix: -len(prefix[1]))
     known = [(name + ":", iri) for name, iri in prefixes] + [("xsd:", XSD)]
 
     def short_part(term: Term) -> str:

@@ -61,14 +61,14 @@ def origins(semantics: Semantics, windows: Sequence[StreamWindow], first: int | 
     if semantics.origin is Origin.FIRST:
         return (-_NEVER if first is None else first - first % semantics.time_unit,)
     if semantics.origin is Origin.SEARCH:
-        longest = max((each.window.size for each in windows if each.window.kind != "count"), default=0)
+        longest = max((window.window.size for window in windows if window.window.kind != "count"), default=0)
         return tuple(range(semantics.t0, semantics.t0 + longest + 1, semantics.time_unit))
     return (semantics.t0,)
 
 
 def by_triple(windows: Sequence[StreamWindow], tick: Tick) -> bool:
     """Whether arrivals are single triples."""
-    return tick is Tick.TUPLE or any(each.window.kind == "count" for each in windows)
+    return tick is Tick.TUPLE or any(window.window.kind == "count" for window in windows)
 
 
 def admit(
@@ -81,7 +81,7 @@ def admit(
     """
     admitted: list[AnyStamped] = []
     late: list[AnyStamped] = []
-    streams = {each.stream for each in windows}
+    streams = {window.stream for window in windows}
     greatest: int | None = None
     frontier = _frontier(semantics, windows, t0)
     for element in sorted(elements, key=lambda element: element.sequence):
@@ -117,9 +117,9 @@ def _frontier(semantics: Semantics, windows: Sequence[StreamWindow], t0: int) ->
     """The time (ms) below which nothing may come any more, as a function of the watermark."""
     closed = 0 if semantics.borders is Borders.CLOSED_OPEN else 1
     if Report.WINDOW_CLOSE in semantics.report:
-        if any(each.window.kind == "count" for each in windows):
+        if any(window.window.kind == "count" for window in windows):
             return lambda watermark: watermark
-        steps = [(t0 + first_close(each, semantics), each.window.slide) for each in windows]
+        steps = [(t0 + first_close(window, semantics), window.window.slide) for window in windows]
     elif Report.PERIODIC in semantics.report and semantics.period is not None:
         steps = [(t0 + semantics.period, semantics.period)]
     else:
@@ -156,8 +156,12 @@ def arrived_triples(
 ) -> list[Arrival]:
     """The arrivals by rank (``order.Arrivals``)."""
     if by_triple(windows, semantics.tick):
-        return [Arrival(each.stream, each.time, each.until, (triple,)) for each in admitted for triple in each.added]
-    return [Arrival(each.stream, each.time, each.until, each.added) for each in admitted]
+        return [
+            Arrival(element.stream, element.time, element.until, (triple,))
+            for element in admitted
+            for triple in element.added
+        ]
+    return [Arrival(element.stream, element.time, element.until, element.added) for element in admitted]
 
 
 def content(arrived: Sequence[Arrival], times: Sequence[int], stream: str, view: View) -> tuple[Arrival, ...]:
@@ -177,10 +181,10 @@ def content(arrived: Sequence[Arrival], times: Sequence[int], stream: str, view:
 
 def triples(contents: Contents, counting: Counting = Counting.SET) -> Counter[tuple[int, Triple]]:
     """The pairs (window, triple) that the windows hold, each once when content is a set."""
-    held = Counter(
+    bag = Counter(
         (window, triple) for window, inside in enumerate(contents) for arrival in inside for triple in arrival.triples
     )
-    return Counter(held.keys()) if counting is Counting.SET else held
+    return Counter(bag.keys()) if counting is Counting.SET else bag
 
 
 def latest(inside: Iterable[Arrival]) -> dict[Triple, int]:

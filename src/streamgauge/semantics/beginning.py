@@ -86,7 +86,7 @@ def awaited(windows: Sequence[StreamWindow], semantics: Semantics, t0: int, hori
     if Report.WINDOW_CLOSE not in semantics.report:
         return ""
     since = t0 if semantics.since is None else semantics.since
-    firsts = ((t0 + first_close(each, semantics), each.window.slide) for each in _timed(windows))
+    firsts = ((t0 + first_close(window, semantics), window.window.slide) for window in _timed(windows))
     closes = [first + max(0, -((first - since) // slide)) * slide for first, slide in firsts]
     first = min(closes, default=horizon)
     return f"the first window closes at {first:,} ms" if first > horizon else ""
@@ -94,7 +94,7 @@ def awaited(windows: Sequence[StreamWindow], semantics: Semantics, t0: int, hori
 
 def all_closed(windows: Sequence[StreamWindow], last: int) -> int:
     """The time (ms) by which every window has closed that holds an element of the time ``last``."""
-    return last + max((each.window.size for each in _timed(windows)), default=0)
+    return last + max((window.window.size for window in _timed(windows)), default=0)
 
 
 def _far(windows: Sequence[StreamWindow], semantics: Semantics) -> int:
@@ -106,13 +106,13 @@ def _far(windows: Sequence[StreamWindow], semantics: Semantics) -> int:
 
 def _steps(windows: Sequence[StreamWindow], semantics: Semantics) -> list[int]:
     """The steps of the grid but the time unit's, ms."""
-    slides = [each.window.slide for each in windows if each.window.kind != "count"]
+    slides = [window.window.slide for window in windows if window.window.kind != "count"]
     return slides if semantics.period is None else [*slides, semantics.period]
 
 
 def _speaks_of_before(windows: Sequence[StreamWindow], semantics: Semantics) -> bool:
     """Whether the report at an instant holds what came before it, not what comes at it."""
-    if any(each.window.kind == "count" for each in windows):
+    if any(window.window.kind == "count" for window in windows):
         return False
     expires = Report.EXPIRATION in semantics.report
     return (semantics.borders is Borders.CLOSED_OPEN) is not expires
@@ -125,8 +125,8 @@ def _first_instant(windows: Sequence[StreamWindow], semantics: Semantics) -> int
     if Report.EXPIRATION in semantics.report:
         return semantics.t0
     if Report.WINDOW_CLOSE in semantics.report:
-        return semantics.t0 + min((first_close(each, semantics) for each in _timed(windows)), default=_NEVER)
-    whole = min((each.window.size for each in _timed(windows)), default=0)
+        return semantics.t0 + min((first_close(window, semantics) for window in _timed(windows)), default=_NEVER)
+    whole = min((window.window.size for window in _timed(windows)), default=0)
     return semantics.t0 + max(semantics.period or 0, 0 if semantics.partial_head else whole)
 
 
@@ -134,15 +134,15 @@ def _latest_start(windows: Sequence[StreamWindow], semantics: Semantics, earlies
     """The latest time (ms) at which the first window may start so that no report from ``since`` on is another one."""
     plain = Report.WINDOW_CLOSE in semantics.report and semantics.origin is Origin.FIXED and semantics.lateness is None
     if not plain or semantics.partial_head:
-        return earliest - max((each.window.size + each.window.slide for each in _timed(windows)), default=1)
+        return earliest - max((window.window.size + window.window.slide for window in _timed(windows)), default=1)
     t0 = semantics.t0
     opened = (t0 - (t0 + size - since) // slide * slide for size, slide in _sizes(windows))
     return min((earliest, *opened))
 
 
 def _sizes(windows: Sequence[StreamWindow]) -> Iterator[tuple[int, int]]:
-    return ((each.window.size, each.window.slide) for each in _timed(windows))
+    return ((window.window.size, window.window.slide) for window in _timed(windows))
 
 
 def _timed(windows: Sequence[StreamWindow]) -> list[StreamWindow]:
-    return [each for each in windows if each.window.kind != "count"]
+    return [window for window in windows if window.window.kind != "count"]

@@ -91,13 +91,13 @@ def held(
     return due_reports(counted, query, semantics, advanced_to, t0)
 
 
-def answered(found: Held, query: ContinuousQuery, semantics: Semantics) -> tuple[ExpectedReport, ...]:
+def answered(reports: Held, query: ContinuousQuery, semantics: Semantics) -> tuple[ExpectedReport, ...]:
     """The reports that are sent, from the contents of all that are due."""
-    sizes = {due: sum(triples(contents, semantics.content).values()) for due, contents in found}
+    sizes = {due: sum(triples(contents, semantics.content).values()) for due, contents in reports}
     snapshot = snapshot_under(query, semantics)
     evaluated: list[tuple[DueReport, tuple[Row, ...]]] = []
     loaded: Loaded | None = None
-    for due, contents in found:
+    for due, contents in reports:
         loaded = Loaded(contents, loaded)
         evaluated.append((due, snapshot.rows(contents, loaded)))
     r2s = operator(query, semantics)
@@ -141,22 +141,23 @@ def due_reports(
     heads = [Head.of(element) for element in admitted]
     arrived = arrived_triples(admitted, query.windows, semantics)
     times = [arrival.time for arrival in arrived]
-    found: list[tuple[DueReport, Contents]] = []
+    reports: list[tuple[DueReport, Contents]] = []
     before: Counter[tuple[int, Triple]] = Counter()
     ranked = arrivals(heads, query.windows, semantics.tick)
-    for due in candidates(ranked, query.windows, semantics, t0, advanced_to):
+    for candidate in candidates(ranked, query.windows, semantics, t0, advanced_to):
         contents = tuple(
-            content(arrived, times, window.stream, view) for window, view in zip(query.windows, due.views, strict=True)
+            content(arrived, times, window.stream, view)
+            for window, view in zip(query.windows, candidate.views, strict=True)
         )
         if semantics.content is Counting.UPDATES:
-            if updates(contents, due.instant):
-                found.append((due, contents))
+            if updates(contents, candidate.instant):
+                reports.append((candidate, contents))
             continue
         now = triples(contents, semantics.content)
         if _reports(before, now, semantics):
-            found.append((due, contents))
+            reports.append((candidate, contents))
         before = now
-    return found
+    return reports
 
 
 def _reports(before: Counter[tuple[int, Triple]], now: Counter[tuple[int, Triple]], semantics: Semantics) -> bool:

@@ -195,18 +195,18 @@ def candidates_in_order(
     the ticks, and each window as it is then. Raises RefusedError when a clock would have more than MOST_INSTANTS.
     """
     refuse_clock(windows, semantics, t0, advanced_to)
-    held = [_SCOPES[each.window.kind](each, arrived, semantics, t0) for each in windows]
+    scopes = [_SCOPES[window.window.kind](window, arrived, semantics, t0) for window in windows]
     if Report.WINDOW_CLOSE in semantics.report:
-        closes = groupby(merge(*(_closes(each, arrived, semantics, advanced_to) for each in held)))
+        closes = groupby(merge(*(_closes(scope, arrived, semantics, advanced_to) for scope in scopes)))
         return (
-            DueReport(at.instant, tuple(each.closed(at) for each in held))
+            DueReport(at.instant, tuple(scope.closed(at) for scope in scopes))
             for at, _ in closes
             if _in_period(at.instant, semantics, t0)
         )
     return (
-        DueReport(at.instant, tuple(each.opened(at) for each in held))
+        DueReport(at.instant, tuple(scope.opened(at) for scope in scopes))
         for at in _ticks(arrived, semantics, t0, advanced_to)
-        if at.instant >= t0 and (semantics.partial_head or any(each.whole(at) for each in held))
+        if at.instant >= t0 and (semantics.partial_head or any(scope.whole(at) for scope in scopes))
     )
 
 
@@ -222,12 +222,12 @@ def refuse_clock(windows: Sequence[StreamWindow], semantics: Semantics, t0: int,
             )
 
 
-def _closes(each: Scopes, arrived: Arrivals, semantics: Semantics, advanced_to: int) -> Iterator[RunInstant]:
+def _closes(scopes: Scopes, arrived: Arrivals, semantics: Semantics, advanced_to: int) -> Iterator[RunInstant]:
     """One window's closes; of those that one arrival makes due only the last where the semantics says so."""
-    found = each.closes(advanced_to)
+    instants = scopes.closes(advanced_to)
     if semantics.due is Due.ALL:
-        return found
-    groups = groupby(found, key=lambda at: _trigger(at, arrived))
+        return instants
+    groups = groupby(instants, key=lambda at: _trigger(at, arrived))
     return (list(group)[-1] for _, group in groups)
 
 
@@ -262,8 +262,8 @@ def _expirations(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: 
     while instant <= advanced_to:
         at = expired_moment(instant, arrived, semantics)
         yield at
-        held = zip(arrived.times[: at.seen], arrived.ends[: at.seen], strict=True)
-        ends = [end for time, end in held if end is not None and time >= t0 and end > instant]
+        lifetimes = zip(arrived.times[: at.seen], arrived.ends[: at.seen], strict=True)
+        ends = [end for time, end in lifetimes if end is not None and time >= t0 and end > instant]
         instant = min(ends, default=instant + semantics.period)
 
 

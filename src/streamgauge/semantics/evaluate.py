@@ -155,8 +155,8 @@ class Snapshot:
         """Add the arrivals of each window to its graph."""
         for name, inside in zip(self._names, come, strict=True):
             graph = self._graph(name)
-            held = dataset.default if graph is None else dataset.named[graph]
-            held.extend(triple for arrival in inside for triple in arrival.triples)
+            target = dataset.default if graph is None else dataset.named[graph]
+            target.extend(triple for arrival in inside for triple in arrival.triples)
 
     def _stamps(self, contents: Contents) -> Iterator[tuple[Term, Triple]]:
         """The facts that say when each triple of a graph arrived last, with their graph; static data has no time."""
@@ -176,7 +176,7 @@ def by_element(contents: Contents) -> dict[Term, IndexedGraph]:
     """A graph for each element of the content, the last one being the newest (``updates``)."""
     (inside,) = contents
     newest = len(inside) - 1
-    return {element_graph(number, newest): IndexedGraph(each.triples) for number, each in enumerate(inside)}
+    return {element_graph(number, newest): IndexedGraph(element.triples) for number, element in enumerate(inside)}
 
 
 def _has_path(pattern: a.Pattern) -> bool:

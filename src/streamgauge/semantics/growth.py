@@ -37,7 +37,7 @@ def sent_at_once(query: ContinuousQuery, semantics: Semantics) -> bool:
         and (semantics.grain, semantics.changes, semantics.content) == (Grain.ROW, Changes.BOTH, Counting.SET)
         and not semantics.notify_empty
         and semantics.lateness is None
-        and all(each.window.kind == "time" for each in query.windows)
+        and all(window.window.kind == "time" for window in query.windows)
         and grows(query.form)
         and not uses_timestamp(query.form)
     )

@@ -70,10 +70,10 @@ def not_honoured(
     that apply the first is told. A field that it does not name is refused unless it has its default.
     """
     refused = [
-        (each.name, value)
-        for each in fields(semantics)
-        if each.name not in _LABELS
-        for value in _refused(each, getattr(semantics, each.name), honoured)
+        (field.name, value)
+        for field in fields(semantics)
+        if field.name not in _LABELS
+        for value in _refused(field, getattr(semantics, field.name), honoured)
     ]
     for key, sentence in (sentences or {}).items():
         if any(key in field_and_value for field_and_value in refused):
@@ -85,11 +85,11 @@ def not_honoured(
     return None
 
 
-def _refused(each: "Field[Any]", value: object, honoured: HonouredFields) -> list[object]:
+def _refused(field: "Field[Any]", value: object, honoured: HonouredFields) -> list[object]:
     """The values of a field that are not honoured."""
-    if each.name not in honoured:
-        return [value] if value != _default(each) else []
-    allowed = honoured[each.name]
+    if field.name not in honoured:
+        return [value] if value != _default(field) else []
+    allowed = honoured[field.name]
     return [
         one
         for one in (value if isinstance(value, frozenset) else (value,))
@@ -97,5 +97,5 @@ def _refused(each: "Field[Any]", value: object, honoured: HonouredFields) -> lis
     ]
 
 
-def _default(each: "Field[Any]") -> object:
-    return each.default_factory() if each.default_factory is not MISSING else each.default
+def _default(field: "Field[Any]") -> object:
+    return field.default_factory() if field.default_factory is not MISSING else field.default

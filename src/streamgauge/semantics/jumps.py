@@ -46,7 +46,7 @@ def is_quiet(semantics: Semantics) -> bool:
 def clock_steps(windows: Sequence[StreamWindow], semantics: Semantics) -> list[int]:
     """The steps (ms) of the clocks at which reports may be due: slides, a period, or the time unit."""
     if Report.WINDOW_CLOSE in semantics.report:
-        return [each.window.slide for each in windows if each.window.kind != "count"]
+        return [window.window.slide for window in windows if window.window.kind != "count"]
     timed = semantics.period is not None or semantics.tick is Tick.TIME
     return [semantics.period or semantics.time_unit] if timed else []
 

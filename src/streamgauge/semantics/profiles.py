@@ -388,15 +388,15 @@ class UnknownProfileError(MistakeError, ValueError):
 
 def profile(name: str) -> Semantics:
     """The named Semantics value, the name in any case; UnknownProfileError lists the names that there are."""
-    if (found := spelled(name, PROFILES)) is None:
+    if (name_ := spelled(name, PROFILES)) is None:
         raise UnknownProfileError(f"no semantics named {name!r}: {offered(name, PROFILES)}")
-    return PROFILES[found]
+    return PROFILES[name_]
 
 
 def makes_choices_of(semantics: Semantics, names: Iterable[str]) -> bool:
     """Whether a semantics is one of these profiles in all but its name and the stream's lateness bound."""
     profiles = map(profile, names)
-    return any(replace(semantics, name=each.name, lateness=each.lateness) == each for each in profiles)
+    return any(replace(semantics, name=profile.name, lateness=profile.lateness) == profile for profile in profiles)
 
 
 _UNITS = {1000: "seconds", 100: "hundreds milliseconds"}

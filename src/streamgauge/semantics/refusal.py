@@ -35,7 +35,7 @@ def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """Why this query has no defined answer under the semantics, whoever evaluates it; ``None`` when it has one."""
     if not query.windows:
         return "the query has no window: name a stream and a window over it"
-    named = Counter(each.name for each in query.windows if each.name is not None)
+    named = Counter(window.name for window in query.windows if window.name is not None)
     if twice := [name for name, times in named.items() if times > 1]:
         return f"two windows are named {twice[0]}: name each differently"
     if semantics.content is Counting.BAG and (named or uses_timestamp(query.form)):
@@ -63,7 +63,7 @@ def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 def _no_expiration(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """Why reports cannot go by the ends of facts."""
-    if any(each.window.kind != "landmark" for each in query.windows):
+    if any(window.window.kind != "landmark" for window in query.windows):
         return "reports at expirations over a window: facts hold until they end, so use a landmark window"
     if semantics.borders is Borders.CLOSED:
         return "reports at expirations with borders [o, c]: facts hold in [initial, final) or (initial, final]"

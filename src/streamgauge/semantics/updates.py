@@ -60,7 +60,7 @@ def apart(query: al.Pattern) -> tuple[tuple[al.Pattern, ...], al.Group | None, a
         inner = inner.pattern
     if isinstance(inner, al.Group):
         return tuple(above), inner, inner.pattern
-    projects = [place for place, each in enumerate(above) if isinstance(each, al.Project)]
+    projects = [place for place, operator in enumerate(above) if isinstance(operator, al.Project)]
     outer = above[: projects[-1] + 1] if projects else []
     return tuple(outer), None, outer[-1].pattern if outer else pattern  # type: ignore[union-attr]
 
@@ -81,9 +81,9 @@ def no_update(query: ContinuousQuery, semantics: Semantics) -> str | None:
     beside = [part for part in every_pattern(matched) if type(part) in _BESIDE]
     trees = [tree for part in (*above, *every_pattern(matched)) for tree in expressions(part)]
     exists = any(isinstance(part, al.Exists) for tree in trees for part in every_expression(tree))
-    if beside or exists or sum(isinstance(each, al.Project) for each in above) > 1:
-        found = _BESIDE[type(beside[0])] if beside else "EXISTS" if exists else "a subselect"
-        return f"updates of a query with {found}: one SELECT over a pattern, with FILTER, BIND, GROUP BY and HAVING"
+    if beside or exists or sum(isinstance(operator, al.Project) for operator in above) > 1:
+        operator = _BESIDE[type(beside[0])] if beside else "EXISTS" if exists else "a subselect"
+        return f"updates of a query with {operator}: one SELECT over a pattern, with FILTER, BIND, GROUP BY and HAVING"
     return None if group is None else _no_groups(group, matched)
 
 
@@ -92,9 +92,9 @@ def _in_window(pattern: al.Pattern, name: str | None) -> bool:
     graphs = [part for part in every_pattern(pattern) if isinstance(part, al.Graph)]
     if name is None:
         return not graphs
-    inside = sum(isinstance(part, al.BGP) for each in graphs for part in every_pattern(each.pattern))
+    inside = sum(isinstance(part, al.BGP) for graph in graphs for part in every_pattern(graph.pattern))
     every = sum(isinstance(part, al.BGP) and bool(part.patterns) for part in every_pattern(pattern))
-    return all(each.name == f"<{name}>" for each in graphs) and inside >= every
+    return all(graph.name == f"<{name}>" for graph in graphs) and inside >= every
 
 
 def _plain(pattern: al.Pattern) -> al.Pattern:
@@ -106,8 +106,8 @@ def _plain(pattern: al.Pattern) -> al.Pattern:
 
 def _no_groups(group: al.Group, matched: al.Pattern) -> str | None:
     """Why the groups that an element is of are not known from its solutions."""
-    triples = (each for part in every_pattern(matched) if isinstance(part, al.BGP) for each in part.patterns)
-    bound = {var for each in triples for var in al.triple_variables(each)}
+    triples = (pattern for part in every_pattern(matched) if isinstance(part, al.BGP) for pattern in part.patterns)
+    bound = {var for triple in triples for var in al.triple_variables(triple)}
     if any(var != key or var not in bound for var, key in group.keys) or any(
         isinstance(part, al.LeftJoin | al.Union) for part in every_pattern(matched)
     ):
@@ -122,7 +122,7 @@ def restated(form: al.QueryForm) -> al.QueryForm:
     if group is None:
         return replace(form, pattern=_under(above, newest))
     taken = variable_names(form)
-    name = next(al.Var(each) for number in count() if (each := f"element{number}") not in taken)
+    name = next(al.Var(candidate) for number in count() if (candidate := f"element{number}") not in taken)
     solutions = al.Project(al.Graph(name, matched), al.pattern_variables(matched))
     touched = al.Distinct(al.Project(newest, tuple(var for var, _ in group.keys)))
     return replace(form, pattern=_under(above, al.Join(replace(group, pattern=solutions), touched)))

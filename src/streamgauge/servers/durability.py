@@ -54,14 +54,14 @@ def unreadable(source: Path) -> str:
 
 def _pieces(descriptor: int, start: int, length: int, lost: list[tuple[int, int]]) -> bytes:
     """A block piece by piece; those that fail are noted."""
-    found = bytearray()
+    data = bytearray()
     for at in range(start, start + length, _SECTOR):
         wanted = min(_SECTOR, start + length - at)
         piece = _read(descriptor, at, wanted)
         if piece is None:
             _note(lost, at, at + wanted)
-        found += piece or bytes(wanted)
-    return bytes(found)
+        data += piece or bytes(wanted)
+    return bytes(data)
 
 
 def _read(descriptor: int, start: int, length: int) -> bytes | None:
@@ -137,8 +137,8 @@ def unpack(data: bytes) -> Witness | None:
     """The witness of such bytes; ``None`` when they are none."""
     if len(data) < WITNESS_SIZE or data[: len(_MAGIC)] != _MAGIC:
         return None
-    (found,) = _SUM.unpack_from(data, _BODY.size)
-    return Witness(*_BODY.unpack_from(data)[1:]) if found == crc32(data[: _BODY.size]) else None
+    (checksum,) = _SUM.unpack_from(data, _BODY.size)
+    return Witness(*_BODY.unpack_from(data)[1:]) if checksum == crc32(data[: _BODY.size]) else None
 
 
 def open_beside(path: Path) -> BinaryIO:
@@ -185,9 +185,9 @@ class Inspection:
         else:
             self.more += 1
 
-    def count(self, kind: str, many: int = 1) -> None:
+    def count(self, kind: str, number: int = 1) -> None:
         """So many more sound records of a kind."""
-        self.sound[kind] = self.sound.get(kind, 0) + many
+        self.sound[kind] = self.sound.get(kind, 0) + number
 
     @property
     def whole(self) -> bool:
@@ -197,8 +197,8 @@ class Inspection:
     @property
     def remains(self) -> str:
         """The sound records, in words."""
-        found = ", ".join(f"{many:,} {kind}" for kind, many in self.sound.items() if many)
-        return found or "nothing"
+        text = ", ".join(f"{count:,} {kind}" for kind, count in self.sound.items() if count)
+        return text or "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ def probe(folder: Path) -> int | None:
     """
     limit, _ = getrlimit(RLIMIT_FSIZE)
     try:
-        sizes = [each.stat().st_size for each in folder.iterdir() if each.is_file()]
+        sizes = [path.stat().st_size for path in folder.iterdir() if path.is_file()]
         if limit != RLIM_INFINITY and max(sizes, default=0) + _PROBED > limit:
             return errno.EFBIG
         with TemporaryFile(dir=folder, prefix="probe-") as file:
@@ -243,16 +243,16 @@ def probe(folder: Path) -> int | None:
     return None
 
 
-def explained(folder: Path, said: str, *, full: bool) -> str:
+def explained(folder: Path, message: str, *, full: bool) -> str:
     """Why a library could not write in a folder: by the words that it ``said``, else by trying.
 
     ``full`` when the library says that there is no room, without saying of what kind.
     """
-    named = next((code for code in _WORDS if os.strerror(code) in said), errno.ENOSPC if full else None)
+    named = next((code for code in _WORDS if os.strerror(code) in message), errno.ENOSPC if full else None)
     if named in (None, errno.EIO):  # which is also how LMDB and SQLite say that only a part was written
-        found = probe(folder)
-        named = found if found in _WORDS else named
-    return said if named is None else _WORDS[named]
+        code = probe(folder)
+        named = code if code in _WORDS else named
+    return message if named is None else _WORDS[named]
 
 
 STATUS: Final = 2
@@ -264,9 +264,9 @@ _HANDLERS: list[Any] = []
 
 def end_with_sentence(folders: Sequence[Path], advice: str) -> None:
     """From now on a lost page of a file in one of the folders ends the process; ``advice`` says what to do then."""
-    said = f"{', '.join(map(str, folders))}: a part of what is kept there cannot be read any more"
-    said += f" (a file was cut short, or the disk fails): the server ends; {advice}\n"
-    line = said.encode()
+    sentence = f"{', '.join(map(str, folders))}: a part of what is kept there cannot be read any more"
+    sentence += f" (a file was cut short, or the disk fails): the server ends; {advice}\n"
+    line = sentence.encode()
 
     def end(_signal: int) -> None:
         os.write(2, line)

@@ -94,13 +94,13 @@ class EventBuffer:
         """(how many events behind a place are no longer there, the text of the next ones, the place behind them)."""
         with self._changed:
             missed = max(0, self._first - 1 - place)
-            found, size = list[bytes](), 0
+            chunks, size = list[bytes](), 0
             for kept in islice(self._kept, place + missed + 1 - self._first, None):
-                if found and size + len(kept.text) > _BATCH:
+                if chunks and size + len(kept.text) > _BATCH:
                     break
-                found.append(kept.text)
+                chunks.append(kept.text)
                 size += len(kept.text)
-            return missed, b"".join(found), place + missed + len(found)
+            return missed, b"".join(chunks), place + missed + len(chunks)
 
     def given(self, place: int, behind: int) -> None:
         """A client was given the events after ``place`` up to ``behind``."""

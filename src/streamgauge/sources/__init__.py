@@ -60,8 +60,8 @@ def schemes() -> dict[str, ModuleType]:
     """Every URL scheme with the module that carries it, sorted."""
     names = [f"{__name__}.{module.name}" for module in iter_modules(__path__)]
     modules = map(import_module, [*names, *(point.value for point in entry_points(group=__name__))])
-    found = {scheme: module for module in modules for scheme in getattr(module, "SCHEMES", ())}
-    return dict(sorted(found.items()))
+    modules_by_scheme = {scheme: module for module in modules for scheme in getattr(module, "SCHEMES", ())}
+    return dict(sorted(modules_by_scheme.items()))
 
 
 def _transport(address: Address, ability: str, others: Iterable[str] = ()) -> ModuleType:

@@ -14,8 +14,8 @@ from streamgauge.sources.contract import Address, Delivery, SourceError
 class Pending:
     """Counts messages under way, at most ``room``; who hands over another waits for at most ``patience`` seconds."""
 
-    def __init__(self, room: int, patience: float) -> None:
-        self._room = room
+    def __init__(self, capacity: int, patience: float) -> None:
+        self._room = capacity
         self._patience = patience
         self._changed = Condition()
         self._under_way = 0
@@ -120,11 +120,11 @@ class ReadingOptions:
     def over(self, reading: Reading | None) -> Reading:
         """The given reading with what the URL says put over it."""
         names = ("stream", "interval", "lateness", "limit", "once", *OWN_DATA)
-        said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if self.stamped is not None:
-            said.setdefault("time_property", self.stamped)
+            options.setdefault("time_property", self.stamped)
         under = reading or Reading()
-        return replace(under, named=under.named | self.extra | ({"stream"} & set(said)), **said)
+        return replace(under, named=under.named | self.extra | ({"stream"} & set(options)), **options)
 
     @property
     def extra(self) -> frozenset[str]:

@@ -371,9 +371,9 @@ class KafkaLog:
         kind, stamp = message.timestamp()
         arrived = 0 if kind == self._library.TIMESTAMP_NOT_AVAILABLE else stamp
         place = f"{self._address.text}: topic {self._topic}, partition {message.partition()}, offset {message.offset()}"
-        for item, found in enumerate(self._messages.items(message.value() or b"", place, arrived)):
-            if isinstance(found, StreamElement) and found.added:
-                yield Logged(message.offset(), item, arrived, replace(found, removed=()))
+        for item, element in enumerate(self._messages.items(message.value() or b"", place, arrived)):
+            if isinstance(element, StreamElement) and element.added:
+                yield Logged(message.offset(), item, arrived, replace(element, removed=()))
 
     def _borders(self) -> Mapping[int, tuple[int, int]]:
         """The first offset of each partition, and the one behind its last message."""
@@ -382,7 +382,7 @@ class KafkaLog:
             if topic.error is not None:
                 raise SourceError(f"{self._address.text}: topic {self._topic}: {topic.error.str()}")
             places = [self._library.TopicPartition(self._topic, number) for number in sorted(topic.partitions)]
-            return {each.partition: self._consumer.get_watermark_offsets(each, timeout=_LOGGED) for each in places}
+            return {place.partition: self._consumer.get_watermark_offsets(place, timeout=_LOGGED) for place in places}
         except self._library.KafkaException as error:
             raise SourceError(f"{self._address.text}: {error.args[0].str()}") from error
 

@@ -161,10 +161,12 @@ class Link:
         if self._address.scheme == "mqtts":
             client.tls_set(self._ca)
         self._owner.prepare(client)
-        asked = properties("CONNECT", SessionExpiryInterval=self._session.expiry, ReceiveMaximum=self._session.room)
+        connect_properties = properties(
+            "CONNECT", SessionExpiryInterval=self._session.expiry, ReceiveMaximum=self._session.room
+        )
         port = self._address.port or _PORTS[self._address.scheme]
         clean = self._session.expiry == 0
-        client.connect(self._address.host, port, _KEEP_ALIVE, clean_start=clean, properties=asked)
+        client.connect(self._address.host, port, _KEEP_ALIVE, clean_start=clean, properties=connect_properties)
         try:
             self._serve(client)
         finally:
@@ -186,12 +188,12 @@ class Link:
         lasting, sock = self._session.lasting, client.socket()
         if sock is None:
             return
-        with socket.socket(fileno=os.dup(sock.fileno())) as held:
+        with socket.socket(fileno=os.dup(sock.fileno())) as duplicate:
             client.disconnect(properties=None if lasting else properties("DISCONNECT", SessionExpiryInterval=0))
             client.loop_write()
-            held.settimeout(_PARTING)
-            held.shutdown(socket.SHUT_WR)
-            while held.recv(65_536):
+            duplicate.settimeout(_PARTING)
+            duplicate.shutdown(socket.SHUT_WR)
+            while duplicate.recv(65_536):
                 pass
 
     def _step(self, client: Any) -> int:
@@ -211,9 +213,9 @@ class Link:
             rc = client.loop_write()
         return int(rc or client.loop_misc())
 
-    def _connected(self, client: Any, _data: Any, flags: Any, reason: Any, told: Any) -> None:
+    def _connected(self, client: Any, _data: Any, flags: Any, reason: Any, properties_: Any) -> None:
         if not reason.is_failure:
-            self.largest = getattr(told, "MaximumPacketSize", None)
+            self.largest = getattr(properties_, "MaximumPacketSize", None)
             self._lost_at = None
             self._owner.connected(client, flags.session_present)
         elif reason.value in _HOPELESS:
@@ -231,11 +233,11 @@ def client_library(address: Address) -> ModuleType:
 
 def properties(packet: str, **values: object) -> Any:
     """Properties of an MQTT 5 packet."""
-    types, made = import_module("paho.mqtt.packettypes"), import_module("paho.mqtt.properties")
-    found = made.Properties(getattr(types.PacketTypes, packet))
+    types, module = import_module("paho.mqtt.packettypes"), import_module("paho.mqtt.properties")
+    properties = module.Properties(getattr(types.PacketTypes, packet))
     for name, value in values.items():
-        setattr(found, name, value)
-    return found
+        setattr(properties, name, value)
+    return properties
 
 
 @dataclass(frozen=True, slots=True)

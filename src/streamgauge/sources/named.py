@@ -36,8 +36,8 @@ class NamedSource:
 
 def named_source(text: str | Path) -> NamedSource:
     """``IRI=SOURCE``, ``<IRI>=SOURCE`` or a source alone; a file that is there and has such a name is a file."""
-    found = None if isinstance(text, Path) or exists(text) else _NAMED.fullmatch(text)
-    return NamedSource(str(text)) if found is None else NamedSource(found[3], found[1] or found[2])
+    match = None if isinstance(text, Path) or exists(text) else _NAMED.fullmatch(text)
+    return NamedSource(str(text)) if match is None else NamedSource(match[3], match[1] or match[2])
 
 
 def reading_for(source: NamedSource, streams: Sequence[str], reading: Reading) -> Reading:
@@ -127,17 +127,17 @@ def items(source: NamedSource, reading: Reading) -> Iterator[Input]:
     Elements passed over as bad (``bad=skip``) are noted at the end.
     """
     opened = open_source(source.address, reading)
-    found = opened.items()
-    yield from found if source.iri is None else of_stream(found, source.iri)
+    items_ = opened.items()
+    yield from items_ if source.iri is None else of_stream(items_, source.iri)
     for reason in opened.reasons:
         reading.note(f"passed over: {reason}")
     if opened.refused > len(opened.reasons):
         reading.note(f"passed over: {opened.refused:,} in all")
 
 
-def of_stream(given: Iterable[Input], iri: str) -> Iterator[Input]:
+def of_stream(items_: Iterable[Input], iri: str) -> Iterator[Input]:
     """Whatever comes, as elements of one stream."""
-    return (replace(item, stream=iri) if isinstance(item, StreamElement) else item for item in given)
+    return (replace(item, stream=iri) if isinstance(item, StreamElement) else item for item in items_)
 
 
 def is_live(address: Address) -> bool:

@@ -50,14 +50,16 @@ def group(every: DataFrame, inner: Relation, node: Group, within: Sequence[str] 
     parts = list(map(column, within))
     rows = inner.frame.select("lo", *parts, *keys, *(item for _, plan in plans for item in plan.inputs))
     names = [*parts, *(column(var.name) for var, _ in node.keys)]
-    found = rows.groupBy("lo", *names).agg(fn.count("*").alias("rows"), *(g for _, plan in plans for g in plan.grouped))
+    grouped = rows.groupBy("lo", *names).agg(
+        fn.count("*").alias("rows"), *(g for _, plan in plans for g in plan.grouped)
+    )
     if not node.keys:
-        found = every.join(found, ["lo", *parts], "left")
+        grouped = every.join(grouped, ["lo", *parts], "left")
     terms = [plan.result.alias(column(name)) for name, plan in plans]
     counts = {name: plan.count for name, plan in plans if plan.count is not None}
     values = [count.alias(number(name)) for name, count in counts.items()]
     variables = (*within, *(var.name for var, _ in node.keys), *(name for name, _ in plans))
-    frame = found.select("lo", fn.col("lo").alias("hi"), *names, *terms, *values)
+    frame = grouped.select("lo", fn.col("lo").alias("hi"), *names, *terms, *values)
     return Relation(frame, variables, frozenset(counts) | set(within), 1, dict.fromkeys(counts, "integer"))
 
 
@@ -65,8 +67,8 @@ def _plan(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
     if aggregate.function == "COUNT":
         return _count(name, aggregate, inner)
     if aggregate.function == "SAMPLE" and aggregate.argument is not None:
-        given = value(aggregate.argument, inner).alias(name)
-        return AggregatePlan((given,), (fn.min(name).alias(name),), fn.col(name))
+        argument = value(aggregate.argument, inner).alias(name)
+        return AggregatePlan((argument,), (fn.min(name).alias(name),), fn.col(name))
     if aggregate.function == "GROUP_CONCAT":
         return _collected(name, aggregate, inner)
     assert aggregate.argument is not None
@@ -81,14 +83,14 @@ def _plan(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
 
 def _count(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
     if aggregate.argument is not None:
-        given = value(aggregate.argument, inner)
+        argument = value(aggregate.argument, inner)
     elif aggregate.distinct:
-        given = fn.struct(fn.lit(1), *(fn.col(column(variable)) for variable in shown(inner.variables)))
+        argument = fn.struct(fn.lit(1), *(fn.col(column(variable)) for variable in shown(inner.variables)))
     else:
-        given = fn.lit(1)
+        argument = fn.lit(1)
     counted = fn.count_distinct(fn.col(name)) if aggregate.distinct else fn.count(name)
     count = fn.coalesce(fn.col(name), fn.lit(0)).cast("bigint")
-    return AggregatePlan((given.alias(name),), (counted.alias(name),), integer_term(count), count)
+    return AggregatePlan((argument.alias(name),), (counted.alias(name),), integer_term(count), count)
 
 
 def shown(variables: Iterable[str]) -> tuple[str, ...]:
@@ -104,10 +106,10 @@ def _extreme(name: str, aggregate: Aggregate, typed: Typed, term: Column) -> Agg
         rank = [-typed.column]
     else:
         rank = [~fn.isnan(typed.column), -typed.column]
-    given = fn.when(typed.column.isNotNull(), fn.struct(*rank, term.alias("term")))
+    ranked = fn.when(typed.column.isNotNull(), fn.struct(*rank, term.alias("term")))
     grouped = (fn.min(name).alias(name), fn.count(name).alias(f"{name}_count"))
     result = fn.when(fn.col(f"{name}_count") == fn.col("rows"), fn.col(f"{name}.term"))
-    return AggregatePlan((given.alias(name),), grouped, result)
+    return AggregatePlan((ranked.alias(name),), grouped, result)
 
 
 def _summed(name: str, aggregate: Aggregate, typed: Typed) -> AggregatePlan:
@@ -137,14 +139,14 @@ def _collected(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePla
         evaluate = partial(concatenated, aggregate.separator)
     else:
         evaluate = partial(aggregated, aggregate.function)
-    given = fn.coalesce(value(aggregate.argument, inner), fn.lit(_ERROR)).alias(name)
+    argument = fn.coalesce(value(aggregate.argument, inner), fn.lit(_ERROR)).alias(name)
     gathered = fn.collect_set(name) if once else fn.collect_list(name)
 
     def compute(groups: pa.Array) -> pa.Array:
         return pa.array(evaluate(groups.to_pylist()), pa.string())
 
     result = fn.arrow_udf(compute, "string")(fn.coalesce(fn.col(name), fn.array().cast("array<string>")))
-    return AggregatePlan((given,), (gathered.alias(name),), result)
+    return AggregatePlan((argument,), (gathered.alias(name),), result)
 
 
 def concatenated(separator: str, groups: Sequence[Sequence[Term]]) -> list[Term | None]:
@@ -324,13 +326,13 @@ def groups(rows: Iterable[Cells], kinds: Sequence[TallyKind], keyed: bool, repor
     report, and has a row without ``hi`` for a block in which there may be no solutions.
     """
     group = _Moving([kind.start() for kind in kinds], keyed)
-    for place, (low, high, *given) in enumerate(rows):
+    for place, (low, high, *cells) in enumerate(rows):
         if not place:
             group.at = low - low % width
             end = min(reports, group.at + width)
         if high is not None:
             yield from group.forward(low)
-            group.enter(high, [(given[2 * index], given[2 * index + 1]) for index in range(len(kinds))])
+            group.enter(high, [(cells[2 * index], cells[2 * index + 1]) for index in range(len(kinds))])
     yield from group.forward(end)
     yield from group.rest()
 
@@ -344,12 +346,12 @@ class _Moving:
         self.ends: list[tuple[int, int, list[One]]] = []
         self.said: tuple[int, int, Cells] | None = None
 
-    def enter(self, high: int, given: list[One]) -> None:
+    def enter(self, high: int, cells: list[One]) -> None:
         """A solution comes at the report where the group is and stays to ``high``."""
         self.rows += 1
         self.entered += 1
-        heappush(self.ends, (high, self.entered, given))
-        for tally, one in zip(self.tallies, given, strict=True):
+        heappush(self.ends, (high, self.entered, cells))
+        for tally, one in zip(self.tallies, cells, strict=True):
             tally.add(one)
 
     def forward(self, report: int) -> Iterator[Cells]:
@@ -361,9 +363,9 @@ class _Moving:
 
     def _leave(self) -> None:
         while self.ends and self.ends[0][0] < self.at:
-            _, _, given = heappop(self.ends)
+            _, _, cells = heappop(self.ends)
             self.rows -= 1
-            for tally, one in zip(self.tallies, given, strict=True):
+            for tally, one in zip(self.tallies, cells, strict=True):
                 tally.take(one)
 
     def _hold(self, until: int) -> Iterator[Cells]:
@@ -416,21 +418,25 @@ def running_group(inner: Relation, node: Group, reports: int) -> Relation | None
     """
     width = min(inner.width, SWEPT_REPORTS, reports)
     inner = refine(inner, width)
-    found = [_running_plan(f"a{i}", var.name, aggregate, inner) for i, (var, aggregate) in enumerate(node.aggregates)]
-    plans = [plan for plan in found if plan is not None]
-    if len(plans) < len(found):
+    running_plans = [
+        _running_plan(f"a{i}", var.name, aggregate, inner) for i, (var, aggregate) in enumerate(node.aggregates)
+    ]
+    plans = [plan for plan in running_plans if plan is not None]
+    if len(plans) < len(running_plans):
         return None
     keys = [column(var.name) for var, _ in node.keys]
-    given = [value(expression, inner).alias(column(var.name)) for var, expression in node.keys]
+    key_columns = [value(expression, inner).alias(column(var.name)) for var, expression in node.keys]
     brought = [item.alias(f"{name}{i}") for i, p in enumerate(plans) for name, item in (("t", p.term), ("v", p.value))]
-    rows = inner.frame.select("lo", "hi", *brought, *given)
+    rows = inner.frame.select("lo", "hi", *brought, *key_columns)
     if not keys:
         rows = rows.unionByName(_first_rows(rows, -(-reports // width), width))
     kinds = tuple(plan.kind for plan in plans)
     sweep = partial(groups, kinds=kinds, keyed=bool(keys), reports=reports, width=width)
-    said = {"lo": "int", "hi": "int"} | {k: v for i, plan in enumerate(plans) for k, v in plan.kind.columns(i).items()}
+    message = {"lo": "int", "hi": "int"} | {
+        k: v for i, plan in enumerate(plans) for k, v in plan.kind.columns(i).items()
+    }
     blocks = rows.withColumn("block", block("lo", width))
-    return _relation(node, plans, swept(blocks, [*keys, "block"], sweep, said), width)
+    return _relation(node, plans, swept(blocks, [*keys, "block"], sweep, message), width)
 
 
 def _first_rows(rows: DataFrame, blocks: int, width: int) -> DataFrame:

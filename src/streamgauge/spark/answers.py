@@ -28,11 +28,11 @@ _PLACES = ("subject", "predicate", "object")
 _NEVER = al.TriplePattern(al.Var(""), al.Var(""), al.Var(""))
 
 
-def asked(spark: SparkSession, found: Relation, reports: int) -> Relation:
+def asked(spark: SparkSession, relation: Relation, reports: int) -> Relation:
     """ASK: one row ``ask`` for each report."""
-    said = fn.when(fn.col("found"), "true").otherwise("false")
-    ask = fn.concat(fn.lit('"'), said, fn.lit(f'"^^<{XSD}boolean>')).alias(column("ask"))
-    every = _every(spark, reports).join(_matched(found), "lo", "left")
+    text = fn.when(fn.col("found"), "true").otherwise("false")
+    ask = fn.concat(fn.lit('"'), text, fn.lit(f'"^^<{XSD}boolean>')).alias(column("ask"))
+    every = _every(spark, reports).join(_matched(relation), "lo", "left")
     return Relation(every.select("lo", fn.col("lo").alias("hi"), ask), ("ask",), frozenset({"ask"}), 1)
 
 
@@ -40,16 +40,16 @@ def _every(spark: SparkSession, reports: int) -> DataFrame:
     return spark.range(reports).select(fn.col("id").cast("int").alias("lo"))
 
 
-def _matched(found: Relation) -> DataFrame:
+def _matched(relation: Relation) -> DataFrame:
     """The reports (``lo``) that have a solution, each once, with ``found`` true."""
-    intervals = merged(found.frame.select("lo", "hi").distinct(), ())
+    intervals = merged(relation.frame.select("lo", "hi").distinct(), ())
     return intervals.select(fn.explode(fn.sequence("lo", "hi")).alias("lo"), fn.lit(True).alias("found"))
 
 
-def constructed(found: Relation, template: tuple[al.TriplePattern, ...], reports: int) -> Relation:
+def constructed(relation: Relation, template: tuple[al.TriplePattern, ...], reports: int) -> Relation:
     """CONSTRUCT: the set of triples of each report; a blank node of the template is a new one in every solution."""
     blank = any(var.name.startswith("_:") for triple in template for var in al.triple_variables(triple))
-    solutions = refine(found, 1) if blank else found
+    solutions = refine(relation, 1) if blank else relation
     frame = solutions.frame.withColumn("solution", fn.monotonically_increasing_id()) if blank else solutions.frame
     triples = [
         fn.struct(
@@ -75,22 +75,22 @@ def _nodes(triple: al.TriplePattern) -> tuple[al.Var | Term, ...]:
 def _node(node: al.Var | Term, solutions: Relation) -> Column:
     match node:
         case al.Var(name=name) if name.startswith("_:"):
-            made = fn.concat(fn.lit(f"_:c{name[2:]}x"), fn.col("solution").cast("string"))
-            return fn.coalesce(solutions.value(name), made)
+            blank = fn.concat(fn.lit(f"_:c{name[2:]}x"), fn.col("solution").cast("string"))
+            return fn.coalesce(solutions.value(name), blank)
         case al.Var(name=name):
             return solutions.value(name)
         case _:
             return fn.lit(node)
 
 
-def over_nothing(compiler: Compiler, query: al.Select, found: Relation, empty: EmptyAggregate) -> Relation:
+def over_nothing(compiler: Compiler, query: al.Select, relation: Relation, empty: EmptyAggregate) -> Relation:
     """The rows with another value than SPARQL's where an aggregate without GROUP BY had no solution."""
     group = global_group(query) if empty is not EmptyAggregate.SPARQL else None
     if group is None:
-        return found
+        return relation
     spark, reports = compiler.facts.spark, compiler.facts.reports
     matched = _matched(compiler.relation(group.pattern))
-    rows = refine(found, 1)
+    rows = refine(relation, 1)
     kept = rows.frame.join(matched.select("lo"), "lo", "left_semi")
     if empty is EmptyAggregate.NO_ROW:
         return Relation(kept, rows.variables, rows.certain, 1)
@@ -109,10 +109,10 @@ def global_group(form: al.QueryForm) -> al.Group | None:
     return pattern if isinstance(pattern, al.Group) and not pattern.keys else None
 
 
-__all__ = ["MANY", "answers", "changes", "refuse"]
+__all__ = ["SWEPT_REPORTS_MIN", "answers", "changes", "refuse"]
 
 
-MANY = 500
+SWEPT_REPORTS_MIN = 500
 """From how many reports on aggregates sweep over intervals instead of being computed report by report."""
 
 TRIPLE_COLUMNS = ("subject", "predicate", "object")
@@ -136,7 +136,7 @@ def answers(
     due: Sequence[DueReport],
     query: QueryForm,
     static: Iterable[Triple] = (),
-    many: int = MANY,
+    reports: int = SWEPT_REPORTS_MIN,
     windows: Sequence[StreamWindow] = (),
     means: ContentChoices = ContentChoices(),
 ) -> DataFrame:
@@ -152,8 +152,8 @@ def answers(
     if not due:
         return spark.createDataFrame([], _schema("report int", names))
     reader = FactsReader(spark, stream, due, windows, means.counting, means.known, not _has_paths(query))
-    found = refine(_rows(reader, query, static, many, means.empty), 1)
-    return found.frame.select("lo", *map(found.value, names)).toDF("report", *names)
+    refined = refine(_rows(reader, query, static, reports, means.empty), 1)
+    return refined.frame.select("lo", *map(refined.value, names)).toDF("report", *names)
 
 
 def changes(
@@ -162,7 +162,7 @@ def changes(
     due: Sequence[DueReport],
     query: QueryForm,
     static: Iterable[Triple] = (),
-    many: int = MANY,
+    many: int = SWEPT_REPORTS_MIN,
     windows: Sequence[StreamWindow] = (),
     means: ContentChoices = ContentChoices(),
 ) -> DataFrame:
@@ -175,10 +175,10 @@ def changes(
     if not due:
         return spark.createDataFrame([], _schema("report int, net bigint", names))
     reader = FactsReader(spark, stream, due, windows, means.counting, means.known, not _has_paths(query))
-    found = _rows(reader, query, static, many, means.empty)
-    terms = [found.value(name).alias(f"t{index}") for index, name in enumerate(names)]
-    come = found.frame.select(fn.col("lo").alias("report"), fn.lit(1).alias("net"), *terms)
-    go = found.frame.select((fn.col("hi") + 1).alias("report"), fn.lit(-1).alias("net"), *terms)
+    refined = _rows(reader, query, static, many, means.empty)
+    terms = [refined.value(name).alias(f"t{index}") for index, name in enumerate(names)]
+    come = refined.frame.select(fn.col("lo").alias("report"), fn.lit(1).alias("net"), *terms)
+    go = refined.frame.select((fn.col("hi") + 1).alias("report"), fn.lit(-1).alias("net"), *terms)
     keys = ["report", *(f"t{index}" for index in range(len(names)))]
     summed = come.unionByName(go).filter(fn.col("report") < len(due)).groupBy(*keys).agg(fn.sum("net").alias("net"))
     return summed.filter(fn.col("net") != 0).select("report", "net", *keys[1:]).toDF("report", "net", *names)
@@ -206,21 +206,21 @@ def _schema(first: str, names: Sequence[str]) -> str:
 
 def _has_paths(query: QueryForm) -> bool:
     blocks = [part for part in every_pattern(query.pattern) if isinstance(part, BGP)]
-    return any(not isinstance(triple.predicate, str | Var) for each in blocks for triple in each.patterns)
+    return any(not isinstance(triple.predicate, str | Var) for block in blocks for triple in block.patterns)
 
 
 def _rows(
-    reader: FactsReader, query: QueryForm, static: Iterable[Triple], many: int, empty: EmptyAggregate
+    reader: FactsReader, query: QueryForm, static: Iterable[Triple], reports: int, empty: EmptyAggregate
 ) -> Relation:
     """The answer's rows over intervals of reports, in the answer's columns."""
     names = tuple(f"<{window.name}>" for window in reader.windows if window.name is not None)
     form = spread(stamped(query), names)
-    compiler = Compiler(reader.graphs(reads(form.pattern), static), numeric_variables(form.pattern), many)
-    found = compiler.relation(form.pattern)
+    compiler = Compiler(reader.graphs(reads(form.pattern), static), numeric_variables(form.pattern), reports)
+    relation = compiler.relation(form.pattern)
     match query:
         case Select(variables=variables):
-            return over_nothing(compiler, replace(query, pattern=form.pattern), found.project(variables), empty)
+            return over_nothing(compiler, replace(query, pattern=form.pattern), relation.project(variables), empty)
         case Ask():
-            return asked(reader.spark, found, len(reader.due))
+            return asked(reader.spark, relation, len(reader.due))
         case Construct(template=template):
-            return constructed(found, template, len(reader.due))
+            return constructed(relation, template, len(reader.due))

@@ -50,8 +50,8 @@ def make(java: str) -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)
     new = place.with_suffix(f".{os.getpid()}")
     written = ("-XX:TieredStopAtLevel=1", f"-XX:ArchiveClassesAtExit={new}", "-Xlog:cds*=off")
-    given = " ".join((os.environ.get("SPARK_SUBMIT_OPTS", ""), *written))
-    environment = os.environ | {"SPARK_SUBMIT_OPTS": given.strip()}
+    options = " ".join((os.environ.get("SPARK_SUBMIT_OPTS", ""), *written))
+    environment = os.environ | {"SPARK_SUBMIT_OPTS": options.strip()}
     code = "from streamgauge.spark.class_archive import warm; warm()"
     try:
         subprocess.run(

@@ -89,24 +89,24 @@ def sliced(relation: Relation, node: al.Slice, keys: Sequence[Column], within: S
     groups = [fn.col("lo").cast("string").alias("g"), *(fn.col(column(n)).alias(f"g{i}") for i, n in enumerate(within))]
     rows = relation.frame.select(*groups, "lo", *terms, *ordered)
     kinds = {"lo": "int", **{f"t{index}": "string" for index in range(len(names))}, _OPEN: "int"}
-    found = swept(rows, rows.columns[: len(groups)], partial(_keep, node, parts, len(names)), kinds)
+    kept = swept(rows, rows.columns[: len(groups)], partial(_keep, node, parts, len(names)), kinds)
     failed = fn.raise_error(fn.lit(AMBIGUOUS)).cast("int")
     low = fn.when(fn.col(_OPEN) == 1, failed).otherwise(fn.col("lo"))
     chosen_terms = [fn.col(f"t{index}").alias(column(name)) for index, name in enumerate(names)]
-    frame = found.select(low.alias("lo"), *chosen_terms).select("lo", fn.col("lo").alias("hi"), *map(column, names))
+    frame = kept.select(low.alias("lo"), *chosen_terms).select("lo", fn.col("lo").alias("hi"), *map(column, names))
     return Relation(frame, names, relation.certain & set(names), 1)
 
 
 def _keep(node: al.Slice, parts: Parts, width: int, listed: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     """The rows (report, terms, whether the choice is open) that are kept of rows (report, terms, keys)."""
-    given = list(listed)
-    terms = [row[1 : width + 1] for row in given]
-    stands = places([row[width + 1 :] for row in given], [down for _, down in parts.keys])
-    found = chosen(terms, stands, parts.distinct, node.offset, node.limit)
-    if found is None:
-        yield *given[0][: width + 1], 1
-    for index in found or ():
-        yield *given[index][: width + 1], 0
+    rows = list(listed)
+    terms = [row[1 : width + 1] for row in rows]
+    stands = places([row[width + 1 :] for row in rows], [down for _, down in parts.keys])
+    indices = chosen(terms, stands, parts.distinct, node.offset, node.limit)
+    if indices is None:
+        yield *rows[0][: width + 1], 1
+    for index in indices or ():
+        yield *rows[index][: width + 1], 0
 
 
 Item = TypeVar("Item")
@@ -137,13 +137,13 @@ def ordered(
     items: Sequence[Item], variables: Callable[[Item], frozenset[str]], size: Callable[[Item], int]
 ) -> list[Item]:
     """Smallest first, then always one that shares a variable with what is there, if there is one."""
-    rest, found, known = list(items), list[Item](), frozenset[str]()
+    rest, ordered_items, known = list(items), list[Item](), frozenset[str]()
     while rest:
         best = min(rest, key=lambda item: (not variables(item) & known, size(item), items.index(item)))
         rest.remove(best)
-        found.append(best)
+        ordered_items.append(best)
         known |= variables(best)
-    return found
+    return ordered_items
 
 
 def _joined(facts: GraphFactsTable, relations: Sequence[Relation]) -> Relation:
@@ -236,18 +236,18 @@ class Compiler:
 
     def _bgp(self, node: al.BGP, filtered: frozenset[str] = frozenset()) -> Relation:
         plain = [triple for triple in node.patterns if isinstance(triple.predicate, al.Var | str)]
-        found = {
+        relations = {
             al.BGP((triple,)): path_solutions(self.facts, triple, self._near(triple))
             for triple in node.patterns
             if triple not in plain
         }
         if plain:
             solutions = basic_graph_pattern(self.facts, plain, self.numeric, filtered)
-            found[al.BGP(tuple(plain))] = distinct(solutions) if self.facts.copies else solutions
-        if not found:
+            relations[al.BGP(tuple(plain))] = distinct(solutions) if self.facts.copies else solutions
+        if not relations:
             return self._leaf(self._always((), ((),)))
-        blocks = ordered(list(found), _names, lambda block: block != al.BGP(tuple(plain)))
-        return self._leaf(reduce(self._joined, [found[block] for block in blocks]))
+        blocks = ordered(list(relations), _names, lambda block: block != al.BGP(tuple(plain)))
+        return self._leaf(reduce(self._joined, [relations[block] for block in blocks]))
 
     def _near(self, triple: al.TriplePattern) -> OuterNodes | None:
         """The outer rows' values for the ends of a path, over NODE."""
@@ -278,8 +278,8 @@ class Compiler:
 
     def _read_again(self, pattern: al.Pattern) -> Relation:
         """The left side of an operator that may read it twice."""
-        found = self._comparable(self.relation(pattern))
-        return settled(found) if any(map(_reads_twice, every_pattern(pattern))) else found
+        relation = self._comparable(self.relation(pattern))
+        return settled(relation) if any(map(_reads_twice, every_pattern(pattern))) else relation
 
     def _left_join(self, node: al.LeftJoin) -> Relation:
         left, right = self._read_again(node.left), self._comparable(self.relation(node.right))
@@ -301,10 +301,10 @@ class Compiler:
         """The rows that a condition keeps, its EXISTS last."""
         together = conjuncts(wanted)
         plain = [part for part in together if not _exists_in(part)]
-        found = reduce(lambda rows, part: rows.where(condition(part, rows)), plain, relation)
+        relation_ = reduce(lambda rows, part: rows.where(condition(part, rows)), plain, relation)
         for index, part in enumerate(part for part in together if part not in plain):
-            found = self._where_exists(settled(found) if index else found, part)
-        return found
+            relation_ = self._where_exists(settled(relation_) if index else relation_, part)
+        return relation_
 
     def _where_exists(self, outer: Relation, part: al.Expression) -> Relation:
         exists = negated(part) or part
@@ -324,11 +324,11 @@ class Compiler:
 
     def _matched(self, outer: Relation, pattern: al.Pattern) -> tuple[Relation, Relation]:
         """The outer rows under the key of what an EXISTS pattern mentions of them, and the keys that it is true for."""
-        known, given = outer_rows(self._comparable(outer), pattern)
+        known, outer_relation = outer_rows(self._comparable(outer), pattern)
         if leaves(pattern) > 1:
-            given = replace(given, relation=settled(given.relation))
-        found = replace(self, given=given).relation(pattern).project((given.key,))
-        return known, self._comparable(found)
+            outer_relation = replace(outer_relation, relation=settled(outer_relation.relation))
+        matched = replace(self, given=outer_relation).relation(pattern).project((outer_relation.key,))
+        return known, self._comparable(matched)
 
     def _paired(self, pattern: al.Pattern) -> tuple[Relation, Narrow | None]:
         """EXISTS as a join: its right side, and its outermost conditions, which may speak of outer variables."""
@@ -338,24 +338,24 @@ class Compiler:
             pattern = pattern.pattern
 
         def narrow(pairs: Relation) -> Relation:
-            return reduce(lambda found, part: found.where(condition(part, found)), conditions, pairs)
+            return reduce(lambda rows, part: rows.where(condition(part, rows)), conditions, pairs)
 
         right = self._comparable(replace(self, given=None).relation(pattern))
         return right, narrow if conditions else None
 
     def _flagged(self, tree: al.Expression, relation: Relation) -> tuple[al.Expression, Relation]:
         """The expression with a variable for each EXISTS in it, and the rows with these variables."""
-        found = relation
+        flagged_relation = relation
         flags: dict[al.Exists, al.Var] = {}
         for exists in _exists_in(tree):
-            flags[exists], found = self._flag(exists, found)
-        return _replaced(tree, flags), found
+            flags[exists], flagged_relation = self._flag(exists, flagged_relation)
+        return _replaced(tree, flags), flagged_relation
 
     def _flag(self, exists: al.Exists, relation: Relation) -> tuple[al.Var, Relation]:
         """A variable that says of each row whether the EXISTS holds."""
         name = rel.fresh(relation, _FLAG)
-        found = flagged(*self._matched(relation, exists.pattern), name)
-        return al.Var(name), found.project((*relation.variables, name))
+        rows = flagged(*self._matched(relation, exists.pattern), name)
+        return al.Var(name), rows.project((*relation.variables, name))
 
     def _extend(self, node: al.Extend) -> Relation:
         before, name = self.relation(node.pattern), node.variable.name
@@ -371,8 +371,8 @@ class Compiler:
         frame = frame.withColumn(column(name), term)
         sure = isinstance(expression, str) or (isinstance(expression, al.Var) and expression.name in inner.certain)
         certain = inner.certain | {name} if sure else inner.certain
-        found = Relation(frame, (*inner.variables, name), certain, inner.width, numbers)
-        return found if inner is before else found.project((*before.variables, name))
+        relation = Relation(frame, (*inner.variables, name), certain, inner.width, numbers)
+        return relation if inner is before else relation.project((*before.variables, name))
 
     def _values(self, node: al.Values) -> Relation:
         return self._leaf(self._always(tuple(var.name for var in node.variables), node.rows))

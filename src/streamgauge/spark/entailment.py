@@ -58,8 +58,8 @@ class RuleShape:
         is a literal are left out.
         """
         seats: Iterable[int | None] = (None,) if new is None else range(len(self.body))
-        found = [self._heads(spark, self._joined(spark, known, new, seat, worlds), worlds) for seat in seats]
-        return reduce(DataFrame.unionByName, found)
+        heads = [self._heads(spark, self._joined(spark, known, new, seat, worlds), worlds) for seat in seats]
+        return reduce(DataFrame.unionByName, heads)
 
     def _joined(
         self, spark: SparkSession, known: DataFrame, new: DataFrame | None, seat: int | None, worlds: Sequence[str]
@@ -96,14 +96,14 @@ class RuleShape:
         )
 
     def _heads(self, spark: SparkSession, joined: DataFrame, worlds: Sequence[str]) -> DataFrame:
-        found = joined
+        rows = joined
         if None in self.head:
-            found = joined.join(fn.broadcast(self._table(spark, len(self.body), self.head)), _RULE)
+            rows = joined.join(fn.broadcast(self._table(spark, len(self.body), self.head)), _RULE)
         nodes = [
             fn.col(f"c_{name}" if slot is None else f"v{slot}").alias(name)
             for name, slot in zip(TRIPLE, self.head, strict=True)
         ]
-        heads = found.select(*worlds, *nodes, "lo", "hi")
+        heads = rows.select(*worlds, *nodes, "lo", "hi")
         if self.head[0] is not None:
             heads = heads.filter(~fn.col("subject").startswith('"'))
         if self.head[1] is not None:
@@ -124,18 +124,21 @@ class RuleShape:
 
 def shapes(rules: Iterable[Rule]) -> list[RuleShape]:
     """The rules by their shapes; ValueError where a predicate is a path or a head's variable is not in the body."""
-    found: dict[_Key, list[tuple[tuple[Term | None, ...], ...]]] = {}
+    constants_by_shape: dict[_Key, list[tuple[tuple[Term | None, ...], ...]]] = {}
     for rule in rules:
         numbers: dict[Var, int] = {}
         patterns = (*rule.body, rule.head)
         slots = [_slots(pattern, numbers) for pattern in patterns]
         constants = tuple(tuple(None if isinstance(n, Var) else n for n in _nodes(pattern)) for pattern in patterns)
         *body, head = slots
-        if any(slot is not None and not any(slot in each for each in body) for slot in head):
+        if any(slot is not None and not any(slot in slots for slots in body) for slot in head):
             raise ValueError(f"the rule of {rule.axiom or rule.head} concludes about what its body does not name")
-        tests = tuple((each.kind, tuple(_place(node, numbers) for node in each.nodes)) for each in rule.tests)
-        found.setdefault((tuple(body), head, tests), []).append(constants)
-    return [RuleShape(body, head, tuple(dict.fromkeys(rows)), tests) for (body, head, tests), rows in found.items()]
+        tests = tuple((test.kind, tuple(_place(node, numbers) for node in test.nodes)) for test in rule.tests)
+        constants_by_shape.setdefault((tuple(body), head, tests), []).append(constants)
+    return [
+        RuleShape(body, head, tuple(dict.fromkeys(rows)), tests)
+        for (body, head, tests), rows in constants_by_shape.items()
+    ]
 
 
 def _place(node: Node, numbers: dict[Var, int]) -> int | Term:
@@ -251,10 +254,10 @@ class _Apart:
         frame = self._dealt(frame)
         return frame.dropDuplicates([*self.keys]) if self.instant else merged(frame, self.keys)
 
-    def grown(self, known: DataFrame, found: DataFrame) -> DataFrame:
+    def grown(self, known: DataFrame, data_frame: DataFrame) -> DataFrame:
         """Both once, with a column ``fresh``: whether an interval is new, or longer than the known ones."""
         old = known.withColumn("known", fn.col("hi") - fn.col("lo"))
-        new = found.withColumn("known", fn.lit(-1).cast(old.schema["known"].dataType))
+        new = data_frame.withColumn("known", fn.lit(-1).cast(old.schema["known"].dataType))
         frame = islands(self._dealt(old.unionByName(new)), self.keys).groupBy(*self.keys, "island")
         spans = frame.agg(fn.min("lo").alias("lo"), fn.max("hi").alias("hi"), fn.max("known").alias("known"))
         return spans.select(*self.keys, "lo", "hi", (fn.col("known") < fn.col("hi") - fn.col("lo")).alias("fresh"))
@@ -306,8 +309,8 @@ class _Wanted:
 
     @classmethod
     def of(cls, spark: SparkSession, joins: list[RuleShape]) -> "_Wanted":
-        found = {row[at][1:] for each in joins for row in each.constants for at in range(len(each.body))}
-        columns = zip(*sorted(found, key=str), strict=True)
+        rows = {row[at][1:] for join in joins for row in join.constants for at in range(len(join.body))}
+        columns = zip(*sorted(rows, key=str), strict=True)
         names = ("w_predicate", "w_object")
         table = pa.table({name: pa.array(ends, pa.string()) for name, ends in zip(names, columns, strict=True)})
         return cls(spark.createDataFrame(table))
@@ -344,8 +347,8 @@ class _Steps:
         brought = fn.concat(own, fn.coalesce("brought", fn.array().cast(self.table.schema["brought"].dataType)))
         paired = facts.join(fn.broadcast(self.table), test, "left")
         worlds = [name for name in facts.columns if name == CASE]
-        each = paired.select(*worlds, "subject", "object", "lo", "hi", fn.explode(brought).alias("each"))
-        return each.select(*worlds, *_triple(), "lo", "hi")
+        taken_rows = paired.select(*worlds, "subject", "object", "lo", "hi", fn.explode(brought).alias("each"))
+        return taken_rows.select(*worlds, *_triple(), "lo", "hi")
 
 
 def _triple() -> Iterator[Column]:
@@ -367,7 +370,7 @@ def _brought(rules: Rules) -> Iterator[tuple[str, bool, list[dict[str, str]]]]:
     ):
         predicate, name = map(str, pattern)
         if predicate == RDF_TYPE:
-            above = [{"kind": "subject", "name": each.name} for each in steps.above[name][1:]]
+            above = [{"kind": "subject", "name": class_.name} for class_ in steps.above[name][1:]]
             yield f"{RDF_TYPE} {name}", False, above
             continue
         link = steps.links[predicate]
@@ -376,9 +379,12 @@ def _brought(rules: Rules) -> Iterator[tuple[str, bool, list[dict[str, str]]]]:
 
 
 def _of(link: PropertyLinks) -> list[dict[str, Term]]:
-    pairs = [*(("same", each.name) for each in link.same), *(("turned", each.name) for each in link.turned)]
+    pairs = [
+        *(("same", property_.name) for property_ in link.same),
+        *(("turned", property_.name) for property_ in link.turned),
+    ]
     members = [
-        *(("subject", each.name) for each in link.of_subject),
-        *(("object", each.name) for each in link.of_object),
+        *(("subject", class_.name) for class_ in link.of_subject),
+        *(("object", class_.name) for class_ in link.of_object),
     ]
     return [{"kind": kind, "name": name} for kind, name in (*pairs, *members)]

@@ -92,8 +92,8 @@ def distinct(relation: Relation) -> Relation:
     names = [*map(column, relation.variables), *map(number, relation.numbers)]
     if relation.width == 1:
         return replace(relation, frame=relation.frame.dropDuplicates(["lo", *map(column, relation.variables)]))
-    found = joined_intervals(relation.frame.withColumn("block", block("lo", relation.width)), [*names, "block"])
-    return replace(relation, frame=found.select("lo", "hi", *names))
+    rows = joined_intervals(relation.frame.withColumn("block", block("lo", relation.width)), [*names, "block"])
+    return replace(relation, frame=rows.select("lo", "hi", *names))
 
 
 def settled(relation: Relation) -> Relation:
@@ -129,16 +129,16 @@ def flagged(left: Relation, matched: Relation, name: str) -> Relation:
     width = min(left.width, matched.width)
     left, spans = refine(left, width), distinct(refine(matched, width).project(names))
     if width == 1:
-        found = other(spans).withColumn("flag", fn.lit(True))
-        frame = left.frame.join(found, _equal(["lo", *map(column, names)]), "left")
+        spans_flagged = other(spans).withColumn("flag", fn.lit(True))
+        frame = left.frame.join(spans_flagged, _equal(["lo", *map(column, names)]), "left")
         frame = frame.select(*left.frame.columns, fn.coalesce("flag", fn.lit(False)).alias(number(name)))
     else:
         paired = _with_spans(left, spans, names, "left")
         pieces = fn.concat(_pieces(_spans(), fn.lit(True)), _pieces(_gaps(), fn.lit(False)))
         frame = _exploded(left, paired, pieces, [fn.col("piece.flag").alias(number(name))])
-    said = fn.when(fn.col(number(name)), f'"true"{_BOOLEAN}').otherwise(f'"false"{_BOOLEAN}')
+    text = fn.when(fn.col(number(name)), f'"true"{_BOOLEAN}').otherwise(f'"false"{_BOOLEAN}')
     numbers = {**left.numbers, name: "boolean"}
-    frame = frame.withColumn(column(name), said)
+    frame = frame.withColumn(column(name), text)
     return Relation(frame, (*left.variables, name), left.certain | {name}, width, numbers)
 
 
@@ -151,10 +151,10 @@ def _cut(left: Relation, spans: Relation, names: tuple[str, ...], how: How) -> D
 def _with_spans(left: Relation, spans: Relation, names: tuple[str, ...], how: str) -> DataFrame:
     """The left rows with the sorted intervals (``r_spans``) of their values in their block of reports."""
     at = [block("lo", left.width).alias("block"), *map(column, names)]
-    found = spans.frame.groupBy(*at).agg(fn.sort_array(fn.collect_list(fn.struct("lo", "hi"))).alias("spans"))
-    found = found.select(*(fn.col(name).alias("r_" + name) for name in found.columns))
+    spans_by_key = spans.frame.groupBy(*at).agg(fn.sort_array(fn.collect_list(fn.struct("lo", "hi"))).alias("spans"))
+    spans_by_key = spans_by_key.select(*(fn.col(name).alias("r_" + name) for name in spans_by_key.columns))
     rows = left.frame.withColumn("block", block("lo", left.width))
-    return rows.join(found, _equal(["block", *map(column, names)]), how)
+    return rows.join(spans_by_key, _equal(["block", *map(column, names)]), how)
 
 
 def _exploded(left: Relation, paired: DataFrame, pieces: Column, more: list[Column]) -> DataFrame:
@@ -282,11 +282,11 @@ def mentioned(pattern: al.Pattern) -> frozenset[al.Var]:
         case al.Project(pattern=inner, variables=variables):
             return mentioned(inner) & frozenset(variables)
         case _:
-            found = set[al.Var]().union(*map(mentioned, children(pattern)))
+            names = set[al.Var]().union(*map(mentioned, children(pattern)))
             for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
-                found |= {part} if isinstance(part, al.Var) else set()
-                found |= mentioned(part.pattern) if isinstance(part, al.Exists) else set()
-            return frozenset(found | set(assigned_here(pattern)))
+                names |= {part} if isinstance(part, al.Var) else set()
+                names |= mentioned(part.pattern) if isinstance(part, al.Exists) else set()
+            return frozenset(names | set(assigned_here(pattern)))
 
 
 def leaves(pattern: al.Pattern) -> int:

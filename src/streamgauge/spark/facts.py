@@ -58,9 +58,9 @@ def reads(pattern: al.Pattern) -> Mapping[Term | None, tuple[al.TriplePattern, .
 
     A property path asks for its steps, and for every triple where it is of length zero or a negated set.
     """
-    found: dict[Term | None, dict[al.TriplePattern, None]] = {None: {}}
-    _collect(pattern, None, found)
-    return {graph: tuple(patterns) for graph, patterns in found.items()}
+    patterns_by_graph: dict[Term | None, dict[al.TriplePattern, None]] = {None: {}}
+    _collect(pattern, None, patterns_by_graph)
+    return {graph: tuple(patterns) for graph, patterns in patterns_by_graph.items()}
 
 
 def numeric_variables(pattern: al.Pattern) -> frozenset[str]:
@@ -69,20 +69,22 @@ def numeric_variables(pattern: al.Pattern) -> frozenset[str]:
     return frozenset(part.name for tree in trees for part in every_expression(tree) if isinstance(part, al.Var))
 
 
-def _collect(pattern: al.Pattern, graph: Term | None, found: dict[Term | None, dict[al.TriplePattern, None]]) -> None:
+def _collect(
+    pattern: al.Pattern, graph: Term | None, patterns_by_graph: dict[Term | None, dict[al.TriplePattern, None]]
+) -> None:
     match pattern:
         case al.Graph(name=str() as name, pattern=inner):
-            found.setdefault(name, {})
-            _collect(inner, name, found)
+            patterns_by_graph.setdefault(name, {})
+            _collect(inner, name, patterns_by_graph)
             return
         case al.BGP(patterns=patterns):
             for triple in patterns:
-                found[graph].update(dict.fromkeys(_steps(triple)))
+                patterns_by_graph[graph].update(dict.fromkeys(_steps(triple)))
     for child in children(pattern):
-        _collect(child, graph, found)
+        _collect(child, graph, patterns_by_graph)
     for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
         if isinstance(part, al.Exists):
-            _collect(part.pattern, None, found)
+            _collect(part.pattern, None, patterns_by_graph)
 
 
 def _steps(triple: al.TriplePattern) -> Iterator[al.TriplePattern]:
@@ -184,16 +186,16 @@ class PredicateCounts:
         """
         kinds: dict[Term, str | None] = {}
         compared: list[Hashes] = []
-        room = MOST_COMPARED
+        capacity = MOST_COMPARED
         for part in parts:
             named = part.filter(pc.is_in(part["predicate"], pa.array(self.predicates, pa.string())))
             for name in self.numeric:
                 if len(objects := named.filter(pc.equal(named["predicate"], name))["object"]):
                     kind = _only(objects)
                     kinds[name] = kind if kinds.get(name, kind) == kind else None
-            if room:
-                compared.append(_hashes(named.slice(0, room)))
-                room -= len(compared[-1])
+            if capacity:
+                compared.append(_hashes(named.slice(0, capacity)))
+                capacity -= len(compared[-1])
         return Looked(kinds, _often(compared))
 
     def profile(self, counts: Sequence[int], looked: Looked) -> Profile:
@@ -260,11 +262,11 @@ def stamps(arrivals: DataFrame) -> DataFrame:
         present.select(_name(), fn.lit(part).alias("predicate"), fn.col(position).alias("object"), "lo", "hi")
         for part, position in zip(_PARTS, TRIPLE, strict=True)
     ]
-    found = swept(
+    swept_times = swept(
         arrivals.select(*TRIPLE, "lo", "hi", "time"), TRIPLE, latest, {"lo": "int", "hi": "int", "time": "bigint"}
     )
     text = fn.concat(fn.lit('"'), fn.col("time").cast("string"), fn.lit(f'"^^<{XSD}integer>'))
-    times = found.select(_name(), fn.lit(_TIME).alias("predicate"), text.alias("object"), "lo", "hi")
+    times = swept_times.select(_name(), fn.lit(_TIME).alias("predicate"), text.alias("object"), "lo", "hi")
     return reduce(DataFrame.unionByName, constant, times)
 
 
@@ -365,25 +367,25 @@ class FactsReader:
 
     def _facts(self, graph: Term | None, wanted: Patterns, static: tuple[Triple, ...]) -> GraphFactsTable:
         """One graph's facts; unless they are known a small job finds the datatypes and whether triples repeat."""
-        patterns, given = wanted[graph], self._feeding(graph)
+        patterns, sources = wanted[graph], self._feeding(graph)
         kept = tuple(dict.fromkeys(t for t in static if not graph and any(_may_match(p, t) for p in patterns)))
         known = self.known
-        if given or graph is None:
-            frame = self._arrivals(patterns, given).select(*TRIPLE, "lo", "hi")
+        if sources or graph is None:
+            frame = self._arrivals(patterns, sources).select(*TRIPLE, "lo", "hi")
         else:
-            (frame, given), known = self._stamps(graph, wanted), None
-        found = known or profiled(frame)
-        kinds, counts = dict(found.kinds), found.counts
+            (frame, sources), known = self._stamps(graph, wanted), None
+        profile_ = known or profiled(frame)
+        kinds, counts = dict(profile_.kinds), profile_.counts
         for predicate in {p.predicate for p in patterns if isinstance(p.predicate, str)} | kinds.keys():
             kinds[predicate] = kinds.get(predicate, frozenset()) | _static_kinds(predicate, kept)
         any_predicate = any(not isinstance(p.predicate, str) for p in patterns)
         mixed = [triple for triple in kept if any_predicate or triple[1] in counts]
         if mixed:
             frame = frame.unionByName(_always(self.spark, mixed, len(self.due)))
-        frame, copies = self._once(frame, True if mixed else found.repeated)
-        width = 1 << (_BLOCKS * longest(self.due, given)).bit_length()  # a power of two: the blocks of graphs nest
+        frame, copies = self._once(frame, True if mixed else profile_.repeated)
+        width = 1 << (_BLOCKS * longest(self.due, sources)).bit_length()  # a power of two: the blocks of graphs nest
         frame, width = (frame, len(self.due)) if 2 * width > len(self.due) else (cut(frame, width), width)
-        return GraphFactsTable(self.spark, frame, kept, len(self.due), width, kinds, counts, copies, found.sure)
+        return GraphFactsTable(self.spark, frame, kept, len(self.due), width, kinds, counts, copies, profile_.sure)
 
     def _once(self, frame: DataFrame, repeated: bool | None) -> tuple[DataFrame, bool]:
         """Each triple once where contents are sets, and whether that is left to be done to the solutions."""
@@ -400,17 +402,17 @@ class FactsReader:
         """A graph of stamps, and the windows that feed the graph whose triples they are of."""
         for of in dict.fromkeys(source.graph for source in sources(self.windows)):
             if graph == stamps_graph(of and of[1:-1]):
-                given = self._feeding(of)
-                return stamps(self._arrivals(wanted.get(of, ()), given)), given
+                feeding = self._feeding(of)
+                return stamps(self._arrivals(wanted.get(of, ()), feeding)), feeding
         return self._arrivals((), ()).select(*TRIPLE, "lo", "hi"), []
 
-    def _arrivals(self, patterns: Sequence[TriplePattern], given: Sequence[IntervalSource]) -> DataFrame:
+    def _arrivals(self, patterns: Sequence[TriplePattern], sources: Sequence[IntervalSource]) -> DataFrame:
         """The arrivals that some pattern may match, with their intervals."""
         some = reduce(Column.__or__, map(_constants, patterns), fn.lit(False))
-        if not given:
+        if not sources:
             none = self.stream.filter(fn.lit(False))
             return none.select("*", *(fn.lit(0).alias(name) for name in ("window", "lo", "hi")))
-        return intervals(self.stream.filter(some), self.due, given)
+        return intervals(self.stream.filter(some), self.due, sources)
 
 
 def _always(spark: SparkSession, triples: Sequence[Triple], reports: int) -> DataFrame:

@@ -26,18 +26,18 @@ def write_lines(lines: DataFrame, out: Path, tell: Callable[[int], None] | None 
     """
     if out.exists():
         raise FileExistsError(EEXIST, "it is there already: remove it or name another place", str(out))
-    found = lines.persist(StorageLevel.DISK_ONLY)
+    kept = lines.persist(StorageLevel.DISK_ONLY)
     try:
-        count = found.count()
+        count = kept.count()
         if tell is not None:
             tell(count)
-        ordered = found.repartitionByRange(1 + count // _ROWS, "line").sortWithinPartitions("line")
+        ordered = kept.repartitionByRange(1 + count // _ROWS, "line").sortWithinPartitions("line")
         with stage(out) as place:
             with place.open("x", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{line}\n" for (line,) in ordered.toLocalIterator(prefetchPartitions=True))
             overwrite(place, out)
     finally:
-        found.unpersist()
+        kept.unpersist()
 
 
 _PATTERN: Final = re.compile(r"([\\{}\[\]*?])")
@@ -52,5 +52,5 @@ def location(path: Place | str) -> str:
 
     Example: ``location("/data/runs [1]")`` is ``/data/runs \[1\]``.
     """
-    found = place(path) if isinstance(path, str) else path
-    return _PATTERN.sub(r"\\\1", str(found if isinstance(found, RemotePlace) else found.absolute()))
+    place_ = place(path) if isinstance(path, str) else path
+    return _PATTERN.sub(r"\\\1", str(place_ if isinstance(place_, RemotePlace) else place_.absolute()))

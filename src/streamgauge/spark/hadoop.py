@@ -59,8 +59,8 @@ class HadoopFiles:
         """The files and folders in a folder, by name; a file by itself."""
         with _told(place):
             path = self._path(place)
-            found = self._system(path).listStatus(path)
-            files = [HadoopFile(RemotePlace(str(one.getPath())), one.getLen(), one.isDirectory()) for one in found]
+            statuses = self._system(path).listStatus(path)
+            files = [HadoopFile(RemotePlace(str(one.getPath())), one.getLen(), one.isDirectory()) for one in statuses]
         return sorted(files, key=lambda file: file.place.name)
 
     def get(self, place: RemotePlace, target: Path) -> None:

@@ -63,8 +63,8 @@ def guard(context: pyspark.SparkContext) -> None:
     if threading.current_thread() is not threading.main_thread():
         return
     client = context._gateway._gateway_client
-    found = getattr(client.send_command, "__self__", None)
-    if not isinstance(found, InterruptGuard):
-        found = InterruptGuard(client, context)
-    found.context = context
-    signal.signal(signal.SIGINT, found.interrupted)
+    member = getattr(client.send_command, "__self__", None)
+    if not isinstance(member, InterruptGuard):
+        member = InterruptGuard(client, context)
+    member.context = context
+    signal.signal(signal.SIGINT, member.interrupted)

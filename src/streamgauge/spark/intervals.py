@@ -44,12 +44,12 @@ def sources(windows: Sequence[StreamWindow]) -> tuple[IntervalSource, ...]:
     )
 
 
-def intervals(stream: DataFrame, due: Sequence[DueReport], given: Sequence[IntervalSource]) -> DataFrame:
+def intervals(stream: DataFrame, due: Sequence[DueReport], sources: Sequence[IntervalSource]) -> DataFrame:
     """Columns of the stream, window, lo, hi: one row per arrival that is in a view of a window (repeats kept).
 
     ``window`` is a position in ``given``. ValueError when the views of a window go back.
     """
-    frames = [_held(stream, due, source) for source in given]
+    frames = [_held(stream, due, source) for source in sources]
     return reduce(DataFrame.unionByName, frames)
 
 
@@ -65,8 +65,8 @@ def _held(stream: DataFrame, due: Sequence[DueReport], source: IntervalSource) -
     frame, starts = _bounded(frame, _starts(stream, views))
     frame, ends = _bounded(frame, _ends(stream, views))
     low, high = fn.greatest(*starts, fn.lit(0)) + skipped, fn.least(*ends, fn.lit(len(views))) + (skipped - 1)
-    held = frame.select(*kept, low.alias("lo"), high.alias("hi")).filter("lo <= hi")
-    return held if len(due) > 1 else held.withColumns({"lo": fn.lit(0), "hi": fn.lit(0)})  # known, so never joined by
+    rows = frame.select(*kept, low.alias("lo"), high.alias("hi")).filter("lo <= hi")
+    return rows if len(due) > 1 else rows.withColumns({"lo": fn.lit(0), "hi": fn.lit(0)})  # known, so never joined by
 
 
 def _nothing(view: View) -> bool:
@@ -79,20 +79,20 @@ _Bounds = dict[str, tuple[Column, list[int]]]
 
 def _starts(stream: DataFrame, views: Sequence[View]) -> _Bounds:
     """An arrival comes when it is neither later than the view's last time nor unseen."""
-    found = {"reached": (fn.col("time"), [view.last for view in views])}
+    starts = {"reached": (fn.col("time"), [view.last for view in views])}
     if "arrival" in stream.columns:
-        found["known"] = (fn.col("arrival") + 1, [view.seen for view in views])
-    return found
+        starts["known"] = (fn.col("arrival") + 1, [view.seen for view in views])
+    return starts
 
 
 def _ends(stream: DataFrame, views: Sequence[View]) -> _Bounds:
     """The end of a triple's stay: too early for the view, too far back in system time, or over by itself."""
-    found = {"left": (fn.col("time") + 1, [view.first for view in views])}
+    ends = {"left": (fn.col("time") + 1, [view.first for view in views])}
     if "arrival" in stream.columns and views[-1].after:
-        found["passed"] = (fn.col("arrival") + 1, [view.after for view in views])
+        ends["passed"] = (fn.col("arrival") + 1, [view.after for view in views])
     if "until" in stream.columns:
-        found["ended"] = (fn.coalesce("until", fn.lit(_NEVER)), [view.last for view in views])
-    return found
+        ends["ended"] = (fn.coalesce("until", fn.lit(_NEVER)), [view.last for view in views])
+    return ends
 
 
 def _bounded(frame: DataFrame, bounds: _Bounds) -> tuple[DataFrame, list[Column]]:
@@ -101,9 +101,9 @@ def _bounded(frame: DataFrame, bounds: _Bounds) -> tuple[DataFrame, list[Column]
     return frame, [fn.col(name) for name in bounds]
 
 
-def longest(due: Sequence[DueReport], given: Sequence[IntervalSource]) -> int:
+def longest(due: Sequence[DueReport], sources: Sequence[IntervalSource]) -> int:
     """An upper bound of the number of reports that one arrival is in."""
-    return max((_longest([report.views[source.position] for report in due]) for source in given), default=1)
+    return max((_longest([report.views[source.position] for report in due]) for source in sources), default=1)
 
 
 def _longest(views: Sequence[View]) -> int:
@@ -120,8 +120,8 @@ def repeats(frame: DataFrame, keys: Sequence[str] = TRIPLE) -> bool:
 
 def merged(frame: DataFrame, keys: Sequence[str] = TRIPLE) -> DataFrame:
     """One row per key and maximal interval: overlapping and adjacent intervals of equal keys joined."""
-    found = islands(frame, keys).groupBy(*keys, "island").agg(fn.min("lo").alias("lo"), fn.max("hi").alias("hi"))
-    return found.select(*keys, "lo", "hi")
+    merged_rows = islands(frame, keys).groupBy(*keys, "island").agg(fn.min("lo").alias("lo"), fn.max("hi").alias("hi"))
+    return merged_rows.select(*keys, "lo", "hi")
 
 
 def islands(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -157,8 +157,8 @@ def _looked_up(bounds: Sequence[int]) -> Callable[[Column], Column]:
         places = [bisect_left(bounds, value) for value in once.dictionary.to_pylist()]
         return pa.array(places, pa.int32()).take(once.indices)
 
-    found: Callable[[Column], Column] = fn.arrow_udf(find, "int")
-    return found
+    lookup: Callable[[Column], Column] = fn.arrow_udf(find, "int")
+    return lookup
 
 
 Row = tuple[Any, ...]
@@ -181,8 +181,8 @@ def swept(frame: DataFrame, keys: Sequence[str], sweep: Sweep, result: Mapping[s
     def run(groups: pa.Array) -> pa.Array:
         return _nested([list(sweep(group)) for group in _groups(groups)], fields)
 
-    made = fn.arrow_udf(run, f"array<struct<{kind}>>")(fn.col("rows"))
-    return frame.groupBy(*keys).agg(rows).select(*keys, fn.inline(made))
+    rows_out = fn.arrow_udf(run, f"array<struct<{kind}>>")(fn.col("rows"))
+    return frame.groupBy(*keys).agg(rows).select(*keys, fn.inline(rows_out))
 
 
 def _groups(groups: pa.Array) -> Iterator[list[Row]]:
@@ -250,15 +250,15 @@ def contents(
     """The contents of the due reports, without their triples; copies of a triple count in a bag only."""
     if not due:
         return ContentSizes((), frozenset())
-    held = _pairs(stream, due, windows, counting)
-    counts = held.groupBy("lo", "hi").agg(fn.count("*").alias("count")).toArrow().to_pydict()
+    pairs = _pairs(stream, due, windows, counting)
+    counts = pairs.groupBy("lo", "hi").agg(fn.count("*").alias("count")).toArrow().to_pydict()
     steps, edges = [0] * (len(due) + 1), set[int]()
     for low, high, count in zip(*counts.values(), strict=True):
         steps[low] += count
         steps[high + 1] -= count
         edges |= {low} if changes is Changes.ARRIVALS else {low, high + 1}
     if counting is Counting.BAG:
-        edges = _net(held, changes)
+        edges = _net(pairs, changes)
     return ContentSizes(tuple(accumulate(steps))[: len(due)], frozenset(edges - {len(due)}))
 
 

@@ -40,21 +40,21 @@ class KeptClass(JavaClass):  # type: ignore[misc]
     """A class with those of its static methods that were asked for; a static field is read anew."""
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
-        if isinstance(found, JavaMember):
-            self.__dict__[name] = found
-        return found
+        member = super().__getattr__(name)
+        if isinstance(member, JavaMember):
+            self.__dict__[name] = member
+        return member
 
 
-def _kept(owner: object, name: str, found: object) -> object:
+def _kept(owner: object, name: str, member: object) -> object:
     """The package or class as one that keeps names, kept by its owner.
 
     A name with a capital that is no class yet may become one (``addJar``), and is asked for again.
     """
-    if isinstance(found, JavaClass):
-        owner.__dict__[name] = found = KeptClass(found._fqn, found._gateway_client)
-    elif isinstance(found, JavaPackage):
-        found = KeptPackage(found._fqn, found._gateway_client, found._jvm_id)
+    if isinstance(member, JavaClass):
+        owner.__dict__[name] = member = KeptClass(member._fqn, member._gateway_client)
+    elif isinstance(member, JavaPackage):
+        member = KeptPackage(member._fqn, member._gateway_client, member._jvm_id)
         if name.islower():
-            owner.__dict__[name] = found
-    return found
+            owner.__dict__[name] = member
+    return member

@@ -54,9 +54,9 @@ Numbers = Mapping[str, Column]
 """The number (a struct, null for no number) of each variable that is computed with."""
 
 
-def let(given: Column, use: Callable[[Column], Column]) -> Column:
+def let(column: Column, use: Callable[[Column], Column]) -> Column:
     """``use`` of a column that is computed once; written out, an expression doubles with each use of a part."""
-    return fn.element_at(fn.transform(fn.array(given), use), 1)
+    return fn.element_at(fn.transform(fn.array(column), use), 1)
 
 
 def number(kind: Column, exact: Column, real: Column) -> Column:
@@ -117,13 +117,15 @@ def refuse(expression: Expression) -> str | None:
             return "EXISTS"
         case Call("BOUND", (Var(),)):
             return None
-        case Call("SAMETERM", arguments) if all(isinstance(each, Var | str) for each in arguments):
+        case Call("SAMETERM", arguments) if all(isinstance(argument, Var | str) for argument in arguments):
             return None
         case Call("SAMETERM", arguments):
-            return next(f"sameTerm with {printed(each)}" for each in arguments if not isinstance(each, Var | str))
+            return next(
+                f"sameTerm with {printed(argument)}" for argument in arguments if not isinstance(argument, Var | str)
+            )
         case Call("!" | "&&" | "||", arguments):
             return next(
-                (f"`{printed(each)}` as a condition" for each in arguments if not _is_condition(each)), None
+                (f"`{printed(argument)}` as a condition" for argument in arguments if not _is_condition(argument)), None
             ) or next(filter(None, map(refuse, arguments)), None)
         case Call("=" | "!=", (Var(), str(term))) | Call("=" | "!=", (str(term), Var())) if is_iri(term):
             return None
@@ -200,17 +202,17 @@ def _compared(expression: Call, terms: Terms, numbers: Numbers) -> Column:
         known = fn.when(exact, compare(one["exact"], other["exact"])).otherwise(real)
         return fn.when(one.isNotNull() & other.isNotNull(), known)
 
-    found = let(_pair(value(left, numbers), value(right, numbers)), compared)
+    comparison = let(_pair(value(left, numbers), value(right, numbers)), compared)
     sides = [_term(side.name, terms) for side in (left, right) if isinstance(side, Var)]
     if operator in ("=", "!="):
-        return fn.when(sides[0].rlike("^[<_]"), fn.lit(operator == "!=")).otherwise(found) if sides else found
+        return fn.when(sides[0].rlike("^[<_]"), fn.lit(operator == "!=")).otherwise(comparison) if sides else comparison
     if len(sides) < 2:
-        return found
+        return comparison
     words = [
         side.startswith('"') & value(Var(name), numbers).isNull()
         for side, name in zip(sides, _names(left, right), strict=True)
     ]
-    return fn.when(words[0] & words[1], _fails("the order of two literals that are no numbers")).otherwise(found)
+    return fn.when(words[0] & words[1], _fails("the order of two literals that are no numbers")).otherwise(comparison)
 
 
 def _names(*sides: Expression) -> list[str]:

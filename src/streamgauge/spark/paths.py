@@ -58,18 +58,18 @@ def _reached(steps: Steps, source: Term) -> dict[Term, list[Span]]:
 
 def missing(known: list[Span], low: int, high: int) -> list[Span]:
     """The parts of an interval that sorted disjoint intervals do not cover."""
-    found = []
+    ranges = []
     for first, last in known:
         if last < low:
             continue
         if first > high:
             break
         if first > low:
-            found.append((low, first - 1))
+            ranges.append((low, first - 1))
         low = max(low, last + 1)
     if low <= high:
-        found.append((low, high))
-    return found
+        ranges.append((low, high))
+    return ranges
 
 
 def insert(known: list[Span], low: int, high: int) -> None:
@@ -105,16 +105,16 @@ def path_solutions(facts: GraphFactsTable, pattern: al.TriplePattern, outer: Out
     constants = (subject if isinstance(subject, str) else None, item if isinstance(item, str) else None)
     near = (None, None) if outer is None else (outer.at(subject), outer.at(item))
     ends = _Ends(*constants, *near)
-    found = _Paths(facts).pairs(pattern.predicate, ends)
+    solutions = _Paths(facts).pairs(pattern.predicate, ends)
     names: dict[str, str] = {}
     for end, node in zip(_PAIR, (subject, item), strict=True):
         if isinstance(node, str):
-            found = found.where(fn.col(column(end)) == node)
+            solutions = solutions.where(fn.col(column(end)) == node)
         elif node.name in names.values():
-            found = found.where(fn.col(column(_FROM)) == fn.col(column(_TO)))
+            solutions = solutions.where(fn.col(column(_FROM)) == fn.col(column(_TO)))
         else:
             names[end] = node.name
-    return found.project(tuple(names)).rename(names)
+    return solutions.project(tuple(names)).rename(names)
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class _Paths:
     def _sequence(self, steps: tuple[al.Path, ...], ends: _Ends) -> Relation:
         last = len(steps) - 1
         inside = [_Ends()] * (last - 1)
-        known = [self.pairs(*each) for each in zip(steps, (ends.opening(), *inside, ends.closing()), strict=True)]
+        known = [self.pairs(*step) for step in zip(steps, (ends.opening(), *inside, ends.closing()), strict=True)]
         return reduce(self._then, known)
 
     def _then(self, left: Relation, right: Relation) -> Relation:
@@ -181,8 +181,8 @@ class _Paths:
         backward = every.rename({"o": _FROM, "p": _VIA, "s": _TO})
         ways = [(forward, path.forward)] if path.forward or not path.backward else []
         ways += [(backward, path.backward)] if path.backward else []
-        found = [way.where(~fn.col(column(_VIA)).isin(*names)).project(_PAIR) for way, names in ways]
-        return reduce(union, found)
+        others = [way.where(~fn.col(column(_VIA)).isin(*names)).project(_PAIR) for way, names in ways]
+        return reduce(union, others)
 
     def _zero(self, ends: _Ends) -> Relation:
         """Every node with itself: a constant end alone, or the nodes of the graph and those near it."""
@@ -191,7 +191,7 @@ class _Paths:
             return always(self.facts.spark, self.facts.reports, _PAIR, [(constant, constant)])
         every = self.facts.match(ANY, frozenset())
         nodes = [every.project((name,)).rename({name: NODE}) for name in ("s", "o")]
-        near = [each for each in (ends.near_first, ends.near_last) if each is not None]
+        near = [near_end for near_end in (ends.near_first, ends.near_last) if near_end is not None]
         known = distinct(reduce(union, [*nodes, *near])).rename({NODE: _FROM})
         frame = known.frame.withColumn(column(_TO), fn.col(column(_FROM)))
         return replace(known, frame=frame, variables=_PAIR, certain=frozenset(_PAIR))
@@ -208,8 +208,8 @@ def _closed(relation: Relation, ends: _Ends) -> Relation:
     reach = partial(_reach, sources=None if source is None else (source,))
     pairs = (_turned(relation) if backward else relation).project(_PAIR)
     parts = pairs.frame.select(block("lo", relation.width).cast("string").alias("block"), *_LISTED)
-    found = swept(parts, ["block"], reach, {name: "int" if name in ("lo", "hi") else "string" for name in _LISTED})
-    closed = Relation(found.select(*_LISTED), _PAIR, frozenset(_PAIR), relation.width)
+    closure = swept(parts, ["block"], reach, {name: "int" if name in ("lo", "hi") else "string" for name in _LISTED})
+    closed = Relation(closure.select(*_LISTED), _PAIR, frozenset(_PAIR), relation.width)
     return _turned(closed) if backward else closed
 
 

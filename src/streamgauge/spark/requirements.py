@@ -43,15 +43,15 @@ class JavaMissingError(SparkStartError):
 def words(error: Exception) -> str:
     """The first line of what a failed job says, without Java's stack."""
     java_exception = getattr(error, "java_exception", None)
-    said = str(error if java_exception is None else java_exception.getMessage() or java_exception)
-    return said.strip().splitlines()[0] if said.strip() else type(error).__name__
+    text = str(error if java_exception is None else java_exception.getMessage() or java_exception)
+    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
 
 
 def java() -> str | None:
     """The path of the java program that Spark would use, ``None`` when there is none."""
     home = os.environ.get("JAVA_HOME")
-    if home and (found := Path(home) / "bin" / "java").exists():
-        return str(found)
+    if home and (path := Path(home) / "bin" / "java").exists():
+        return str(path)
     return shutil.which("java")
 
 
@@ -63,12 +63,12 @@ def java_version(program: str) -> int | None:
     """
     try:
         text = (Path(program).resolve().parents[1] / "release").read_text(encoding="utf-8", errors="replace")
-        found = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
+        match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
     except (OSError, IndexError, RuntimeError):
-        found = None
-    if found is None:
-        found = re.search(r'version "([^"]+)"', _said(program))
-    return None if found is None else _major(found[1])
+        match = None
+    if match is None:
+        match = re.search(r'version "([^"]+)"', _said(program))
+    return None if match is None else _major(match[1])
 
 
 def _major(version: str) -> int | None:
@@ -163,7 +163,7 @@ def memory(group: Path = Path("/sys/fs/cgroup")) -> Memory:
     return Memory(min(total, limit), min(free, left))
 
 
-def heap(asked: str | None, default: str, has: Memory) -> str:
+def heap(amount: str | None, default: str, has: Memory) -> str:
     """The driver's heap, as Spark has it: what was asked, else the default, else half of a small machine's memory.
 
     SparkStartError when what was asked is no size, is more than there is, or too little memory is free for any JVM.
@@ -173,19 +173,19 @@ def heap(asked: str | None, default: str, has: Memory) -> str:
             f"Spark takes about {FREE // MIB} MiB of memory and {has.free // MIB} MiB are free: end other programs, "
             "or take a smaller stream, which needs no Spark"
         )
-    if asked is None:
+    if amount is None:
         return default if _bytes(default) <= has.total else f"{max(512, has.total // MIB // 2)}m"
-    if _bytes(asked) > has.total:
+    if _bytes(amount) > has.total:
         raise SparkStartError(
-            f"SPARK_DRIVER_MEMORY={asked} is more than this machine's {has.total / (1 << 30):.1f} GiB of memory: give "
+            f"SPARK_DRIVER_MEMORY={amount} is more than this machine's {has.total / (1 << 30):.1f} GiB of memory: give "
             "less, or leave the variable out"
         )
-    return asked
+    return amount
 
 
 def _bytes(size: str) -> int:
     """Bytes of Spark's ``4g``, ``512m``, ``4096`` (MiB)."""
-    found = _SIZE.fullmatch(size.strip())
-    if found is None:
+    match = _SIZE.fullmatch(size.strip())
+    if match is None:
         raise SparkStartError(f"SPARK_DRIVER_MEMORY={size} is no size of memory: write 4g or 512m")
-    return int(found[1]) * _UNITS[found[2].lower()]
+    return int(match[1]) * _UNITS[match[2].lower()]

@@ -213,11 +213,11 @@ def _promoted(left: Expression, right: Expression, relation: Relation) -> tuple[
         return None
     kinds += [kind for side in constants if (kind := kind_of(str(side))) in RANK]
     kind = max(kinds, key=RANK.__getitem__)
-    found = [
+    both = [
         _constant(str(side), kind) if typed is None else Typed(typed.column.cast(_spark(kind)), kind, typed.bits)
         for side, typed in zip((left, right), sides, strict=True)
     ]
-    one, other = found
+    one, other = both
     return None if one is None or other is None else (one, other)
 
 

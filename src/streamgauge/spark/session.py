@@ -60,7 +60,7 @@ _ABSENT = re.compile(r"No module named '([\w.]+)'")
 _TASK = re.compile(r"^.* failed \d+ times, most recent failure: Lost task .*? executor [^)]*\): ")
 """Where a job names its task and executor, before it says what went wrong."""
 
-_MOST = 64
+_MAX_TASKS = 64
 """Tasks at most: one for each core that the cluster offers, up to so many."""
 
 T = TypeVar("T")
@@ -69,11 +69,11 @@ T = TypeVar("T")
 def ask(spark: "SparkSession", place: str, seconds: float | None = None) -> None:
     """Have the workers import Streamgauge; SparkStartError says what they lack, or that none took a task in time."""
     limit = seconds or float(os.environ.get(LIMIT, SECONDS))
-    tasks = max(1, min(_MOST, cores(spark)))
-    asked = fn.arrow_udf(_asked(), "string")
-    table = spark.range(0, tasks, 1, tasks).select(asked(fn.col("id")).alias("said"))
+    tasks = max(1, min(_MAX_TASKS, cores(spark)))
+    probe = fn.arrow_udf(_asked(), "string")
+    table = spark.range(0, tasks, 1, tasks).select(probe(fn.col("id")).alias("said"))
     try:
-        said = {row.said for row in _in_time(spark, table.collect, limit)}
+        replies = {row.said for row in _in_time(spark, table.collect, limit)}
     except TimeoutError as error:
         raise SparkStartError(
             f"no worker of {place} has done a task within {limit:g} s: are there workers, with memory and cores that "
@@ -82,7 +82,7 @@ def ask(spark: "SparkSession", place: str, seconds: float | None = None) -> None
     except Exception as error:  # a job fails with errors of Spark, of Py4J and of the remote protocol
         raise SparkStartError(reason(place, f"{words(error)}\n{error}")) from error
     here = installed("streamgauge")
-    other = sorted(each for each in said if each != f"Streamgauge {here}")
+    other = sorted(reply for reply in replies if reply != f"Streamgauge {here}")
     if other:
         raise SparkStartError(
             f"the workers of {place} have {other[0]}, here is Streamgauge {here}: install the same version "
@@ -108,37 +108,37 @@ def _asked() -> "Callable[[pa.Array], pa.Array]":
         import pyarrow as pa
 
         try:
-            said = f"Streamgauge {importlib.import_module('streamgauge').__version__}"
+            text = f"Streamgauge {importlib.import_module('streamgauge').__version__}"
         except ImportError:
-            said = f"no Streamgauge (Python {sys.version.split()[0]}, {sys.executable})"
-        return pa.array([said] * len(numbers))
+            text = f"no Streamgauge (Python {sys.version.split()[0]}, {sys.executable})"
+        return pa.array([text] * len(numbers))
 
     version.__annotations__ = {}
     return version
 
 
-def reason(place: str, said: str) -> str:
+def reason(place: str, message: str) -> str:
     """The sentence for a task that failed, of what the job says: its first line, then all."""
-    absent = _ABSENT.search(said)
+    absent = _ABSENT.search(message)
     if absent:
         return (
             f"the Python of the workers of {place} has no {absent[1]}: install Streamgauge there, or name a Python "
             "that has it by PYSPARK_PYTHON"
         )
-    first = _TASK.sub("", said.strip().splitlines()[0])
+    first = _TASK.sub("", message.strip().splitlines()[0])
     hint = ": name their Python by PYSPARK_PYTHON" if "Cannot run program" in first else ""
     return f"the workers of {place} cannot do a task: {first}{hint}"
 
 
 def _in_time(spark: "SparkSession", job: Callable[[], T], seconds: float) -> T:
     """The job's result; TimeoutError when it takes longer, and the job is ended."""
-    found: list[T] = []
+    results: list[T] = []
     failed: list[Exception] = []
 
     def work() -> None:
         spark.addTag(_TAG)
         try:
-            found.append(job())
+            results.append(job())
         except Exception as error:
             failed.append(error)
 
@@ -150,7 +150,7 @@ def _in_time(spark: "SparkSession", job: Callable[[], T], seconds: float) -> T:
         raise TimeoutError(f"not done within {seconds:g} s")
     if failed:
         raise failed[0]
-    return found[0]
+    return results[0]
 
 
 if TYPE_CHECKING:

@@ -57,8 +57,8 @@ def of_user(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     home = Path(environment.get("SPARK_CONF_DIR") or Path(environment.get("SPARK_HOME", _PACKAGE)) / "conf")
     words = shlex.split(environment.get("PYSPARK_SUBMIT_ARGS", ""))
     files = [value for name, value in _options(words) if name == "--properties-file"]
-    found = dict(_lines(Path(files[-1]) if files else home / "spark-defaults.conf"))
-    return found | dict(value.split("=", 1) for name, value in _options(words) if name == "--conf" and "=" in value)
+    settings = dict(_lines(Path(files[-1]) if files else home / "spark-defaults.conf"))
+    return settings | dict(value.split("=", 1) for name, value in _options(words) if name == "--conf" and "=" in value)
 
 
 def _options(words: list[str]) -> Iterator[tuple[str, str]]:
@@ -82,10 +82,10 @@ def _lines(file: Path) -> Iterator[tuple[str, str]]:
 
 def chosen(wanted: Mapping[str, str], user: Mapping[str, str]) -> dict[str, str]:
     """The settings of a session: ``wanted``, but what the user set; options of the JVM are joined."""
-    found = {name: value for name, value in wanted.items() if name not in user} | NEEDED
+    settings = {name: value for name, value in wanted.items() if name not in user} | NEEDED
     if JAVA_OPTIONS in wanted and JAVA_OPTIONS in user:
-        found[JAVA_OPTIONS] = f"{wanted[JAVA_OPTIONS]} {user[JAVA_OPTIONS]}"
-    return found
+        settings[JAVA_OPTIONS] = f"{wanted[JAVA_OPTIONS]} {user[JAVA_OPTIONS]}"
+    return settings
 
 
 def partitions(rows: int, cores: int) -> int:

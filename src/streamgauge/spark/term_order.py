@@ -13,37 +13,37 @@ Place = tuple[int, ...]
 
 
 def chosen(
-    rows: Sequence[Row], found: Sequence[Place], distinct: bool, offset: int, limit: int | None
+    rows: Sequence[Row], places_: Sequence[Place], distinct: bool, offset: int, limit: int | None
 ) -> list[int] | None:
     """The indexes of the rows that LIMIT and OFFSET keep, in order; ``None`` when SPARQL allows several answers."""
     stands: dict[Row, set[Place]] = {}
-    for row, place in zip(rows, found, strict=True):
+    for row, place in zip(rows, places_, strict=True):
         stands.setdefault(row, set()).add(place)
-    order = sorted(range(len(rows)), key=found.__getitem__)
+    order = sorted(range(len(rows)), key=places_.__getitem__)
     if distinct:
         order = list({rows[index]: index for index in reversed(order)}.values())
-        order.sort(key=found.__getitem__)
+        order.sort(key=places_.__getitem__)
     end = len(order) if limit is None else min(offset + limit, len(order))
     if offset >= end:
         return []
     cuts = [at for at in (offset, end) if 0 < at < len(order)]
     if distinct and cuts and any(len(several) > 1 for several in stands.values()):
         return None
-    if any(_tied(rows, found, order, at) for at in cuts):
+    if any(_tied(rows, places_, order, at) for at in cuts):
         return None
     return order[offset:end]
 
 
-def _tied(rows: Sequence[Row], found: Sequence[Place], order: Sequence[int], at: int) -> bool:
+def _tied(rows: Sequence[Row], places_: Sequence[Place], order: Sequence[int], at: int) -> bool:
     """Whether different rows that SPARQL does not order stand on both sides of a cut."""
-    place = found[order[at]]
-    return found[order[at - 1]] == place and len({rows[index] for index in order if found[index] == place}) > 1
+    place = places_[order[at]]
+    return places_[order[at - 1]] == place and len({rows[index] for index in order if places_[index] == place}) > 1
 
 
 def places(keys: Sequence[Row], descending: Sequence[bool]) -> list[Place]:
     """The place of each row by its ORDER BY keys."""
     columns = [ranks([row[index] for row in keys]) for index in range(len(descending))]
-    found = []
+    places_ = []
     for row in range(len(keys)):
         place: list[int] = []
         for ranked, down in zip(columns, descending, strict=True):
@@ -52,5 +52,5 @@ def places(keys: Sequence[Row], descending: Sequence[bool]) -> list[Place]:
             if not decided:
                 place += [0] * (len(descending) - len(place))
                 break
-        found.append(tuple(place))
-    return found
+        places_.append(tuple(place))
+    return places_

@@ -40,19 +40,19 @@ def aggregate(
 
     ``distinct`` leaves out repeated terms (not values: 1 and 01 count twice). COUNT(*) is the number of rows, not here.
     """
-    given = list(dict.fromkeys(values)) if distinct else values
+    terms = list(dict.fromkeys(values)) if distinct else values
     if function in EXTENSIONS:
-        return EXTENSIONS[function](given, separator)
+        return EXTENSIONS[function](terms, separator)
     if function == "GROUP_CONCAT":
-        return concatenation(given, separator)
+        return concatenation(terms, separator)
     if function in ("MIN", "MAX"):
-        return extreme(function, given)
-    present = [value for value in given if value is not None]
+        return extreme(function, terms)
+    present = [value for value in terms if value is not None]
     if function == "COUNT":
         return written(Value(INTEGER, len(present)))
     if function == "SAMPLE":
         return present[0] if present else None
-    if len(present) < len(given):
+    if len(present) < len(terms):
         return None
     return total(present) if function == "SUM" else average(present)
 
@@ -84,10 +84,10 @@ def average(terms: Sequence[Term]) -> Term | None:
 def _exact_sum(values: Iterable[Value], kind: int) -> int | Decimal:
     if kind == INTEGER:
         return sum(int(value.value) for value in values)
-    found = Decimal(0)
+    total = Decimal(0)
     for value in values:
-        found = EXACT.add(found, value.value)
-    return found
+        total = EXACT.add(total, value.value)
+    return total
 
 
 def _real_mean(values: Iterable[Value], kind: int, over: int) -> float:

@@ -79,17 +79,17 @@ class BlankNodeCalls:
 
     def bound(self, solution: Solution, seen: Mapping[str, Term], exists: Callable[..., bool]) -> dict[str, Term]:
         """The nodes of the calls and of their labels; ``seen`` is the solution with what EXISTS puts for variables."""
-        made: dict[str, Term] = {}
+        labels_made: dict[str, Term] = {}
         for name, label in self._labels.items():
             if label is None:
-                made[name] = self._blank_nodes.new()
+                labels_made[name] = self._blank_nodes.new()
                 continue
             text = label(seen, exists)
             if text is not None and text[0] == '"' == text[-1]:
                 kept = _LABEL + text
-                made[kept] = solution.get(kept) or made.get(kept) or self._blank_nodes.new()
-                made[name] = made[kept]
-        return made
+                labels_made[kept] = solution.get(kept) or labels_made.get(kept) or self._blank_nodes.new()
+                labels_made[name] = labels_made[kept]
+        return labels_made
 
 
 def labels(bindings: Mapping[str, Term]) -> Solution:
@@ -113,7 +113,7 @@ def grouped(
     groups: dict[Keys, list[Solution]] = {} if keys else {(): []}
     for solution in solutions:
         groups.setdefault(tuple(value(solution) for _, value in keys), []).append(solution)
-    sets = [(variable.name, _set_function(each, valuation)) for variable, each in group.aggregates]
+    sets = [(variable.name, _set_function(aggregate_, valuation)) for variable, aggregate_ in group.aggregates]
     for key, members in groups.items():
         row = {name: term for (name, _), term in zip(keys, key, strict=True) if term is not None}
         for name, compute in sets:
@@ -124,14 +124,17 @@ def grouped(
 
 
 def _set_function(
-    each: Aggregate, valuation: Callable[[Expression], Valuation]
+    set_aggregate: Aggregate, valuation: Callable[[Expression], Valuation]
 ) -> Callable[[Sequence[Solution]], Term | None]:
-    if each.argument is None:
+    if set_aggregate.argument is None:
         counted = ['"*"']
-        return lambda members: aggregate("COUNT", counted * _rows(members, each.distinct))
-    value = valuation(each.argument)
+        return lambda members: aggregate("COUNT", counted * _rows(members, set_aggregate.distinct))
+    value = valuation(set_aggregate.argument)
     return lambda members: aggregate(
-        each.function, [value(member) for member in members], distinct=each.distinct, separator=each.separator
+        set_aggregate.function,
+        [value(member) for member in members],
+        distinct=set_aggregate.distinct,
+        separator=set_aggregate.separator,
     )
 
 
@@ -251,14 +254,14 @@ def answer(form: al.QueryForm, dataset: Dataset) -> tuple[Row, ...]:
     pattern = form.pattern
     if isinstance(form, al.Select) and isinstance(pattern, al.Project):
         pattern = pattern.pattern  # the rows are cut to the same variables
-    found = _Evaluation(dataset, dataset.default, _NOTHING, blank_nodes).solutions(pattern)
+    solutions = _Evaluation(dataset, dataset.default, _NOTHING, blank_nodes).solutions(pattern)
     match form:
         case al.Select(variables=names):
-            return tuple([tuple(map(solution.get, names)) for solution in found])
+            return tuple([tuple(map(solution.get, names)) for solution in solutions])
         case al.Ask():
-            return ((TRUE if next(found, None) is not None else FALSE,),)
+            return ((TRUE if next(solutions, None) is not None else FALSE,),)
         case al.Construct(template=template):
-            return tuple(dict.fromkeys(constructed(template, found, blank_nodes)))
+            return tuple(dict.fromkeys(constructed(template, solutions, blank_nodes)))
 
 
 class _Evaluation:
@@ -299,16 +302,16 @@ class _Evaluation:
         """Solution modifiers (18.5): Project, Distinct, Reduced (no change), OrderBy, Slice."""
         if isinstance(pattern, al.Project):
             return self._projected(pattern)
-        found = self.solutions(pattern.pattern)
+        solutions = self.solutions(pattern.pattern)
         match pattern:
             case al.Distinct():
-                return iter({frozenset(row.items()): row for row in found}.values())
+                return iter({frozenset(row.items()): row for row in solutions}.values())
             case al.Reduced():
-                return found
+                return solutions
             case al.OrderBy(keys=keys):
-                return self._ordered(found, keys)
+                return self._ordered(solutions, keys)
             case al.Slice(offset=offset, limit=limit):
-                return islice(found, offset, None if limit is None else offset + limit)
+                return islice(solutions, offset, None if limit is None else offset + limit)
 
     def _evaluation(self, graph: IndexedGraph, fixed: Fixed) -> "_Evaluation":
         return _Evaluation(self._dataset, graph, fixed, self._blank_nodes)
@@ -318,8 +321,8 @@ class _Evaluation:
         names = [variable.name for variable in pattern.variables]
         seen = {name: self._fixed[name] for name in names if name in self._fixed}
         inside = self if len(seen) == len(self._fixed) else self._evaluation(self._graph, seen)
-        found = inside.solutions(pattern.pattern)
-        return ({name: row[name] for name in names if name in row} for row in found)
+        solutions = inside.solutions(pattern.pattern)
+        return ({name: row[name] for name in names if name in row} for row in solutions)
 
     # Expressions
 
@@ -331,12 +334,12 @@ class _Evaluation:
             conditions += conjuncts(inner.condition)
             inner = inner.pattern
         if isinstance(inner, al.BGP) and not self._fixed:
-            tests = [each for each in conditions if not reads_patterns(each)]
-            found = Block(inner, self._graph, self._fixed, conditions=tests).solutions({})
-            conditions = [each for each in conditions if reads_patterns(each)]
+            tests = [condition for condition in conditions if not reads_patterns(condition)]
+            solutions_found = Block(inner, self._graph, self._fixed, conditions=tests).solutions({})
+            conditions = [condition for condition in conditions if reads_patterns(condition)]
         else:
-            found = self.solutions(inner)
-        return reduce(lambda solutions, wanted: filter(self._test(wanted), solutions), conditions, found)
+            solutions_found = self.solutions(inner)
+        return reduce(lambda solutions, wanted: filter(self._test(wanted), solutions), conditions, solutions_found)
 
     def _test(self, wanted: al.Expression) -> Callable[[Solution], bool]:
         holds, fixed, exists = condition(wanted), self._fixed, self._exists
@@ -357,12 +360,12 @@ class _Evaluation:
             written = {variable.name for variable in written_variables(test.pattern)}
             names = self._mentioned[id(test)] = tuple(sorted(written))
         key = id(test), tuple(map(solution.get, names))
-        found = self._tested.get(key)
-        if found is None:
+        exists_ = self._tested.get(key)
+        if exists_ is None:
             fixed = {name: term for name in names if (term := solution.get(name)) is not None}
             inside = self._evaluation(self._graph, fixed)
-            found = self._tested[key] = next(inside.solutions(test.pattern), None) is not None
-        return found
+            exists_ = self._tested[key] = next(inside.solutions(test.pattern), None) is not None
+        return exists_
 
     # Operators
 
@@ -396,9 +399,9 @@ class _Evaluation:
         compute, fixed, exists = compiled(calls.expression), self._fixed, self._exists
         for solution in self.solutions(inner):
             seen = {**fixed, **solution}
-            made = calls.bound(solution, seen, exists)
-            term = compute({**seen, **made}, exists)
-            yield {**solution, **labels(made), **({} if term is None else {name: term})}
+            labels_made = calls.bound(solution, seen, exists)
+            term = compute({**seen, **labels_made}, exists)
+            yield {**solution, **labels(labels_made), **({} if term is None else {name: term})}
 
     def _grouped(self, group: al.Group, inner: al.Pattern) -> Iterator[Solution]:
         """Group; a key for which EXISTS puts a term is a constant, which no solution binds."""
@@ -434,9 +437,11 @@ class _Evaluation:
     def _over(self, graph: Term) -> "_Evaluation":
         return self._evaluation(self._dataset.named[graph], self._fixed)
 
-    def _ordered(self, found: Iterable[Solution], keys: tuple[tuple[al.Expression, bool], ...]) -> Iterator[Solution]:
+    def _ordered(
+        self, solutions: Iterable[Solution], keys: tuple[tuple[al.Expression, bool], ...]
+    ) -> Iterator[Solution]:
         """The solutions by their keys, the last key first; what they do not order keeps its order."""
-        rows = list(found)
+        rows = list(solutions)
         for key, descending in reversed(keys):
             value = self._valuation(key)
             rows.sort(key=lambda row, value=value: _order_key(value(row)), reverse=descending)  # type: ignore[misc]
@@ -449,13 +454,13 @@ def _order_key(term: Term | None) -> tuple[object, ...]:
 
 
 def constructed(
-    template: tuple[al.TriplePattern, ...], found: Iterable[Solution], blank_nodes: BlankNodes
+    template: tuple[al.TriplePattern, ...], solutions: Iterable[Solution], blank_nodes: BlankNodes
 ) -> Iterator[Triple]:
     """The template's triples for each solution (16.2): blank nodes are new ones, what is no triple is left out."""
     nodes = dict.fromkeys(node for triple in template for node in al.triple_variables(triple))
     blank = [node for node in nodes if node.name.startswith("_:")]
-    for solution in found:
-        bound = {**solution, **{each.name: blank_nodes.new() for each in blank}}
+    for solution in solutions:
+        bound = {**solution, **{variable.name: blank_nodes.new() for variable in blank}}
         for triple in template:
             subject, predicate, item = (_instance(node, bound) for node in plain_nodes(triple))
             if subject is None or predicate is None or item is None:

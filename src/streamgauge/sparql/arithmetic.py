@@ -108,8 +108,8 @@ def _real_text(value: Value) -> str:
 
 
 def _to_string(value: Value) -> Value | None:
-    found = text(value)
-    return None if found is None else Value(STRING, found)
+    string = text(value)
+    return None if string is None else Value(STRING, string)
 
 
 def _to_date_time(value: Value) -> Value | None:
@@ -146,11 +146,11 @@ def _to_duration(kind: int) -> Cast:
     """The months or the seconds of another duration, the rest left out (19.1.4)."""
 
     def run(value: Value) -> Value | None:
-        found = value.value
-        if not isinstance(found, Duration):
+        duration = value.value
+        if not isinstance(duration, Duration):
             return None
-        months = 0 if kind == SECONDS else found.months
-        return Value(kind, Duration(months, Decimal(0) if kind == MONTHS else found.seconds))
+        months = 0 if kind == SECONDS else duration.months
+        return Value(kind, Duration(months, Decimal(0) if kind == MONTHS else duration.seconds))
 
     return run
 
@@ -202,8 +202,8 @@ def _operation(plain: Callable[[Any, Any], Any], exact: Callable[[Any, Any], Dec
             except Inexact:
                 return None
         first, second = (left.value, right.value) if left.kind == right.kind else promoted(left, right)
-        found = plain(first, second)
-        return Value(kind, single(found) if kind == FLOAT else found)
+        result = plain(first, second)
+        return Value(kind, single(result) if kind == FLOAT else result)
 
     return run
 
@@ -221,8 +221,8 @@ def _subtracted(left: Value, right: Value) -> Value | None:
         return _sum(left, right, -1)
     if isinstance(left.value, Moment) and isinstance(right.value, Moment):
         alike = left.kind == right.kind or {left.kind, right.kind} <= {_DATE_TIME, MOMENTS["dateTimeStamp"]}
-        found = moments.between(left.value, right.value) if alike and left.kind in _DATED else None
-        return None if found is None else Value(SECONDS, found)
+        difference = moments.between(left.value, right.value) if alike and left.kind in _DATED else None
+        return None if difference is None else Value(SECONDS, difference)
     return _moved(left, right, -1)
 
 
@@ -242,13 +242,13 @@ def _moved(at: Value, by: Value, sign: int) -> Value | None:
     step = Duration(sign * by.value.months, EXACT.multiply(by.value.seconds, Decimal(sign)))
     if max(abs(at.value.local), abs(step.seconds), abs(step.months)) > _FAR:
         return None
-    found = moments.later(at.value, step)
+    moment = moments.later(at.value, step)
     if at.kind == _TIME:
-        found = moments.on_the_clock(found)
+        moment = moments.on_the_clock(moment)
     elif at.kind == _DATE:
-        now = moments.fields(found)
-        found = moments.moment(now.year, now.month, now.day, 0, found.zone)
-    return Value(at.kind, found)
+        now = moments.fields(moment)
+        moment = moments.moment(now.year, now.month, now.day, 0, moment.zone)
+    return Value(at.kind, moment)
 
 
 def _multiplied(left: Value, right: Value) -> Value | None:
@@ -303,11 +303,11 @@ def quotient(left: int | Decimal, right: int | Decimal) -> Decimal:
     if bottom < 0:
         top, bottom = -top, -bottom
     places = _DIGITS + max(0, (bottom.bit_length() - abs(top).bit_length()) * 1233 >> 12)
-    found, rest = divmod(abs(top) * 10**places, bottom)
-    if rest and found < 10 ** (_DIGITS - 1):
+    quotient_, rest = divmod(abs(top) * 10**places, bottom)
+    if rest and quotient_ < 10 ** (_DIGITS - 1):
         places += 1
-        found = abs(top) * 10**places // bottom
-    return EXACT.scaleb(Decimal(-found if top < 0 else found), -places)
+        quotient_ = abs(top) * 10**places // bottom
+    return EXACT.scaleb(Decimal(-quotient_ if top < 0 else quotient_), -places)
 
 
 def divide(left: Value, right: Value) -> Value | None:
@@ -318,8 +318,8 @@ def divide(left: Value, right: Value) -> Value | None:
     if kind <= DECIMAL:
         return Value(DECIMAL, quotient(left.value, right.value)) if right.value else None
     first, second = promoted(left, right)
-    found = real_quotient(first, second)
-    return Value(kind, single(found) if kind == FLOAT else found)
+    result = real_quotient(first, second)
+    return Value(kind, single(result) if kind == FLOAT else result)
 
 
 def real_quotient(left: float, right: float) -> float:

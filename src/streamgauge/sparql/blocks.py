@@ -70,7 +70,10 @@ class Block:
         used = {variable.name for triple in patterns for variable in triple_variables(triple)}
         self._known = tuple(name for name in bound if name in used)
         ordered = list(_ordered(patterns, graph, set(self._known)))
-        tests = [_Test(each, frozenset(var.name for var in expression_variables(each)) & used) for each in conditions]
+        tests = [
+            _Test(condition, frozenset(var.name for var in expression_variables(condition)) & used)
+            for condition in conditions
+        ]
         self._run, names = _planned(ordered, graph, self._known, tests)
         self._names = tuple(name for name in names if not name.startswith("_:"))
         self._hidden = len(self._names) < len(names)
@@ -201,13 +204,13 @@ class _Rest:
 
     def __init__(
         self, patterns: Sequence[TriplePattern], graph: IndexedGraph, names: tuple[str, ...], shared: list[int],
-        tests: Sequence[_Test], each: _Step,
+        tests: Sequence[_Test], step: _Step,
     ) -> None:  # fmt: skip
         """``names`` are at the places of solutions, ``shared`` the places of those in the patterns, ``each`` the step
         that extends solutions one by one and makes the tests.
         """
         self._patterns, self._graph, self._names, self._shared = patterns, graph, names, shared
-        self._tests, self._each = tests, each
+        self._tests, self._each = tests, step
 
     def __call__(self, rows: Iterable[_Tuple]) -> Iterator[_Tuple]:
         rows = iter(rows)
@@ -368,7 +371,7 @@ def _everywhere(walks: PathWalks, path: Path, loop: bool) -> _Step:
 
 def is_plain_block(pattern: Pattern) -> TypeGuard[BGP]:
     """Whether a pattern is a block without paths, whose join is matched from the other side's terms."""
-    return isinstance(pattern, BGP) and all(isinstance(each.predicate, Var | str) for each in pattern.patterns)
+    return isinstance(pattern, BGP) and all(isinstance(pattern.predicate, Var | str) for pattern in pattern.patterns)
 
 
 def block_extensions(

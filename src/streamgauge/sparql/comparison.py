@@ -187,7 +187,7 @@ def value_key(value: Value) -> tuple[Any, ...]:
 def value_keys(terms: Sequence[Term]) -> list[tuple[Any, ...]]:
     """``value_key`` of each term; an IRI is not read for that."""
     iri = _PLACES[IRI]
-    return [(iri, each[1:-1]) if each[0] == "<" and each[1] != "<" else value_key(read(each)) for each in terms]
+    return [(iri, term[1:-1]) if term[0] == "<" and term[1] != "<" else value_key(read(term)) for term in terms]
 
 
 class Descending:

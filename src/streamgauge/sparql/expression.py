@@ -223,8 +223,8 @@ def _fixed(name: str, count: int) -> tuple[int, ...]:
 def _patterned(name: str, arguments: Sequence[Expression], steps: Sequence[_Step]) -> _Step:
     """REGEX or REPLACE by a constant pattern, which is compiled here: once for a query, not once for a row."""
     source, *flags = [read(str(arguments[at])) for at in _fixed(name, len(arguments))]
-    made = made_pattern(source, flags[0] if flags else None)
-    return _one(regex_by(made), steps[0]) if name == "REGEX" else _two(replace_by(made), steps[0], steps[2])
+    compiled = made_pattern(source, flags[0] if flags else None)
+    return _one(regex_by(compiled), steps[0]) if name == "REGEX" else _two(replace_by(compiled), steps[0], steps[2])
 
 
 def _why(operator: str, count: int) -> str:
@@ -271,10 +271,10 @@ def _deciding(deciding: bool) -> Callable[[Sequence[_Step]], _Step]:
         def run(solution: Any, exists: ExistsTest | None) -> Value | None:
             error = False
             for step in steps:
-                found = effective(step(solution, exists))
-                if found is deciding:
+                truth = effective(step(solution, exists))
+                if truth is deciding:
                     return TRUE if deciding else FALSE
-                error = error or found is None
+                error = error or truth is None
             return None if error else FALSE if deciding else TRUE
 
         return run
@@ -286,8 +286,8 @@ def _not(steps: Sequence[_Step]) -> _Step:
     (step,) = steps
 
     def run(solution: Any, exists: ExistsTest | None) -> Value | None:
-        found = effective(step(solution, exists))
-        return None if found is None else FALSE if found else TRUE
+        truth = effective(step(solution, exists))
+        return None if truth is None else FALSE if truth else TRUE
 
     return run
 
@@ -296,8 +296,8 @@ def _if(steps: Sequence[_Step]) -> _Step:
     test, then, otherwise = steps
 
     def run(solution: Any, exists: ExistsTest | None) -> Value | None:
-        found = effective(test(solution, exists))
-        return None if found is None else (then if found else otherwise)(solution, exists)
+        truth = effective(test(solution, exists))
+        return None if truth is None else (then if truth else otherwise)(solution, exists)
 
     return run
 
@@ -323,10 +323,10 @@ def _in(steps: Sequence[_Step]) -> _Step:
             return None
         for step in others:
             value = step(solution, exists)
-            found = None if value is None or wanted is None else equal_values(wanted, value)
-            if found:
+            equal = None if value is None or wanted is None else equal_values(wanted, value)
+            if equal:
                 return TRUE
-            error = error or found is None
+            error = error or equal is None
         return None if error else boolean(False)
 
     return run

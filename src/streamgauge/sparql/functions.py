@@ -132,8 +132,8 @@ def _part(place: int) -> Function:
 
 
 def _datatype(value: Value) -> Value | None:
-    found = datatype_of(value)
-    return None if found is None else read(f"<{found}>")
+    datatype = datatype_of(value)
+    return None if datatype is None else read(f"<{datatype}>")
 
 
 def _iri(value: Value) -> Value | None:
@@ -208,16 +208,16 @@ def _strbefore(one: Value, other: Value) -> Value | None:
     pair = _compatible(one, other)
     if pair is None:
         return None
-    before, found, _ = pair[0].partition(pair[1]) if pair[1] else ("", "found", "")
-    return _like(one, before) if found else Value(STRING, "")
+    before, separator, _ = pair[0].partition(pair[1]) if pair[1] else ("", "found", "")
+    return _like(one, before) if separator else Value(STRING, "")
 
 
 def _strafter(one: Value, other: Value) -> Value | None:
     pair = _compatible(one, other)
     if pair is None:
         return None
-    _, found, after = pair[0].partition(pair[1]) if pair[1] else ("", "found", pair[0])
-    return _like(one, after) if found else Value(STRING, "")
+    _, separator, after = pair[0].partition(pair[1]) if pair[1] else ("", "found", pair[0])
+    return _like(one, after) if separator else Value(STRING, "")
 
 
 def _substr(value: Value, start: Value, length: Value | None = None) -> Value | None:
@@ -249,8 +249,8 @@ def _langmatches(tag: Value, wanted: Value) -> Value | None:
     """LANGMATCHES: basic filtering (RFC 4647, 3.3.1)."""
     if tag.kind != STRING or wanted.kind != STRING:
         return None
-    given, within = tag.value.lower(), wanted.value.lower()
-    return boolean(bool(given) if within == "*" else f"{given}-".startswith(f"{within}-") and bool(given))
+    language, within = tag.value.lower(), wanted.value.lower()
+    return boolean(bool(language) if within == "*" else f"{language}-".startswith(f"{within}-") and bool(language))
 
 
 def _regex(value: Value, source: Value, flags: Value | None = None) -> Value | None:
@@ -261,30 +261,30 @@ def _replace(value: Value, source: Value, replacement: Value, flags: Value | Non
     return replace_by(made_pattern(source, flags))(value, replacement)
 
 
-def regex_by(made: Pattern | None) -> Callable[[Value], Value | None]:
+def regex_by(pattern: Pattern | None) -> Callable[[Value], Value | None]:
     """REGEX with a pattern that is compiled already; ``None`` is one that XPath does not allow, SPARQL's error."""
 
     def run(value: Value) -> Value | None:
         characters = _characters(value)
-        if characters is None or made is None:
+        if characters is None or pattern is None:
             return None
         try:
-            return boolean(made.found(characters))
+            return boolean(pattern.found(characters))
         except PatternError:
             return None
 
     return run
 
 
-def replace_by(made: Pattern | None) -> Callable[[Value, Value], Value | None]:
+def replace_by(pattern: Pattern | None) -> Callable[[Value, Value], Value | None]:
     """REPLACE with a pattern that is compiled already, of a text and a replacement; ``None`` as in ``regex_by``."""
 
     def run(value: Value, replacement: Value) -> Value | None:
         characters = _characters(value)
-        if characters is None or made is None or replacement.kind != STRING:
+        if characters is None or pattern is None or replacement.kind != STRING:
             return None
         try:
-            return _like(value, made.replaced(characters, replacement.value))
+            return _like(value, pattern.replaced(characters, replacement.value))
         except PatternError:
             return None
 
@@ -350,8 +350,8 @@ def _field(name: str) -> Function:
     def run(value: Value) -> Value | None:
         if value.kind not in kinds:
             return None
-        found: Any = getattr(moments.fields(value.value), name)
-        return Value(DECIMAL if name == "second" else INTEGER, found)
+        field: Any = getattr(moments.fields(value.value), name)
+        return Value(DECIMAL if name == "second" else INTEGER, field)
 
     return run
 
@@ -367,8 +367,8 @@ def _tz(value: Value) -> Value | None:
     """TZ: the zone as it is written, "" where there is none."""
     if not isinstance(value.value, Moment):
         return None
-    found = _ZONE.search(lexical(written(value))) if value.value.zone is not None else None
-    return Value(STRING, found.group() if found else "")
+    match = _ZONE.search(lexical(written(value))) if value.value.zone is not None else None
+    return Value(STRING, match.group() if match else "")
 
 
 def _comparison(test: Callable[[Value, Value], bool | None]) -> Function:
@@ -388,14 +388,14 @@ def _reversed(test: Callable[[Value, Value], bool | None]) -> Function:
 
 
 def _unequal(one: Value, other: Value) -> Value | None:
-    found = equal_values(one, other)
-    return None if found is None else FALSE if found else TRUE
+    equal = equal_values(one, other)
+    return None if equal is None else FALSE if equal else TRUE
 
 
 def _at_most(one: Value, other: Value) -> bool | None:
     """``<=``: less or equal (17.3), so false for NaN."""
-    found = less_values(one, other)
-    return found if found or found is None else equal_values(one, other)
+    less = less_values(one, other)
+    return less if less or less is None else equal_values(one, other)
 
 
 COMPARISONS: Final[dict[str, Function]] = {

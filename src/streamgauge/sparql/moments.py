@@ -113,10 +113,10 @@ def moment(year: int, month: int, day: int, seconds: Decimal | int = 0, zone: in
 
 def date_time(text: str, kind: str) -> Moment | None:
     """A moment from a lexical form; what a form leaves out is of the year 1972, its month 12 or 1, its day 31 or 1."""
-    found = _FORMS[kind].fullmatch(text)
-    if found is None or len(text) > _LONGEST:
+    match = _FORMS[kind].fullmatch(text)
+    if match is None or len(text) > _LONGEST:
         return None
-    parts = found.groupdict()
+    parts = match.groupdict()
     clock, monthly = kind == "time", kind in ("gMonth", "gYearMonth", "gYear")
     year = int(parts.get("year") or 1972)
     month = int(parts.get("month") or (1 if monthly else 12))
@@ -218,10 +218,10 @@ def compare_durations(left: Duration, right: Duration) -> int | None:
 
 def read_duration(text: str, kind: str) -> Duration | None:
     """A duration from a lexical form; yearMonthDuration has no days, dayTimeDuration no months."""
-    found = _DURATION.fullmatch(text)
-    if found is None or len(text) > _LONGEST:
+    match = _DURATION.fullmatch(text)
+    if match is None or len(text) > _LONGEST:
         return None
-    parts = found.groupdict()
+    parts = match.groupdict()
     wrong = ("days", "hours", "minutes", "seconds") if kind == "yearMonthDuration" else ("years", "months")
     if kind != "duration" and any(parts[name] is not None for name in wrong):
         return None

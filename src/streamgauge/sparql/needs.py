@@ -31,8 +31,8 @@ class TooManySolutionsError(ValueError):
 class Looks:
     """How many facts may be looked at, ``most`` for all that is asked by these looks."""
 
-    def __init__(self, most: int) -> None:
-        self._most = self._left = most
+    def __init__(self, limit: int) -> None:
+        self._most = self._left = limit
 
     def spend(self, number: int) -> None:
         """So many more; TooManySolutionsError when they are too many."""
@@ -119,7 +119,7 @@ class Needs:
                 self._tested(pattern, inner, _UNIT, graph)
                 return known
             case al.Project(pattern=inner, variables=variables):
-                self.of(inner, [each.cut(var.name for var in variables) for each in known], graph)
+                self.of(inner, [rows.cut(var.name for var in variables) for rows in known], graph)
                 return known
         return self._around(pattern, known, graph)
 
@@ -146,19 +146,19 @@ class Needs:
 
     def _inside(self, left: al.Pattern, solutions: _Known, graph: Node | None) -> _Known:
         names = bound(left) | ({graph.name} if isinstance(graph, Var) else frozenset())
-        return [each.cut(names) for each in solutions]
+        return [solution.cut(names) for solution in solutions]
 
     def _inline(self, data: al.Values, known: _Known) -> _Known:
         """Known solutions with each row of inline data that agrees with them."""
         joined: list[PartialSolutions] = []
         for row in data.rows:
             terms = {var.name: term for var, term in zip(data.variables, row, strict=True) if term is not None}
-            for each in known:
-                new = [name for name in terms if name not in each.names]
-                places = [(place, terms[name]) for place, name in enumerate(each.names) if name in terms]
+            for relation in known:
+                new = [name for name in terms if name not in relation.names]
+                places = [(place, terms[name]) for place, name in enumerate(relation.names) if name in terms]
                 tail = tuple(terms[name] for name in new)
-                rows = [(*old, *tail) for old in each.rows if all(old[place] == term for place, term in places)]
-                joined.append(PartialSolutions((*each.names, *new), rows))
+                rows = [(*old, *tail) for old in relation.rows if all(old[place] == term for place, term in places)]
+                joined.append(PartialSolutions((*relation.names, *new), rows))
         return self._bounded(_together(joined))
 
     # Triple patterns
@@ -167,7 +167,7 @@ class Needs:
         """Partial solutions with each match of the patterns, those first of which most terms are known."""
         left = list(patterns)
         while left:
-            names = frozenset.intersection(*[frozenset(each.names) for each in known]) if known else frozenset()
+            names = frozenset.intersection(*[frozenset(rows.names) for rows in known]) if known else frozenset()
             best = min(left, key=lambda triple: _open_places(triple, names))
             left.remove(best)
             known = self._triple(best, known, graph)
@@ -176,13 +176,13 @@ class Needs:
     def _triple(self, triple: TriplePattern, known: _Known, graph: Node | None) -> _Known:
         if isinstance(triple.predicate, Var | str):
             nodes = (triple.subject, triple.predicate, triple.object)
-            return self._bounded([self._extended(nodes, each, graph) for each in known])
+            return self._bounded([self._extended(nodes, rows, graph) for rows in known])
         return self._path(triple.predicate, triple.subject, triple.object, known, graph)
 
     def _bounded(self, known: _Known) -> _Known:
-        if sum(len(each.rows) for each in known) > self.most:
+        if sum(len(relation.rows) for relation in known) > self.most:
             raise TooManySolutionsError(f"more than {self.most} solutions: name more terms in WHERE")
-        return [each for each in known if each.rows]
+        return [relation for relation in known if relation.rows]
 
     def _extended(
         self, nodes: tuple[Node, Node, Node], known: PartialSolutions, graph: Node | None
@@ -198,9 +198,9 @@ class Needs:
                 same += [(first, place)] if first != place else []
         rows: list[tuple[Term, ...]] = []
         for row in known.rows:
-            asked = [row[node] if isinstance(node, int) else node for node in wanted]
-            name = graph if asked[0] is None else asked[0]
-            for match in self.matches(name, asked[1], asked[2], asked[3]):
+            quad = [row[node] if isinstance(node, int) else node for node in wanted]
+            name = graph if quad[0] is None else quad[0]
+            for match in self.matches(name, quad[1], quad[2], quad[3]):
                 terms = (match[0], *match[1])
                 if all(terms[one] == terms[other] for one, other in same):
                     rows.append((*row, *[str(terms[at]) for at in fresh.values()]))
@@ -255,7 +255,7 @@ class Needs:
         if isinstance(name, str):
             self.matches(name, None, None, None)
             return known
-        return [self._extended(nodes, each, name).cut((*each.names, name.name)) for each in known]
+        return [self._extended(nodes, relation, name).cut((*relation.names, name.name)) for relation in known]
 
     # Property paths
 
@@ -325,9 +325,9 @@ def _terms(node: Node, known: _Known) -> list[Term] | None:
     """The terms that partial solutions have for a node; ``None`` where some leave it open."""
     if isinstance(node, str):
         return [node]
-    if not all(node.name in each.names for each in known):
+    if not all(node.name in relation.names for relation in known):
         return None
-    return list(dict.fromkeys(row[each.names.index(node.name)] for each in known for row in each.rows))
+    return list(dict.fromkeys(row[relation.names.index(node.name)] for relation in known for row in relation.rows))
 
 
 def _open_places(triple: TriplePattern, bound: frozenset[str]) -> int:
@@ -345,6 +345,6 @@ def _is_opaque(pattern: al.Pattern) -> bool:
 def _together(known: Sequence[PartialSolutions]) -> _Known:
     """The same rows, those over the same names as one."""
     rows: dict[tuple[str, ...], list[tuple[Term, ...]]] = {}
-    for each in known:
-        rows.setdefault(each.names, []).extend(each.rows)
+    for relation in known:
+        rows.setdefault(relation.names, []).extend(relation.rows)
     return [PartialSolutions(names, members) for names, members in rows.items()]

@@ -78,12 +78,12 @@ class PathWalks:
 
     def _others(self, negated: NegatedSet, start: Term, forward: bool) -> Ends:
         """One end for each triple with another predicate, forward, backward, or both."""
-        found: Counter[Term] = Counter()
+        targets: Counter[Term] = Counter()
         if negated.forward or not negated.backward:
-            found.update(self._except(negated.forward, start, forward))
+            targets.update(self._except(negated.forward, start, forward))
         if negated.backward:
-            found.update(self._except(negated.backward, start, not forward))
-        return found
+            targets.update(self._except(negated.backward, start, not forward))
+        return targets
 
     def _except(self, names: tuple[Term, ...], start: Term, forward: bool) -> Iterator[Term]:
         place, other = (0, 2) if forward else (2, 0)

@@ -100,10 +100,10 @@ class Pattern:
 
 def pattern(text: str, flags: str = "") -> Pattern:
     """A pattern, compiled once; PatternError where XPath does not allow it, which is found once too."""
-    found = _known(text, flags)
-    if isinstance(found, PatternError):
-        raise found.with_traceback(None)
-    return found
+    compiled = _known(text, flags)
+    if isinstance(compiled, PatternError):
+        raise compiled.with_traceback(None)
+    return compiled
 
 
 @lru_cache(maxsize=1024)
@@ -178,10 +178,10 @@ def _parts(replacement: str, groups: int) -> list[str | int]:
     parts: list[str | int] = []
     at = 0
     while at < len(replacement):
-        found = _REPLACEMENT.match(replacement, at)
-        if found is None:
+        match = _REPLACEMENT.match(replacement, at)
+        if match is None:
             raise PatternError(f"a backslash or a dollar sign stands alone in the replacement {replacement!r}")
-        text, at = found.group(), found.end()
+        text, at = match.group(), match.end()
         if text[0] == "$":
             end = next((n for n in range(len(text), 2, -1) if int(text[1:n]) <= groups), 2)
             number = int(text[1:end])
@@ -222,7 +222,7 @@ class _Limited:
         return self._timed(self._compiled.search, text)
 
     def finditer(self, text: str) -> Any:
-        return iter(self._timed(lambda *given, **limits: list(self._compiled.finditer(*given, **limits)), text))
+        return iter(self._timed(lambda *arguments, **limits: list(self._compiled.finditer(*arguments, **limits)), text))
 
     def _timed(self, match: Callable[..., Any], text: str) -> Any:
         if self.slow:

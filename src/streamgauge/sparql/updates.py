@@ -15,7 +15,7 @@ from streamgauge.sparql.needs import Facts, Looks, Needs, TooManySolutionsError,
 _Row: TypeAlias = Sequence[Term | None]
 
 
-def change(operation: UpdateOperation, facts: Facts, most: int, looks: Looks) -> tuple[list[Triple], list[Triple]]:
+def change(operation: UpdateOperation, facts: Facts, limit: int, looks: Looks) -> tuple[list[Triple], list[Triple]]:
     """The triples that one operation deletes, and those that it inserts after them (SPARQL 1.1 Update, 3.1.3).
 
     TooManySolutionsError beyond ``most`` solutions, and beyond ``looks``: at the facts that WHERE may need and at the
@@ -23,7 +23,7 @@ def change(operation: UpdateOperation, facts: Facts, most: int, looks: Looks) ->
     """
     if operation.where is None:
         return list(operation.removed), list(operation.added)
-    names, rows = _solutions(operation, facts, most, looks)
+    names, rows = _solutions(operation, facts, limit, looks)
     looks.spend(len(rows) * (len(operation.delete) + len(operation.insert)))
     slots = {name: place for place, name in enumerate(names)}
     inserted = _Template(operation.insert, slots, operation)
@@ -31,21 +31,21 @@ def change(operation: UpdateOperation, facts: Facts, most: int, looks: Looks) ->
 
 
 def _solutions(
-    operation: UpdateOperation, facts: Facts, most: int, looks: Looks
+    operation: UpdateOperation, facts: Facts, limit: int, looks: Looks
 ) -> tuple[Sequence[str], Sequence[_Row]]:
     """The solutions of WHERE over the variables of the templates, each once."""
     where = operation.where
     assert where is not None
-    needs = Needs(facts, operation.graphs, most, looks)
+    needs = Needs(facts, operation.graphs, limit, looks)
     known = needs.of(where)
     if is_plain(where):
         return (known[0].names, known[0].rows) if known else ((), ())
-    nodes = (node for each in (*operation.delete, *operation.insert) for node in nodes_of(each))
+    nodes = (node for pattern in (*operation.delete, *operation.insert) for node in nodes_of(pattern))
     names = tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Var) and not _is_label(node)))
     dataset = needs.dataset()
     rows = answer(al.Select(al.Project(where, tuple(map(Var, names))), names), dataset)
-    if len(rows) > most:
-        raise TooManySolutionsError(f"more than {most} solutions: name more terms in WHERE")
+    if len(rows) > limit:
+        raise TooManySolutionsError(f"more than {limit} solutions: name more terms in WHERE")
     old = dataset.default.nodes.union(*(graph.nodes for graph in dataset.named.values()))
     return names, [tuple(_kept(term, old, operation) for term in row) for row in rows]
 
@@ -62,7 +62,7 @@ class _Template:
 
     def __init__(self, patterns: Sequence[TriplePattern], slots: Mapping[str, int], operation: UpdateOperation) -> None:
         self._operation, self._labels = operation, set[str]()
-        self.patterns = [tuple(self._place(node, slots) for node in nodes_of(each)) for each in patterns]
+        self.patterns = [tuple(self._place(node, slots) for node in nodes_of(pattern)) for pattern in patterns]
 
     def _place(self, node: Node, slots: Mapping[str, int]) -> int | str | Var:
         if isinstance(node, Var):
@@ -82,17 +82,17 @@ class _Template:
 
 def _made(template: _Template, rows: Iterable[_Row]) -> list[Triple]:
     """The triples of a template that are triples: no literal as a subject (SPARQL 1.1 Update, 3.1.3)."""
-    made = dict[Triple, None]()
+    triples = dict[Triple, None]()
     for number, row in enumerate(rows):
         for subject, predicate, end, *graph in template.filled(number, row):
             if subject is None or predicate is None or end is None or is_literal(subject) or not is_iri(predicate):
                 continue
             triple = subject, predicate, end
             if not graph:
-                made[triple] = None
+                triples[triple] = None
             elif graph[0] is not None and is_iri(graph[0]):
-                made[in_graph(graph[0], triple)] = None
-    return list(made)
+                triples[in_graph(graph[0], triple)] = None
+    return list(triples)
 
 
 def _is_label(node: Var) -> bool:
@@ -108,7 +108,7 @@ def nodes_of(pattern: TriplePattern) -> tuple[Node, ...]:
 
 
 def together(
-    operations: Sequence[UpdateOperation], facts: Facts, most: int, looks: int
+    operations: Sequence[UpdateOperation], facts: Facts, limit: int, looks: int
 ) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
     """The triples that come and go by operations one after the other, each over the facts that those before it leave.
 
@@ -119,13 +119,13 @@ def together(
     added, removed = dict[Triple, None](), dict[Triple, None]()
     for operation in operations:
         seen = _Changed(facts, added, removed) if operation.where is not None and (added or removed) else facts
-        deleted, inserted = change(operation, seen, most, counted)
+        deleted, inserted = change(operation, seen, limit, counted)
         for triple in deleted:
             added.pop(triple, None)
             removed[triple] = None
         added |= dict.fromkeys(inserted)
-    if len(added) + len(removed) > most:
-        raise TooManySolutionsError(f"an update of more than {most} triples: make it in parts")
+    if len(added) + len(removed) > limit:
+        raise TooManySolutionsError(f"an update of more than {limit} triples: make it in parts")
     return tuple(added), tuple(removed)
 
 

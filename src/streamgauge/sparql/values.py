@@ -90,12 +90,12 @@ _known: dict[Term, Value] = {}
 
 def read(term: Term) -> Value:
     """The value of a term; remembered, for at most 200,000 terms."""
-    found = _known.get(term)
-    if found is None:
+    value = _known.get(term)
+    if value is None:
         if len(_known) >= _LIMIT:
             _known.clear()
-        found = _known[term] = _read(term)
-    return found
+        value = _known[term] = _read(term)
+    return value
 
 
 def _read(term: Term) -> Value:
@@ -117,11 +117,11 @@ def _literal(term: Term) -> Value:
     reader = _READERS.get(name)
     if reader is None:
         return Value(OTHER, term, term)
-    found = reader(unescaped(term[1:close])) if close <= LONGEST or name not in _NUMERIC else None
-    if found is None:
+    value = reader(unescaped(term[1:close])) if close <= LONGEST or name not in _NUMERIC else None
+    if value is None:
         return Value(ILL, term, term)
-    found.term = term
-    return found
+    value.term = term
+    return value
 
 
 def typed(text: str, kind: str) -> Term:
@@ -157,16 +157,16 @@ def single_real(text: str) -> float | None:
 
 def _reader(kind: int, parse: Callable[[str], Any]) -> Callable[[str], Value | None]:
     def run(text: str) -> Value | None:
-        found = parse(text)
-        return None if found is None else Value(kind, found)
+        result = parse(text)
+        return None if result is None else Value(kind, result)
 
     return run
 
 
-def _ranged(least: int | None, most: int | None) -> Callable[[str], int | None]:
+def _ranged(least: int | None, upper: int | None) -> Callable[[str], int | None]:
     def parse(text: str) -> int | None:
         number = whole(text)
-        if number is None or (least is not None and number < least) or (most is not None and number > most):
+        if number is None or (least is not None and number < least) or (upper is not None and number > upper):
             return None
         return number
 
@@ -239,11 +239,11 @@ def _nearest_single(exact: int | Decimal) -> float:
 
 def around(middle: float) -> tuple[float, float] | None:
     """The two floats of 32 bits that a float of 64 bits stands in the middle of; ``None`` when it does not."""
-    found = single(middle)
-    if found == middle or not math.isfinite(found):
+    nearest = single(middle)
+    if nearest == middle or not math.isfinite(nearest):
         return None
-    other = _neighbour(found, up=middle > found)
-    return (found, other) if (found + other) / 2 == middle else None
+    other = _neighbour(nearest, up=middle > nearest)
+    return (nearest, other) if (nearest + other) / 2 == middle else None
 
 
 def _neighbour(value: float, *, up: bool) -> float:
@@ -251,8 +251,8 @@ def _neighbour(value: float, *, up: bool) -> float:
     if value == 0:
         return math.copysign(2.0**-149, 1 if up else -1)
     (bits,) = struct.unpack("i", struct.pack("f", value))
-    found: float = struct.unpack("f", struct.pack("i", bits + (1 if (value > 0) is up else -1)))[0]
-    return found
+    neighbour: float = struct.unpack("f", struct.pack("i", bits + (1 if (value > 0) is up else -1)))[0]
+    return neighbour
 
 
 # Writing: the form of computed values. It is short, has no exponent, and reads back as the same value.

@@ -23,7 +23,7 @@ Recorded = Run | str | Path | RecordedSession
 
 
 def assert_right(
-    given: Recorded | Query,
+    recorded: Recorded | Query,
     stream: Stream | Sequence[Stream] | None = None,
     answers: Iterable[Given] | None = None,
     **options: Any,
@@ -36,23 +36,23 @@ def assert_right(
     """
     __tracebackhide__ = True
     if answers is not None:
-        found = verified(_query(given), _streams(stream), answers, **options)
-        return _passed(found, "these answers")
-    if isinstance(given, RecordedSession):
-        run, fed = given.recorded()
+        result = verified(_query(recorded), _streams(stream), answers, **options)
+        return _passed(result, "these answers")
+    if isinstance(recorded, RecordedSession):
+        run, fed = recorded.recorded()
         return _passed(judged(run, fed, **options), f"{run.header.engine} as {run.header.semantics.name}")
-    if not isinstance(given, Run | str | Path):
+    if not isinstance(recorded, Run | str | Path):
         raise TypeError("assert_right takes a run, a folder or a session; or a query with its stream and its answers")
-    run = given if isinstance(given, Run) else load_run(given)
+    run = recorded if isinstance(recorded, Run) else load_run(recorded)
     if stream is not None:
         options["stream"] = stream
     return _passed(_explained(run, check(run, **options), stream), str(run.folder or run.header.engine))
 
 
-def _query(given: Any) -> Query:
-    if isinstance(given, Run | RecordedSession):
+def _query(query_given: Any) -> Query:
+    if isinstance(query_given, Run | RecordedSession):
         raise TypeError("answers are given beside a query, not beside a run, which has its own")
-    query: Query = given
+    query: Query = query_given
     return query
 
 
@@ -68,15 +68,15 @@ def _explained(run: Run, verdict: Verdict, stream: Any) -> VerifiedRun:
     if verdict.judgement is not Judgement.WRONG or verdict.diagnosis is not None:
         return VerifiedRun(run, (), verdict)
     table = Path(stream) if stream is not None else stream_path(run.folder or "")
-    held: tuple[StreamElement, ...] = tuple(elements(table))
+    stored: tuple[StreamElement, ...] = tuple(elements(table))
     if run.header.semantics.clock is not Clock.APPLICATION:
-        run, held = by_arrival(run, held)
-    return VerifiedRun(run, held, diagnosed(run, held, verdict))
+        run, stored = by_arrival(run, stored)
+    return VerifiedRun(run, stored, diagnosed(run, stored, verdict))
 
 
-def _passed(found: VerifiedRun, name: str) -> Verdict:
+def _passed(verified_run: VerifiedRun, name: str) -> Verdict:
     __tracebackhide__ = True
-    if not passes(found.verdict):
-        lines = [*failure_lines(found.run.header, found.verdict)]
+    if not passes(verified_run.verdict):
+        lines = [*failure_lines(verified_run.run.header, verified_run.verdict)]
         raise AssertionError(visible("\n".join([f"{name}: {lines[0]}", *lines[1:]])))
-    return found.verdict
+    return verified_run.verdict

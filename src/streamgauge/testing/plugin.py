@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _TASK: Final = "streamgauge_task"
 _NOBODY: Final = "name an engine: --streamgauge-engine NAME, or --streamgauge-program COMMAND"
-_ASKED: "Final[pytest.StashKey[tuple[Subject, tuple[ConformanceTask, ...]]]]" = pytest.StashKey()
+_SELECTION: "Final[pytest.StashKey[tuple[Subject, tuple[ConformanceTask, ...]]]]" = pytest.StashKey()
 OPTIONS: Final = (
     ("engine", "NAME", "an engine that goes through the conformance suite"),
     ("program", "COMMAND", "a program on the pipe in place of an engine: 'node mine.js'"),
@@ -44,17 +44,17 @@ def pytest_configure(config: pytest.Config) -> None:
     from streamgauge.testing.tasks import subject_of, tasks_of
 
     subject = subject_of(config)
-    config.stash[_ASKED] = (subject, tasks_of(config, subject))
+    config.stash[_SELECTION] = (subject, tasks_of(config, subject))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that takes ``streamgauge_task`` is one test for each task of the engine that the command line names."""
     if _TASK not in metafunc.fixturenames:
         return
-    if (asked := metafunc.config.stash.get(_ASKED, None)) is None:
+    if (selected := metafunc.config.stash.get(_SELECTION, None)) is None:
         metafunc.parametrize(_TASK, [pytest.param(None, marks=pytest.mark.skip(reason=_NOBODY), id="no engine")])
         return
-    metafunc.parametrize(_TASK, asked[1], ids=[task.name for task in asked[1]])
+    metafunc.parametrize(_TASK, selected[1], ids=[task.name for task in selected[1]])
 
 
 @pytest.fixture(scope="session")
@@ -62,9 +62,9 @@ def streamgauge_conformance(request: pytest.FixtureRequest) -> "Iterator[Conform
     """The engine or program of the command line, given task after task."""
     from streamgauge.testing.tasks import conformance_session
 
-    if (asked := request.config.stash.get(_ASKED, None)) is None:
+    if (selected := request.config.stash.get(_SELECTION, None)) is None:
         pytest.skip(_NOBODY)
-    with conformance_session(asked[0]) as session:
+    with conformance_session(selected[0]) as session:
         yield session
 
 

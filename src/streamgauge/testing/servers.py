@@ -59,23 +59,23 @@ def served_fragments(datasets: Mapping[str, str | Path], clock: Callable[[], int
     ``clock`` (ms since 1970) tells which facts hold; the wall clock unless given.
     """
     now = clock or _now
-    made = [DataSet(name, _filled(given, now()), Style(), now) for name, given in datasets.items()]
-    face = fragments_application(made)
-    with _serving(BackgroundApp(face, made, (), None), face.leave, "fragments server") as url:
+    datasets_ = [DataSet(name, _filled(dataset, now()), Style(), now) for name, dataset in datasets.items()]
+    face = fragments_application(datasets_)
+    with _serving(BackgroundApp(face, datasets_, (), None), face.leave, "fragments server") as url:
         yield url
-    for each in made:
-        each.store.close()
+    for dataset in datasets_:
+        dataset.store.close()
 
 
-def _filled(given: str | Path, at: int) -> MemoryStore:
+def _filled(data: str | Path, at: int) -> MemoryStore:
     """A store with the quads of TriG text, or of a file."""
     store = MemoryStore()
-    if isinstance(given, Path):
-        load(given, store, Style(), at)
+    if isinstance(data, Path):
+        load(data, store, Style(), at)
         return store
     with TemporaryDirectory() as scratch:
         file = Path(scratch) / "data.trig"
-        file.write_text(given, encoding="utf-8")
+        file.write_text(data, encoding="utf-8")
         load(file, store, Style(), at)
     return store
 

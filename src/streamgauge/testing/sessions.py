@@ -41,8 +41,8 @@ class RecordedSession:
         lateness: int | str | None = None,
         t0: int | str | None = None,
     ) -> None:
-        (asked,) = understand(query, Terms("live" if program else engine, semantics, static, lateness, t0))
-        self.query, self.semantics = asked.query, asked.semantics
+        (understood,) = understand(query, Terms("live" if program else engine, semantics, static, lateness, t0))
+        self.query, self.semantics = understood.query, understood.semantics
         self.answers: list[Answer] = []
         self._engine, self._dialect, self._moves = engine, dialect, t0 is None
         self._program = None if program is None else shlex.split(program) if isinstance(program, str) else [*program]

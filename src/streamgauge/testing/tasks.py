@@ -47,12 +47,12 @@ def subject_of(config: pytest.Config) -> Subject:
     if listed is not None and not Path(listed).exists():
         raise pytest.UsageError(f"{DEVIATIONS} {listed}: there is no such file: streamgauge certify --update writes it")
     try:
-        found = engine(name) if name is not None else program_subject(program, PROGRAM)
-        found = found if listed is None else replace(found, deviations=Path(listed))
-        read_deviations(found.deviations)
+        subject = engine(name) if name is not None else program_subject(program, PROGRAM)
+        subject = subject if listed is None else replace(subject, deviations=Path(listed))
+        read_deviations(subject.deviations)
     except MistakeError as error:
         raise pytest.UsageError(str(error)) from error
-    return found
+    return subject
 
 
 def tasks_of(config: pytest.Config, subject: Subject) -> tuple[ConformanceTask, ...]:
@@ -63,8 +63,8 @@ def tasks_of(config: pytest.Config, subject: Subject) -> tuple[ConformanceTask, 
             profile_of(profile)
     except MistakeError as error:
         raise pytest.UsageError(f"{SEMANTICS}: {error}") from error
-    cases = [each for each in load() if case is None or case.lower() in each.name.lower() or case == each.theme]
-    wanted = tuple(each for each in asked(cases, subject.profiles, subject.scale) if profile in (None, each.profile))
+    cases = [case_ for case_ in load() if case is None or case.lower() in case_.name.lower() or case == case_.theme]
+    wanted = tuple(task for task in asked(cases, subject.profiles, subject.scale) if profile in (None, task.profile))
     if not wanted:
         raise pytest.UsageError(f"no case is named like {case!r}, or none has a meaning under {profile or OWN}")
     return wanted
@@ -96,8 +96,12 @@ class ConformanceSession:
     def complaints(self, tasks: Sequence[ConformanceTask]) -> list[str]:
         """The faults of the list itself: deviations without a reason, listed tasks that there are not."""
         names = {task.name for task in tasks}
-        bare = [f"deviation {each.name!r} has no reason: write its why by hand" for each in self.listed if not each.why]
-        absent = [case for each in self.listed for case in each.cases if case not in names]
+        bare = [
+            f"deviation {deviation.name!r} has no reason: write its why by hand"
+            for deviation in self.listed
+            if not deviation.why
+        ]
+        absent = [case for deviation in self.listed for case in deviation.cases if case not in names]
         return [*bare, *(f"{case}: listed, but there is no such task" for case in absent)]
 
     def _outcome(self, task: ConformanceTask) -> ConformanceOutcome:

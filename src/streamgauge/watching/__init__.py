@@ -92,42 +92,46 @@ def _opened(
         )
     own = {field.name for field in fields(Terms)}
     terms = Terms(**{name: value for name, value in options.items() if name in own})  # type: ignore[arg-type]
-    asked = understand(query, terms)
-    named = list(dict.fromkeys(stream for each in asked for stream in each.query.streams))
-    lateness = max((each.semantics.lateness for each in asked if each.semantics.lateness is not None), default=None)
-    return asked, open_feeds(streams, named, read_as(cast(Mapping[str, Any], options), asked, lateness))
+    understood = understand(query, terms)
+    named = list(dict.fromkeys(stream for query_ in understood for stream in query_.query.streams))
+    lateness = max(
+        (query_.semantics.lateness for query_ in understood if query_.semantics.lateness is not None), default=None
+    )
+    return understood, open_feeds(streams, named, read_as(cast(Mapping[str, Any], options), understood, lateness))
 
 
-def read_as(given: Mapping[str, Any], asked: Sequence[Understood], lateness: int | None) -> Reading:
+def read_as(arguments: Mapping[str, Any], queries: Sequence[Understood], lateness: int | None) -> Reading:
     """How sources are read: as the options say, with the queries' prefixes and lateness where no others are given."""
-    reading = given.get("reading") or Reading()
-    timing = {name: given[name] for name in OWN_DATA if given.get(name) is not None}
-    prefixes = {prefix: iri for each in asked for prefix, iri in each.prefixes.items()} | dict(reading.prefixes)
+    reading = arguments.get("reading") or Reading()
+    timing = {name: arguments[name] for name in OWN_DATA if arguments.get(name) is not None}
+    prefixes = {prefix: iri for query in queries for prefix, iri in query.prefixes.items()} | dict(reading.prefixes)
     late = lateness if reading.lateness is None else reading.lateness
     return replace(reading, lateness=late, prefixes=prefixes, **timing)
 
 
-def _begin(asked: Sequence[Understood], feeds: Sequence[StreamFeed], options: Options) -> Watch[Any]:
+def _begin(queries: Sequence[Understood], feeds: Sequence[StreamFeed], options: Options) -> Watch[Any]:
     if any(isinstance(feed.items, AsyncIterable) for feed in feeds):
         raise WatchError("an asynchronous iterable is watched by awatch: async for answer in streamgauge.awatch(...)")
     if not _by_arrival(feeds, options) and not _own_pace(options):
-        return _watch(asked, feeds, options, by_time([_plain(feed) for feed in feeds]), None)
+        return _watch(queries, feeds, options, by_time([_plain(feed) for feed in feeds]), None)
     arrivals = MergedStreams(BEAT_S if options.get("advance") else None)
-    begun = _watch(asked, feeds, options, arrivals, arrivals)
+    begun = _watch(queries, feeds, options, arrivals, arrivals)
     _read(arrivals, feeds, options)
     return begun
 
 
-def _begin_asynchronous(asked: Sequence[Understood], feeds: Sequence[StreamFeed], options: Options) -> AsyncWatch[Any]:
+def _begin_asynchronous(
+    queries: Sequence[Understood], feeds: Sequence[StreamFeed], options: Options
+) -> AsyncWatch[Any]:
     arrivals = MergedStreams(BEAT_S if options.get("advance") else None)
-    begun = _watch(asked, feeds, options, arrivals, arrivals)
+    begun = _watch(queries, feeds, options, arrivals, arrivals)
     pumps = [(arrivals.expect(), feed.items) for feed in feeds if isinstance(feed.items, AsyncIterable)]
     _read(arrivals, [feed for feed in feeds if not isinstance(feed.items, AsyncIterable)], options)
     return AsyncWatch(begun, arrivals, pumps)
 
 
 def _watch(
-    asked: Sequence[Understood],
+    queries: Sequence[Understood],
     feeds: Sequence[StreamFeed],
     options: Options,
     items: Iterable[Input | None],
@@ -144,19 +148,19 @@ def _watch(
             arrivals.join()
 
     wake = None if arrivals is None else arrivals.wake
-    each = [SessionQuery(one.query, one.semantics, _emit(one.name, ready, wake)) for one in asked]
+    session_queries = [SessionQuery(one.query, one.semantics, _emit(one.name, ready, wake)) for one in queries]
     moves = moved if options.get("t0") is None else as_declared
     try:
-        own, sharding = _spread(asked, options)
-        asking = EngineSession(load(options.get("engine", "live")), each, moves, _failed(arrivals), own)
+        own, sharding = _spread(queries, options)
+        asking = EngineSession(load(options.get("engine", "live")), session_queries, moves, _failed(arrivals), own)
     except Exception:
         leave()
         raise
     passing = Passing(options.get("end", "windows"), _wall(options))
-    return Watch(asked, asking, ready, items, passing, feeds, leave, sharding)
+    return Watch(queries, asking, ready, items, passing, feeds, leave, sharding)
 
 
-def _spread(asked: Sequence[Understood], options: Options) -> tuple[Mapping[str, int], str]:
+def _spread(queries: Sequence[Understood], options: Options) -> tuple[Mapping[str, int], str]:
     """The engine's option for so many processes, and the sentence that says how queries are spread; WatchError."""
     shards, name = options.get("shards", 1), options.get("engine", "live")
     if shards == 1:
@@ -164,7 +168,7 @@ def _spread(asked: Sequence[Understood], options: Options) -> tuple[Mapping[str,
     engine = load(name)
     if "shards" not in option_names(engine):
         raise WatchError(f"the engine {name} is one process: shards is an option of live")
-    return {"shards": shards}, sharding_of(engine, [(each.query, each.semantics) for each in asked], shards)
+    return {"shards": shards}, sharding_of(engine, [(query.query, query.semantics) for query in queries], shards)
 
 
 def _failed(arrivals: MergedStreams | None) -> Callable[[str], None]:

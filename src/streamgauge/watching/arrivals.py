@@ -9,7 +9,7 @@ from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.element import StreamElement
 from streamgauge.sources.named import numbered
 
-ROOM = 4096
+MAX_WAITING_ITEMS = 4096
 """How many items may wait to be looked at; a source that brings more waits itself."""
 
 LEAVE_S = 5.0
@@ -51,7 +51,7 @@ class MergedStreams:
     def put(self, place: Place, item: Input) -> bool:
         """Hand an item over, waiting for room; false when nobody takes items any more."""
         with self._changed:
-            self._changed.wait_for(lambda: len(self._waiting) < ROOM or self._over)
+            self._changed.wait_for(lambda: len(self._waiting) < MAX_WAITING_ITEMS or self._over)
             if not self._over:
                 self._waiting.append((place, item))
                 self._changed.notify_all()
@@ -60,11 +60,11 @@ class MergedStreams:
     def offer(self, place: Place, item: Input) -> bool:
         """Hand an item over where there is room for it."""
         with self._changed:
-            room = len(self._waiting) < ROOM and not self._over
-            if room:
+            accepted = len(self._waiting) < MAX_WAITING_ITEMS and not self._over
+            if accepted:
                 self._waiting.append((place, item))
                 self._changed.notify_all()
-            return room
+            return accepted
 
     def end(self, place: Place, error: BaseException | None = None) -> None:
         """A source has ended, or failed."""
@@ -124,8 +124,8 @@ class MergedStreams:
             self._sequence += 1
             return numbered(item, self._sequence - 1)
         self._told[place] = item.time
-        told = [time for time in self._told.values() if time is not None]
-        return Advance(min(told)) if len(told) == len(self._told) else None
+        times = [time for time in self._told.values() if time is not None]
+        return Advance(min(times)) if len(times) == len(self._told) else None
 
     def _read(self, place: Place, items: Iterable[Input]) -> None:
         error: BaseException | None = None

@@ -85,12 +85,12 @@ def understand(queries: Query | Mapping[str, Query], terms: Terms) -> tuple[Unde
 def _understand(
     name: str | None, query: Query, static: tuple[Triple, ...] | None, engine: Engine, terms: Terms
 ) -> Understood:
-    asked, dialect, text = _read(query)
+    query_, dialect, text = _read(query)
     if static is not None:
-        asked = asked.with_static(static)
-    elif asked.background and not asked.static:
-        raise WatchError(static_missing(asked))
-    return Understood(name, asked, _semantics(terms, dialect, engine), declared_prefixes(text))
+        query_ = query_.with_static(static)
+    elif query_.background and not query_.static:
+        raise WatchError(static_missing(query_))
+    return Understood(name, query_, _semantics(terms, dialect, engine), declared_prefixes(text))
 
 
 def _read(query: Query) -> tuple[ContinuousQuery, str, str]:
@@ -124,8 +124,8 @@ def _static(static: Static) -> tuple[Triple, ...] | None:
 
 
 def _semantics(terms: Terms, dialect: str, engine: Engine) -> Semantics:
-    asked = terms.semantics or profile_for(dialect, engine)
-    semantics = profile(asked) if isinstance(asked, str) else asked
+    wanted = terms.semantics or profile_for(dialect, engine)
+    semantics = profile(wanted) if isinstance(wanted, str) else wanted
     if terms.lateness is not None:
         semantics = replace(semantics, lateness=_milliseconds(terms.lateness))
     t0 = first_window(terms.t0)
@@ -177,18 +177,18 @@ def open_feeds(streams: Sequence[Stream], named: Sequence[str], reading: Reading
     pairs = given_pairs(streams)
     if not pairs:
         raise WatchError("there is no stream to watch: name a file, a URL or something to iterate over")
-    called = (str(each) if isinstance(each, str | Path) else "something to iterate over" for _, each in pairs)
+    called = (str(source) if isinstance(source, str | Path) else "something to iterate over" for _, source in pairs)
     refuse_names((NamedSource(name, iri) for name, (iri, _) in zip(called, pairs, strict=True)), named)
-    readings = shared_readings([each if isinstance(each, str | Path) else None for _, each in pairs], reading)
+    readings = shared_readings([source if isinstance(source, str | Path) else None for _, source in pairs], reading)
     return [
-        _open(given, reading_for(NamedSource("", iri), named, own), iri)
-        for (iri, given), own in zip(pairs, readings, strict=True)
+        _open(source, reading_for(NamedSource("", iri), named, own), iri)
+        for (iri, source), own in zip(pairs, readings, strict=True)
     ]
 
 
 def given_pairs(streams: Sequence[Stream]) -> list[tuple[str | None, Given]]:
     """Every source with the IRI of its stream, ``None`` where none is said."""
-    return [pair for each in streams for pair in _pairs(each)]
+    return [pair for stream in streams for pair in _pairs(stream)]
 
 
 def _pairs(stream: Stream) -> list[tuple[str | None, Given]]:
@@ -200,19 +200,19 @@ def _pairs(stream: Stream) -> list[tuple[str | None, Given]]:
     return [(None, stream)]
 
 
-def _open(given: Given, reading: Reading, iri: str | None) -> StreamFeed:
-    if isinstance(given, str | Path):
-        source, address = open_source(str(given), reading), parse_address(str(given))
+def _open(feed: Given, reading: Reading, iri: str | None) -> StreamFeed:
+    if isinstance(feed, str | Path):
+        source, address = open_source(str(feed), reading), parse_address(str(feed))
         items = source.items()
         return StreamFeed(items if iri is None else of_stream(items, iri), is_live(address), source)
     making = _Making(reading)
-    if isinstance(given, AsyncIterable):
-        return StreamFeed(_awaited(given, making), live=True)
-    return StreamFeed(map(making, given))
+    if isinstance(feed, AsyncIterable):
+        return StreamFeed(_awaited(feed, making), live=True)
+    return StreamFeed(map(making, feed))
 
 
-async def _awaited(given: AsyncIterable[Item], making: "_Making") -> Any:
-    async for item in given:
+async def _awaited(source: AsyncIterable[Item], making: "_Making") -> Any:
+    async for item in source:
         yield making(item)
 
 
@@ -223,19 +223,19 @@ class _Making:
         self._stream, self._among, self._next = reading.stream, reading.among, 0
         self._reader = NTriplesReader()
 
-    def __call__(self, given: Item) -> Input:
+    def __call__(self, item: Item) -> Input:
         """The element; WatchError says what was expected."""
-        if isinstance(given, StreamElement):
+        if isinstance(item, StreamElement):
             try:
-                return checked(given)
+                return checked(item)
             except ValueError as error:
                 raise WatchError(str(error)) from error
-        if isinstance(given, Advance):
-            return given
+        if isinstance(item, Advance):
+            return item
         try:
-            time, triples = given
+            time, triples = item
         except (TypeError, ValueError):
-            raise WatchError(f"{given!r:.80} is no stream element: give (time in ms, triples)") from None
+            raise WatchError(f"{item!r:.80} is no stream element: give (time in ms, triples)") from None
         if type(time) is not int:
             raise WatchError(f"{time!r:.80} is no time: a whole number of ms is expected")
         if self._among:

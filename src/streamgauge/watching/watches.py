@@ -52,7 +52,7 @@ class Watch(Generic[Said]):
 
     def __init__(
         self,
-        asked: Sequence[Understood],
+        queries: Sequence[Understood],
         asking: EngineSession,
         ready: deque[Said],
         items: Iterable[Input | None],
@@ -62,7 +62,7 @@ class Watch(Generic[Said]):
         sharding: str = "",
     ) -> None:
         self.sharding = sharding
-        self.asked, self._asking, self._ready, self._items = asked, asking, ready, iter(items)
+        self.asked, self._asking, self._ready, self._items = queries, asking, ready, iter(items)
         self._passing, self._feeds, self._leave = passing, feeds, leave
         self._last: int | None = None
         self._told: int | None = None
@@ -87,7 +87,7 @@ class Watch(Generic[Said]):
         if horizon is None or self.answers:
             return ""
         begun = zip(self.asked, self._asking.begun, strict=False)
-        return next((awaited(one.query.windows, *each, horizon) for one, each in begun), "")
+        return next((awaited(one.query.windows, *begun_query, horizon) for one, begun_query in begun), "")
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ class Watch(Generic[Said]):
             return False
         if item is None:
             if self._passing.wall is not None:
-                margin = max(each.semantics.lateness or 0 for each in self.asked)
+                margin = max(query.semantics.lateness or 0 for query in self.asked)
                 self._advance(self._passing.wall() - margin - 1)
         elif isinstance(item, Advance):
             self._advance(item.time)

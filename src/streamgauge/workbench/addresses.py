@@ -27,15 +27,15 @@ def lookup(host: str) -> list[str]:
 def check_host(host: str, find: Lookup = lookup) -> None:
     """HostRefusedError when a host has no address, or one that the workbench does not connect to."""
     try:
-        found = find(host)
+        addresses = find(host)
     except (OSError, UnicodeError) as error:
         raise HostRefusedError(f"{host} is not found: {obstacle(error)}") from error
-    check_addresses(host, found)
+    check_addresses(host, addresses)
 
 
-def check_addresses(host: str, found: Sequence[str]) -> None:
+def check_addresses(host: str, addresses: Sequence[str]) -> None:
     """HostRefusedError when one of the addresses that were found for a host may not be connected to."""
-    for address in found:
+    for address in addresses:
         if never_requested(address):
             raise HostRefusedError(
                 f"{host} is at {address}, which is link-local, reserved or tells a cloud's secrets: it is never asked"
@@ -46,7 +46,7 @@ def check_addresses(host: str, found: Sequence[str]) -> None:
 
 def _loopback(address: str) -> bool:
     parsed = parse_ip(address)
-    return parsed is not None and all(each.is_loopback for each in unwrapped(parsed))
+    return parsed is not None and all(address.is_loopback for address in unwrapped(parsed))
 
 
 def _typed(host: str, address: str) -> bool:

@@ -40,8 +40,8 @@ def application(bench: Bench, tokens: Sequence[str] = ()) -> Starlette:
         try:
             yield
         finally:
-            for room in rooms:
-                await room.close()
+            for area in rooms:
+                await area.close()
 
     handlers: dict[Any, Any] = {MistakeError: _mistake, HTTPException: _status}
     app = Starlette(
@@ -50,7 +50,7 @@ def application(bench: Bench, tokens: Sequence[str] = ()) -> Starlette:
             Route("/help", _help),
             Route("/health", _health),
             Mount("/static", StaticFiles(directory=OWN / "static")),
-            *(Mount(f"/{room.name}", routes=_routes(room)) for room in rooms),
+            *(Mount(f"/{area.name}", routes=_routes(area)) for area in rooms),
         ],
         middleware=[Middleware(SigningIn, tokens=Tokens(tokens)), *guards(tokens, None)],
         exception_handlers=handlers,
@@ -60,10 +60,10 @@ def application(bench: Bench, tokens: Sequence[str] = ()) -> Starlette:
     return app
 
 
-def _routes(room: Room) -> list[BaseRoute]:
-    files = OWN / "rooms" / room.name / "static"
+def _routes(area: Room) -> list[BaseRoute]:
+    files = OWN / "rooms" / area.name / "static"
     own: list[BaseRoute] = [Mount("/static", StaticFiles(directory=files))] if files.is_dir() else []
-    return [*own, *room.routes]
+    return [*own, *area.routes]
 
 
 async def _front(request: Request) -> Response:
@@ -96,10 +96,10 @@ async def _mistake(request: Request, error: Exception) -> Response:
 
 
 async def _status(request: Request, error: Exception) -> Response:
-    found = error if isinstance(error, HTTPException) else HTTPException(500)
-    if found.status_code == 405 and request.method == "GET":
+    http_error = error if isinstance(error, HTTPException) else HTTPException(500)
+    if http_error.status_code == 405 and request.method == "GET":
         return RedirectResponse(".", 303)  # a form was sent there, and its page is the one above
-    return refusal(request, found.status_code, found.detail)
+    return refusal(request, http_error.status_code, http_error.detail)
 
 
 def refusal(request: Request, status: int, sentence: str) -> Response:
@@ -131,10 +131,10 @@ class SigningIn:
             response.set_cookie(COOKIE, str(token), httponly=True, samesite="strict", max_age=30 * 24 * 3600)
             await response(scope, receive, send)
             return
-        held = _held(Headers(scope=scope).get("cookie", ""))
-        if held is not None and "authorization" not in Headers(scope=scope):
+        cookie_token = _held(Headers(scope=scope).get("cookie", ""))
+        if cookie_token is not None and "authorization" not in Headers(scope=scope):
             headers = MutableHeaders(raw=list(scope["headers"]))
-            headers["authorization"] = f"Bearer {held}"
+            headers["authorization"] = f"Bearer {cookie_token}"
             scope = {**scope, "headers": headers.raw}
         await self._app(scope, receive, send)
 
@@ -142,7 +142,7 @@ class SigningIn:
 def _held(header: str) -> str | None:
     """The token of the cookie."""
     try:
-        found = SimpleCookie(header).get(COOKIE)
+        cookie = SimpleCookie(header).get(COOKIE)
     except CookieError:
         return None
-    return None if found is None else found.value
+    return None if cookie is None else cookie.value

@@ -40,8 +40,8 @@ def page(request: Request, template: str, title: str, status: int = 200, **value
 
     Half a surrogate pair, which JSON may hold and UTF-8 may not, is written as its escape.
     """
-    given = {"title": title, "here": request.url.path, "rooms": request.app.state.rooms, **values}
-    text = visible(_environment().get_template(template).render(given))
+    context = {"title": title, "here": request.url.path, "rooms": request.app.state.rooms, **values}
+    text = visible(_environment().get_template(template).render(context))
     return HTMLResponse(text, status, HEADERS)
 
 

@@ -35,7 +35,7 @@ class Workload(Protocol):
     QUERIES: Path
 
     def generate(
-        self, spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object
+        self, spark: "SparkSession", seed: int, *, partitions: int | None = None, **parameters_: object
     ) -> "DataFrame":
         """The stream table (formats.stream.SCHEMA); the same seed and parameters give the same rows."""
         ...
@@ -48,12 +48,12 @@ def on_spark(plan: "Callable[..., TablePlan | None]", tasks: int | None = None) 
     """
 
     def table(
-        spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object
+        spark: "SparkSession", seed: int, *, partitions: int | None = None, **parameters_: object
     ) -> "DataFrame | None":
         from streamgauge.workloads.distributed import frame
 
-        made = plan(seed, **given)
-        return None if made is None else frame(spark, made, partitions or tasks)
+        plan_ = plan(seed, **parameters_)
+        return None if plan_ is None else frame(spark, plan_, partitions or tasks)
 
     return table
 
@@ -65,14 +65,14 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> Workload:
     """The workload of that name, in any case; UnknownNameError lists the names there are."""
-    if (found := spelled(name, names())) is None:
+    if (spelling := spelled(name, names())) is None:
         raise UnknownNameError(f"there is no workload {name!r}: {offered(name, names())}")
-    return cast(Workload, import_module(_modules()[found]))
+    return cast(Workload, import_module(_modules()[spelling]))
 
 
-def parameters(workload: Workload, given: Mapping[str, object]) -> dict[str, object]:
+def parameters(workload: Workload, values: Mapping[str, object]) -> dict[str, object]:
     """Every parameter of the workload with its value; ParameterError names what is unknown or wrong."""
-    return resolve(workload.NAME, workload.PARAMETERS, given)
+    return resolve(workload.NAME, workload.PARAMETERS, values)
 
 
 def queries(workload: Workload) -> tuple[str, ...]:
@@ -83,10 +83,10 @@ def queries(workload: Workload) -> tuple[str, ...]:
 def query_text(workload: Workload, name: str) -> str:
     """The text of a query, its ``${NAME}`` parameters unfilled; UnknownNameError lists the queries there are."""
     there = queries(workload)
-    if (found := spelled(name, there)) is None:
-        said = f"it has {', '.join(there)}{meant(name, there)}"
-        raise UnknownNameError(f"workload {workload.NAME} has no query {name!r}: {said}")
-    return (workload.QUERIES / f"{found}.rq").read_text(encoding="utf-8")
+    if (spelling := spelled(name, there)) is None:
+        known = f"it has {', '.join(there)}{meant(name, there)}"
+        raise UnknownNameError(f"workload {workload.NAME} has no query {name!r}: {known}")
+    return (workload.QUERIES / f"{spelling}.rq").read_text(encoding="utf-8")
 
 
 def _modules() -> dict[str, str]:

@@ -37,8 +37,8 @@ def frame(spark: SparkSession, plan: TablePlan, partitions: int | None = None) -
     """The table of a plan, in its order; the same rows for every number of partitions."""
     classic_session(spark, "making tables")
     tasks = max(1, min(partitions or max(cores(spark), -(-plan.rows // PART_ROWS)), plan.ids))
-    said = {"plan": b64encode(pickle.dumps(plan)).decode(), "tasks": str(tasks)}
-    rows = spark.read.format(_registered(spark)).options(**said).load()
+    options = {"plan": b64encode(pickle.dumps(plan)).decode(), "tasks": str(tasks)}
+    rows = spark.read.format(_registered(spark)).options(**options).load()
     return rows if plan.order is None else _written(_ordered(rows, plan.order, tasks), plan)
 
 
@@ -86,9 +86,9 @@ class PlanReader(DataSourceReader):  # type: ignore[misc]
 
 
 def _plan(text: str) -> TablePlan:
-    found = pickle.loads(b64decode(text))
-    assert isinstance(found, TablePlan)
-    return found
+    plan = pickle.loads(b64decode(text))
+    assert isinstance(plan, TablePlan)
+    return plan
 
 
 def _registered(spark: SparkSession) -> str:
@@ -107,19 +107,19 @@ def _written(rows: DataFrame, plan: TablePlan) -> DataFrame:
     def write(*columns: pa.Array) -> pa.Array:
         return _write(plan, names, columns)
 
-    made = F.arrow_udf(write, ArrayType(from_arrow_schema(plan.schema)))
-    return rows.select(F.inline(made(*names)))
+    inlined = F.arrow_udf(write, ArrayType(from_arrow_schema(plan.schema)))
+    return rows.select(F.inline(inlined(*names)))
 
 
 def _write(plan: TablePlan, names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Array:
     """The rows of the table for drawn rows: an array of them at the first row of each slice, none at the others."""
     drawn = pa.RecordBatch.from_arrays(list(columns), list(names))
     counts = np.zeros(len(drawn) + 1, np.int32)
-    made = []
+    batches = []
     for first in range(0, len(drawn), _SLICE):
-        made.append(plan.write(drawn.slice(first, _SLICE)))
-        counts[first + 1] = len(made[-1])
-    rows = pa.Table.from_batches(made, plan.schema).to_struct_array().combine_chunks()
+        batches.append(plan.write(drawn.slice(first, _SLICE)))
+        counts[first + 1] = len(batches[-1])
+    rows = pa.Table.from_batches(batches, plan.schema).to_struct_array().combine_chunks()
     return pa.ListArray.from_arrays(pa.array(np.cumsum(counts, dtype=np.int32)), rows)
 
 
@@ -144,5 +144,5 @@ def numbered(rows: DataFrame, arrival: str, ties: Sequence[str], tasks: int) -> 
     bases = counts.select(arrival, F.coalesce(F.sum("count").over(before), F.lit(0)).alias("base"))
     within = Window.partitionBy(arrival).orderBy(*ties)
     ranked = rows.withColumn("place", F.row_number().over(within) - 1).join(bases, arrival)
-    found = ranked.withColumn("n", F.col("base") + F.col("place")).drop("base", "place")
-    return _in_ranges(found.select(*rows.columns, "n"), tasks, "n")
+    numbered_rows = ranked.withColumn("n", F.col("base") + F.col("place")).drop("base", "place")
+    return _in_ranges(numbered_rows.select(*rows.columns, "n"), tasks, "n")

@@ -44,13 +44,13 @@ def text_bits(seed: int, purpose: str, texts: list[str]) -> Ints:
     """53 random bits for each text."""
     start = _chained(seed, purpose)
     encoded = [text.encode() for text in texts]
-    lengths = np.array([len(each) for each in encoded], np.int64)
-    found = np.zeros(len(texts), np.uint64)
+    lengths = np.array([len(text) for text in encoded], np.int64)
+    bits = np.zeros(len(texts), np.uint64)
     for length in np.unique(lengths):
         rows = np.flatnonzero(lengths == length)
         joined = b"".join(encoded[row] for row in rows.tolist())
-        found[rows] = _of_bytes(start, np.frombuffer(joined, np.uint8).reshape(len(rows), length))
-    return _above_11(found)
+        bits[rows] = _of_bytes(start, np.frombuffer(joined, np.uint8).reshape(len(rows), length))
+    return _above_11(bits)
 
 
 def below(bound: int, seed: int, purpose: str, *counters: Counter) -> Ints:
@@ -66,11 +66,11 @@ def unit(seed: int, purpose: str, *counters: Counter) -> Floats:
 def poisson(seed: int, purpose: str, *counters: Counter) -> Ints:
     """A Poisson number with mean 1, at most 18, by inversion."""
     draw = unit(seed, purpose, *counters)
-    total, found = 0.0, np.zeros(len(draw), np.int64)
+    total, counts = 0.0, np.zeros(len(draw), np.int64)
     for k in range(18):
         total += math.exp(-1.0) / math.factorial(k)
-        found += draw >= total
-    return found
+        counts += draw >= total
+    return counts
 
 
 def normal(seed: int, purpose: str, *counters: Counter) -> Floats:
@@ -82,11 +82,11 @@ def normal(seed: int, purpose: str, *counters: Counter) -> Floats:
 def _chained(seed: int, purpose: str, *counters: Counter) -> _Words:
     if not -(1 << 63) <= seed < 1 << 63:
         raise ParameterError(f"the seed is {seed}: it must be a whole number of 64 bits")
-    found = _of_number(np.array([_START], np.uint64), seed)
-    found = _of_bytes(found, np.frombuffer(purpose.encode(), np.uint8)[np.newaxis])
+    hashed = _of_number(np.array([_START], np.uint64), seed)
+    hashed = _of_bytes(hashed, np.frombuffer(purpose.encode(), np.uint8)[np.newaxis])
     for counter in counters:
-        found = _of_number(found, counter)
-    return found
+        hashed = _of_number(hashed, counter)
+    return hashed
 
 
 def _above_11(words: _Words) -> Ints:
@@ -107,16 +107,16 @@ def _of_bytes(start: _Words, rows: npt.NDArray[np.uint8]) -> _Words:
     length = rows.shape[1]
     striped, whole = length // _STRIPE * _STRIPE, length // 8 * 8
     words = np.ascontiguousarray(rows[:, :whole]).view("<u8")
-    found = _striped(start, words[:, : striped // 8]) if striped else start + _P5
-    found = found + np.uint64(length)
+    hashed = _striped(start, words[:, : striped // 8]) if striped else start + _P5
+    hashed = hashed + np.uint64(length)
     for at in range(striped // 8, whole // 8):
-        found = _with_8(found, words[:, at])
+        hashed = _with_8(hashed, words[:, at])
     if length - whole >= 4:
-        found = _with_4(found, np.ascontiguousarray(rows[:, whole : whole + 4]).view("<u4")[:, 0].astype(np.uint64))
+        hashed = _with_4(hashed, np.ascontiguousarray(rows[:, whole : whole + 4]).view("<u4")[:, 0].astype(np.uint64))
         whole += 4
     for at in range(whole, length):
-        found = _turned(found ^ rows[:, at].astype(np.uint64) * _P5, 11) * _P1
-    return _mixed(found)
+        hashed = _turned(hashed ^ rows[:, at].astype(np.uint64) * _P5, 11) * _P1
+    return _mixed(hashed)
 
 
 def _striped(start: _Words, words: _Words) -> _Words:
@@ -124,18 +124,20 @@ def _striped(start: _Words, words: _Words) -> _Words:
     lanes = [start + _P1 + _P2, start + _P2, start + np.uint64(0), start - _P1]
     for at in range(0, words.shape[1], 4):
         lanes = [_turned(lane + words[:, at + n] * _P2, 31) * _P1 for n, lane in enumerate(lanes)]
-    found = sum((_turned(lane, turn) for lane, turn in zip(lanes, (1, 7, 12, 18), strict=True)), np.zeros(1, np.uint64))
+    hashed = sum(
+        (_turned(lane, turn) for lane, turn in zip(lanes, (1, 7, 12, 18), strict=True)), np.zeros(1, np.uint64)
+    )
     for lane in lanes:
-        found = (found ^ _turned(lane * _P2, 31) * _P1) * _P1 + _P4
-    return found
+        hashed = (hashed ^ _turned(lane * _P2, 31) * _P1) * _P1 + _P4
+    return hashed
 
 
-def _with_8(found: _Words, word: _Words) -> _Words:
-    return _turned(found ^ _turned(word * _P2, 31) * _P1, 27) * _P1 + _P4
+def _with_8(words: _Words, word: _Words) -> _Words:
+    return _turned(words ^ _turned(word * _P2, 31) * _P1, 27) * _P1 + _P4
 
 
-def _with_4(found: _Words, word: _Words) -> _Words:
-    return _turned(found ^ word * _P1, 23) * _P2 + _P3
+def _with_4(words: _Words, word: _Words) -> _Words:
+    return _turned(words ^ word * _P1, 23) * _P2 + _P3
 
 
 def _turned(words: _Words, by: int) -> _Words:

@@ -80,5 +80,5 @@ def _rejected(state: int, bound: int, tables: tuple[pa.Array, pa.Array]) -> list
         return []
     states = pc.bit_wise_and(pc.add(pc.multiply(tables[0], pa.scalar(state)), tables[1]), pa.scalar(MASK))
     draws = pc.shift_right(states, pa.scalar(17))
-    found: list[int] = pc.indices_nonzero(pc.greater_equal(draws, pa.scalar(limit(bound)))).to_pylist()
-    return found
+    rejected: list[int] = pc.indices_nonzero(pc.greater_equal(draws, pa.scalar(limit(bound)))).to_pylist()
+    return rejected

@@ -86,20 +86,20 @@ def choice(*allowed: str) -> Callable[[object], str]:
     return pick
 
 
-def resolve(owner: str, parameters: Mapping[str, Parameter], given: Mapping[str, object]) -> dict[str, object]:
+def resolve(owner: str, parameters: Mapping[str, Parameter], values: Mapping[str, object]) -> dict[str, object]:
     """Every parameter with its value, given or default; ParameterError names what is unknown or wrong."""
-    for name in given:
+    for name in values:
         if name not in parameters:
-            said = f"it has {', '.join(parameters)}{meant(name, parameters)}"
-            raise ParameterError(f"{owner} has no parameter {name!r}: {said}")
-    return {name: _value(owner, name, parameter, given) for name, parameter in parameters.items()}
+            known = f"it has {', '.join(parameters)}{meant(name, parameters)}"
+            raise ParameterError(f"{owner} has no parameter {name!r}: {known}")
+    return {name: _value(owner, name, parameter, values) for name, parameter in parameters.items()}
 
 
-def _value(owner: str, name: str, parameter: Parameter, given: Mapping[str, object]) -> object:
+def _value(owner: str, name: str, parameter: Parameter, values: Mapping[str, object]) -> object:
     try:
-        return parameter.type(given[name]) if name in given else parameter.default
+        return parameter.type(values[name]) if name in values else parameter.default
     except ValueError as error:
-        raise ParameterError(f"{owner}: {name} is {given[name]!r}: {error}") from error
+        raise ParameterError(f"{owner}: {name} is {values[name]!r}: {error}") from error
 
 
 def check_range(owner: str, values: Mapping[str, Any], names: Sequence[str], least: int = 1) -> None:

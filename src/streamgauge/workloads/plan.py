@@ -66,17 +66,17 @@ def integers(numbers: Ints) -> pa.Array:
 
 def exploded(groups: Sequence[tuple[Ints, Sequence[Statement]]]) -> Exploded:
     """Triples by row and position; a group is some rows, by number, and what is said of each of them, in order."""
-    said = [(rows, each) for rows, statements in groups for each in statements]
-    if not said:
+    pairs = [(rows, statement) for rows, statements in groups for statement in statements]
+    if not pairs:
         return Exploded(np.zeros(0, np.int64), np.zeros(0, np.int64), (_none(), _none(), _none()))
-    row = np.concatenate([rows for rows, _ in said])
+    row = np.concatenate([rows for rows, _ in pairs])
     places = [np.full(len(rows), at) for rows, statements in groups for at in range(len(statements))]
     position = np.concatenate(places)
     order = np.lexsort((position, row))
     columns = (
-        pa.concat_arrays([each.subject for _, each in said]),
-        pa.concat_arrays([pa.repeat(pa.scalar(each.predicate), len(rows)) for rows, each in said]),
-        pa.concat_arrays([each.object for _, each in said]),
+        pa.concat_arrays([statement.subject for _, statement in pairs]),
+        pa.concat_arrays([pa.repeat(pa.scalar(statement.predicate), len(rows)) for rows, statement in pairs]),
+        pa.concat_arrays([statement.object for _, statement in pairs]),
     )
     first, second, third = (column.take(pa.array(order)) for column in columns)
     return Exploded(row[order], position[order], (first, second, third))
@@ -146,19 +146,19 @@ class TablePlan:
         """The drawn rows of ids, so many ids at a time that a block stays small."""
         step = max(1, BLOCK // self.most)
         for first in range(0, len(ids), step):
-            for found in self.draw(ids[first : first + step]):
-                yield found.cast(self.drawn)
+            for column in self.draw(ids[first : first + step]):
+                yield column.cast(self.drawn)
 
     def part(self, first: int, end: int) -> Iterator[pa.RecordBatch]:
         """The rows of the ids from ``first`` to below ``end``: the table's, or drawn ones that are to be ordered."""
         blocks = (np.arange(at, min(at + BLOCK, end)) for at in range(first, end, BLOCK))
-        drawn = (found for ids in blocks for found in self.draw_all(ids))
+        drawn = (batch for ids in blocks for batch in self.draw_all(ids))
         return map(self.write, drawn) if self.order is None else drawn
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The table's rows in order, made in this process."""
-        made = self.part(0, self.ids)
-        return made if self.order is None else map(self.write, _ordered(self.order, self.drawn, made))
+        batches_ = self.part(0, self.ids)
+        return batches_ if self.order is None else map(self.write, _ordered(self.order, self.drawn, batches_))
 
     def table(self) -> pa.Table:
         """The table in memory."""
@@ -209,10 +209,10 @@ def background_plan(known: Sequence[Triple], sections: Sequence[Section], wanted
     ends = list(accumulate((section.things for section in sections), initial=1 if known else 0))
     kept = tuple(section for section in sections if section.things)
     begins = tuple(begin for begin, section in zip(ends, sections, strict=False) if section.things)
-    before = accumulate((each.things * each.triples for each in kept), initial=len(known))
+    before = accumulate((section.things * section.triples for section in kept), initial=len(known))
     drawing = _Drawing(tuple(known), kept, begins, tuple(before), wanted)
-    most = max([len(known), *(each.triples for each in kept)])
-    return TablePlan(ends[-1], wanted, TRIPLE_SCHEMA, TRIPLE_SCHEMA, drawing, unchanged, most)
+    widest = max([len(known), *(section.triples for section in kept)])
+    return TablePlan(ends[-1], wanted, TRIPLE_SCHEMA, TRIPLE_SCHEMA, drawing, unchanged, widest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +233,9 @@ class _Drawing:
         for section, begin, before in zip(self.sections, self.begins, self.before, strict=False):
             of = ids[(ids >= begin) & (ids < begin + section.things)] - begin
             if len(of):
-                found = exploded([(np.arange(len(of)), section.said(of + section.first))])
-                place = before + of[found.row] * section.triples + found.position
-                rows = pa.RecordBatch.from_arrays(list(found.triples), schema=TRIPLE_SCHEMA)
+                exploded_rows = exploded([(np.arange(len(of)), section.said(of + section.first))])
+                place = before + of[exploded_rows.row] * section.triples + exploded_rows.position
+                rows = pa.RecordBatch.from_arrays(list(exploded_rows.triples), schema=TRIPLE_SCHEMA)
                 yield rows.filter(pa.array(place < self.wanted))
 
 
@@ -258,66 +258,68 @@ class Maker:
         """Whether a table is made in this process."""
         return not self.always and plan.rows <= LOCAL_ROWS
 
-    def stream(self, workload: Workload, seed: int, given: Mapping[str, object]) -> "TablePlan | DataFrame":
+    def stream(self, workload: Workload, seed: int, parameters: Mapping[str, object]) -> "TablePlan | DataFrame":
         """The stream table (formats.stream.SCHEMA) of a workload, to be made here or on Spark; ParameterError."""
-        plan = _planned(workload, "plan", seed, given)
+        plan = _planned(workload, "plan", seed, parameters)
         if plan is not None and self.local(plan):
             return plan
-        return workload.generate(self.spark(), seed, partitions=None, **given)
+        return workload.generate(self.spark(), seed, partitions=None, **parameters)
 
-    def stream_table(self, workload: Workload, seed: int, given: Mapping[str, object]) -> pa.Table:
+    def stream_table(self, workload: Workload, seed: int, parameters: Mapping[str, object]) -> pa.Table:
         """The stream table in memory, ordered by sequence and position."""
-        found = self.stream(workload, seed, given)
-        return found.table() if isinstance(found, TablePlan) else found.orderBy("sequence", "position").toArrow()
+        stream = self.stream(workload, seed, parameters)
+        return stream.table() if isinstance(stream, TablePlan) else stream.orderBy("sequence", "position").toArrow()
 
-    def write_stream(self, workload: Workload, seed: int, given: Mapping[str, object], folder: Place) -> None:
+    def write_stream(self, workload: Workload, seed: int, parameters: Mapping[str, object], folder: Place) -> None:
         """The stream table as Parquet files in a folder that is not there yet; on other file systems by Spark."""
         if isinstance(folder, RemotePlace):
-            self._write_remotely(workload, seed, given, folder)
+            self._write_remotely(workload, seed, parameters, folder)
             return
-        found = self.stream(workload, seed, given)
-        if not isinstance(found, TablePlan):
+        stream = self.stream(workload, seed, parameters)
+        if not isinstance(stream, TablePlan):
             self.tell("making the stream on Spark", 0.0)
-            found.write.mode("error").parquet(str(folder.absolute()))
+            stream.write.mode("error").parquet(str(folder.absolute()))
             seal_folder(folder)
             commit(folder)
             return
         made_folder(folder)
         rows = 0
-        with writer(folder / "part-0.parquet", found.schema) as parquet:
-            for batch in found.batches():
+        with writer(folder / "part-0.parquet", stream.schema) as parquet:
+            for batch in stream.batches():
                 parquet.write_batch(batch)
                 rows += batch.num_rows
-                self.tell(f"{rows:,} of about {found.rows:,} triples", min(1.0, rows / max(1, found.rows)))
+                self.tell(f"{rows:,} of about {stream.rows:,} triples", min(1.0, rows / max(1, stream.rows)))
         commit(folder)
 
-    def _write_remotely(self, workload: Workload, seed: int, given: Mapping[str, object], folder: RemotePlace) -> None:
+    def _write_remotely(
+        self, workload: Workload, seed: int, parameters: Mapping[str, object], folder: RemotePlace
+    ) -> None:
         session = self.spark()
         from streamgauge.spark.hadoop_tables import write_table
 
         self.tell(f"making the stream on Spark, in {folder}", 0.0)
-        write_table(workload.generate(session, seed, partitions=None, **given), folder)
+        write_table(workload.generate(session, seed, partitions=None, **parameters), folder)
 
-    def static(self, workload: Workload, seed: int, given: Mapping[str, object]) -> "Iterable[pa.RecordBatch]":
+    def static(self, workload: Workload, seed: int, parameters: Mapping[str, object]) -> "Iterable[pa.RecordBatch]":
         """The triples beside the stream, in batches; none where the workload has none; ParameterError."""
-        plan = _planned(workload, "static_plan", seed, given)
+        plan = _planned(workload, "static_plan", seed, parameters)
         if plan is not None and self.local(plan):
             return plan.batches()
         make: Any = getattr(workload, "static", None)
         has_none = plan is None and hasattr(workload, "static_plan")
-        table = None if make is None or has_none else make(self.spark(), seed, partitions=None, **given)
+        table = None if make is None or has_none else make(self.spark(), seed, partitions=None, **parameters)
         return () if table is None else table.toArrow().to_batches()
 
-    def write_static(self, workload: Workload, seed: int, given: Mapping[str, object], file: Path) -> None:
+    def write_static(self, workload: Workload, seed: int, parameters: Mapping[str, object], file: Path) -> None:
         """The triples beside the stream as N-Triples, in a file that is not there yet."""
         with file.open("x", encoding="utf-8", newline="\n") as lines:
-            for batch in self.static(workload, seed, given):
+            for batch in self.static(workload, seed, parameters):
                 lines.writelines(f"{line}\n" for line in lines_of(batch).to_pylist())
 
-    def static_triples(self, workload: Workload, seed: int, given: Mapping[str, object]) -> list[Triple]:
+    def static_triples(self, workload: Workload, seed: int, parameters: Mapping[str, object]) -> list[Triple]:
         """The triples beside the stream in memory."""
-        batches = self.static(workload, seed, given)
-        return [row for each in batches for row in zip(*(column.to_pylist() for column in each.columns), strict=True)]
+        batches = self.static(workload, seed, parameters)
+        return [row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
 
 
 def lines_of(rows: "pa.RecordBatch | pa.Table") -> "pa.Array | pa.ChunkedArray":
@@ -325,6 +327,6 @@ def lines_of(rows: "pa.RecordBatch | pa.Table") -> "pa.Array | pa.ChunkedArray":
     return pc.binary_join_element_wise(*(rows.column(name) for name in ("subject", "predicate", "object")), ".", " ")
 
 
-def _planned(workload: Workload, name: str, seed: int, given: Mapping[str, object]) -> TablePlan | None:
+def _planned(workload: Workload, name: str, seed: int, parameters: Mapping[str, object]) -> TablePlan | None:
     make: Callable[..., TablePlan | None] | None = getattr(workload, name, None)
-    return None if make is None else make(seed, **given)
+    return None if make is None else make(seed, **parameters)

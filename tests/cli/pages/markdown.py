@@ -41,8 +41,8 @@ class Block:
     @property
     def file(self) -> str | None:
         """The name of the file that the block shows."""
-        found = NAMED.match(self.text)
-        return self.marks.get("file") or (found[1] if found and self.language not in SHELLS else None)
+        match = NAMED.match(self.text)
+        return self.marks.get("file") or (match[1] if match and self.language not in SHELLS else None)
 
     @property
     def runs(self) -> bool:

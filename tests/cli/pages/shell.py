@@ -196,7 +196,7 @@ class Shell:
         if word == "cd":
             self.folder = self.folder / what
         else:
-            self.environment |= dict(each.split("=", 1) for each in shlex.split(what))
+            self.environment |= dict(part.split("=", 1) for part in shlex.split(what))
 
     def _call(self, line: Line) -> tuple[int, str]:
         """Call a command in this process: its exit code and what it prints."""
@@ -259,7 +259,7 @@ class Shell:
 
     def close(self) -> None:
         """Ctrl-C for every program, the last first; AssertionError when one does not end well."""
-        ended = [(each, _end(each)) for each in reversed(self.programs)]
+        ended = [(program, _end(program)) for program in reversed(self.programs)]
         self.programs.clear()
         for program, code in ended:
             assert code in (0, 130, -signal.SIGINT), f"{program.line.text}\nexit code {code}:\n{program.said}"

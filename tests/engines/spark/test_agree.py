@@ -67,7 +67,7 @@ def interpreted(spark):
 
 
 def agree(spark, query, chosen, elements, cuts):
-    own = [element.time for element in elements if element.stream in {each.stream for each in query.windows}]
+    own = [element.time for element in elements if element.stream in {window.stream for window in query.windows}]
     assume(own or chosen.origin is not Origin.FIRST)
     t0 = origins(chosen, query.windows, own[0] if own else None)[0]
     try:

@@ -46,9 +46,9 @@ WANTED = [((500 + 1000 * n, 1500 + 1000 * n), _bag(rows)) for n, rows in enumera
 
 def job(root: Path, **given) -> Job:
     text = TEXT.format(operator="RSTREAM", size=1)
-    asked = {"source": str(root / "stream"), "sink": str(root / "answers"), "files": 1, "drain": True} | given
+    message = {"source": str(root / "stream"), "sink": str(root / "answers"), "files": 1, "drain": True} | given
     return Job(
-        parse(text), text, "rspql", BOUNDED, asked.pop("source"), asked.pop("sink"), root / "checkpoint", **asked
+        parse(text), text, "rspql", BOUNDED, message.pop("source"), message.pop("sink"), root / "checkpoint", **message
     )
 
 
@@ -190,9 +190,9 @@ def done_of(*rows):
     from streamgauge.engines.spark.micro_batches import BatchAnswers
     from streamgauge.model.report import DueReport, View
 
-    due = DueReport(1000, (View(0, 1000, 0, 999, 9),))
+    due_report = DueReport(1000, (View(0, 1000, 0, 999, 9),))
     table = pa.table([[row[n] for row in rows] for n in range(2)], schema=pa.schema([("s", "string"), ("o", "string")]))
-    return BatchAnswers(0, [[ReportRows(due, table)]], State(), State())
+    return BatchAnswers(0, [[ReportRows(due_report, table)]], State(), State())
 
 
 def test_messages_have_a_key_for_query_report_and_row(tmp_path):

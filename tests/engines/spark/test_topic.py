@@ -95,7 +95,7 @@ def test_what_is_there_at_the_start_is_all_that_is_taken(monkeypatch):
     held["0"] = 9
     assert reader.latestOffset({"0": 2}, ReadAllAvailable()) == {"0": 5}
     spans = reader.partitions({"0": 2}, {"0": 5, "1": 4})
-    assert [(each.partition, each.start, each.end) for each in spans] == [(0, 2, 5), (1, 0, 4)]
+    assert [(span.partition, span.start, span.end) for span in spans] == [(0, 2, 5), (1, 0, 4)]
     assert reader.partitions({"0": 5}, {"0": 5}) == []
 
 

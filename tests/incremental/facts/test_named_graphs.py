@@ -108,7 +108,7 @@ def dataset(held):
 
 def parted(facts):
     plain = [triple for name, triple in facts if name is None]
-    return plain, [each for each in facts if each[0] is not None]
+    return plain, [fact for fact in facts if fact[0] is not None]
 
 
 @pytest.mark.slow

@@ -76,8 +76,8 @@ def test_models_of_as_few_free_choices_are_equal():
     run = recording(text, "SELECT (AVG(?v) AS ?n) { ?s <urn:p> ?v }", "SELECT (MIN(?v) AS ?n) { ?s <urn:p> ?v }")
     found = diagnosed(run, text)
     assert found.equal == len(best(found))
-    assert all(each < found.bits[0] + 2 for each in found.bits[: found.equal])
-    assert all(each >= found.bits[0] + 2 for each in found.bits[found.equal :])
+    assert all(bit < found.bits[0] + 2 for bit in found.bits[: found.equal])
+    assert all(bit >= found.bits[0] + 2 for bit in found.bits[found.equal :])
 
 
 def test_a_diagnosis_without_lengths_calls_all_models_equal():

@@ -196,8 +196,8 @@ def whole_way(spark, data) -> None:
         write(case.elements, path)
         means = [Means(lambda: spark, name) for name in ("definition", "spark")]
         wanted, found = (
-            expected_reports(case.query, case.semantics, path, each, advance_to=LAST, t0=case.semantics.t0)
-            for each in means
+            expected_reports(case.query, case.semantics, path, mean, advance_to=LAST, t0=case.semantics.t0)
+            for mean in means
         )
     assert [(report.due, report.content) for report in found] == [(report.due, report.content) for report in wanted]
     assert [Counter(report.rows) for report in found] == [Counter(report.rows) for report in wanted]

@@ -13,13 +13,15 @@ def change(at: int, net) -> ContentChange:
 
 
 def nets(changes) -> list[dict]:
-    return [dict(each.net) for each in changes]
+    return [dict(change.net) for change in changes]
 
 
 def test_a_set_has_a_row_from_its_first_copy_to_its_last():
     changes = [change(1, {A: 2, B: 1}), change(2, {A: -1, B: 1}), change(3, {A: -1, B: -2, C: 1}), change(4, {A: 1})]
     assert nets(as_sets(changes)) == [{A: 1, B: 1}, {}, {A: -1, B: -1, C: 1}, {A: 1}]
-    assert [(each.due, each.content) for each in as_sets(changes)] == [(each.due, each.content) for each in changes]
+    assert [(set_.due, set_.content) for set_ in as_sets(changes)] == [
+        (change.due, change.content) for change in changes
+    ]
 
 
 def test_an_empty_bag_is_sent_only_where_empty_answers_are():

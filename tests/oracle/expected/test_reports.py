@@ -51,7 +51,7 @@ def test_a_window_that_sees_only_part_of_its_times_is_cut():
 
 def test_a_header_has_the_first_element_by_system_time_and_the_latest_time():
     header = Header([Head(STREAM, 9, 4, 1), Head(STREAM, 7, 2, 1), Head(STREAM, 3, 8, 1)])
-    assert [each.sequence for each in header.elements] == [2, 4, 8]
+    assert [element.sequence for element in header.elements] == [2, 4, 8]
     assert (header.first, header.last) == (7, 9)
     assert (Header([]).first, Header([]).last) == (None, 0)
 

@@ -32,7 +32,7 @@ def nothing(_answers):
 
 
 def something(answers):
-    return [replace(each, added=(("<urn:x>",),)) for each in answers]
+    return [replace(answer, added=(("<urn:x>",),)) for answer in answers]
 
 
 OTHER = "SELECT ?s { ?s <urn:P> ?o }"

@@ -29,7 +29,7 @@ def table(tmp_path):
 
 
 def query(*windows: Window) -> ContinuousQuery:
-    over = tuple(StreamWindow(STREAM, each, f"urn:w{n}" if n else None) for n, each in enumerate(windows))
+    over = tuple(StreamWindow(STREAM, window, f"urn:w{n}" if n else None) for n, window in enumerate(windows))
     return ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), over)
 
 
@@ -55,7 +55,7 @@ def test_the_first_element_is_that_of_the_smallest_system_time(table):
 
 def test_no_delay_is_too_long_unless_one_is_named(table):
     run = right_run(RSPQL, text=TEXT)
-    slow = replace(run, answers=tuple(replace(each, received=each.received + 10**12) for each in run.answers))
+    slow = replace(run, answers=tuple(replace(answer, received=answer.received + 10**12) for answer in run.answers))
     assert judge_run(slow, table, Means(no_spark)).judgement is Judgement.RIGHT
     assert judge_run(slow, table, Means(no_spark, max_delay=1.0)).judgement is Judgement.LATE
 
@@ -80,9 +80,9 @@ def test_plain_sparql_judges_over_the_windows_of_the_run():
     text = "SELECT ?o { ?s <urn:p> ?o FILTER(?o != <urn:o1>) }"
     assert (plain.header.query.sparql, plain.header.query_text) == (text, text)
     assert plain.header.query.form == parse_sparql(text)
-    assert [each.name for each in plain.header.query.windows] == [None]
+    assert [window.name for window in plain.header.query.windows] == [None]
     graph = with_query(run, "SELECT ?o { GRAPH ?g { ?s <urn:p> ?o } }", {})
-    assert [each.name for each in graph.header.query.windows] == ["urn:w"]
+    assert [window.name for window in graph.header.query.windows] == ["urn:w"]
 
 
 def test_a_continuous_query_judges_with_its_own_windows_and_the_static_data():
@@ -93,7 +93,7 @@ def test_a_continuous_query_judges_with_its_own_windows_and_the_static_data():
     window = f"FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE PT7S STEP PT7S]"
     text = f"SELECT ?s {window} {{ WINDOW <urn:w> {{ ?s <urn:p> ?o }} }}"
     found = with_query(run, text, {}).header.query
-    assert [each.window for each in found.windows] == [Window(7000, 7000)]
+    assert [window.window for window in found.windows] == [Window(7000, 7000)]
     assert found.static == run.header.query.static
 
 

@@ -75,7 +75,7 @@ def test_the_best_of_wrong_candidates_wins_and_the_smallest_of_equal_ones():
     tried: list[tuple[int, int]] = []
     found = judged(worse, progress=lambda *told: tried.append(told))
     assert (found.judgement, found.t0, tried[-1]) == (Judgement.WRONG, 2, (6, 6))
-    nothing = judged(replace(run, answers=tuple(replace(each, added=(A,)) for each in run.answers)))
+    nothing = judged(replace(run, answers=tuple(replace(answer, added=(A,)) for answer in run.answers)))
     # From 0 on there are four reports, from 1 on three, as there are answers: no report is missed.
     assert (nothing.judgement, nothing.t0, nothing.precision, nothing.recall) == (Judgement.WRONG, 1, 0.0, 0.0)
 
@@ -87,8 +87,8 @@ def test_the_bound_of_a_candidate_changes_no_verdict(data):
     semantics = replace(SEARCH, r2s=data.draw(st.sampled_from(R2S)), r2s_able=frozenset(R2S))
     run = right_run(replace(semantics, origin=Origin.FIXED, t0=data.draw(st.integers(0, 5))))
     moved = [
-        replace(each, instant=each.instant + data.draw(st.sampled_from((0, 0, 1))), added=(*each.added, *wrong))
-        for each in run.answers
+        replace(answer, instant=answer.instant + data.draw(st.sampled_from((0, 0, 1))), added=(*answer.added, *wrong))
+        for answer in run.answers
         if data.draw(st.integers(0, 4)) and (wrong := data.draw(st.sampled_from(((), (), (A,))))) is not None
     ]
     grain = data.draw(st.sampled_from(Grain))
@@ -104,7 +104,7 @@ def test_a_candidate_that_cannot_be_better_is_not_scored():
     assert bound is not None
     assert bound(0) == (True, 1 + 1e-9, 0)
     assert [bound(t0) for t0 in range(1, 5)] == [(False, 0.0, -len(run.answers))] * 4
-    unnamed = replace(run, answers=tuple(replace(each, instant=None) for each in run.answers))
+    unnamed = replace(run, answers=tuple(replace(answer, instant=None) for answer in run.answers))
     assert best_possible(unnamed, definition(stream(TEXT))) is None
     scored: list[int] = []
     wrong = replace(run, answers=(*run.answers[:-1], replace(run.answers[-1], added=(A,))))

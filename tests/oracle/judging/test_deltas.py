@@ -129,8 +129,8 @@ def test_counts_are_what_comparing_rows_gives(drawn):
 
 @given(st.lists(st.dictionaries(st.tuples(st.sampled_from("ab")), st.integers(-1, 2)), max_size=6))
 def test_moving_back_undoes_moving_forward(nets):
-    due = DueReport(0, (View(0, 0, 0, 0, 0),))
-    grown = list(as_sets([ContentChange(due, 0, {row: abs(n) for row, n in net.items() if n}) for net in nets]))
+    due_report = DueReport(0, (View(0, 0, 0, 0, 0),))
+    grown = list(as_sets([ContentChange(due_report, 0, {row: abs(n) for row, n in net.items() if n}) for net in nets]))
     beside = Beside([change.net for change in grown], [change.net for change in grown])
     places = range(len(nets))
     wanted = {place: beside.common(place, place) for place in places}

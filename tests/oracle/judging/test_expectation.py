@@ -33,7 +33,7 @@ def table(tmp_path):
 def query(*windows: Window, name: str = STREAM) -> ContinuousQuery:
     form = parse_sparql("SELECT ?s { ?s <urn:p> ?o }")
     return ContinuousQuery(
-        form, tuple(StreamWindow(name, each, f"urn:w{n}" if n else None) for n, each in enumerate(windows))
+        form, tuple(StreamWindow(name, window, f"urn:w{n}" if n else None) for n, window in enumerate(windows))
     )
 
 
@@ -49,9 +49,9 @@ def instants(table, semantics=RSPQL, window=Window(5, 5), **how):  # noqa: B008
 
 def course(first: int, last: int) -> Course:
     """Time as a source tells it, which may come further than its elements."""
-    made = Course()
-    made.first, made.last = first, last
-    return made
+    course = Course()
+    course.first, course.last = first, last
+    return course
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_what_cannot_be_searched_is_named():
     form = parse_sparql("SELECT ?s { ?s <urn:p> ?o }")
 
     def asked(*windows: Window) -> ContinuousQuery:
-        return ContinuousQuery(form, tuple(StreamWindow(STREAM, each) for each in windows))
+        return ContinuousQuery(form, tuple(StreamWindow(STREAM, window) for window in windows))
 
     assert refuse(asked(Window(5, 5)), None) is None
     assert refuse(asked(Window(5, 5)), "spark") is None

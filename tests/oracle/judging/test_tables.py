@@ -104,7 +104,7 @@ def stored(folder, elements, run: Run, parts: int = 1, seed: int = 0):
 
 def plain(verdict):
     """The verdict without the choice of witnesses, whose order is nobody's."""
-    windows = [replace(each, missing=len(each.missing), surplus=len(each.surplus)) for each in verdict.windows]
+    windows = [replace(window, missing=len(window.missing), surplus=len(window.surplus)) for window in verdict.windows]
     return replace(verdict, windows=tuple(windows), evaluator=None)
 
 
@@ -115,13 +115,15 @@ def agree(spark, folder, seed: int) -> None:
     assert refusal(run.header) is None
     means = Means(lambda: spark, "definition", gracious=True)
     wanted = judge_run(read_run(folder, lambda _text, _dialect: run.header.query), table, means)
-    wrong = {each.instant: {*each.missing, *each.surplus} for each in wanted.windows}
+    wrong = {window.instant: {*window.missing, *window.surplus} for window in wanted.windows}
     with in_partitions(spark, number):
         for evaluator in ("spark", "definition"):
             if refusal(run.header, evaluator) is None:
                 found = judge_tables(spark, heads, table, JudgingRules(evaluator), gracious=True)
                 assert plain(replace(found, cautions=wanted.cautions)) == plain(wanted), evaluator
-                assert {each.instant: {*each.missing, *each.surplus} for each in found.windows} == wrong, evaluator
+                assert {window.instant: {*window.missing, *window.surplus} for window in found.windows} == wrong, (
+                    evaluator
+                )
 
 
 @contextmanager

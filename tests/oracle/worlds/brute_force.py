@@ -110,7 +110,7 @@ class Worlds:
                 return [bound(row, variable.name, self.value(tree, row, fixed)) for row in self.rows(inner, fixed)]
             case a.Values(variables=variables, rows=rows):
                 return [
-                    {each.name: term for each, term in zip(variables, row, strict=True) if term is not None}
+                    {variable.name: term for variable, term in zip(variables, row, strict=True) if term is not None}
                     for row in rows
                 ]
             case a.Group():
@@ -122,7 +122,7 @@ class Worlds:
         """Solution modifiers."""
         match pattern:
             case a.Project(pattern=inner, variables=variables):
-                names = [each.name for each in variables]
+                names = [variable.name for variable in variables]
                 seen = {name: term for name, term in fixed.items() if name in names}
                 return [{name: row[name] for name in names if name in row} for row in self.rows(inner, seen)]
             case a.Distinct(pattern=inner):
@@ -140,8 +140,8 @@ class Worlds:
 
     def matches(self, patterns: Sequence[a.TriplePattern], fixed: Solution) -> list[Solution]:
         found: list[Solution] = [{}]
-        for each in patterns:
-            nodes = (each.subject, each.predicate, each.object)
+        for pattern in patterns:
+            nodes = (pattern.subject, pattern.predicate, pattern.object)
             found = [
                 more
                 for row in found
@@ -169,7 +169,7 @@ class Worlds:
         end = None if pattern.limit is None else pattern.offset + pattern.limit
         slices = {frozenset(order[pattern.offset : end]) for order in permutations(everything) if legal(order)}
         kept = self.choose(sorted(map(sorted, slices)))
-        names = None if project is None else {each.name for each in project.variables}
+        names = None if project is None else {variable.name for variable in project.variables}
         return [{name: rows[at][name] for name in rows[at] if names is None or name in names} for at in kept]
 
     def groups(self, group: a.Group, fixed: Solution) -> list[Solution]:
@@ -211,13 +211,13 @@ class Worlds:
         numbers = [number(value) for value in values]
         if None in numbers:
             return None
-        total = sum((each for each in numbers if each is not None), Fraction(0))
+        total = sum((number for number in numbers if number is not None), Fraction(0))
         if any(str(value).endswith("#float>") for value in values):
             return self.inexact(total / (len(numbers) if each.function == "AVG" else 1), values)
         return "number", total / (len(numbers) if each.function == "AVG" and numbers else 1)
 
     def inexact(self, value: Fraction, values: Sequence[str]) -> Number:
-        if len(values) == 1 or all(is_single(each) for each in values):
+        if len(values) == 1 or all(is_single(value) for value in values):
             return "number", value
         near = [point for point in self.points if abs(point - value) <= REACH]
         around = sorted({value, *near, *(point + side * LITTLE for point in near for side in (-1, 1))})
@@ -244,13 +244,13 @@ class Worlds:
         if name == "BOUND":
             return boolean(value(arguments[0]) is not None)
         if name in ("&&", "||"):
-            sides = [truth(value(each)) for each in arguments]
+            sides = [truth(value(argument)) for argument in arguments]
             deciding = name == "||"
             return boolean(deciding) if deciding in sides else None if None in sides else boolean(not deciding)
         if name == "IF":
             test = truth(value(arguments[0]))
             return None if test is None else value(arguments[1] if test else arguments[2])
-        values = [value(each) for each in arguments]
+        values = [value(argument) for argument in arguments]
         if None in values:
             return None
         if name == "!":
@@ -267,7 +267,7 @@ class Worlds:
             whole = number(values[0])
             return None if whole is None else ("number", Fraction(ceil(whole)))
         if name == "+":
-            numbers = [number(each) for each in values]
+            numbers = [number(value) for value in values]
             return None if None in numbers else ("number", sum(numbers))  # type: ignore[arg-type]
         return self.compared(name, *values)
 

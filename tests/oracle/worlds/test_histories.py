@@ -74,11 +74,11 @@ def test_differences_are_right_when_some_history_gives_them(seed: int) -> None:
     r2s = random.choice([R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES])
     form = parse_sparql(PREFIX + text)
     try:
-        worlds = [list(dict.fromkeys(tuple(sorted(bag.items(), key=repr)) for bag in Worlds(form, held, []).bags(500)))
-                  for held in windows]  # fmt: skip
+        possible = [Worlds(form, window, []).bags(500) for window in windows]
+        worlds = [list(dict.fromkeys(tuple(sorted(bag.items(), key=repr)) for bag in bags)) for bags in possible]
     except TooManyError:
         return
-    bags = [[Counter(dict(bag)) for bag in each] for each in worlds]
+    bags = [[Counter(dict(bag)) for bag in world] for world in worlds]
     if len(bags[0]) * len(bags[1]) * len(bags[2]) > MAX_HISTORIES:
         return
     legal = [sent(r2s, history) for history in product(*bags)]
@@ -88,7 +88,7 @@ def test_differences_are_right_when_some_history_gives_them(seed: int) -> None:
         received[at] = random.choice([random.choice(legal)[at], Counter(), +(received[at] - random.choice(legal)[at])])
     semantics = replace(RSPQL, r2s=r2s, r2s_able=frozenset(R2S), notify_empty=random.random() < 0.5)
     query = ContinuousQuery(form, (StreamWindow(STREAM, Window(5, 5)),))
-    elements = tuple(StreamElement(STREAM, 5 * place, place, held) for place, held in enumerate(windows))
+    elements = tuple(StreamElement(STREAM, 5 * place, place, window) for place, window in enumerate(windows))
     answers = tuple(
         answer(form.variables, 5 * place + 5, rows, r2s)
         for place, rows in enumerate(received)

@@ -113,14 +113,18 @@ def test_a_division_by_what_may_be_zero_is_open() -> None:
     ],
 )
 def test_a_sum_is_exact_when_every_partial_sum_is(numbers: str, total: str, average: str) -> None:
-    found = IntervalSum([number(text) for text in numbers.split()])
-    for value, wanted in ((found.total, total), (found.average, average)):
+    interval_sum = IntervalSum([number(text) for text in numbers.split()])
+    for value, wanted in ((interval_sum.total, total), (interval_sum.average, average)):
         assert shown(value).startswith(wanted) or shown(value) == wanted
 
 
 def test_a_sum_counts_how_often_a_number_comes() -> None:
-    found = IntervalSum(Counter({number("0.5e0"): 3}))
-    assert (found.count, shown(found.total), shown(found.average)) == (3, "1.5 double", "0.5 double")
+    interval_sum = IntervalSum(Counter({number("0.5e0"): 3}))
+    assert (interval_sum.count, shown(interval_sum.total), shown(interval_sum.average)) == (
+        3,
+        "1.5 double",
+        "0.5 double",
+    )
 
 
 @pytest.mark.parametrize(

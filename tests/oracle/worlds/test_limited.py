@@ -70,10 +70,10 @@ TOLD: list[tuple[str, str, str, str]] = [
 
 @pytest.mark.parametrize(("text", "content", "possible", "impossible"), TOLD)
 def test_answers_beside_integers_of_19_digits(text: str, content: str, possible: str, impossible: str) -> None:
-    for said in possible.split("|"):
-        assert not excluded(text, content, said), said
-    for said in impossible.split("|"):
-        assert excluded(text, content, said), said
+    for part in possible.split("|"):
+        assert not excluded(text, content, part), part
+    for part in impossible.split("|"):
+        assert excluded(text, content, part), part
 
 
 @pytest.mark.parametrize(

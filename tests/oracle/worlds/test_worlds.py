@@ -157,7 +157,7 @@ class Drawn:
     def received(self, bags: list[Counter[Row]]) -> list[Any]:
         """The answer of a world, as it is or changed."""
         bag = list(self.random.choice(bags).elements())
-        everything = sorted({row for each in bags for row in each}, key=repr)
+        everything = sorted({row for bag in bags for row in bag}, key=repr)
         match self.random.randint(0, 5):
             case 0 if bag:
                 bag.pop(self.random.randrange(len(bag)))

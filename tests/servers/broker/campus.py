@@ -8,9 +8,9 @@ from tests.reasoning.ontology import triples
 
 UB = "http://www.lehigh.edu/~zhp2/2004/0401/univ-bench.owl#"
 TEXTS = {
-    each.name[:3]: each.read_text("utf-8")
-    for each in files("streamgauge.workloads").joinpath("university", "queries").iterdir()
-    if each.name.endswith(".rq")
+    path.name[:3]: path.read_text("utf-8")
+    for path in files("streamgauge.workloads").joinpath("university", "queries").iterdir()
+    if path.name.endswith(".rq")
 }
 _PREFIX = f"PREFIX ub: <{UB}> "
 MORE = {

@@ -73,7 +73,8 @@ class Process:
     def sockets(self):
         """Connections that it holds open."""
         return sum(
-            each.status == psutil.CONN_ESTABLISHED for each in psutil.Process(self._process.pid).net_connections()
+            connection.status == psutil.CONN_ESTABLISHED
+            for connection in psutil.Process(self._process.pid).net_connections()
         )
 
 

@@ -46,7 +46,7 @@ class Scratch:
     def rows(self, form):
         """The answer of a query as a set, evaluated anew."""
         found = self.store.query(sparql(form))
-        names = [each.value for each in found.variables]
+        names = [variable.value for variable in found.variables]
         order = [names.index(name) for name in form.variables]
         return {tuple(None if s[at] is None else str(s[at]) for at in order) for s in found}
 

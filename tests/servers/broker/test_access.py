@@ -62,8 +62,8 @@ def may(who, needs):
         return False
     grant = GRANTS[who]
     return needs == HOLDER or all(
-        each in grant.operations and (each in ("publish", "delete", "query") or grant.channels != ("other-*", "news"))
-        for each in needs
+        need in grant.operations and (need in ("publish", "delete", "query") or grant.channels != ("other-*", "news"))
+        for need in needs
     )
 
 
@@ -78,7 +78,7 @@ def served():
 
 
 def state(made):
-    channels = {each.name: (each.query, dict(each.acknowledged)) for each in made.channels()}
+    channels = {channel.name: (channel.query, dict(channel.acknowledged)) for channel in made.channels()}
     return set(made.facts()), channels, made.number
 
 

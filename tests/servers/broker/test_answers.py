@@ -46,7 +46,7 @@ def test_all_who_take_an_answer_at_the_same_time_share_its_rows(made, monkeypatc
         return [await standing.response("c") for _ in range(number)]
 
     responses = asyncio.run(taken(5))
-    assert all(isinstance(each, StreamingResponse) for each in responses)
+    assert all(isinstance(response, StreamingResponse) for response in responses)
     assert copies == ["c"]
     made.publish([fact("another", "a", "Student")])
     responses += asyncio.run(taken(2))

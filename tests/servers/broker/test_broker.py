@@ -12,7 +12,7 @@ from tests.servers.broker.world import BASE, broker, fact, listening, select, st
 
 
 def added(notifications):
-    return [each.added for each in notifications]
+    return [notification.added for notification in notifications]
 
 
 def test_publishing_what_is_there_changes_nothing():
@@ -73,10 +73,10 @@ def test_threads_publish_at_once_and_every_row_is_told_once():
             made.publish(student(n))
 
     threads = [Thread(target=publish, args=(first,)) for first in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     found = told.take()
     assert sorted(row for each in found for row in each.added) == sorted((f"<urn:t:s{n}>",) for n in range(200))
     assert [each.number for each in found] == list(range(1, 201))

@@ -69,7 +69,7 @@ def test_what_channels_have_in_common_is_written_once(tmp_path):
     before, published = stored(tmp_path), 0
     for number in range(60):
         facts = [fact(f"a-student-whose-name-is-long-{number}-{place}", "a", "Student") for place in range(10)]
-        published += sum(sum(map(len, each)) for each in facts)
+        published += sum(sum(map(len, fact)) for fact in facts)
         made.publish(facts)
     assert stored(tmp_path) - before <= 3 * published
     made.close()

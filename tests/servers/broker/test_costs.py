@@ -45,13 +45,13 @@ def test_a_channel_that_comes_to_cost_too_much_ends_and_the_publication_is_taken
         assert "more than 2000 facts and rows: the channel was ended" in told[name].over.why
         assert told[name].over.kind == "error"
     assert [len(each.added) for each in told["calm"].take()] == [5, 85]
-    assert [each.name for each in made.channels()] == ["calm"]
+    assert [channel.name for channel in made.channels()] == ["calm"]
     made.publish(people(91))
     assert [len(each.added) for each in told["calm"].take()] == [1]
     if durable:
         made.close()
         made = broker(limits=SMALL, journal=SqliteJournal(path))
-        assert [each.name for each in made.channels()] == ["calm"]
+        assert [channel.name for channel in made.channels()] == ["calm"]
         assert len(made.rows("calm")[1]) == 91
     made.close()
 
@@ -65,7 +65,7 @@ def test_a_channel_that_costs_too_much_after_a_restart_is_gone(tmp_path):
     made.create_channel("calm", select("?a :name ?b"))
     made.close()
     made = broker(limits=SMALL, journal=SqliteJournal(path))
-    assert [each.name for each in made.channels()] == ["calm"]
+    assert [channel.name for channel in made.channels()] == ["calm"]
     made.close()
 
 
@@ -128,7 +128,7 @@ def test_a_large_publication_lets_a_channel_look_at_three_times_as_much_as_a_sma
     made.create_channel("joins", select("?a :q ?b . ?a :q ?c"))
     made.create_channel("all", select("?a :q ?b"))
     made.publish([fact("big", "q", f"n{n}") for n in range(200)])
-    assert [each.name for each in made.channels()] == ["all"]
+    assert [channel.name for channel in made.channels()] == ["all"]
 
 
 def dense(items):

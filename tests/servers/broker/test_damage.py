@@ -26,7 +26,7 @@ def opened(folder):
 
 def state(made):
     """Everything that a broker answers from its journal."""
-    rows = {each.name: (made.rows(each.name)[0], set(made.rows(each.name)[1])) for each in made.channels()}
+    rows = {channel.name: (made.rows(channel.name)[0], set(made.rows(channel.name)[1])) for channel in made.channels()}
     told = {name: made.subscribe(name, "me", lambda: None).take() for name in rows}
     return rows, set(made.facts()), told, made.number, made._journal.keys()
 
@@ -122,9 +122,9 @@ def verified(folder):
     path = folder / "journal"
     if not any(folder.iterdir()):
         return "nothing"
-    before = {each.name: each.read_bytes() for each in folder.iterdir()}
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
     found = recovery.verify(path)
-    assert {each.name: each.read_bytes() for each in folder.iterdir()} == before, "verify changed the files"
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before, "verify changed the files"
     return "sound" if found.whole else "damaged"
 
 

@@ -23,7 +23,7 @@ class Changes:
 
     def __init__(self, descriptions, draw):
         self._all, self._draw = descriptions, draw
-        self._resources = [each[0][0] for each in descriptions]
+        self._resources = [description[0][0] for description in descriptions]
 
     def next(self):
         draw = self._draw
@@ -92,10 +92,10 @@ def exact(ontology, descriptions, steps, seed):
     """Steps of random publications, some of them waiting together; how many there were, and notifications."""
     draw, clock, scratch = random.Random(seed), Clock(), Scratch(ontology)
     facts = {triple for one in descriptions for triple in one}
-    made = Broker(begin("incremental", ontology), clock.wall, clock.steady)
-    made.load(facts)
+    broker = Broker(begin("incremental", ontology), clock.wall, clock.steady)
+    broker.load(facts)
     scratch.look(facts)
-    watch, changes, counts = Watch(made, scratch), Changes(descriptions, draw), Counter()
+    watch, changes, counts = Watch(broker, scratch), Changes(descriptions, draw), Counter()
     for name in TEXTS:
         watch.toggle(name)
     for _ in range(steps):
@@ -105,12 +105,12 @@ def exact(ontology, descriptions, steps, seed):
         for _ in range(draw.choice((1, 1, 1, 2, 3))):
             kind, added, removed = changes.next()
             counts[kind] += 1
-            waiting.append(made.submit(tuple(added), tuple(removed)))
+            waiting.append(broker.submit(tuple(added), tuple(removed)))
             facts = (facts - set(removed)) | set(added)
-        assert made.step() == len(waiting)
+        assert broker.step() == len(waiting)
         came, went = scratch.look(facts)
         counts["facts of the closure changed"] += len(came) + len(went)
-        assert set(made.facts()) == scratch.closure
+        assert set(broker.facts()) == scratch.closure
         counts["notifications"] += watch.check({each.result().number for each in waiting})
     return counts
 
@@ -133,10 +133,10 @@ def test_a_thousand_changes_of_a_university_are_told_exactly(shared_data, capsys
 def heuristic(strategy, descriptions, seed):
     """Descriptions are published one by one, some deleted; which share of rows came with their publication."""
     draw, clock, scratch = random.Random(seed), Clock(), Scratch(rules())
-    made = Broker(begin(strategy, rules()), clock.wall, clock.steady)
+    broker = Broker(begin(strategy, rules()), clock.wall, clock.steady)
     for name, text in TEXTS.items():
-        made.create_channel(name, text)
-    held = {name: made.subscribe(name, "me", lambda: None) for name in TEXTS}
+        broker.create_channel(name, text)
+    held = {name: broker.subscribe(name, "me", lambda: None) for name in TEXTS}
     shown, facts, counts, published = {name: set() for name in TEXTS}, set(), Counter(), []
 
     def take(number):
@@ -154,13 +154,13 @@ def heuristic(strategy, descriptions, seed):
 
     for one in descriptions:
         gone = draw.choice(published) if published and draw.random() < 0.1 else ()
-        receipt = made.update(one, gone)
+        receipt = broker.update(one, gone)
         published.append(one)
         facts = (facts - set(gone)) | set(one)
         scratch.look(facts)
         take(receipt.number)
         clock.now += draw.random()
-    made.evaluate()
+    broker.evaluate()
     take(-1)
     assert shown == {name: scratch.rows(parse_sparql(text)) for name, text in TEXTS.items()}
     return counts

@@ -121,7 +121,7 @@ def test_an_update_beyond_the_limit_changes_nothing(ask):
     cross = "INSERT { ?a <urn:t:q> ?b } WHERE { ?a <urn:t:p> ?x . ?b <urn:t:p> ?y }"
     refused = ask("POST", "/update", content=cross, headers=UPDATE)
     assert (refused.status_code, "more than 10 solutions" in refused.json()["error"]) == (422, True)
-    assert not [each for each in ask.broker.facts() if each[1] == "<urn:t:q>"]
+    assert not [fact for fact in ask.broker.facts() if fact[1] == "<urn:t:q>"]
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ def test_a_token_is_for_operations_and_channels(token, allowed):
         codes = {name: ask(method, path, content=body, headers=headers) for name, (method, path, body) in tries.items()}
         listed = ask("GET", "/channels", headers=headers).json().get("channels")
     assert codes.pop("update").status_code == (415 if token == ALL else 401 if token not in (PUB, SUB) else 403)
-    assert {name for name, each in codes.items() if each.is_success} == allowed
-    refused = {each.status_code for name, each in codes.items() if name not in allowed}
+    assert {name for name, code in codes.items() if code.is_success} == allowed
+    refused = {code.status_code for name, code in codes.items() if name not in allowed}
     assert refused <= ({403} if token in (PUB, SUB, ALL) else {401})
     assert listed == {PUB: [], SUB: ["news-1"], ALL: ["more", "news-1", "other"]}.get(token)
     assert made.number == len(allowed & {"publish", "delete"})
@@ -330,7 +330,7 @@ def test_many_publish_at_once_and_each_is_acknowledged_by_itself():
             httpx.AsyncClient(transport=transport, base_url="http://localhost") as http,
         ):
             graphs = [f"<urn:t:s{n}> a <urn:t:Grad>." for n in range(60)]
-            return await asyncio.gather(*(http.post("/publish", content=each, headers=TURTLE) for each in graphs))
+            return await asyncio.gather(*(http.post("/publish", content=graph, headers=TURTLE) for graph in graphs))
 
     got = asyncio.run(all_at_once())
     assert sorted(each.json()["publication"] for each in got) == list(range(1, 61))

@@ -189,8 +189,8 @@ def test_ask_is_told_when_its_truth_changes():
             if operation == "publish":
                 assert ask("GET", "/channels/c/rows").json()["boolean"] is True
         texts = [json.loads(NotificationTexts().text(told.channel, each)) for each in told.take()]
-    assert [each["boolean"] for each in texts] == [True, False]
-    assert [each["publications"] for each in texts] == [[1], [4]]
+    assert [text["boolean"] for text in texts] == [True, False]
+    assert [text["publications"] for text in texts] == [[1], [4]]
 
 
 TRIG = {"Content-Type": "application/trig"}
@@ -261,7 +261,7 @@ def test_a_channel_that_an_earlier_version_took_and_never_answered_is_gone(tmp_p
     journal.create(Opened("good", ANSWERED["GRAPH with a variable"], 2, 0))
     journal.close()
     made = bare(journal=SqliteJournal(tmp_path / "j.db"))
-    assert [each.name for each in made.channels()] == ["good"]
+    assert [channel.name for channel in made.channels()] == ["good"]
     made.close()
 
 

@@ -33,7 +33,7 @@ def publish(http, key, graph):
 
 
 def many(n):
-    return [triple for each in range(20 * n, 20 * n + 20) for triple in student(each)]
+    return [triple for index in range(20 * n, 20 * n + 20) for triple in student(index)]
 
 
 def test_a_full_disk_is_said_and_nothing_acknowledged_is_lost(small):

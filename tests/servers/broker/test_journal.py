@@ -48,7 +48,7 @@ def test_facts_channels_keys_and_unacknowledged_notifications_are_there_again(tm
     made.delete(student(0))
     made.delete_channel("named")
     made = again(path, made)
-    assert [each.name for each in made.channels()] == ["students"]
+    assert [channel.name for channel in made.channels()] == ["students"]
     assert set(made.rows("students")[1]) == answers([*BASE, *(t for n in range(1, 5) for t in student(n))])["students"]
     found = made.subscribe("students", "me", lambda: None).take()
     assert [each.number for each in found] == [4, 5, 6]
@@ -90,7 +90,7 @@ def test_channels_that_ask_the_same_go_on_each_by_itself(tmp_path):
     made.delete_channel("two")
     made = again(tmp_path / "journal", made)
     made.publish(student(3))
-    found = {each.name: made.subscribe(each.name, "me", lambda: None).take() for each in made.channels()}
+    found = {channel.name: made.subscribe(channel.name, "me", lambda: None).take() for channel in made.channels()}
     assert {name: [(each.number, each.causes) for each in took] for name, took in found.items()} == {
         "one": [(3, (3,)), (4, (4,))],
         "three": [(1, (3,)), (2, (4,))],

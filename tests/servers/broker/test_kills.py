@@ -157,17 +157,23 @@ class Storm:
             httpx.put(
                 f"{self.broker.url}/channels/{name}", content=select(QUERIES[name]), timeout=300
             ).raise_for_status()
-        for each in self.subscribers:
-            path = f"{self.broker.url}/channels/{each.channel}/subscribers/{each._name}"
+        for subscriber in self.subscribers:
+            path = f"{self.broker.url}/channels/{subscriber.channel}/subscribers/{subscriber._name}"
             httpx.put(path, timeout=300).raise_for_status()
 
     def _settle(self):
         """Publishers end when what they began is acknowledged, subscribers when they have heard of it."""
         self._ending.set()
-        for each in self.publishers:
-            each.join(300)
+        for publisher in self.publishers:
+            publisher.join(300)
         last = {name: self._rows(name)[0] for name in CHANNELS}
-        until(lambda: self._wrong() or all(len(each.heard) >= last[each.channel] for each in self.subscribers), 120)
+        until(
+            lambda: (
+                self._wrong()
+                or all(len(subscriber.heard) >= last[subscriber.channel] for subscriber in self.subscribers)
+            ),
+            120,
+        )
 
     def _wrong(self):
         return any(each.wrong for each in (*self.publishers, *self.subscribers))
@@ -207,8 +213,8 @@ def test_kills_under_load_lose_nothing_and_tell_nothing_twice(tmp_path, capsys, 
     folder.mkdir()
     storm = Storm(folder, seed=kills)
     rows = storm.run(kills)
-    for each in (*storm.publishers, *storm.subscribers):
-        assert each.wrong is None, (each.name, repr(each.wrong))
+    for subscriber in (*storm.publishers, *storm.subscribers):
+        assert subscriber.wrong is None, (subscriber.name, repr(subscriber.wrong))
     assert sorted(storm.done) == list(range(2, len(storm.done) + 2))
     facts = set(BASE)
     for _, (operation, graph) in sorted(storm.done.items()):
@@ -216,14 +222,17 @@ def test_kills_under_load_lose_nothing_and_tell_nothing_twice(tmp_path, capsys, 
     now, begun = answers(facts), answers(BASE)
     for name in CHANNELS:
         assert rows[name][1] == named(now[name], name)
-    for each in storm.subscribers:
-        assert len(each.heard) == rows[each.channel][0]
-        assert folded(each.heard, named(begun[each.channel], each.channel)) == rows[each.channel][1]
+    for subscriber in storm.subscribers:
+        assert len(subscriber.heard) == rows[subscriber.channel][0]
+        assert (
+            folded(subscriber.heard, named(begun[subscriber.channel], subscriber.channel))
+            == rows[subscriber.channel][1]
+        )
     if kills > 3:
         with capsys.disabled():
             tries, repeated = (sum(getattr(p, name) for p in storm.publishers) for name in ("tries", "repeated"))
-            again = sum(each.twice for each in storm.subscribers)
-            heard = sum(len(each.heard) for each in storm.subscribers)
+            again = sum(subscriber.twice for subscriber in storm.subscribers)
+            heard = sum(len(subscriber.heard) for subscriber in storm.subscribers)
             print(f"\n{kills} kills: {len(storm.done)} publications in {tries} tries, {repeated} told as repeated")
             print(f"{heard} notifications heard, {again} of them again")
 

@@ -15,9 +15,9 @@ ONE, OLD = typed("1", "integer"), typed("01", "integer")
 
 
 def stored(*terms):
-    made = IndexedClosure(NO_RULES)
-    made.load([(S, P, term) for term in terms])
-    return made
+    closure = IndexedClosure(NO_RULES)
+    closure.load([(S, P, term) for term in terms])
+    return closure
 
 
 def rows(*terms):

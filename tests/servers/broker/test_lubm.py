@@ -29,11 +29,11 @@ def made(lubm: Path) -> Broker:
 def university(lubm, strategy):
     clock = Clock()
     rules = read_rules(read_triples(lubm / "univ-bench.owl"))
-    made = Broker(begin(strategy, rules), clock.wall, clock.steady)
-    made.load(read_triples(lubm / "lubm-1-0.nt.gz"))
+    broker = Broker(begin(strategy, rules), clock.wall, clock.steady)
+    broker.load(read_triples(lubm / "lubm-1-0.nt.gz"))
     for name, text in sorted(TEXTS.items()):
-        made.create_channel(name, text)
-    return made
+        broker.create_channel(name, text)
+    return broker
 
 
 @pytest.mark.slow

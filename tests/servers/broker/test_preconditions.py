@@ -20,7 +20,7 @@ def ask():
 
 
 def state(made):
-    return set(made.facts()), {each.name: dict(each.acknowledged) for each in made.channels()}, made.number
+    return set(made.facts()), {channel.name: dict(channel.acknowledged) for channel in made.channels()}, made.number
 
 
 @pytest.mark.parametrize("condition", ["If-Match", "If-None-Match"])

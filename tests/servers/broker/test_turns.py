@@ -143,7 +143,7 @@ def test_a_channel_ends_when_one_triple_makes_it_look_at_much():
     made.publish([fact(f"s{n}", "knows", f"s{n + 1}") for n in range(2000)])
     made.publish([fact("s1", "name", '"1"')])
     assert "more than 1100 facts and rows: the channel was ended" in told.over.why
-    assert [each.name for each in made.channels()] == ["calm"]
+    assert [channel.name for channel in made.channels()] == ["calm"]
 
 
 def test_channels_begin_one_at_a_time_and_not_too_many_wait():

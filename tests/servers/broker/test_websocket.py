@@ -127,7 +127,7 @@ def test_what_was_asked_before_a_crash_is_forgotten():
     made.create_channel("sepa:old", STUDENTS)
     made.create_channel("mine", STUDENTS)
     with serving(made):
-        assert [each.name for each in made.channels()] == ["mine"]
+        assert [channel.name for channel in made.channels()] == ["mine"]
 
 
 def test_sepa_asks_named_graphs_truth_and_windows(served):

@@ -31,7 +31,7 @@ def endless():
 def litter():
     """Make garbage in circles."""
     for number in count():
-        made = [[each] for each in range(number % 5000)]
+        made = [[index] for index in range(number % 5000)]
         made.append(made)
 
 
@@ -65,7 +65,7 @@ def test_each_step_has_its_own_time():
 
 def test_collections_of_garbage_are_nobodys_computing():
     """They look at the objects of all threads, and run in whichever makes the next one."""
-    others = [[each] for each in range(100_000)]
+    others = [[index] for index in range(100_000)]
     with DEADLINES.within(SHORT) as watched:
         end = time.thread_time() + 4 * SHORT
         while time.thread_time() < end:

@@ -123,14 +123,14 @@ def test_a_member_that_goes_in_the_middle_has_its_place(monkeypatch):
     async def run():
         within = lambda: fans.within("c", lambda wake: Place(answers, wake), encode, lambda each: each.size)  # noqa: E731
         members = [Member(Place(answers, lambda: None), wire, Signal(), within) for wire in wires]
-        assert all(each.join() for each in members)
+        assert all(member.join() for member in members)
         answers.add(b"1", 10)
         while not any(wire.got for wire in wires):
             await asyncio.sleep(0)
-        for each, wire in zip(members, wires, strict=True):
-            each.leave()
-            assert [one.line for one in each.place.take()] == ([] if wire.got else [b"1"])
-            each.place.close()
+        for member, wire in zip(members, wires, strict=True):
+            member.leave()
+            assert [one.line for one in member.place.take()] == ([] if wire.got else [b"1"])
+            member.place.close()
 
     asyncio.run(run())
     assert sum(len(wire.got) for wire in wires) == 1

@@ -54,9 +54,9 @@ def test_no_more_passes_than_the_rate_allows(takes):
 def test_a_signal_is_seen_once_by_each_of_many_that_wait():
     async def woken() -> list[bool]:
         signals = [Signal() for _ in range(300)]
-        waiting = [asyncio.create_task(each.wait(300)) for each in signals]
+        waiting = [asyncio.create_task(signal.wait(300)) for signal in signals]
         await asyncio.sleep(0)
-        raising = Thread(target=lambda: [each.set() for each in signals])
+        raising = Thread(target=lambda: [signal.set() for signal in signals])
         raising.start()
         found = await asyncio.gather(*waiting)
         raising.join()
@@ -100,7 +100,7 @@ class Taken:
 
 
 async def pieces(sizes):
-    return [each async for each in as_events(Taken(sizes), lambda each: each.line, Signal())]
+    return [event async for event in as_events(Taken(sizes), lambda each: each.line, Signal())]
 
 
 @pytest.mark.parametrize(
@@ -120,4 +120,4 @@ def test_the_collector_does_not_look_at_answers_that_are_kept():
         answers.add(b"line", number)
     gc.collect()
     assert len(answers.subscribe(0, lambda: None).take()) == 10
-    assert not any(isinstance(each, Numbered) for each in gc.get_objects())
+    assert not any(isinstance(object_, Numbered) for object_ in gc.get_objects())

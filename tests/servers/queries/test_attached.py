@@ -26,7 +26,7 @@ def until(met):
 
 
 def written(*times):
-    lines = [encode_element(element(each)).replace(b'"n":0', b'"n":%d' % each) for each in times]
+    lines = [encode_element(element(time_)).replace(b'"n":0', b'"n":%d' % time_) for time_ in times]
     return b"".join(lines)
 
 

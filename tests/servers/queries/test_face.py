@@ -320,7 +320,7 @@ def test_answers_as_events_and_resumed(service):
     assert json.loads(found[0]["data"])["instant"] == 2000
     publish(service, 6000, 8000)
     with httpx.stream("GET", f"{service.url}/queries/{name}/answers", headers={"Last-Event-ID": "1"}) as response:
-        assert [each["id"] for each in events(response, 3)] == ["2", "3", "4"]
+        assert [event["id"] for event in events(response, 3)] == ["2", "3", "4"]
     until(lambda: service.queries.query(name).answers.subscribers == 0)
     publish(service, *range(10_000, 30_000, 2000))
     with httpx.stream("GET", f"{service.url}/queries/{name}/answers?after=1") as response:
@@ -430,9 +430,9 @@ def bearing(token: str, **headers: str) -> dict[str, str]:
 def held() -> Iterator[Client]:
     """A service with two tokens and one query."""
     queries = Queries(load, ("live",), clock=lambda: 4000)
-    made = Client(queries, tokens=[TOKEN, TOKEN * 2])
-    made("POST", "/queries", json={"query": select()}, headers={"Authorization": f"Bearer {TOKEN}"})
-    yield made
+    client = Client(queries, tokens=[TOKEN, TOKEN * 2])
+    client("POST", "/queries", json={"query": select()}, headers={"Authorization": f"Bearer {TOKEN}"})
+    yield client
     queries.close("the test is over")
 
 

@@ -47,7 +47,7 @@ def test_a_query_from_registration_to_its_end(queries):
     subscription = running.answers.subscribe(None, nothing)
     assert queries.publish(IN, [element(time) for time in (0, 1000, 2500, 3000, 4000)]) == 1
     assert queries.settle(WAIT)
-    assert [(each.instant, len(each.added)) for each in answers(subscription)] == [(2000, 1), (4000, 1)]
+    assert [(answer.instant, len(answer.added)) for answer in answers(subscription)] == [(2000, 1), (4000, 1)]
     assert (running.work.elements, running.work.late, queries.streams()) == (5, 0, {IN: 5})
     queries.deregister(running.name)
     assert (subscription.over, queries.queries()) == (End("deregistered"), [])
@@ -92,7 +92,7 @@ def test_static_data_of_a_query_and_shared(queries):
     queries.publish(IN, [element(0), element(2000)])
     assert queries.settle(WAIT)
     for running, says in ((own, "<urn:own>"), (shared, "<urn:shared>")):
-        assert [each.added for each in answers(running.answers.subscribe(0, nothing))] == [(("<urn:a>", says),)]
+        assert [answer.added for answer in answers(running.answers.subscribe(0, nothing))] == [(("<urn:a>", says),)]
 
 
 def test_time_passes_where_the_streams_say_so(queries):
@@ -247,7 +247,7 @@ def test_a_program_answers_beside_the_service():
     while not running.answers.number:
         assert time.monotonic() < end
         time.sleep(0.02)
-    assert [len(each.added) for each in answers(running.answers.subscribe(0, nothing))] == [1]
+    assert [len(answer.added) for answer in answers(running.answers.subscribe(0, nothing))] == [1]
     queries.deregister(running.name)
     assert not [thread for thread in threading.enumerate() if thread.name in ("engine-answers", "streamgauge-q1")]
 
@@ -448,10 +448,10 @@ def test_a_gap_within_the_bound_is_answered(queries):
 
 
 def test_the_wall_clock_ends_a_query_whose_elements_have_another():
-    made = Queries(load, ("live",), QueryLimits(), clock=lambda: FAR, steady=lambda: 0.0)
-    running = made.register(QueryRegistration(select(), advance="wall"))
-    made.publish(IN, [element(1000)])
-    assert made.settle(WAIT)
-    made.tick()
+    queries = Queries(load, ("live",), QueryLimits(), clock=lambda: FAR, steady=lambda: 0.0)
+    running = queries.register(QueryRegistration(select(), advance="wall"))
+    queries.publish(IN, [element(1000)])
+    assert queries.settle(WAIT)
+    queries.tick()
     assert "the units look mixed" in running.fault
-    made.close("the test is over")
+    queries.close("the test is over")

@@ -117,9 +117,9 @@ def traits(form: al.QueryForm) -> QueryTraits:
 
 def _orders(patterns: list[al.Pattern]) -> bool:
     """Whether ORDER BY compares, or a FILTER takes the effective boolean value of a variable."""
-    conditions = (each.condition for each in patterns if isinstance(each, al.Filter | al.LeftJoin))
-    return any(isinstance(each, al.OrderBy) for each in patterns) or any(
-        isinstance(each, al.Var) for each in conditions
+    conditions = (pattern.condition for pattern in patterns if isinstance(pattern, al.Filter | al.LeftJoin))
+    return any(isinstance(pattern, al.OrderBy) for pattern in patterns) or any(
+        isinstance(condition, al.Var) for condition in conditions
     )
 
 
@@ -134,7 +134,7 @@ def _constants(form: al.QueryForm, patterns: list[al.Pattern], trees: list[al.Ex
 
 
 def _inline(patterns: list[al.Pattern]) -> Iterator[Term]:
-    cells = (cell for each in patterns if isinstance(each, al.Values) for row in each.rows for cell in row)
+    cells = (cell for pattern in patterns if isinstance(pattern, al.Values) for row in pattern.rows for cell in row)
     return (cell for cell in cells if cell is not None)
 
 
@@ -191,9 +191,9 @@ def _origin(value: al.Expression | al.Aggregate, known: dict[al.Var, set[bool]])
         case al.Var():
             return known.get(value, set())
         case al.Call(operator="COALESCE", arguments=arguments):
-            return set[bool]().union(*(_origin(each, known) for each in arguments))
+            return set[bool]().union(*(_origin(argument, known) for argument in arguments))
         case al.Call(operator="IF", arguments=(_, *branches)):
-            return set[bool]().union(*(_origin(each, known) for each in branches))
+            return set[bool]().union(*(_origin(branch, known) for branch in branches))
         case str():
             return {False}
         case _:
@@ -202,7 +202,7 @@ def _origin(value: al.Expression | al.Aggregate, known: dict[al.Var, set[bool]])
 
 def _tests_computed(calls: list[al.Call], origins: dict[al.Var, set[bool]]) -> bool:
     """Whether sameTerm looks at a computed term."""
-    tested = (each for call in calls if call.operator.upper() == "SAMETERM" for each in call.arguments)
+    tested = (argument for call in calls if call.operator.upper() == "SAMETERM" for argument in call.arguments)
     return any(True in _origin(each, origins) for each in tested)
 
 
@@ -252,7 +252,9 @@ def _size(value: al.Expression | al.Aggregate, known: dict[al.Var, NumberSize], 
     size = partial(_size, known=known, doubles=doubles)
     match value:
         case al.Call(arguments=arguments) if not doubles and _is_double(value):
-            return reduce(or_, (size(each) for each in arguments if not isinstance(each, str)), NumberSize(0))
+            return reduce(
+                or_, (size(argument) for argument in arguments if not isinstance(argument, str)), NumberSize(0)
+            )
         case al.Aggregate(argument=None) | al.Aggregate(function="COUNT"):
             return NumberSize(0, _ROWS_BITS)
         case al.Aggregate(function="SUM" | "AVG", argument=argument) if argument is not None:
@@ -309,7 +311,7 @@ def _pattern_gap(pattern: al.Pattern, graphs: Collection[Term], occurrences: boo
             return "GRAPH with a name that no graph has"
         case al.Graph(pattern=inner) if any(isinstance(each, al.Graph) for each in every_pattern(inner)):
             return "GRAPH in GRAPH"
-        case al.BGP(patterns=patterns) if any(_is_open_path(each.predicate) for each in patterns):
+        case al.BGP(patterns=patterns) if any(_is_open_path(pattern.predicate) for pattern in patterns):
             return "a path that may be of length zero"
         case al.Group(pattern=inner, aggregates=aggregates):
             hidden = any(map(_is_hidden, al.pattern_variables(inner))) or any(map(_has_sequence, every_pattern(inner)))
@@ -319,12 +321,12 @@ def _pattern_gap(pattern: al.Pattern, graphs: Collection[Term], occurrences: boo
 
 
 def _aggregates_gap(aggregates: Iterable[al.Aggregate], occurrences: bool, hidden: bool) -> str | None:
-    for each in aggregates:
-        if each.function not in _AGGREGATES:
-            return each.function
-        if each.argument is None and each.distinct and occurrences:
+    for aggregate in aggregates:
+        if aggregate.function not in _AGGREGATES:
+            return aggregate.function
+        if aggregate.argument is None and aggregate.distinct and occurrences:
             return "COUNT(DISTINCT *) over a content that is a bag"
-        if each.argument is None and each.distinct and hidden:
+        if aggregate.argument is None and aggregate.distinct and hidden:
             return "COUNT(DISTINCT *) over blank nodes of the pattern, which are no part of a solution (18.3.1)"
     return None
 
@@ -365,7 +367,7 @@ def _is_hidden(variable: al.Var) -> bool:
 
 def _has_sequence(pattern: al.Pattern) -> bool:
     """Whether a block has a path with a sequence in it: ``restated`` gives its middle a variable."""
-    return isinstance(pattern, al.BGP) and any(_is_in_sequence(each.predicate) for each in pattern.patterns)
+    return isinstance(pattern, al.BGP) and any(_is_in_sequence(pattern.predicate) for pattern in pattern.patterns)
 
 
 def _is_in_sequence(path: al.Node | al.Path) -> bool:
@@ -382,7 +384,9 @@ def _is_in_sequence(path: al.Node | al.Path) -> bool:
 
 def _is_plain_block(pattern: al.Pattern) -> bool:
     """A basic graph pattern without paths."""
-    return isinstance(pattern, al.BGP) and all(isinstance(each.predicate, al.Var | str) for each in pattern.patterns)
+    return isinstance(pattern, al.BGP) and all(
+        isinstance(pattern.predicate, al.Var | str) for pattern in pattern.patterns
+    )
 
 
 def _is_open_path(path: al.Node | al.Path) -> bool:

@@ -125,7 +125,7 @@ def _chosen(triple: al.TriplePattern, fresh: Iterator[al.Var]) -> al.Pattern:
     subject, path, end = triple.subject, triple.predicate, triple.object
     match path:
         case al.Alternative(choices=choices):
-            return reduce(al.Union, [_chosen(al.TriplePattern(subject, each, end), fresh) for each in choices])
+            return reduce(al.Union, [_chosen(al.TriplePattern(subject, choice, end), fresh) for choice in choices])
         case al.NegatedSet(forward=forward, backward=backward) if _chooses(path):
             ways = (al.NegatedSet(forward), al.NegatedSet((), backward))
             return al.Union(*(al.BGP((al.TriplePattern(subject, way, end),)) for way in ways))

@@ -22,7 +22,7 @@ def aggregated(
     if aggregate.argument is None:
         rows = _different_rows(members) if aggregate.distinct else members
         return literal(str(len(rows)), XSD + "integer")
-    cells = [_cell(aggregate.argument, each, expressions) for each in members]
+    cells = [_cell(aggregate.argument, member, expressions) for member in members]
     if aggregate.distinct:
         cells = _different(cells)
     values = [cell for cell in cells if cell is not None]
@@ -64,9 +64,9 @@ def _different(cells: list[str | None]) -> list[str | None]:
 
 def _different_rows(members: Sequence[dict[str, str]]) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
-    for each in members:
-        if not any(each.keys() == other.keys() and all(same(each[n], other[n]) for n in each) for other in found):
-            found.append(each)
+    for member in members:
+        if not any(member.keys() == other.keys() and all(same(member[n], other[n]) for n in member) for other in found):
+            found.append(member)
     return found
 
 
@@ -89,7 +89,7 @@ def _sum(cells: list[str | None], choices: Choices) -> Number:
 
 
 def _orders(numbers: list[Number]) -> list[tuple[Number, ...]]:
-    if all(isinstance(each.number, Fraction) for each in numbers):
+    if all(isinstance(number.number, Fraction) for number in numbers):
         return [tuple(numbers)]
     if len(numbers) <= MOST:
         return list(permutations(numbers))
@@ -98,8 +98,8 @@ def _orders(numbers: list[Number]) -> list[tuple[Number, ...]]:
 
 def _added(numbers: Sequence[Number]) -> Number:
     total = Number("integer", Fraction(0))
-    for each in numbers:
-        total = combined("+", total, each)
+    for number in numbers:
+        total = combined("+", total, number)
     return total if total.number == total.number else Number(total.kind, float("nan"))
 
 
@@ -116,9 +116,9 @@ def _is_string(cell: str) -> bool:
 def _texts(cells: list[str | None], choices: Choices) -> tuple[str, ...]:
     """The texts of GROUP_CONCAT in some order."""
     values = [_known(cell) for cell in cells]
-    if any(not _is_string(each) for each in values) and choices.policy("GROUP_CONCAT takes strings only, as CONCAT"):
+    if any(not _is_string(value) for value in values) and choices.policy("GROUP_CONCAT takes strings only, as CONCAT"):
         raise ExpressionError("GROUP_CONCAT of what is no string")
-    texts = [written(each) for each in values]
+    texts = [written(value) for value in values]
     if len(set(texts)) <= 1:
         return tuple(texts)
     if len(texts) > MOST:

@@ -183,7 +183,7 @@ def _smaller_pattern(pattern: al.Pattern, top: bool = False) -> Iterator[al.Patt
         yield from children(pattern)
     if isinstance(pattern, al.Project) and len(pattern.variables) > 1:
         for var in pattern.variables:
-            yield replace(pattern, variables=tuple(each for each in pattern.variables if each != var))
+            yield replace(pattern, variables=tuple(variable for variable in pattern.variables if variable != var))
     if isinstance(pattern, al.BGP):
         for at in range(len(pattern.patterns)):
             yield al.BGP((*pattern.patterns[:at], *pattern.patterns[at + 1 :]))
@@ -238,8 +238,8 @@ def _smaller_expression(tree: al.Expression) -> Iterator[al.Expression]:
         case al.Call(operator=operator, arguments=arguments):
             if operator != "BOUND":
                 yield from arguments
-                for at, each in enumerate(arguments):
-                    for new in _smaller_expression(each):
+                for at, argument in enumerate(arguments):
+                    for new in _smaller_expression(argument):
                         yield al.Call(operator, (*arguments[:at], new, *arguments[at + 1 :]))
             yield '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
         case al.Exists(pattern=pattern):

@@ -300,8 +300,8 @@ class Drawing:
     def _condition(self, names: Sequence[al.Var], depth: int) -> al.Expression:
         kind = self._random.random()
         if kind < 0.15 and depth > 0:
-            found = al.Exists(self.pattern(min(depth, 2)))
-            return found if self._random.random() < 0.5 else al.Call("!", (found,))
+            exists = al.Exists(self.pattern(min(depth, 2)))
+            return exists if self._random.random() < 0.5 else al.Call("!", (exists,))
         if kind < 0.3:
             return al.Call(self._one(("&&", "||")), (self._condition(names, 0), self._condition(names, 0)))
         if kind < 0.37:
@@ -358,12 +358,14 @@ class Drawing:
 
 
 def _sequence(*steps: al.Path) -> al.Path:
-    flat = [inner for each in steps for inner in (each.steps if isinstance(each, al.Sequence) else (each,))]
+    flat = [inner for step in steps for inner in (step.steps if isinstance(step, al.Sequence) else (step,))]
     return al.Sequence(tuple(flat))
 
 
 def _alternative(*choices: al.Path) -> al.Path:
-    flat = [inner for each in choices for inner in (each.choices if isinstance(each, al.Alternative) else (each,))]
+    flat = [
+        inner for choice in choices for inner in (choice.choices if isinstance(choice, al.Alternative) else (choice,))
+    ]
     return al.Alternative(tuple(flat))
 
 

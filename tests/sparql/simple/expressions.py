@@ -71,12 +71,12 @@ class Expressions:
                 return self._logical(name == "||", arguments, solution)
             case "IN":
                 return self._in(arguments, solution)
-        return self._strict(name, [self.evaluate(each, solution) for each in arguments])
+        return self._strict(name, [self.evaluate(argument, solution) for argument in arguments])
 
     def _first(self, arguments: Sequence[al.Expression], solution: Solution) -> str:
-        for each in arguments:
+        for argument in arguments:
             try:
-                return self.evaluate(each, solution)
+                return self.evaluate(argument, solution)
             except ExpressionError:
                 continue
         raise ExpressionError("COALESCE without a value")
@@ -84,9 +84,9 @@ class Expressions:
     def _logical(self, decides: bool, arguments: Sequence[al.Expression], solution: Solution) -> str:
         """``||`` (decided by true) and ``&&`` (decided by false) with errors: the table of 17.2."""
         failed = None
-        for each in arguments:
+        for argument in arguments:
             try:
-                if truth(self.evaluate(each, solution)) is decides:
+                if truth(self.evaluate(argument, solution)) is decides:
                     return boolean(decides)
             except ExpressionError as error:
                 failed = error
@@ -98,9 +98,9 @@ class Expressions:
         """IN is a chain of ``=`` joined by ``||`` (17.4.1.9)."""
         left = self.evaluate(arguments[0], solution)
         failed = None
-        for each in arguments[1:]:
+        for argument in arguments[1:]:
             try:
-                if self.equal(left, self.evaluate(each, solution)):
+                if self.equal(left, self.evaluate(argument, solution)):
                     return boolean(True)
             except ExpressionError as error:
                 failed = error

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamgauge.formats.stream import SCHEMA
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import Row
-from streamgauge.spark.answers import MANY, answers, refuse
+from streamgauge.spark.answers import SWEPT_REPORTS_MIN, answers, refuse
 from streamgauge.spark.compiler import AMBIGUOUS
 from streamgauge.spark.session import JOB_ERRORS
 from tests.spark.together import together
@@ -55,4 +55,4 @@ def _frame(spark: SparkSession, cases: Sequence[Case]) -> DataFrame | None:
     data = {name: [row[index] for row in rows] for index, name in enumerate(SCHEMA.names[:7])}
     table = spark.createDataFrame(pa.table(data, schema=pa.schema(list(SCHEMA)[:7])))
     due = tuple(DueReport(at, tuple(View(at, at + 1, at, at, 1 << 40) for _ in over)) for at in range(len(cases)))
-    return answers(spark, table, due, form, (), MANY, over)
+    return answers(spark, table, due, form, (), SWEPT_REPORTS_MIN, over)

@@ -80,7 +80,7 @@ class Order:
 
     def first(self, solutions: list[dict[str, str]]) -> int:
         """The place of a solution that none comes before: any of them, equal ones counted once."""
-        keys = [[self._cell(tree, each) for tree, _ in self._keys] for each in solutions]
+        keys = [[self._cell(tree, solution) for tree, _ in self._keys] for solution in solutions]
         places = [
             at
             for at, key in enumerate(keys)

@@ -21,7 +21,7 @@ def walked(start: End, path: al.Var | al.Path, end: End, graph: Graph) -> list[S
         case al.Sequence(steps=steps):
             return _sequence(start, steps, end, graph)
         case al.Alternative(choices=choices):
-            return [found for each in choices for found in walked(start, each, end, graph)]
+            return [found for choice in choices for found in walked(start, choice, end, graph)]
         case al.NegatedSet(forward=forward, backward=backward):
             ahead = [(start, end, triple) for triple in graph if triple[1] not in forward] if _any(path) else []
             back = [(end, start, triple) for triple in graph if triple[1] not in backward] if backward else []
@@ -75,7 +75,7 @@ def _repeated(start: End, path: al.Path, modifier: str, end: End, graph: Graph) 
             return [{end.name: each} for each in reached]
         return [{}] if end in reached else []
     assert isinstance(end, al.Var)
-    pairs = [(each, other) for each in _nodes(graph) for other in _reached(each, path, modifier, graph)]
+    pairs = [(node, other) for node in _nodes(graph) for other in _reached(node, path, modifier, graph)]
     if start == end:
         return [{start.name: each} for each, other in pairs if each == other]
     return [{start.name: each, end.name: other} for each, other in pairs]

@@ -62,7 +62,9 @@ class Evaluation:
             case al.Construct(template=template):
                 return Legal("triples", ("subject", "predicate", "object"), _constructed(template, solutions))
             case al.Select(variables=names):
-                return Legal("solutions", names, tuple(tuple(each.get(name) for name in names) for each in solutions))
+                return Legal(
+                    "solutions", names, tuple(tuple(solution.get(name) for name in names) for solution in solutions)
+                )
 
     def solutions(self, pattern: al.Pattern, graph: list[Triple]) -> list[Solution]:
         """eval(D(G), pattern) of 18.6 with ``graph`` as the active graph."""
@@ -77,7 +79,11 @@ class Evaluation:
                 return self.solutions(left, graph) + self.solutions(right, graph)
             case al.Minus(left=left, right=right):
                 others = self.solutions(right, graph)
-                return [each for each in self.solutions(left, graph) if not any(_removes(each, o) for o in others)]
+                return [
+                    solution
+                    for solution in self.solutions(left, graph)
+                    if not any(_removes(solution, o) for o in others)
+                ]
             case al.Values(variables=variables, rows=rows):
                 return [_mapping(variables, row) for row in rows]
             case al.Graph(name=name, pattern=inner):
@@ -94,11 +100,11 @@ class Evaluation:
         match pattern:
             case al.Filter(condition=condition):
                 expressions = self._expressions(graph)
-                return [each for each in solutions if expressions.holds(condition, each)]
+                return [solution for solution in solutions if expressions.holds(condition, solution)]
             case al.Extend(variable=var, expression=tree):
-                return [self._extended(each, var.name, tree, graph) for each in solutions]
+                return [self._extended(solution, var.name, tree, graph) for solution in solutions]
             case al.Project(variables=variables):
-                return [_only(each, {var.name for var in variables}) for each in solutions]
+                return [_only(solution, {var.name for var in variables}) for solution in solutions]
             case al.Distinct():
                 return _distinct(solutions)
             case al.Reduced():
@@ -114,10 +120,10 @@ class Evaluation:
     def _left_joined(self, pattern: al.LeftJoin, graph: list[Triple]) -> list[Solution]:
         expressions, condition, found = self._expressions(graph), pattern.condition, []
         right = self.solutions(pattern.right, graph)
-        for each in self.solutions(pattern.left, graph):
-            both = [each | other for other in right if _compatible(each, other)]
+        for solution in self.solutions(pattern.left, graph):
+            both = [solution | other for other in right if _compatible(solution, other)]
             kept = [one for one in both if condition is None or expressions.holds(condition, one)]
-            found.extend(kept or [each])
+            found.extend(kept or [solution])
         return found
 
     def _extended(self, solution: Solution, name: str, tree: al.Expression, graph: list[Triple]) -> Solution:
@@ -136,13 +142,13 @@ class Evaluation:
 
     def _grouped(self, group: al.Group, graph: list[Triple]) -> list[Solution]:
         expressions, groups = self._expressions(graph), []  # type: ignore[var-annotated]
-        for each in self.solutions(group.pattern, graph):
-            key = [_or_error(expressions, tree, each) for _, tree in group.keys]
+        for solution in self.solutions(group.pattern, graph):
+            key = [_or_error(expressions, tree, solution) for _, tree in group.keys]
             members = next((held for other, held in groups if all(map(same, key, other))), None)
             if members is None:
                 members = []
                 groups.append((key, members))
-            members.append(each)
+            members.append(solution)
         if not group.keys and not groups:
             groups.append(([], []))
         return [self._group_row(group, key, members, expressions) for key, members in groups]
@@ -191,7 +197,7 @@ class Evaluation:
 
     def _any(self, solutions: list[Solution]) -> int:
         """The place of any one of them, equal ones counted once."""
-        places = [at for at, each in enumerate(solutions) if each not in solutions[:at]]
+        places = [at for at, solution in enumerate(solutions) if solution not in solutions[:at]]
         return places[self._choices.choose(len(places))]
 
     def _shaped(self, shape: list[al.Pattern], solutions: list[Solution]) -> list[Solution]:
@@ -208,8 +214,8 @@ class Evaluation:
 def _block(patterns: Sequence[al.TriplePattern], graph: list[Triple]) -> list[Solution]:
     """A basic graph pattern (18.3) and its paths (18.4); its blank nodes are variables that the solutions drop."""
     found: list[Solution] = [{}]
-    for each in patterns:
-        found = _joined(found, walked(each.subject, each.predicate, each.object, graph))
+    for pattern in patterns:
+        found = _joined(found, walked(pattern.subject, pattern.predicate, pattern.object, graph))
     return [{name: cell for name, cell in each.items() if not name.startswith("_:")} for each in found]
 
 
@@ -231,9 +237,9 @@ def _equal(left: Solution, right: Solution) -> bool:
 
 def _distinct(solutions: list[Solution]) -> list[Solution]:
     found: list[Solution] = []
-    for each in solutions:
-        if not any(_equal(each, other) for other in found):
-            found.append(each)
+    for solution in solutions:
+        if not any(_equal(solution, other) for other in found):
+            found.append(solution)
     return found
 
 

@@ -22,7 +22,7 @@ def substituted(pattern: al.Pattern, solution: Solution) -> al.Pattern:
 
     match pattern:
         case al.BGP(patterns=patterns):
-            return al.BGP(tuple(_triple(each, solution) for each in patterns))
+            return al.BGP(tuple(_triple(pattern, solution) for pattern in patterns))
         case al.Join() | al.Union() | al.Minus():
             return replace(pattern, left=inside(pattern.left), right=inside(pattern.right))
         case al.LeftJoin(left=left, right=right, condition=condition):
@@ -54,7 +54,7 @@ def expression(tree: al.Expression, solution: Solution) -> al.Expression:
         case al.Var():
             return solution.get(tree.name, tree)
         case al.Call(operator=operator, arguments=arguments):
-            return al.Call(operator, tuple(expression(each, solution) for each in arguments))
+            return al.Call(operator, tuple(expression(argument, solution) for argument in arguments))
         case al.Exists(pattern=pattern):
             return al.Exists(substituted(pattern, solution))
         case _:

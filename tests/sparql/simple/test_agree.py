@@ -64,10 +64,10 @@ def disagreement(case: Case, evaluate: Callable[[Case], Any]) -> str:
         return "refused"
     legal = []
     try:
-        for each in answers(case.form, case.dataset, MOST):
-            if agrees([each], given):
+        for answer in answers(case.form, case.dataset, MOST):
+            if agrees([answer], given):
                 return ""
-            legal.append(each.rows)
+            legal.append(answer.rows)
     except OpenError:
         return "open"
     return f"legal {legal[:3]}, given {given}"

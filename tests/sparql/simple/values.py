@@ -194,10 +194,10 @@ def _seconds(days: int, hours: str | None, minutes: str, seconds: str) -> Fracti
 
 def moment(text: str, name: str) -> Moment:
     """The point in time of a lexical form; without a zone the seconds are as in UTC."""
-    found = _WHEN[name].fullmatch(text)
-    if not found:
+    match = _WHEN[name].fullmatch(text)
+    if not match:
         raise ExpressionError(f"ill-typed: {text}")
-    parts = list(found.groups())
+    parts = list(match.groups())
     zone = _zone(parts.pop())
     days = _days(1972, 12, 31)
     if name != "time":
@@ -213,10 +213,10 @@ def moment(text: str, name: str) -> Moment:
 
 def fields(text: str, name: str) -> tuple[list[str | None], str | None]:
     """The fields of a date or time as they are written (year, month, day, hours, minutes, seconds), and its zone."""
-    found = _WHEN[name].fullmatch(text)
-    if not found:
+    match = _WHEN[name].fullmatch(text)
+    if not match:
         raise ExpressionError(f"ill-typed: {text}")
-    *parts, zone = found.groups()
+    *parts, zone = match.groups()
     return parts, zone
 
 
@@ -236,7 +236,7 @@ def _days(year: int, month: int, day: int) -> int:
     """Days of the proleptic Gregorian calendar since 0000-01-01."""
     before = year - 1
     whole = year * 365 + before // 4 - before // 100 + before // 400
-    return whole + sum(_length(year, each) for each in range(1, month)) + day - 1
+    return whole + sum(_length(year, index) for index in range(1, month)) + day - 1
 
 
 def compared(left: Moment, right: Moment) -> int:

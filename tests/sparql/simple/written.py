@@ -24,8 +24,8 @@ _QUOTED = re.compile(r"'([^']*)'(?:(@[A-Za-z-]+)|\^\^(\w+|<[^>]*>))?")
 def term(text: str) -> str:
     """One term."""
     for pattern, kind in _KINDS:
-        if found := pattern.fullmatch(text):
-            return f'"{found[1]}"^^<{XSD}{kind}>'
+        if match := pattern.fullmatch(text):
+            return f'"{match[1]}"^^<{XSD}{kind}>'
     if quoted := _QUOTED.fullmatch(text):
         body, tag, kind = quoted.groups()
         if kind and kind != "string":
@@ -55,7 +55,7 @@ def rows(text: str) -> tuple[tuple[str | None, ...], ...]:
 def elements(text: str) -> tuple[StreamElement, ...]:
     """``0: a p 1. | [other] 3: b p 2.``: elements in the order of their system time."""
     found = []
-    for sequence, part in enumerate(each for each in text.split("|") if each.strip()):
+    for sequence, part in enumerate(part for part in text.split("|") if part.strip()):
         head, _, body = part.partition(":")
         name, _, time = head.strip().rpartition("]")
         stream = STREAM.removesuffix("test") + name[1:].strip() if name else STREAM

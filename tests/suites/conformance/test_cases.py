@@ -72,7 +72,7 @@ def test_every_choice_of_the_model_has_a_case():
     assert {case.query.r2s or case.semantics.r2s for case in CASES} == set(R2S)
     assert {semantics.borders for semantics in own} == set(Borders)
     assert {semantics.empty_aggregate for semantics in own} == set(EmptyAggregate)
-    assert {each.window.kind for case in CASES for each in case.query.windows} == {"time", "count", "landmark"}
+    assert {window.window.kind for case in CASES for window in case.query.windows} == {"time", "count", "landmark"}
 
 
 def test_every_feature_that_a_certificate_tells_has_a_case():

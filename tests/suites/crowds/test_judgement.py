@@ -116,10 +116,10 @@ def test_an_outcome_is_kept_as_it_was():
 
 def test_what_a_service_told_is_a_run_that_check_judges_alike(tmp_path):
     """Two clients of one query, the first of which is judged; a wrong answer is in its run folder too."""
-    asked = Scenario("live-csparql", 2, workload=(("duration", 10),))
+    scenario = Scenario("live-csparql", 2, workload=(("duration", 10),))
     fed = [replace(each, until=None) for each in whole(12, 2000)]
     said: list[Answer] = []
-    session = live.start(continuous(asked, 0)[0], profile("csparql-0.9.7"), said.append)
+    session = live.start(continuous(scenario, 0)[0], profile("csparql-0.9.7"), said.append)
     for each in fed:
         session.push(each)
     session.advance(fed[-1].time)
@@ -130,13 +130,13 @@ def test_what_a_service_told_is_a_run_that_check_judges_alike(tmp_path):
     ]  # fmt: skip
     assert len(said) > 1
     for told, word in ((lines, "right, precision 1.000, recall 1.000"), (lines[2:], "wrong, precision 1.000")):
-        found = service_findings(asked, fed, told, 5000)
+        found = service_findings(scenario, fed, told, 5000)
         assert found.verdict.startswith(word)
         assert all(found.right(each) for each in told)
         (client,) = found.runs
         found.runs[client].keep(tmp_path / "runs" / "client")
         kept = read_run(tmp_path / "runs" / "client", parse)
-        assert kept.header.workload == {"name": "trains", "seed": 1, **asked.parameters}
+        assert kept.header.workload == {"name": "trains", "seed": 1, **scenario.parameters}
         assert kept.answers == found.runs[client].run.answers
         verdict = judge_run(kept, stream_path(kept.folder or ""), Means(lambda: pytest.fail("no Spark")))
         assert verdict == read_verdict(tmp_path / "runs" / "client") == found.runs[client].verdict

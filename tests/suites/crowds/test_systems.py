@@ -29,8 +29,8 @@ def test_fragments(tmp_path, system):
     scenario = Scenario(system, 2, **SHORT, **more)
     outcome = run(scenario, data(tmp_path, 30, 2000), tmp_path)
     assert outcome.failures == ()
-    assert {each.client for each in outcome.answers} == {0, 1}
-    assert all(each.right for each in outcome.answers)
+    assert {answer.client for answer in outcome.answers} == {0, 1}
+    assert all(answer.right for answer in outcome.answers)
     assert len(outcome.updates) >= 2
     assert outcome.server_cpu > 0
     assert outcome.clients_cpu > 0
@@ -44,8 +44,8 @@ def test_a_service(tmp_path):
     outcome = run(Scenario("live-cqels", 2, **SHORT), CrowdData(stream, static), tmp_path)
     assert outcome.failures == ()
     assert outcome.verdict.startswith("right")
-    assert {each.client for each in outcome.answers} == {0, 1}
-    assert all(each.right for each in outcome.answers)
+    assert {answer.client for answer in outcome.answers} == {0, 1}
+    assert all(answer.right for answer in outcome.answers)
     (folder,) = (tmp_path / "runs" / outcome.scenario.name).iterdir()
     assert read_verdict(folder) == judge_run(read_run(folder, parse), stream_path(folder), Means(no_spark))
 
@@ -62,16 +62,16 @@ def test_of_distinct_queries_several_are_judged(tmp_path):
     outcome = run(Scenario("live-csparql", 4, True, **SHORT), CrowdData(stream, static), tmp_path)
     assert outcome.verdict.startswith("right, precision 1.000")
     assert outcome.verdict.endswith("(4 of 4 queries are right)")
-    assert {each.size > 0 for each in outcome.answers} == {True, False}
+    assert {answer.size > 0 for answer in outcome.answers} == {True, False}
 
 
 @pytest.mark.parametrize("distinct", [False, pytest.param(True, marks=pytest.mark.prove)])
 def test_a_broker(tmp_path, distinct):
     outcome = run(Scenario("broker", 2, distinct, **SHORT), data(tmp_path, 30, 2000), tmp_path)
     assert outcome.failures == ()
-    assert all(each.right for each in outcome.answers)
-    assert distinct or {each.client for each in outcome.answers} == {0, 1}
-    assert all(each.late >= 0 for each in outcome.answers)
+    assert all(answer.right for answer in outcome.answers)
+    assert distinct or {answer.client for answer in outcome.answers} == {0, 1}
+    assert all(answer.late >= 0 for answer in outcome.answers)
     assert len(outcome.updates) >= 2
     assert outcome.server_cpu > 0
 
@@ -80,8 +80,8 @@ def test_a_broker(tmp_path, distinct):
 @pytest.mark.skipif(nginx() is None, reason="nginx is not installed: Debian's nginx-light")
 def test_a_cache_in_front_has_clients_share_requests(tmp_path):
     outcome = run(Scenario("incremental", 4, proxy=True, **SHORT), data(tmp_path, 30, 2000), tmp_path)
-    assert all(each.right for each in outcome.answers)
-    asked = max(each.requests for each in outcome.answers)
+    assert all(answer.right for answer in outcome.answers)
+    asked = max(answer.requests for answer in outcome.answers)
     assert outcome.details["requests"] < 3 * asked
     shutil.rmtree(tmp_path / "proxy")
 

@@ -30,7 +30,7 @@ def window(index=0, delay=50.0, recall=1.0, instant=5000):
 
 
 def verdict(*windows):
-    right = all(each.right for each in windows)
+    right = all(window.right for window in windows)
     judgement = Judgement.RIGHT if right else Judgement.WRONG
     return Verdict(judgement, "definition", 0, 1.0, 1.0, 0, 0, 0, None, (), windows)
 

@@ -77,28 +77,28 @@ def test_static_data_comes_from_one_place(tmp_path: Path):
 def test_a_program_that_reads_no_files_gets_triples_or_is_told_how_many(tmp_path: Path, monkeypatch):
     file = tmp_path / "static.nt"
     file.write_text(FILE)
-    found = StaticFile(file)
-    assert plan.as_taken("live", found) is found
+    static_file = StaticFile(file)
+    assert plan.as_taken("live", static_file) is static_file
     program = type("Program", (), {"command": staticmethod(list)})()
     monkeypatch.setattr(plan, "load_engine", lambda _name: program)
-    assert plan.as_taken("other", found) == TRIPLES
+    assert plan.as_taken("other", static_file) == TRIPLES
     monkeypatch.setattr(plan, "LINE_LIMIT", 1)
     with pytest.raises(
         ExperimentError, match=r"other does not read static data from a file: .* is 2, give it at most 1"
     ):
-        plan.as_taken("other", found)
+        plan.as_taken("other", static_file)
     program.STATIC_FILE = True
-    assert plan.as_taken("other", found) is found
+    assert plan.as_taken("other", static_file) is static_file
 
 
 def test_a_file_of_triples_is_a_collection(tmp_path: Path):
     file = tmp_path / "static.nt"
     file.write_text(FILE)
-    found = StaticFile(file)
-    assert (len(found), list(found)) == (2, list(TRIPLES))
-    assert found == TRIPLES
-    assert ("<urn:a>", "<urn:p>", "<urn:b>") in found
-    assert found != (("<urn:a>", "<urn:p>", "<urn:b>"),)
+    static_file = StaticFile(file)
+    assert (len(static_file), list(static_file)) == (2, list(TRIPLES))
+    assert static_file == TRIPLES
+    assert ("<urn:a>", "<urn:p>", "<urn:b>") in static_file
+    assert static_file != (("<urn:a>", "<urn:p>", "<urn:b>"),)
     file.write_text(FILE + "<urn:a> <urn:p>\n")
     with pytest.raises(LineError, match=r"static\.nt:3: expected a canonical N-Triples line"):
         list(StaticFile(file))

@@ -43,13 +43,13 @@ class Small:
 
     def due(self):
         facts, before = set(BASE), answers(BASE)
-        for each in self.publications:
-            facts = facts - set(each.removed) | set(each.added)
+        for publication in self.publications:
+            facts = facts - set(publication.removed) | set(publication.added)
             now = answers(facts)
             for name in NAMES:
                 added, removed = now[name] - before[name], before[name] - now[name]
                 if added or removed:
-                    yield DueRows(name, each.number, tuple(sorted(added)), tuple(sorted(removed)))
+                    yield DueRows(name, publication.number, tuple(sorted(added)), tuple(sorted(removed)))
             before = now
 
 

@@ -24,7 +24,7 @@ from tests.suites.sepbm.small import Small, net, on_disk
 
 pytestmark = pytest.mark.server
 
-GROWING = tuple(each for each in Small().publications if each.added)
+GROWING = tuple(publication for publication in Small().publications if publication.added)
 
 
 @contextmanager
@@ -109,7 +109,7 @@ def test_all_that_is_due_is_told(case):
     numbers = {each.known_as: each.number for each in recording.published}
     for channel, publications in by.items():
         causes = [each.causes for each in recording.heard if each.channel == channel]
-        assert [tuple(map(numbers.get, each)) for each in causes] == [
+        assert [tuple(map(numbers.get, cause)) for cause in causes] == [
             () if name in SILENT else (number,) for number in publications
         ]
     if case != "sepa":
@@ -123,7 +123,7 @@ def test_all_that_is_due_is_told(case):
 @EACH
 def test_who_leaves_and_what_ends_is_told_no_more(case):
     name, options = SYSTEMS[case]
-    channels = [each for each in Small().channels if each.name in ("named", "students")]
+    channels = [channel for channel in Small().channels if channel.name in ("named", "students")]
     heard = []
     with options() as given:
         system = start(name, given)
@@ -276,8 +276,8 @@ def test_a_sepa_broker_that_says_something_else(text, words):
 
 
 def test_columns_of_a_sepa_broker_may_come_in_any_order():
-    said = (
+    message = (
         '{"notification": {"removedResults": {}, "addedResults": {"head": {"vars": ["y", "x"]}, "results": '
         '{"bindings": [{"x": {"type": "uri", "value": "urn:t:a"}, "y": {"type": "literal", "value": "b"}}, {}]}}}}'
     )
-    assert read_notification(said, ("x", "y", "z")) == ((("<urn:t:a>", '"b"', None), (None, None, None)), ())
+    assert read_notification(message, ("x", "y", "z")) == ((("<urn:t:a>", '"b"', None), (None, None, None)), ())

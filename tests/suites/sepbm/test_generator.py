@@ -69,7 +69,7 @@ def test_what_was_made_is_said(made):
         == said["base"] + len({triple for each in made.sequence() for triple in each.added})
     )
     rules = made.rules()
-    found = answers(rules, department.facts(), snapshots(each for each in made.channels if each.name in NAMES))
+    found = answers(rules, department.facts(), snapshots(channel for channel in made.channels if channel.name in NAMES))
     assert {name: each["answers"] for name, each in said["queries"].items()} == {n: len(r) for n, r in found.items()}
     chosen = [each["resources"] for each in said["queries"].values()]
     assert sum(chosen) == said["resources"] == 10
@@ -79,9 +79,9 @@ def test_what_was_made_is_said(made):
 @pytest.mark.slow
 def test_channels_alike_ask_for_what_is_there(made):
     assert len(made.channels) == len(NAMES) + 8
-    assert len({selected(each) for each in made.channels}) == len(made.channels)
+    assert len({selected(channel) for channel in made.channels}) == len(made.channels)
     assert Counter(of for of, _ in made.about.alike.values()) == {"q01": 3, "q09": 2, "q17": 1, "q20": 2}
-    alike = [each for each in made.channels if each.name in made.about.alike]
+    alike = [channel for channel in made.channels if channel.name in made.about.alike]
     assert all(answers(made.rules(), department.facts(), snapshots(alike)).values())
 
 
@@ -155,7 +155,7 @@ def test_what_cannot_be_made_is_refused(world, tmp_path):
         generate(one, ConfigurationRequest(), tmp_path / "few")
     with pytest.raises(ConfigurationError, match=r"values for \d+ channels"):
         generate(one, ConfigurationRequest(2, channels=5000), tmp_path / "many")
-    assert not [each.name for each in tmp_path.iterdir() if each.name != "there"]
+    assert not [path.name for path in tmp_path.iterdir() if path.name != "there"]
 
 
 def test_an_ontology_of_other_names_is_refused(world, tmp_path):

@@ -33,7 +33,7 @@ from tests.suites.sepbm.small import NAMES, Small
 SMALL = Small()
 NUMBERS = st.integers(1, 2**62)
 TERMS = st.sampled_from(["<urn:t:a>", '"b"', '"\\n"@en', "_:c", None])
-WIDTHS = {each.name: len(each.variables) for each in SMALL.channels}
+WIDTHS = {channel.name: len(channel.variables) for channel in SMALL.channels}
 
 
 @st.composite
@@ -88,8 +88,8 @@ def test_a_recording_comes_back(tmp_path_factory, recording):
 def facts():
     """The closure's facts with the states in which they stand, from scratch, as a stream."""
     held, states = set(BASE), [set(closure(RULES, BASE))]
-    for each in SMALL.publications:
-        held = held - set(each.removed) | set(each.added)
+    for publication in SMALL.publications:
+        held = held - set(publication.removed) | set(publication.added)
         states.append(set(closure(RULES, held)))
     found, number = [], 0
     for at, now in enumerate(states):
@@ -140,7 +140,7 @@ def test_an_answer_speaks_of_the_place_of_its_cause(tmp_path):
     )  # fmt: skip
     recordings.write(tmp_path, odd, SMALL)
     found = read_run(tmp_path / "channels" / "one", parse)
-    assert [each.instant for each in found.answers] == [2, 1, None, None]
+    assert [answer.instant for answer in found.answers] == [2, 1, None, None]
     assert [(each.sequence, each.time, each.planned) for each in found.fed] == [
         (2, 1, 11), (-1, 1, 11), (1, 2, 10), (-1, 2, 10),
     ]  # fmt: skip
@@ -154,7 +154,7 @@ def test_a_later_recording_replaces_an_earlier_one(tmp_path):
     fewer = replace(heard, channels=("one",), heard=tuple(each for each in heard.heard if each.channel == "one"))
     recordings.write(tmp_path, fewer, SMALL)
     assert recordings.read(tmp_path) == fewer
-    assert [each.name for each in (tmp_path / "channels").iterdir()] == ["one"]
+    assert [path.name for path in (tmp_path / "channels").iterdir()] == ["one"]
     assert not (tmp_path / "stream.parquet").exists()
 
 

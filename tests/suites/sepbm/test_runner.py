@@ -36,13 +36,13 @@ def test_every_notification_by_its_publication():
     assert recording.failure is None
     assert recording.channels == NAMES
     assert told(recording) == due(small)
-    assert [each.number for each in recording.published] == [each.number for each in small.publications]
+    assert [each.number for each in recording.published] == [publication.number for publication in small.publications]
     calls = [(each.called, each.acknowledged) for each in recording.published]
     assert all(called < back for called, back in calls)
     assert all(back <= called for (_, back), (called, _) in pairwise(calls))
     assert recording.started <= calls[0][0]
-    for each in recording.heard:
-        assert calls[0][0] < each.made <= each.received < calls[-1][1]
+    for publication in recording.heard:
+        assert calls[0][0] < publication.made <= publication.received < calls[-1][1]
     assert recording.samples
 
 
@@ -72,7 +72,7 @@ def test_subscribers_beside_the_first_are_counted():
 
 @pytest.mark.parametrize("publishers", [3, 10, 100])
 def test_publishers_at_once_leave_the_same_answers(publishers):
-    small = Small(publications=tuple(each for each in Small().publications if each.added))
+    small = Small(publications=tuple(publication for publication in Small().publications if publication.added))
     alone = run(small, "broker_inprocess", {}, RunPlan())
     recording = run(small, "broker_inprocess", {}, RunPlan(publishers=publishers))
     assert recording.failure is None
@@ -138,7 +138,7 @@ def test_what_is_not_there_is_named():
         run(Small(), "broker_inprocess", {"speed": "high"}, RunPlan())
     with pytest.raises(UnusableSystemError, match="no strategy magic: there are graphss, incremental"):
         run(Small(), "broker_inprocess", {"strategy": "magic"}, RunPlan())
-    both = Publication(1, *(each.added for each in Small().publications[:2]))
+    both = Publication(1, *(publication.added for publication in Small().publications[:2]))
     with pytest.raises(ValueError, match="publication 1 publishes and deletes"):
         run(Small(publications=(both,)), "broker_inprocess", {}, RunPlan())
 

@@ -35,8 +35,8 @@ def test_the_exact_strategy_is_right_by_both_judges(tmp_path):
     found = outcome(tmp_path, SMALL, JUDGING)
     assert found.right
     assert dict(found.verdicts) == verdicts
-    assert {each.evaluator for each in verdicts.values()} == {"definition"}
-    assert {each.judgement for each in verdicts.values()} == {Judgement.RIGHT}
+    assert {verdict.evaluator for verdict in verdicts.values()} == {"definition"}
+    assert {verdict.judgement for verdict in verdicts.values()} == {Judgement.RIGHT}
     total = score(found.analysis)
     assert (total.missed, total.surplus, total.deferred, total.miscaused) == (0, 0, 0, 0)
     assert total.due == sum(len(each.added) + len(each.removed) for each in SMALL.due())

@@ -44,7 +44,7 @@ def bags(reports):
 
 def said(reports):
     """Reports as (instant, rows); the order of rows is nobody's."""
-    return [(each.due.instant, Counter(each.rows)) for each in reports]
+    return [(report.due.instant, Counter(report.rows)) for report in reports]
 
 
 def due(case, semantics):
@@ -151,7 +151,7 @@ def test_every_case_opens_as_it_is():
 
 
 def test_every_case_has_an_address_of_its_own():
-    names = [each.name for each in examples()]
+    names = [example.name for example in examples()]
     assert len(set(names)) == len(names) == len(CASES) + 9
     assert {case.slug for case in CASES} < set(names)
 

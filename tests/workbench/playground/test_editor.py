@@ -25,7 +25,7 @@ def test_the_built_editor_has_the_digest_of_its_sources():
         digest.update(f"{name}\n".encode() + (HOME / "editor" / name).read_bytes())
     head = (HOME / "static" / "editor.js").read_text(encoding="utf-8").split("\n", 1)[0]
     assert re.search(r"digest of the sources: (\w+);", head)[1] == digest.hexdigest(), "npm run build in editor/"
-    assert {each.name for each in (HOME / "editor").iterdir()} - {"node_modules"} == set(SOURCES)
+    assert {path.name for path in (HOME / "editor").iterdir()} - {"node_modules"} == set(SOURCES)
 
 
 def test_the_licences_of_all_its_parts_are_beside_it():

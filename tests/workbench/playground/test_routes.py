@@ -38,11 +38,11 @@ def recorded(borders):
     """The answers of an engine with these borders to the first example."""
     found = result(FIRST)
     engine = found.b if borders == OPEN_CLOSED else found.a
-    return [Answer(engine.variables, each.rows, instant=each.due.instant) for each in engine.reports]
+    return [Answer(engine.variables, report.rows, instant=report.due.instant) for report in engine.reports]
 
 
 def lines(answers):
-    told = ({"vars": each.variables, "add": each.added, "instant": each.instant} for each in answers)
+    told = ({"vars": answer.variables, "add": answer.added, "instant": answer.instant} for answer in answers)
     return "\n".join(map(json.dumps, told))
 
 
@@ -72,7 +72,7 @@ def test_the_page_works_without_script(bench):
 def test_every_example_is_listed_and_some_open(bench):
     page = bench.get("/examples", headers=HTML).text
     listed = re.findall(r'href="/playground/\?case=([\w-]+)"', page)
-    assert listed == [each.name for each in examples()]
+    assert listed == [example.name for example in examples()]
     for name in (listed[0], "csrbench-q6t", *listed[-90::30]):
         opened_page = bench.get("/", params={"case": name, "profile": "rspql"}, headers=HTML)
         assert opened_page.status_code == 200

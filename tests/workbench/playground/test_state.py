@@ -80,7 +80,7 @@ def test_a_form_without_script_is_the_same_state():
 def test_the_simple_notation_says_what_cases_say_and_more():
     text = "0: a p b. ex:s ex:p 5.\n# a comment\n\n [other] 3..9: a p 'x'@en. | 4: <http://e/x> rdf:type ex:Y."
     read = read_text(text, "simple", NAMES)
-    assert [(each.time, each.until, each.sequence, len(each.added)) for each in read.elements] == [
+    assert [(element.time, element.until, element.sequence, len(element.added)) for element in read.elements] == [
         (0, None, 0, 2),
         (3, 9, 1, 1),
         (4, None, 2, 1),
@@ -99,7 +99,7 @@ def test_an_element_that_the_simple_notation_cannot_say_is_said_in_another(terms
     stream = (StreamElement(NAMES.streams[0], 7, 0, ((subject, predicate, item),)),)
     text, syntax = write_text(stream, NAMES)
     read = read_text(text, syntax, NAMES)
-    assert [(each.time, each.added[0][1:]) for each in read.elements] == [(7, (predicate, item))]
+    assert [(element.time, element.added[0][1:]) for element in read.elements] == [(7, (predicate, item))]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_mistake_in_a_query_is_told_at_its_place(dialect):
 def test_mistakes_of_every_part_are_told_at_once():
     state = of_text(json.dumps({**to_json(FIRST), "stream": "x", "static": "x", "a": {"tick": "often"}}))
     found = result(state)
-    assert sorted(each.where for each in found.troubles) == ["a", "static", "stream"]
+    assert sorted(trouble.where for trouble in found.troubles) == ["a", "static", "stream"]
     assert found.a is None
 
 

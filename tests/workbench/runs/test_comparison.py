@@ -30,8 +30,8 @@ def other_run():
         workload={**run.header.workload, "stations": 7},
     )
     windows = tuple(
-        replace(each, delay=None if each.delay is None else 3 * each.delay, late=each.index == 5)
-        for each in verdict.windows
+        replace(window, delay=None if window.delay is None else 3 * window.delay, late=window.index == 5)
+        for window in verdict.windows
     )
     return replace(run, header=header, answers=tuple(answers)), replace(verdict, windows=windows, late=1, recall=0.75)
 
@@ -69,7 +69,7 @@ def test_every_condition_that_differs_is_named_and_no_other(found):
 
 
 def test_measures_have_their_change(found):
-    measures = {each.name: (each.first, each.second, each.change) for each in found.measures}
+    measures = {measure.name: (measure.first, measure.second, measure.change) for measure in found.measures}
     assert measures["Recall"] == ("100%", "75%", "\N{MINUS SIGN}25.00 points")
     assert measures["Precision"][2] == ""
     assert measures["Median delay"][2] == "3 times"

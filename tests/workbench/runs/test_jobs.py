@@ -22,10 +22,10 @@ WAIT_S = 300
 
 
 def job(going=True, title="job"):
-    made = SimpleNamespace(going=going, title=title, sentence="Stopped.", stopped=False)
-    made.stop = lambda: setattr(made, "stopped", True)
-    made.join = lambda: setattr(made, "going", False)
-    return made
+    namespace = SimpleNamespace(going=going, title=title, sentence="Stopped.", stopped=False)
+    namespace.stop = lambda: setattr(namespace, "stopped", True)
+    namespace.join = lambda: setattr(namespace, "going", False)
+    return namespace
 
 
 def test_one_job_goes_on_for_a_key_and_as_many_as_may_in_all():
@@ -62,10 +62,10 @@ def test_a_watch_ends_with_the_job_and_when_the_workbench_is_told_to_stop(tmp_pa
     view = JobView(True, False, "", "<step>", 0.5, "")
     looks = iter([view, view, replace(view, step="next"), replace(view, going=False)])
     place = Bench(tmp_path)
-    room = RunsRoom(place)
+    runs_room = RunsRoom(place)
 
     async def told(look):
-        return [each async for each in room._told(SimpleNamespace(look=look))]
+        return [each async for each in runs_room._told(SimpleNamespace(look=look))]
 
     first, second, last = asyncio.run(told(lambda: next(looks)))
     assert first.startswith(b"event: progress\n")
@@ -93,9 +93,9 @@ def until(seen):
 def engines(pid):
     """The engine's process below a job's."""
     found = []
-    for each in psutil.Process(pid).children(recursive=True):
+    for child in psutil.Process(pid).children(recursive=True):
         with suppress(psutil.Error):
-            found += [each] if "streamgauge.harness.host" in each.cmdline() else []
+            found += [child] if "streamgauge.harness.host" in child.cmdline() else []
     return found
 
 
@@ -138,8 +138,8 @@ def test_an_experiment_ends_when_the_workbench_is_killed(tmp_path):
 @pytest.mark.server
 def test_a_command_that_refuses_says_why(tmp_path):
     (tmp_path / "e.toml").write_text("[workload]\n")
-    made = BenchJob("x", tmp_path, ["run", "e.toml"], watched=True)
-    until(lambda: not made.going)
-    assert made.sentence.startswith("Not done: ")
-    assert "query is missing" in made.sentence
-    assert not made.look().going
+    bench_job = BenchJob("x", tmp_path, ["run", "e.toml"], watched=True)
+    until(lambda: not bench_job.going)
+    assert bench_job.sentence.startswith("Not done: ")
+    assert "query is missing" in bench_job.sentence
+    assert not bench_job.look().going

@@ -36,12 +36,12 @@ def names(client, query=""):
 def test_a_line_says_what_the_files_say(runs):
     [line] = RunLines(runs).of(["runs/hot/wrong"])
     run, verdict = build.wrong()
-    delays = sorted(each.delay for each in verdict.windows if each.delay is not None)
+    delays = sorted(window.delay for window in verdict.windows if window.delay is not None)
     middle = len(delays) // 2
     assert (line.state, line.engine, line.semantics) == ("wrong", "csparql", "csparql")
     assert (line.precision, line.recall) == (verdict.precision, verdict.recall)
     assert line.delay == pytest.approx((delays[middle] + delays[-middle - 1]) / 2)
-    assert line.memory == max(each.rss for each in run.samples)
+    assert line.memory == max(sample.rss for sample in run.samples)
     assert line.cpu == run.header.cpu
 
 

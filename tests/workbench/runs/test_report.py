@@ -47,11 +47,11 @@ def test_every_plot_of_the_saved_page_is_drawn_when_it_is_asked_for(client, page
 
 def test_each_plot_is_given_as_svg_png_and_csv(client, page):
     addresses = re.findall(r'<a href="([^"]*)" download="delay\.\w+"', page)
-    drawing, picture, numbers = (client.get(each) for each in addresses)
+    drawing, picture, numbers = (client.get(address) for address in addresses)
     assert ElementTree.fromstring(drawing.text).tag == "{http://www.w3.org/2000/svg}svg"
     assert picture.content.startswith(b"\x89PNG")
     lines = list(csv.DictReader(io.StringIO(numbers.text)))
-    delays = [each.delay for each in build.wrong()[1].windows if each.delay is not None]
+    delays = [window.delay for window in build.wrong()[1].windows if window.delay is not None]
     assert [float(line["delay, ms"]) for line in lines] == delays
     assert numbers.headers["content-disposition"] == "attachment; filename*=UTF-8''delay.csv"
 

@@ -150,7 +150,9 @@ def test_refusals_of_a_broker_stand_beside_their_forms_and_keep_the_text(bench):
     assert "is a broker there?" in alert(bench.get(at))
 
 
-@pytest.mark.parametrize("style", [Style(each, label) for each in methods() for label in (Label.INTERVAL,)] + [Style()])
+@pytest.mark.parametrize(
+    "style", [Style(method, label) for method in methods() for label in (Label.INTERVAL,)] + [Style()]
+)
 def test_facts_are_shown_with_their_times_however_these_are_written(bench, style):
     facts = [
         Fact((f"<{E}1>", f"<{E}delay>", '"5"'), NOW - DAY, NOW + DAY),

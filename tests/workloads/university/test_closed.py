@@ -43,9 +43,9 @@ def counts(shared_data):
 @pytest.fixture(scope="module")
 def closed():
     """The closure of our own university."""
-    found = Closure(read_rules(read_triples(UNIVERSITY.ONTOLOGY)))
-    found.load(set().union(*described(0, 0)))
-    return list(found.facts.match(None, None, None))
+    closure = Closure(read_rules(read_triples(UNIVERSITY.ONTOLOGY)))
+    closure.load(set().union(*described(0, 0)))
+    return list(closure.facts.match(None, None, None))
 
 
 def by_spark(spark, facts):

@@ -49,10 +49,10 @@ def _unseen(pattern: al.Pattern) -> str | None:
     """The parts that CQELS does not recognise, and skips, or stops at: it reads triple patterns and FILTER."""
     match pattern:
         case al.BGP(patterns=triples):
-            paths = not all(isinstance(each.predicate, str | al.Var) for each in triples)
+            paths = not all(isinstance(triple.predicate, str | al.Var) for triple in triples)
             return "CQELS has no property paths: write triple patterns" if paths else None
         case al.Extend(pattern=inner):
-            grouped = any(isinstance(each, al.Group) for each in every_pattern(inner))
+            grouped = any(isinstance(pattern, al.Group) for pattern in every_pattern(inner))
             return None if grouped else "CQELS has no BIND: select the variables that it reads"
         case al.Filter(condition=condition):
             asks = any(isinstance(part, al.Exists) for part in every_expression(condition))

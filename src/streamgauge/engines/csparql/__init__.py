@@ -26,7 +26,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return f"C-SPARQL has semantics of its own: take {' or '.join(_TAKEN)}, not {semantics.name}"
     if reason := meaningless(query, semantics):
         return reason
-    timed = (each.window for each in query.windows if each.window.kind == "time")
+    timed = (window.window for window in query.windows if window.window.kind == "time")
     if any(window.size % TIME_UNIT_MS or window.slide % TIME_UNIT_MS for window in timed):
         return "C-SPARQL's parser knows no unit below the second: take a RANGE and STEP in whole seconds"
     return beyond_sparql_11(query, DIALECT)

@@ -29,7 +29,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return "rsp-js answers SELECT only"
     if uses_timestamp(query.form):
         return "rsp-js has no timestamp()"
-    if any(each.window.kind != "time" for each in query.windows):
+    if any(window.window.kind != "time" for window in query.windows):
         return "rsp-js has time-based windows only"
     if (query.r2s or semantics.r2s) is not R2S.RSTREAM:
         return "rsp-js has Rstream only"

@@ -47,7 +47,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     sentences = _SENTENCES | {"clock": own_clock}
     if reason := meaningless(query, semantics) or not_honoured(semantics, MICRO_BATCHES, "spark", sentences):
         return reason
-    if any(each.window.kind == "count" for each in query.windows):
+    if any(window.window.kind == "count" for window in query.windows):
         return "a count-based window: spark closes windows by time, use a time-based or landmark window"
     r2s = query.r2s or semantics.r2s
     if r2s not in semantics.r2s_able:
@@ -64,7 +64,7 @@ def _refuse_form(query: ContinuousQuery) -> str | None:
     from streamgauge.query.stamps import stamped
     from streamgauge.spark.exists import refuse as refuse_form
 
-    names = tuple(f"<{each.name}>" for each in query.windows if each.name is not None)
+    names = tuple(f"<{window.name}>" for window in query.windows if window.name is not None)
     try:
         return refuse_form(spread(stamped(query.form), names))
     except ValueError as error:

@@ -94,15 +94,15 @@ class BatchArrivals:
     def __post_init__(self) -> None:
         """Count the rows."""
         self.came = came = tuple(sorted(self.came, key=lambda one: one.begin))
-        streams = {each.stream for each in came}
-        self.rows = sum(each.rows for each in came)
-        self.first, self.last = min(each.first for each in came), max(each.last for each in came)
+        streams = {arrival.stream for arrival in came}
+        self.rows = sum(arrival.rows for arrival in came)
+        self.first, self.last = min(arrival.first for arrival in came), max(arrival.last for arrival in came)
         self.begin = came[0].begin[1]
-        self.files = tuple(each.file for each in came)
-        self.counted = tuple(map(sum, zip(*(each.counted for each in came), strict=True)))
-        self.ends = any(each.ends for each in came)
+        self.files = tuple(arrival.file for arrival in came)
+        self.counted = tuple(map(sum, zip(*(arrival.counted for arrival in came), strict=True)))
+        self.ends = any(arrival.ends for arrival in came)
         self.stream = streams.pop() if len(streams) == 1 else None
-        self.forward = all(each.forward for each in came) and all(a.last <= b.first for a, b in pairwise(came))
+        self.forward = all(arrival.forward for arrival in came) and all(a.last <= b.first for a, b in pairwise(came))
 
     def late(self, rule: LateRule, greatest: int | None) -> Numbers:
         """The late elements, by sequence number; ``greatest`` is the greatest time (ms) before the batch.
@@ -323,8 +323,8 @@ class RemoteElements:
 
 
 def _name(file: str) -> str:
-    found = place(file)
-    return found.name
+    place_ = place(file)
+    return place_.name
 
 
 _TERM_ROWS: Final = 8_192

@@ -25,9 +25,9 @@ LIBRARIES: Final = (
 
 def connector() -> tuple[Path, ...]:
     """The connector's jars, fetched when they are not in the user's cache; JvmError says why they are not there."""
-    given = os.environ.get(HOME)
-    folder = Path(given) if given else prepared("spark-kafka-4.2.0")
-    if not given and not folder.is_dir():
+    home = os.environ.get(HOME)
+    folder = Path(home) if home else prepared("spark-kafka-4.2.0")
+    if not home and not folder.is_dir():
         with stage(folder) as place:
             place.mkdir()
             resolve(LIBRARIES, place, alone=True)

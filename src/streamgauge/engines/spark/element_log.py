@@ -80,12 +80,12 @@ class Landing:
 
     def _known(self) -> tuple[int, int]:
         """How many files there are, and how many elements are in them."""
-        found = sorted(self.folder.glob("*.parquet"))
-        if not found:
+        files = sorted(self.folder.glob("*.parquet"))
+        if not files:
             return 0, 0
-        with tables.opened(found[-1]) as parquet:
+        with tables.opened(files[-1]) as parquet:
             last = parquet.read(["sequence"]).column(0)
-        return len(found), last[-1].as_py() + 1
+        return len(files), last[-1].as_py() + 1
 
     def _land(self, number: int) -> int:
         if not self._waiting:

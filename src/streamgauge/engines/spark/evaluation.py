@@ -37,12 +37,12 @@ class Learned:
         self._kinds: dict[Term, str | None] = {}
         self._often: bool | None = None
 
-    def profile(self, held: PaneRows) -> Profile:
+    def profile(self, pane_rows: PaneRows) -> Profile:
         """The profile of files with so many triples of each predicate; what was never seen is looked at."""
-        present = {name for name, count in zip(self._counts.predicates, held.counted, strict=True) if count}
+        present = {name for name, count in zip(self._counts.predicates, pane_rows.counted, strict=True) if count}
         if self._often is None or not present.intersection(self._counts.numeric) <= self._kinds.keys():
-            self._look(held.files)
-        return self._counts.profile(held.counted, Looked(self._kinds, bool(self._often)))
+            self._look(pane_rows.files)
+        return self._counts.profile(pane_rows.counted, Looked(self._kinds, bool(self._often)))
 
     def mistaken(self, files: Sequence[str]) -> None:
         """Some rows of these files were of another datatype: look at them, and do not count on one again."""
@@ -52,10 +52,10 @@ class Learned:
             self._kinds = dict.fromkeys(self._kinds)
 
     def _look(self, files: Sequence[str]) -> None:
-        found = self._counts.look(triples(files, self._streams))
-        for name, kind in found.kinds.items():
+        counts = self._counts.look(triples(files, self._streams))
+        for name, kind in counts.kinds.items():
             self._kinds[name] = kind if self._kinds.get(name, kind) == kind else None
-        self._often = self._often or found.often
+        self._often = self._often or counts.often
 
 
 Compiling: TypeAlias = Callable[[DataFrame, Sequence[DueReport], Profile | None], DataFrame]
@@ -87,8 +87,8 @@ class LastingPlan:
             self._physical = self._frame._jdf.queryExecution().sparkPlan()
         with _active(spark):
             copied = execution.QueryExecution.prepareExecutedPlan(own, self._physical.clone())
-            found = execution.reuse.ReuseExchangeAndSubquery.apply(copied).execute()
-        return DataFrame(own.internalCreateDataFrame(found, self._frame._jdf.schema(), False), spark).toArrow()
+            executed = execution.reuse.ReuseExchangeAndSubquery.apply(copied).execute()
+        return DataFrame(own.internalCreateDataFrame(executed, self._frame._jdf.schema(), False), spark).toArrow()
 
 
 @contextmanager
@@ -129,45 +129,45 @@ class Evaluation:
         counts: PredicateCounts | None,
     ) -> None:
         self._spark, self._query, self._semantics = spark, query, semantics
-        streams = frozenset(each.stream for each in query.windows)
+        streams = frozenset(window.stream for window in query.windows)
         self._shown = ShownFrame(spark, folder, streams)
         self._learned = Learned(counts, streams) if counts else None
         self._absolute = uses_timestamp(query.form)
         self._lasting = counts is not None and lasting(query.form)
         self._plans: dict[Shape, LastingPlan] = {}
 
-    def evaluated(self, held: PaneRows, due: Sequence[DueReport]) -> tuple[DueReport, ...]:
+    def evaluated(self, pane_rows: PaneRows, due: Sequence[DueReport]) -> tuple[DueReport, ...]:
         """The reports that the strategies about content leave."""
         if Report.NON_EMPTY not in self._semantics.report or not due:
             return tuple(due)
-        counted = self._answered(held, due, self._of_contents).to_pydict()
+        counted = self._answered(pane_rows, due, self._of_contents).to_pydict()
         steps = [0] * (len(due) + 1)
         for low, high, count in zip(counted["lo"], counted["hi"], counted["count"], strict=True):
             steps[low] += count
             steps[high + 1] -= count
         return tuple(report for report, size in zip(due, accumulate(steps), strict=False) if size)
 
-    def said(self, held: PaneRows, due: Sequence[DueReport], last: DueReport | None) -> Iterator[ReportRows]:
+    def said(self, pane_rows: PaneRows, due: Sequence[DueReport], last: DueReport | None) -> Iterator[ReportRows]:
         """The answers of the reports when ``last`` was evaluated before them; none for a silent one."""
         if not due:
             return
         rstream = (self._query.r2s or self._semantics.r2s) is R2S.RSTREAM
-        tables = self._bags(held, due) if rstream else self._differences(held, due, last)
+        tables = self._bags(pane_rows, due) if rstream else self._differences(pane_rows, due, last)
         for report, table in zip(due, tables, strict=True):
             if len(table) or self._semantics.notify_empty:
                 yield ReportRows(report, table)
 
-    def _bags(self, held: PaneRows, due: Sequence[DueReport]) -> Iterator[pa.Table]:
-        found = self._answered(held, due, self._of_bags)
+    def _bags(self, pane_rows: PaneRows, due: Sequence[DueReport]) -> Iterator[pa.Table]:
+        answered = self._answered(pane_rows, due, self._of_bags)
         if self._semantics.answers is Counting.SET:
-            names = [f"c{index}" for index in range(found.num_columns)]
-            found = found.rename_columns(names).group_by(names).aggregate([])
-        return self._apart(found.column(0), found.columns[1:], len(due))
+            names = [f"c{index}" for index in range(answered.num_columns)]
+            answered = answered.rename_columns(names).group_by(names).aggregate([])
+        return self._apart(answered.column(0), answered.columns[1:], len(due))
 
-    def _differences(self, held: PaneRows, due: Sequence[DueReport], last: DueReport | None) -> Iterator[pa.Table]:
+    def _differences(self, pane_rows: PaneRows, due: Sequence[DueReport], last: DueReport | None) -> Iterator[pa.Table]:
         """Rows that came since the report before, or those that went."""
         wanted = [last, *due] if last else list(due)
-        report, net, *terms = self._answered(held, wanted, self._of_changes).columns
+        report, net, *terms = self._answered(pane_rows, wanted, self._of_changes).columns
         if self._semantics.answers is Counting.SET:
             net = _of_sets(report, net, terms)
         sign = 1 if (self._query.r2s or self._semantics.r2s) is R2S.ISTREAM else -1
@@ -178,26 +178,26 @@ class Evaluation:
             next(tables)
         return tables
 
-    def _answered(self, held: PaneRows, due: Sequence[DueReport], compiling: Compiling) -> pa.Table:
+    def _answered(self, pane_rows: PaneRows, due: Sequence[DueReport], compiling: Compiling) -> pa.Table:
         """The answer of a plan on these files, compiled anew when their datatypes are others than before."""
         base = 0 if self._absolute else due[0].instant
-        rows = self._shown.show(held, base)
-        shape = tuple(_from(base, each) for each in due)
+        rows = self._shown.show(pane_rows, base)
+        shape = tuple(_from(base, report) for report in due)
         try:
-            return self._rows(rows, held, shape, compiling)
+            return self._rows(rows, pane_rows, shape, compiling)
         except JOB_ERRORS as error:
             if self._learned is None or OTHER_KIND not in str(error):
                 raise
-            self._learned.mistaken(held.files)
-            return self._rows(rows, held, shape, compiling)
+            self._learned.mistaken(pane_rows.files)
+            return self._rows(rows, pane_rows, shape, compiling)
 
-    def _rows(self, rows: DataFrame, held: PaneRows, shape: Sequence[DueReport], compiling: Compiling) -> pa.Table:
+    def _rows(self, rows: DataFrame, pane_rows: PaneRows, shape: Sequence[DueReport], compiling: Compiling) -> pa.Table:
         """The rows of a plan: a kept one for rows of about that number, since joins are chosen by it."""
-        known = self._learned.profile(held) if self._learned else None
+        known = self._learned.profile(pane_rows) if self._learned else None
         if known is None or not self._lasting:
             return compiling(rows, shape, known).toArrow()
-        signature = tuple(known.kinds.items()), known.repeated, sum(held.counted).bit_length() // 2
-        key = (compiling, tuple(shape), held.ends, held.stream, signature)
+        signature = tuple(known.kinds.items()), known.repeated, sum(pane_rows.counted).bit_length() // 2
+        key = (compiling, tuple(shape), pane_rows.ends, pane_rows.stream, signature)
         if key not in self._plans:
             if len(self._plans) == KEPT:
                 del self._plans[next(iter(self._plans))]
@@ -228,22 +228,22 @@ class Evaluation:
         return (plain.slice(low, high - low) for low, high in pairwise(map(int, borders)))
 
 
-def _from(base: int, due: DueReport) -> DueReport:
+def _from(base: int, due_report: DueReport) -> DueReport:
     """A report as it is when time counts from ``base`` (ms)."""
     views = tuple(
         replace(view, start=view.start - base, end=view.end - base, first=view.first - base, last=view.last - base)
-        for view in due.views
+        for view in due_report.views
     )
-    return DueReport(due.instant - base, views)
+    return DueReport(due_report.instant - base, views)
 
 
 def _of_sets(report: pa.ChunkedArray, net: pa.ChunkedArray, terms: Sequence[pa.ChunkedArray]) -> pa.Array:
     """Changes of bags as changes of their sets: a row comes with its first copy and goes with its last."""
     order = pc.sort_indices(report).to_pylist()
     rows = list(zip(*(column.to_pylist() for column in terms), strict=True)) or [()] * len(report)
-    counts, held, found = net.to_pylist(), Counter[tuple[str | None, ...]](), [0] * len(report)
+    counts, multiplicities, changes = net.to_pylist(), Counter[tuple[str | None, ...]](), [0] * len(report)
     for place in order:
-        before = held[rows[place]] > 0
-        held[rows[place]] += counts[place]
-        found[place] = (held[rows[place]] > 0) - before
-    return pa.array(found, pa.int64())
+        before = multiplicities[rows[place]] > 0
+        multiplicities[rows[place]] += counts[place]
+        changes[place] = (multiplicities[rows[place]] > 0) - before
+    return pa.array(changes, pa.int64())

@@ -151,10 +151,10 @@ class Batches:
             return
         closes = self._closes(now.t0)
         due = closes.between(now.passed, closes.after(now.passed))
-        if due and (held := self._held(now, due)).files:
+        if due and (held_files := self._held(now, due)).files:
             self._rehearsals -= 1
             with suppress(*JOB_ERRORS):  # LIMIT may cut otherwise when all rows are there: the report itself will tell
-                list(self._evaluation.said(held, self._evaluation.evaluated(held, due), now.last))
+                list(self._evaluation.said(held_files, self._evaluation.evaluated(held_files, due), now.last))
 
     def drain(self, advanced_to: int | None = None) -> State:
         """Nothing more will come: do the reports up to ``advanced_to`` (ms), by default of all windows with content.
@@ -239,8 +239,8 @@ class Batches:
             length = ceil(len(left) / max(1, groups))
             taken, left = left[:length], left[length:]
             group = [report for report, _ in taken]
-            held = self._held(replace(came, last=before), group)
-            answers = tuple(self._evaluation.said(held, group, before))
+            held_files = self._held(replace(came, last=before), group)
+            answers = tuple(self._evaluation.said(held_files, group, before))
             rows = sum(len(one.rows) for one in answers)
             self._ratio = max(self._ratio / 4, rows / max(1.0, sum(size for _, size in taken)))
             before = group[-1]
@@ -265,10 +265,10 @@ class Batches:
         return Closes(self._query, self._semantics, t0)
 
 
-def _size(panes: Iterable[Pane], due: DueReport) -> float:
+def _size(panes: Iterable[Pane], due_report: DueReport) -> float:
     """About how many triples the windows of a report hold."""
-    first = min(view.first for view in due.views)
-    return sum(pane.about(first, due.last) for pane in panes)
+    first = min(view.first for view in due_report.views)
+    return sum(pane.about(first, due_report.last) for pane in panes)
 
 
 MOST_ROWS = 350_000
@@ -314,7 +314,7 @@ class MicroBatches:
         self._batches = Batches(self._spark, query, semantics, root / "checkpoint", Emitted(query, semantics, emit))
         writer = streaming(self._spark, str(self._landing), 1).writeStream.foreachBatch(self._batch)
         self._running = writer.option("checkpointLocation", str(root / "checkpoint" / "spark")).start()
-        self._admission = Admission([each.stream for each in query.windows])
+        self._admission = Admission([window.stream for window in query.windows])
         self._waiting: list[StreamElement] = []
         self._rows, self._files, self._plans = 0, 0, COMPILED
         self._greatest: int | None = None
@@ -404,15 +404,15 @@ class Emitted:
     def write(self, done: BatchAnswers) -> Sequence[int]:
         """Emit every report of a batch."""
         instants = []
-        for said in chain.from_iterable(done.groups):
-            instants.append(said.due.instant)
-            rows = tuple(zip(*(column.to_pylist() for column in said.rows.columns), strict=True))
-            if not said.rows.num_columns:
-                rows = ((),) * len(said.rows)
-            scope = (said.due.start, said.due.end)
+        for reported in chain.from_iterable(done.groups):
+            instants.append(reported.due.instant)
+            rows = tuple(zip(*(column.to_pylist() for column in reported.rows.columns), strict=True))
+            if not reported.rows.num_columns:
+                rows = ((),) * len(reported.rows)
+            scope = (reported.due.start, reported.due.end)
             bags = [(row,) for row in rows] if self._grain is Grain.ROW and rows else [rows]
             for bag in bags:
-                self._emit(Answer(self._names, bag, (), self._kind, said.due.instant, scope))
+                self._emit(Answer(self._names, bag, (), self._kind, reported.due.instant, scope))
         return instants
 
 

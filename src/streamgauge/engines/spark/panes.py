@@ -59,17 +59,17 @@ class ShownFrame:
     _frames: dict[tuple[bool, str | None], DataFrame] = field(default_factory=dict)
     _now: tuple[PaneRows, int] | None = None
 
-    def show(self, held: PaneRows, base: int) -> DataFrame:
+    def show(self, pane_rows: PaneRows, base: int) -> DataFrame:
         """The frame of the query's rows, times from ``base`` (ms) on; it shows these files until it is called again."""
-        if are_remote(held.files):  # no folder of links spans two file systems
+        if are_remote(pane_rows.files):  # no folder of links spans two file systems
             reader = self.spark.read.schema(ROWS).options(**CHECKED)
-            rows = reader.parquet(*map(location, held.files)).withColumn("base", fn.lit(base))
-            return self._shifted(rows, held.ends, held.stream)
-        if self._now != (held, base):
-            self._link(held, base)
-            self._now = held, base
-            self._listed(held.ends)
-        kind = held.ends, held.stream
+            rows = reader.parquet(*map(location, pane_rows.files)).withColumn("base", fn.lit(base))
+            return self._shifted(rows, pane_rows.ends, pane_rows.stream)
+        if self._now != (pane_rows, base):
+            self._link(pane_rows, base)
+            self._now = pane_rows, base
+            self._listed(pane_rows.ends)
+        kind = pane_rows.ends, pane_rows.stream
         if kind not in self._frames:
             self._frames[kind] = self._frame(*kind)
         return self._frames[kind]
@@ -82,14 +82,14 @@ class ShownFrame:
         self._read[ends] = self.spark.read.schema(f"{ROWS}, base long").parquet(location(self.folder / _name(ends)))
         self._read[ends].createOrReplaceTempView(self._view(ends))
 
-    def _link(self, held: PaneRows, base: int) -> None:
-        root = self.folder / _name(held.ends)
+    def _link(self, pane_rows: PaneRows, base: int) -> None:
+        root = self.folder / _name(pane_rows.ends)
         shutil.rmtree(root, ignore_errors=True)
         inside = root / f"base={base}"
         inside.mkdir(parents=True)
-        for number, file in enumerate(held.files):
+        for number, file in enumerate(pane_rows.files):
             (inside / f"{number:06}.parquet").symlink_to(Path(file).absolute())
-        if not held.files:
+        if not pane_rows.files:
             with writer(inside / "none.parquet", SCHEMA):
                 pass
 
@@ -143,7 +143,7 @@ class Panes:
 
     def measure(self, files: Sequence[str]) -> BatchArrivals | None:
         """The arrivals in these files; ``None`` for none. StreamError names a file that is no stream table."""
-        streams = frozenset(each.stream for each in self.query.windows)
+        streams = frozenset(window.stream for window in self.query.windows)
         if self.remote:
             return arrived_remotely(self.spark, files, streams)
         self.checked.update(files)  # reading them does
@@ -159,8 +159,8 @@ class Panes:
         wanted = [pane for pane in panes if pane.first <= last and pane.last >= first]
         files = tuple(file for pane in wanted for file in pane.files)
         for file in {*files} - self.checked:
-            if isinstance(found := place(file), Path):
-                check(found)
+            if isinstance(place_ := place(file), Path):
+                check(place_)
             self.checked.add(file)
         none = (0,) * len(self.counts.predicates) if self.counts else ()
         counted = map(sum, zip(none, *(pane.counted for pane in wanted), strict=True))

@@ -112,11 +112,11 @@ class RunFolder:
         self._header = replace(self._header, semantics=replace(known, t0=state.t0, since=state.since))
         write_header(self._root, self._header, self._stream, finished=False)
 
-    def _answers(self, said: Sequence[ReportRows], ended: int) -> list[Answer]:
+    def _answers(self, reports: Sequence[ReportRows], ended: int) -> list[Answer]:
         query = self._header.query
         return [
-            Answer(names(query.form), (), (), answer_kind(query.form), each.due.instant, scope(each), ended)
-            for each in said
+            Answer(names(query.form), (), (), answer_kind(query.form), report.due.instant, scope(report), ended)
+            for report in reports
         ]
 
     def _batch(self, done: BatchAnswers, reports: int) -> pa.Table:
@@ -149,9 +149,9 @@ class MessageSink:
         instants = []
         sink = self.open_sink()
         try:
-            for said in chain([first], answers):
-                instants.append(said.due.instant)
-                for key, answer in self._messages(said):
+            for rows in chain([first], answers):
+                instants.append(rows.due.instant)
+                for key, answer in self._messages(rows):
                     sink.send(encode_answer(answer), key)
         finally:
             delivery = sink.close()
@@ -159,13 +159,13 @@ class MessageSink:
             raise SourceError(f"{delivery.undelivered} of the batch's messages were not delivered: {delivery.why}")
         return instants
 
-    def _messages(self, said: ReportRows) -> Iterator[tuple[str, Answer]]:
+    def _messages(self, report_rows: ReportRows) -> Iterator[tuple[str, Answer]]:
         form = self.header.query.form
-        plain = Answer(names(form), (), (), answer_kind(form), said.due.instant, scope(said))
-        if not len(said.rows):
-            yield f"{self.name} {said.due.instant} -", plain
-        for number, row in enumerate(_tuples(said)):
-            yield f"{self.name} {said.due.instant} {number}", replace(plain, added=(row,))
+        plain = Answer(names(form), (), (), answer_kind(form), report_rows.due.instant, scope(report_rows))
+        if not len(report_rows.rows):
+            yield f"{self.name} {report_rows.due.instant} -", plain
+        for number, row in enumerate(_tuples(report_rows)):
+            yield f"{self.name} {report_rows.due.instant} {number}", replace(plain, added=(row,))
 
 
 def names(form: object) -> tuple[str, ...]:
@@ -173,27 +173,27 @@ def names(form: object) -> tuple[str, ...]:
     return getattr(form, "variables", ())
 
 
-def scope(said: ReportRows) -> tuple[int, int]:
+def scope(report_rows: ReportRows) -> tuple[int, int]:
     """The scope that a report names, ms."""
-    return said.due.start, said.due.end
+    return report_rows.due.start, report_rows.due.end
 
 
-def _tuples(said: ReportRows) -> Iterator[Row]:
-    return zip(*(column.to_pylist() for column in said.rows.columns), strict=True)
+def _tuples(report_rows: ReportRows) -> Iterator[Row]:
+    return zip(*(column.to_pylist() for column in report_rows.rows.columns), strict=True)
 
 
-def _rows(said: Sequence[ReportRows], first: int) -> pa.Table:
+def _rows(reports: Sequence[ReportRows], first: int) -> pa.Table:
     """The table of rows (``tables.ROWS``) of reports numbered from ``first``, without a Python object per term."""
-    sizes = np.array([len(each.rows) for each in said])
-    total, width = int(sizes.sum()), said[0].rows.num_columns
-    together = pa.concat_tables([each.rows for each in said]).combine_chunks()
+    sizes = np.array([len(report.rows) for report in reports])
+    total, width = int(sizes.sum()), reports[0].rows.num_columns
+    together = pa.concat_tables([report.rows for report in reports]).combine_chunks()
     flat = pa.chunked_array([chunk for column in together.columns for chunk in column.chunks], pa.string())
     places = np.arange(total * width).reshape(width, total).T.ravel()
     values = flat.take(pa.array(places)).combine_chunks()
     lists = pa.ListArray.from_arrays(pa.array(np.arange(total + 1) * width, pa.int32()), values)
     position = np.concatenate([np.arange(size) for size in sizes])
     columns = {
-        "report": np.repeat(np.arange(first, first + len(said)), sizes),
+        "report": np.repeat(np.arange(first, first + len(reports)), sizes),
         "position": position.astype(np.int32),
         "sign": np.ones(total, np.int8),
         "values": lists,
@@ -241,13 +241,13 @@ class Job:
 
 def interval(query: ContinuousQuery) -> int:
     """The time between two batches unless told otherwise, ms: a tenth of the shortest slide, from 0.5 s to 5 s."""
-    return min(5000, max(500, min((each.window.slide for each in query.windows), default=50_000) // 10))
+    return min(5000, max(500, min((window.window.slide for window in query.windows), default=50_000) // 10))
 
 
 def is_on_hadoop(source: str) -> bool:
     """Whether a source is a folder on a Hadoop file system."""
-    found = place(named_source(source).address)
-    return isinstance(found, RemotePlace) and found.scheme in HADOOP
+    place_ = place(named_source(source).address)
+    return isinstance(place_, RemotePlace) and place_.scheme in HADOOP
 
 
 class CheckpointError(RunError):
@@ -415,9 +415,9 @@ def _sink(job: Job, folder: Place, started: int) -> RunFolder | MessageSink:
 def claim(job: Job) -> int:
     """Write what the checkpoint is for, or refuse one that is for something else; when it was begun (ns)."""
     file = job.checkpoint / "job.json"
-    asked = {"query": job.text, "semantics": encode(job.semantics), "source": job.source, "sink": job.sink}
-    asked |= {"latency": job.latency, "moves": str(job.moves)}
-    data = json.loads(json.dumps({"format": "streamgauge stream", "version": VERSION, **asked}))
+    identity = {"query": job.text, "semantics": encode(job.semantics), "source": job.source, "sink": job.sink}
+    identity |= {"latency": job.latency, "moves": str(job.moves)}
+    data = json.loads(json.dumps({"format": "streamgauge stream", "version": VERSION, **identity}))
     if not file.exists():
         started = time.time_ns()
         write_json(file, data | {"started": started, "reason": job.reason})
@@ -425,7 +425,7 @@ def claim(job: Job) -> int:
     known = read_json(file, "streamgauge stream", VERSION)
     for name, value in (("latency", MICRO_BATCHES), ("moves", str(False))):  # checkpoints of before these were chosen
         known.setdefault(name, value)
-    differing = sorted(name for name in asked if known[name] != data[name])
+    differing = sorted(name for name in identity if known[name] != data[name])
     if differing:
         raise CheckpointError(
             f"{job.checkpoint}: this checkpoint was made with another {' and '.join(differing)}: "

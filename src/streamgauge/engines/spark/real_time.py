@@ -45,7 +45,7 @@ SETTINGS: Final = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": f"{SHORTEST}ms",
     "spark.sql.session.timeZone": "UTC",
 }
-_SAID: Final = re.compile(r"streamgauge: ([^\n]*?)(?: SQLSTATE| \[|\n|$)")
+_MESSAGE: Final = re.compile(r"streamgauge: ([^\n]*?)(?: SQLSTATE| \[|\n|$)")
 
 
 class RealTimeError(MistakeError, RuntimeError):
@@ -181,20 +181,20 @@ def started(spark: SparkSession, job: Job, trigger: Mapping[str, str] | None = N
     rows = updates.plan(messages.load(), job.query, job.semantics, job.query.name or "query")
     writer = rows.writeStream.format("kafka").options(**_reached(sink, kafka.KafkaSinkOptions))
     writer = writer.options(topic=kafka.topic_of(sink), checkpointLocation=str(job.checkpoint.absolute() / "spark"))
-    given: Any = trigger or {"realTime": f"{max(SHORTEST, job.every)} milliseconds"}
-    return writer.outputMode("update").trigger(**given).start()
+    options: Any = trigger or {"realTime": f"{max(SHORTEST, job.every)} milliseconds"}
+    return writer.outputMode("update").trigger(**options).start()
 
 
 def _reached(address: Address, options: type[Any]) -> dict[str, str]:
     """How brokers are reached, as options of Spark's connector (librdkafka has other names for some)."""
-    given = kafka.reached_by(address, read_options(options, address))
-    named = {name: text for name, text in given.items() if name.startswith(("bootstrap", "security"))}
-    if place := given.get("ssl.ca.location"):
+    configured = kafka.reached_by(address, read_options(options, address))
+    named = {name: text for name, text in configured.items() if name.startswith(("bootstrap", "security"))}
+    if place := configured.get("ssl.ca.location"):
         named |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": place}
-    if user := given.get("sasl.username"):
-        mechanism = given["sasl.mechanisms"]
+    if user := configured.get("sasl.username"):
+        mechanism = configured["sasl.mechanisms"]
         module = "scram.ScramLoginModule" if mechanism.startswith("SCRAM") else "plain.PlainLoginModule"
-        words = f'username="{_escaped(user)}" password="{_escaped(given["sasl.password"])}"'
+        words = f'username="{_escaped(user)}" password="{_escaped(configured["sasl.password"])}"'
         named["sasl.mechanism"] = mechanism
         named["sasl.jaas.config"] = f"org.apache.kafka.common.security.{module} required {words};"
     return {f"kafka.{name}": text for name, text in named.items()}
@@ -212,7 +212,7 @@ def _checkpoints(running: StreamingQuery) -> Iterator[Checkpointed]:
         for progress in running.recentProgress:
             if progress.batchId > known:
                 known = progress.batchId
-                late = sum(each.numRowsDroppedByWatermark for each in progress.stateOperators)
+                late = sum(stateOperator.numRowsDroppedByWatermark for stateOperator in progress.stateOperators)
                 yield Checkpointed(known, progress.numInputRows, late)
         if ended:
             running.awaitTermination()
@@ -230,15 +230,15 @@ def answered(messages: Iterable[tuple[str, bytes]]) -> list[Answer]:
         _name, partition, place, _instant, row = key.rsplit(" ", 4)
         offset, _, item = place.partition(".")
         rows.setdefault((int(partition), int(offset), int(item)), {})[int(row)] = decode_answer(line)
-    found = []
+    answers = []
     for _, own in sorted(rows.items()):
         first, *others = (own[place] for place in sorted(own))
-        found.append(replace(first, added=(*first.added, *(row for each in others for row in each.added))))
-    return found
+        answers.append(replace(first, added=(*first.added, *(row for other in others for row in other.added))))
+    return answers
 
 
 def reason(error: Exception) -> str:
     """The sentence for a job that failed: what the plan itself said, else the first line of Spark's words."""
     text = str(error)
-    found = _SAID.search(text)
-    return found[1].strip(" '\"") if found else text.strip().splitlines()[0]
+    match = _MESSAGE.search(text)
+    return match[1].strip(" '\"") if match else text.strip().splitlines()[0]

@@ -29,7 +29,7 @@ from streamgauge.semantics.refusal import RefusedError
 EVERY = 1 << 62
 """A view's ``seen``: everything that came in its times."""
 
-MOST = 100_000
+MAX_REPORTS_DUE = 100_000
 """How many reports one step may make due before it is refused."""
 
 
@@ -48,7 +48,7 @@ class Closes:
     def between(self, after: int | None, upto: int) -> tuple[DueReport, ...]:
         """The reports due later than ``after`` (ms; ``None``: from the start) and up to ``upto``; GapError."""
         return tuple(
-            DueReport(instant, tuple(self._view(each, instant) for each in self.query.windows))
+            DueReport(instant, tuple(self._view(window, instant) for window in self.query.windows))
             for instant in self._instants(after, upto)
             if self._reports(instant)
         )
@@ -74,23 +74,23 @@ class Closes:
         """The earliest time (ms) that a report later than ``after`` may hold."""
         nexts = [self._next(ticking, step, after) for ticking, step in self._clocks()]
         if not closing(self.semantics):
-            return min(self._looks(each).clock(at).first for each in self.query.windows for at in nexts)
+            return min(self._looks(window).clock(at).first for window in self.query.windows for at in nexts)
         own = zip(self.query.windows, nexts, strict=True)
-        latest = (view.first for each in self.query.windows for view in [self._view(each, after)])
-        return min([*(self._looks(each).close(at).first for each, at in own), *self._shown(latest)])
+        latest = (view.first for window in self.query.windows for view in [self._view(window, after)])
+        return min([*(self._looks(window).close(at).first for window, at in own), *self._shown(latest)])
 
     def last_holding(self, time: int) -> int:
         """The last instant at which some window still holds what came at ``time`` (ms)."""
         reach = time if self.half_open else time - (self.semantics.borders is Borders.OPEN_CLOSED)
-        found = [self._last_of(each, ticking, step, reach) for each, (ticking, step) in self._by_window()]
-        return max(found)
+        instants = [self._last_of(window, ticking, step, reach) for window, (ticking, step) in self._by_window()]
+        return max(instants)
 
     def _shown(self, latest: Iterator[int]) -> list[int]:
         """With several windows each is shown as of its latest close whenever another one closes."""
         return list(latest) if len(self.query.windows) > 1 else []
 
-    def _last_of(self, each: StreamWindow, ticking: Ticking, step: int, reach: int) -> int:
-        holding = step if each.window.kind == "landmark" else each.window.size
+    def _last_of(self, window: StreamWindow, ticking: Ticking, step: int, reach: int) -> int:
+        holding = step if window.window.kind == "landmark" else window.window.size
         limit = max(ticking.next, reach + holding)
         return limit - (limit - ticking.next) % step
 
@@ -101,7 +101,10 @@ class Closes:
     def _clocks(self) -> list[tuple[Ticking, int]]:
         """A clock for each window's closes, or the one that drives the reports."""
         if closing(self.semantics):
-            return [(closes_of(each.window, self.semantics, self.t0), each.window.slide) for each in self.query.windows]
+            return [
+                (closes_of(window.window, self.semantics, self.t0), window.window.slide)
+                for window in self.query.windows
+            ]
         ticking = clock_of(self.semantics, self.t0)
         assert ticking is not None
         return [(ticking, self.semantics.period or self.semantics.time_unit)]
@@ -110,37 +113,37 @@ class Closes:
         return ticking.next if after < ticking.next else after + step - (after - ticking.next) % step
 
     def _instants(self, after: int | None, upto: int) -> Iterator[int]:
-        given = []
+        ranges = []
         for ticking, step in self._clocks():
             first = ticking.next if after is None else self._next(ticking, step, after)
-            given.append(range(first, upto + 1, step))
-        if (many := sum(map(len, given))) > MOST:
+            ranges.append(range(first, upto + 1, step))
+        if (total := sum(map(len, ranges))) > MAX_REPORTS_DUE:
             raise GapError(
-                f"time goes on to {upto} ms at once, which makes {many:,} reports due, more than {MOST:,}: start "
-                "nearer to the stream (another t0) or take a larger slide"
+                f"time goes on to {upto} ms at once, which makes {total:,} reports due, more than {MAX_REPORTS_DUE:,}: "
+                "start nearer to the stream (another t0) or take a larger slide"
             )
-        return (instant for instant, _ in groupby(merge(*given)))
+        return (instant for instant, _ in groupby(merge(*ranges)))
 
     def _reports(self, instant: int) -> bool:
         semantics = self.semantics
         if closing(semantics):
             since = instant - self.t0
             return semantics.period is None or (since > 0 and since % semantics.period == 0)
-        whole = any(instant >= self._looks(each).whole_from() for each in self.query.windows)
+        whole = any(instant >= self._looks(window).whole_from() for window in self.query.windows)
         return instant >= self.t0 and (semantics.partial_head or whole)
 
-    def _view(self, each: StreamWindow, instant: int) -> View:
-        looks = self._looks(each)
+    def _view(self, window: StreamWindow, instant: int) -> View:
+        looks = self._looks(window)
         if not closing(self.semantics):
             return _seen(looks.clock(instant))
-        first = closes_of(each.window, self.semantics, self.t0).next
+        first = closes_of(window.window, self.semantics, self.t0).next
         if instant < first:
             return View(self.t0, self.t0, self.t0, self.t0 - 1, 0)
-        return _seen(looks.close(instant - (instant - first) % each.window.slide))
+        return _seen(looks.close(instant - (instant - first) % window.window.slide))
 
-    def _looks(self, each: StreamWindow) -> WindowLooks:
-        kind = LandmarkLooks if each.window.kind == "landmark" else WindowLooks
-        return kind(each.window, self.semantics, self.t0)
+    def _looks(self, window: StreamWindow) -> WindowLooks:
+        kind = LandmarkLooks if window.window.kind == "landmark" else WindowLooks
+        return kind(window.window, self.semantics, self.t0)
 
 
 def _seen(look: WindowLook) -> View:

@@ -54,8 +54,8 @@ class Span(InputPartition):  # type: ignore[misc]
 class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Offsets are a number for each partition, by its name."""
 
-    def __init__(self, url: str, most: int) -> None:
-        self._url, self._most = url, most
+    def __init__(self, url: str, limit: int) -> None:
+        self._url, self._most = url, limit
         self._target: dict[str, int] | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
@@ -99,16 +99,16 @@ class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
     def _ask(self, question: Any) -> dict[int, int]:
         log = KafkaLog(self._url)
         try:
-            found: dict[int, int] = question(log)
-            return found
+            offsets: dict[int, int] = question(log)
+            return offsets
         finally:
             log.close()
 
 
-def streamed(spark: SparkSession, url: str, most: int) -> DataFrame:
+def streamed(spark: SparkSession, url: str, limit: int) -> DataFrame:
     """The topic as a streaming frame, so many messages at a time."""
     spark.dataSource.register(Topic)
-    return spark.readStream.format(Topic.name()).options(url=url, most=most).load()
+    return spark.readStream.format(Topic.name()).options(url=url, most=limit).load()
 
 
 def keep(rows: DataFrame, file: Path, first: int) -> int:
@@ -140,25 +140,25 @@ def _ordered(table: pa.Table, first: int) -> pa.Table:
     order = np.lexsort([*(places[name] for name in ("position", "item", "offset", "partition")), arrived])
     begins = places["position"][order] == 0
     numbered = pa.array(first - 1 + np.cumsum(begins), pa.int64())
-    found = table.take(pa.array(order)).drop_columns(_PLACES.names)
-    found = found.set_column(found.column_names.index("sequence"), "sequence", numbered)
-    ends = found.column("until")
-    return found.drop_columns(["until"]) if ends.null_count == len(ends) else found
+    ordered = table.take(pa.array(order)).drop_columns(_PLACES.names)
+    ordered = ordered.set_column(ordered.column_names.index("sequence"), "sequence", numbered)
+    ends = ordered.column("until")
+    return ordered.drop_columns(["until"]) if ends.null_count == len(ends) else ordered
 
 
 def _rows(partition: int, piece: Sequence[Logged]) -> pa.RecordBatch:
     """A row per triple of some elements."""
-    table = to_table([each.element for each in piece])
+    table = to_table([row.element for row in piece])
     if "until" not in table.column_names:
         table = table.append_column("until", pa.nulls(len(table), pa.int64()))
-    sizes = [len(each.element.added) for each in piece]
+    sizes = [len(row.element.added) for row in piece]
     columns = [
         np.repeat(np.array(values), sizes)
         for values in (
             [partition] * len(piece),
-            [each.offset for each in piece],
-            [each.item for each in piece],
-            [each.arrived for each in piece],
+            [row.offset for row in piece],
+            [row.item for row in piece],
+            [row.arrived for row in piece],
         )
     ]
     for place, column in zip(_PLACES, columns, strict=True):

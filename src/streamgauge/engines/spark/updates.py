@@ -50,14 +50,14 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
 def _refuse_matched(pattern: al.Pattern) -> str | None:
     match pattern:
         case al.BGP(patterns=triples):
-            path = any(not isinstance(each.predicate, al.Var | str) for each in triples)
+            path = any(not isinstance(triple.predicate, al.Var | str) for triple in triples)
             return "a property path" if path else None if triples else "a pattern without triples"
         case al.Filter(condition=wanted, pattern=inner):
             return _refuse_matched(inner) or _refuse_condition(wanted)
         case al.Extend(pattern=inner, expression=given):
             return _refuse_matched(inner) or numbers.refuse(given) or _refuse_value(given)
         case al.Join(left=left, right=al.BGP(patterns=triples) as right):
-            after = {var for each in triples for var in al.triple_variables(each)}
+            after = {var for triple in triples for var in al.triple_variables(triple)}
             return _refuse_matched(left) or _refuse_matched(right) or _refuse_bound(left, after)
         case _:
             return (
@@ -77,28 +77,32 @@ def _refuse_condition(wanted: al.Expression) -> str | None:
     return numbers.refuse(wanted) or (None if numbers.is_condition(wanted) else "a FILTER by a value, not a condition")
 
 
-def _refuse_value(given: al.Expression) -> str | None:
-    return "a condition as the value of a BIND" if numbers.is_condition(given) else None
+def _refuse_value(expression: al.Expression) -> str | None:
+    return "a condition as the value of a BIND" if numbers.is_condition(expression) else None
 
 
 def _refuse_above(above: tuple[al.Pattern, ...]) -> str | None:
-    for each in above:
-        if isinstance(each, al.Filter) and (reason := _refuse_condition(each.condition)):
+    for operator in above:
+        if isinstance(operator, al.Filter) and (reason := _refuse_condition(operator.condition)):
             return reason
-        if isinstance(each, al.Extend) and (
-            reason := numbers.refuse(each.expression) or _refuse_value(each.expression)
+        if isinstance(operator, al.Extend) and (
+            reason := numbers.refuse(operator.expression) or _refuse_value(operator.expression)
         ):
             return reason
     return None
 
 
 def _refuse_group(group: al.Group) -> str | None:
-    for _, each in group.aggregates:
-        if each.function not in _AGGREGATES or each.distinct:
-            return f"{each.function}({'DISTINCT ' if each.distinct else ''}...): the state would hold every term"
-        if each.argument is not None and (reason := numbers.refuse(each.argument) or _refuse_value(each.argument)):
+    for _, aggregate in group.aggregates:
+        if aggregate.function not in _AGGREGATES or aggregate.distinct:
+            return (
+                f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}...): the state would hold every term"
+            )
+        if aggregate.argument is not None and (
+            reason := numbers.refuse(aggregate.argument) or _refuse_value(aggregate.argument)
+        ):
             return reason
-        if each.function == "COUNT" and not isinstance(each.argument, al.Var | None):
+        if aggregate.function == "COUNT" and not isinstance(aggregate.argument, al.Var | None):
             return "COUNT of an expression"
     return None
 
@@ -119,14 +123,14 @@ class SolutionFields:
         """All that a struct has."""
         return [row[name].alias(name) for name in (*self.terms.values(), *self.numbers.values())]
 
-    def bind(self, name: str, term: Column, given: Column | None = None) -> list[Column]:
+    def bind(self, name: str, term: Column, column: Column | None = None) -> list[Column]:
         """The new fields of a variable with its term, and its number where the query computes with it."""
         self.terms[name] = f"t{len(self.terms)}"
-        made = [term.alias(self.terms[name])]
+        columns = [term.alias(self.terms[name])]
         if name in self.computed:
             self.numbers[name] = f"n{len(self.numbers)}"
-            made.append((number_of(term) if given is None else given).alias(self.numbers[name]))
-        return made
+            columns.append((number_of(term) if column is None else column).alias(self.numbers[name]))
+        return columns
 
 
 def plan(messages: DataFrame, query: ContinuousQuery, semantics: Semantics, name: str) -> DataFrame:
@@ -139,22 +143,22 @@ def plan(messages: DataFrame, query: ContinuousQuery, semantics: Semantics, name
     computed = frozenset(part.name for tree in trees for part in every_expression(tree) if isinstance(part, al.Var))
     solutions = SolutionFields(computed)
     window = query.windows[0].window
-    found = elements(messages, query.streams[0], semantics.t0).withColumn(
+    rows_in = elements(messages, query.streams[0], semantics.t0).withColumn(
         "start", _active(fn.col("t"), window, semantics)
     )
-    found = found.filter(fn.col("start") <= fn.col("t")).withColumn(
+    rows_in = rows_in.filter(fn.col("start") <= fn.col("t")).withColumn(
         "found", _matched(matched, fn.col("triples"), solutions)
     )
-    rows = _single(found) if group is None else _grouped(found, group, solutions, window, semantics)
+    rows = _single(rows_in) if group is None else _grouped(rows_in, group, solutions, window, semantics)
     return _written(_above(rows, above if group else (), solutions), query, name, solutions)
 
 
 def _parts(pattern: al.Pattern) -> list[al.Pattern]:
-    found = [pattern]
+    patterns = [pattern]
     while not isinstance(pattern, al.BGP):
         pattern = pattern.left if isinstance(pattern, al.Join) else pattern.pattern  # type: ignore[union-attr]
-        found.append(pattern)
-    return found
+        patterns.append(pattern)
+    return patterns
 
 
 def elements(messages: DataFrame, stream: str, t0: int) -> DataFrame:
@@ -189,9 +193,9 @@ def elements(messages: DataFrame, stream: str, t0: int) -> DataFrame:
 
 def _triple(text: Column, place: Column) -> Column:
     """A line of N-Triples as a struct (s, p, o)."""
-    said = fn.concat(fn.lit("streamgauge: a triple that is not canonical N-Triples at "), place, fn.lit(": "), text)
+    message = fn.concat(fn.lit("streamgauge: a triple that is not canonical N-Triples at "), place, fn.lit(": "), text)
     canonical = text.rlike(_TRIPLE) & ~text.endswith(_STRING)
-    line = fn.when(canonical, text).otherwise(fn.raise_error(said).cast("string"))
+    line = fn.when(canonical, text).otherwise(fn.raise_error(message).cast("string"))
     first = fn.substring_index(line, " ", 1)
     both = fn.substring_index(line, " ", 2)
     rest = fn.substring(line, fn.length(both) + 2, fn.length(line) - fn.length(both) - 3)
@@ -217,52 +221,52 @@ def _matched(pattern: al.Pattern, triples: Column, solutions: SolutionFields) ->
         case al.Join(left=left, right=al.BGP(patterns=patterns)):
             return _joined(_matched(left, triples, solutions), patterns, triples, solutions)
         case al.Filter(condition=wanted, pattern=inner):
-            found = _matched(inner, triples, solutions)
-            return fn.filter(found, lambda row: fn.coalesce(condition(wanted, *solutions.of(row)), fn.lit(False)))
+            matches = _matched(inner, triples, solutions)
+            return fn.filter(matches, lambda row: fn.coalesce(condition(wanted, *solutions.of(row)), fn.lit(False)))
         case al.Extend(pattern=inner, variable=variable, expression=given):
             return _extended(_matched(inner, triples, solutions), variable.name, given, solutions)
     raise AssertionError(pattern)
 
 
-def _extended(found: Column, name: str, given: al.Expression, solutions: SolutionFields) -> Column:
+def _extended(column: Column, name: str, expression: al.Expression, solutions: SolutionFields) -> Column:
     before = SolutionFields(solutions.computed, dict(solutions.terms), dict(solutions.numbers))
-    made: list[Column] = []
+    columns: list[Column] = []
 
     def extended(row: Column) -> Column:
-        made[:] = _bound(name, given, before.of(row), solutions)
-        return fn.struct(*before.kept(row), *made)
+        columns[:] = _bound(name, expression, before.of(row), solutions)
+        return fn.struct(*before.kept(row), *columns)
 
-    return fn.transform(found, extended)
+    return fn.transform(column, extended)
 
 
 def _bound(
     name: str,
-    given: al.Expression,
+    expression: al.Expression,
     columns: tuple[Mapping[str, Column], Mapping[str, Column]],
     solutions: SolutionFields,
 ) -> list[Column]:
     terms, values = columns
-    match given:
+    match expression:
         case al.Var(name=other):
             return solutions.bind(name, terms.get(other, fn.lit(None).cast("string")), values.get(other))
         case str():
-            return solutions.bind(name, fn.lit(given))
-    computed = value(given, values)
+            return solutions.bind(name, fn.lit(expression))
+    computed = value(expression, values)
     return solutions.bind(name, term_of(computed), computed)
 
 
 def _joined(
-    found: Column | None, patterns: tuple[al.TriplePattern, ...], triples: Column, solutions: SolutionFields
+    column: Column | None, patterns: tuple[al.TriplePattern, ...], triples: Column, solutions: SolutionFields
 ) -> Column:
-    for each in patterns:
+    for pattern in patterns:
         before = SolutionFields(solutions.computed, dict(solutions.terms), dict(solutions.numbers))
-        found = _step(found, each, triples, before, solutions)
-    assert found is not None
-    return found
+        column = _step(column, pattern, triples, before, solutions)
+    assert column is not None
+    return column
 
 
 def _step(
-    found: Column | None, pattern: al.TriplePattern, triples: Column, before: SolutionFields, solutions: SolutionFields
+    column: Column | None, pattern: al.TriplePattern, triples: Column, before: SolutionFields, solutions: SolutionFields
 ) -> Column:
     """The solutions joined with the matches of a triple pattern; ``solutions`` gets the new variables."""
 
@@ -273,12 +277,12 @@ def _step(
 
         def pair(triple: Column) -> Column:
             solutions.terms, solutions.numbers = dict(before.terms), dict(before.numbers)
-            made = [item for name, part in _new(pattern, known).items() for item in solutions.bind(name, triple[part])]
-            return fn.struct(*kept, *made) if kept or made else fn.struct(fn.lit(True).alias("there"))
+            items = [item for name, part in _new(pattern, known).items() for item in solutions.bind(name, triple[part])]
+            return fn.struct(*kept, *items) if kept or items else fn.struct(fn.lit(True).alias("there"))
 
         return fn.transform(matches, pair)
 
-    return pairs(None) if found is None else fn.flatten(fn.transform(found, pairs))
+    return pairs(None) if column is None else fn.flatten(fn.transform(column, pairs))
 
 
 def _nodes(pattern: al.TriplePattern) -> tuple[tuple[str, al.Node], ...]:
@@ -288,11 +292,11 @@ def _nodes(pattern: al.TriplePattern) -> tuple[tuple[str, al.Node], ...]:
 
 def _new(pattern: al.TriplePattern, known: Mapping[str, Column]) -> dict[str, str]:
     """The variables that a triple pattern binds, each with the part of the triple that it is first at."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for part, node in _nodes(pattern):
         if isinstance(node, al.Var) and node.name not in known:
-            found.setdefault(node.name, part)
-    return found
+            variables.setdefault(node.name, part)
+    return variables
 
 
 def _fits(pattern: al.TriplePattern, triple: Column, known: Mapping[str, Column]) -> Column:
@@ -308,20 +312,20 @@ def _fits(pattern: al.TriplePattern, triple: Column, known: Mapping[str, Column]
     return reduce(Column.__and__, wanted, fn.lit(True))
 
 
-def _single(found: DataFrame) -> DataFrame:
+def _single(data_frame: DataFrame) -> DataFrame:
     """A row for each solution of a message."""
-    return found.select(*_PLACE, "t", "start", fn.posexplode("found").alias("place", "row"))
+    return data_frame.select(*_PLACE, "t", "start", fn.posexplode("found").alias("place", "row"))
 
 
 _PLACE: Final = ("partition", "offset", "line")
 
 
 def _grouped(
-    found: DataFrame, group: al.Group, solutions: SolutionFields, window: Window, semantics: Semantics
+    data_frame: DataFrame, group: al.Group, solutions: SolutionFields, window: Window, semantics: Semantics
 ) -> DataFrame:
     """A row for each group of a message in the active window, aggregated over all messages of the window."""
     names = [var.name for var, _ in group.keys]
-    rows = found.select(*_PLACE, "t", fn.explode(_marked(names, solutions)).alias("m"))
+    rows = data_frame.select(*_PLACE, "t", fn.explode(_marked(names, solutions)).alias("m"))
     timed = window.kind != "landmark"
     if timed:
         rows = rows.withColumn("start", fn.explode(_holding(fn.col("t"), window, semantics)))
@@ -329,28 +333,30 @@ def _grouped(
         rows = rows.withWatermark("end", f"{window.size} milliseconds")
     terms, values = solutions.of(fn.col("m.row"))
     keys = [terms[name].alias(f"k{place}") for place, name in enumerate(names)]
-    plans = [_aggregate(f"a{place}", each, terms, values) for place, (_, each) in enumerate(group.aggregates)]
-    given = rows.select(*_PLACE, "t", "m.place", "m.last", *(["start", "end"] if timed else []), *keys, *_inputs(plans))
+    plans = [_aggregate(f"a{place}", aggregate, terms, values) for place, (_, aggregate) in enumerate(group.aggregates)]
+    inputs = rows.select(
+        *_PLACE, "t", "m.place", "m.last", *(["start", "end"] if timed else []), *keys, *_inputs(plans)
+    )
     by = [*(["start", "end"] if timed else []), *(f"k{place}" for place in range(len(names)))]
     newest = [fn.last(name).alias(name) for name in (*_PLACE, "t", "place", "last")]
-    state = given.groupBy(*by).agg(
-        fn.count(fn.lit(1)).alias("rows"), *newest, *(each for p in plans for each in p.grouped)
+    state = inputs.groupBy(*by).agg(
+        fn.count(fn.lit(1)).alias("rows"), *newest, *(column for p in plans for column in p.grouped)
     )
     start = fn.col("start") if timed else fn.lit(semantics.t0).cast("bigint")
-    told = state.filter(fn.col("last") & (start == _active(fn.col("t"), window, semantics)))
+    reported = state.filter(fn.col("last") & (start == _active(fn.col("t"), window, semantics)))
     solutions.terms, solutions.numbers = {}, {}
     fields = []
     for place, name in enumerate(names):
         fields += solutions.bind(name, fn.col(f"k{place}"))
-    for (var, _), each in zip(group.aggregates, plans, strict=True):
+    for (var, _), plan_ in zip(group.aggregates, plans, strict=True):
         solutions.computed |= {var.name}
-        fields += solutions.bind(var.name, term_of(each.result), each.result)
-    return told.select(*_PLACE, "t", start.alias("start"), "place", fn.struct(*fields).alias("row"))
+        fields += solutions.bind(var.name, term_of(plan_.result), plan_.result)
+    return reported.select(*_PLACE, "t", start.alias("start"), "place", fn.struct(*fields).alias("row"))
 
 
 def _marked(names: list[str], solutions: SolutionFields) -> Column:
     """The solutions of a message with their place, and whether no later one is of the same group."""
-    found = fn.col("found")
+    marks = fn.col("found")
 
     def mark(row: Column, place: Column) -> Column:
         own = solutions.of(row)[0]
@@ -359,10 +365,10 @@ def _marked(names: list[str], solutions: SolutionFields) -> Column:
             terms = solutions.of(other)[0]
             return reduce(Column.__and__, (terms[name] == own[name] for name in names), fn.lit(True))
 
-        later = fn.slice(found, place + 2, fn.size(found))
+        later = fn.slice(marks, place + 2, fn.size(marks))
         return fn.struct(row.alias("row"), place.alias("place"), (~fn.exists(later, same)).alias("last"))
 
-    return fn.transform(found, mark)
+    return fn.transform(marks, mark)
 
 
 def _holding(time: Column, window: Window, semantics: Semantics) -> Column:
@@ -385,7 +391,7 @@ def _term(name: str, terms: Mapping[str, Column]) -> Column:
 
 
 def _inputs(plans: list[RunningAggregate]) -> list[Column]:
-    return [each for running in plans for each in running.inputs]
+    return [input_ for running in plans for input_ in running.inputs]
 
 
 def _aggregate(
@@ -395,15 +401,15 @@ def _aggregate(
     argument = aggregate.argument
     whole = fn.lit(None).cast("decimal(38,18)")
     if aggregate.function == "COUNT":
-        given = (
+        input_column = (
             fn.lit(1) if argument is None else _term(argument.name, terms) if isinstance(argument, al.Var) else whole
         )
         count = fn.col(name)
         result = number(fn.lit(0), count.cast(numbers.EXACT), count.cast("double"))
-        return RunningAggregate((given.alias(name),), (fn.count(name).alias(name),), result)
+        return RunningAggregate((input_column.alias(name),), (fn.count(name).alias(name),), result)
     assert argument is not None
-    given = value(argument, values)
-    inputs = [given[part].alias(f"{name}{part[0]}") for part in ("kind", "exact", "real")]
+    input_column = value(argument, values)
+    inputs = [input_column[part].alias(f"{name}{part[0]}") for part in ("kind", "exact", "real")]
     kind, count = fn.max(f"{name}k").alias(f"{name}k"), fn.count(f"{name}k").alias(f"{name}c")
     if aggregate.function in ("MIN", "MAX"):
         return _extreme(name, aggregate.function, argument, terms, (*inputs, kind, count))
@@ -413,8 +419,8 @@ def _aggregate(
         rank = fn.greatest(rank, fn.lit(1))
         exact = fn.when(rank <= 1, exact / fn.col(f"{name}c").cast("decimal(10,0)"))
         real = real / fn.col(f"{name}c")
-    found = fn.when(fn.col(f"{name}c") == fn.col("rows"), number(rank, exact, real))
-    return RunningAggregate(tuple(inputs), grouped, found)
+    extreme = fn.when(fn.col(f"{name}c") == fn.col("rows"), number(rank, exact, real))
+    return RunningAggregate(tuple(inputs), grouped, extreme)
 
 
 def _extreme(
@@ -428,22 +434,22 @@ def _extreme(
     ranked = fn.struct(
         fn.when(odd, fails).otherwise(real_in).alias("real"), exact_in.alias("exact"), kind_in.alias("kind")
     )
-    given = fn.when(kind_in.isNotNull() | odd, ranked).alias(f"{name}s")
+    ranked_value = fn.when(kind_in.isNotNull() | odd, ranked).alias(f"{name}s")
     chosen = (fn.min if function == "MIN" else fn.max)(f"{name}s").alias(f"{name}s")
     best = fn.col(f"{name}s")
     result = fn.when(fn.col(f"{name}c") == fn.col("rows"), number(best["kind"], best["exact"], best["real"]))
-    return RunningAggregate((kind_in, given), (count, chosen), result)
+    return RunningAggregate((kind_in, ranked_value), (count, chosen), result)
 
 
 def _above(rows: DataFrame, above: tuple[al.Pattern, ...], solutions: SolutionFields) -> DataFrame:
     """The operators above an aggregation, from the innermost on."""
-    for each in reversed(above):
-        if isinstance(each, al.Filter):
-            rows = rows.filter(condition(each.condition, *solutions.of(fn.col("row"))))
-        elif isinstance(each, al.Extend):
+    for operator in reversed(above):
+        if isinstance(operator, al.Filter):
+            rows = rows.filter(condition(operator.condition, *solutions.of(fn.col("row"))))
+        elif isinstance(operator, al.Extend):
             kept = solutions.kept(fn.col("row"))
-            made = _bound(each.variable.name, each.expression, solutions.of(fn.col("row")), solutions)
-            rows = rows.withColumn("row", fn.struct(*kept, *made))
+            columns = _bound(operator.variable.name, operator.expression, solutions.of(fn.col("row")), solutions)
+            rows = rows.withColumn("row", fn.struct(*kept, *columns))
     return rows
 
 
@@ -452,14 +458,14 @@ def _written(rows: DataFrame, query: ContinuousQuery, name: str, solutions: Solu
     assert isinstance(query.form, al.Select)
     terms = solutions.of(fn.col("row"))[0]
     nothing = fn.lit(None).cast("string")
-    shown = [terms.get(each, nothing) for each in query.form.variables]
+    shown = [terms.get(variable, nothing) for variable in query.form.variables]
     names = fn.array(*map(fn.lit, query.form.variables)).cast("array<string>").alias("vars")
     place = fn.concat(fn.col("offset"), fn.lit("."), fn.col("line"))
     key = fn.concat_ws(" ", fn.lit(name), fn.col("partition"), place, fn.col("t"), fn.col("place"))
-    said = (
+    fields = (
         names,
         fn.array(fn.array(*shown).cast("array<string>")).alias("add"),
         fn.col("t").alias("instant"),
         fn.array("start", "t").alias("scope"),
     )
-    return rows.select(key.alias("key"), fn.to_json(fn.struct(*said)).alias("value"))
+    return rows.select(key.alias("key"), fn.to_json(fn.struct(*fields)).alias("value"))

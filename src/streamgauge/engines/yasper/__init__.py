@@ -47,10 +47,12 @@ def _unread(pattern: al.Pattern) -> str | None:
         pattern = pattern.pattern
     if not isinstance(pattern, al.BGP):
         return f"YASPER's parser knows triple patterns and FILTER, no {type(pattern).__name__.upper()}: leave it out"
-    for each in pattern.patterns:
-        if not all(isinstance(part, al.Var) or str(part).startswith("<") for part in (each.subject, each.predicate)):
+    for triple in pattern.patterns:
+        if not all(
+            isinstance(part, al.Var) or str(part).startswith("<") for part in (triple.subject, triple.predicate)
+        ):
             return "YASPER's parser knows no property paths: write triple patterns"
-        if isinstance(each.object, str) and not each.object.startswith("<"):
+        if isinstance(triple.object, str) and not triple.object.startswith("<"):
             return "YASPER's parser takes a literal in a pattern for an IRI: compare it in a FILTER"
     return None
 
@@ -59,7 +61,7 @@ def _compares(condition: al.Expression) -> bool:
     if isinstance(condition, al.Call) and condition.operator in {"&&", "||"}:
         return all(map(_compares, condition.arguments))
     simple = isinstance(condition, al.Call) and condition.operator in _COMPARED
-    return simple and not any(isinstance(each, al.Call | al.Exists) for each in _arguments(condition))
+    return simple and not any(isinstance(argument, al.Call | al.Exists) for argument in _arguments(condition))
 
 
 def _arguments(condition: al.Expression) -> tuple[al.Expression, ...]:

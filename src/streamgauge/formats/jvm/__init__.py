@@ -70,14 +70,14 @@ def _compiled(home: Path, sources: tuple[Path, ...]) -> Path:
 def _compile(javac: str, home: Path, sources: Sequence[Path], classes: Path) -> None:
     """Compile aside, then move into place: another process may be doing the same."""
     with tempfile.TemporaryDirectory(dir=classes.parent) as aside:
-        made = Path(aside) / "classes"
-        command = [javac, "-nowarn", "-encoding", "UTF-8", "-d", str(made), "-cp", f"{home}/*", *map(str, sources)]
+        scratch = Path(aside) / "classes"
+        command = [javac, "-nowarn", "-encoding", "UTF-8", "-d", str(scratch), "-cp", f"{home}/*", *map(str, sources)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            said = "\n".join(done.stderr.splitlines()[:5])
-            raise JvmError(f"{sources[-1].name} does not compile with the jars of {home}: other versions?\n{said}")
+            errors = "\n".join(done.stderr.splitlines()[:5])
+            raise JvmError(f"{sources[-1].name} does not compile with the jars of {home}: other versions?\n{errors}")
         try:
-            made.rename(classes)
+            scratch.rename(classes)
         except OSError:
             if not classes.exists():
                 raise
@@ -86,8 +86,8 @@ def _compile(javac: str, home: Path, sources: Sequence[Path], classes: Path) -> 
 def tool(name: str) -> str:
     """The path of a program of the JDK; JvmError says how to get one."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which(name, path=f"{home}/bin") if home else None
-    found = found or shutil.which(name)
-    if found is None:
+    path = shutil.which(name, path=f"{home}/bin") if home else None
+    path = path or shutil.which(name)
+    if path is None:
         raise JvmError(f"{name} is not found: install a JDK, 17 or later (Debian: openjdk-17-jdk-headless)")
-    return found
+    return path

@@ -97,8 +97,8 @@ def built(order: MavenBuild, tell: Tell) -> Iterator[Path]:
         copy = Path(scratch) / "clone"
         tell(f"copying {order.source}")
         _copy_sources(order.source, copy)
-        for each in order.build.omissions:
-            _omit(copy / each.file, each.line)
+        for omission in order.build.omissions:
+            _omit(copy / omission.file, omission.line)
         tell("Maven begins")
         modules = ",".join(order.build.modules)
         _run([maven, "-B", *_GOALS, *order.build.options, "-pl", modules, "-am"], copy, order, tell)
@@ -106,10 +106,10 @@ def built(order: MavenBuild, tell: Tell) -> Iterator[Path]:
 
 
 def _maven(instead: str) -> str:
-    found = shutil.which("mvn")
-    if found is None:
+    program = shutil.which("mvn")
+    if program is None:
         raise JvmError(f"Maven (mvn) is not found: install it (Debian: apt-get install maven), or {instead}")
-    return found
+    return program
 
 
 def _copy_sources(source: Path, target: Path) -> None:
@@ -129,7 +129,7 @@ def _copy_sources(source: Path, target: Path) -> None:
 
 def _omit(file: Path, line: str) -> None:
     if file.is_file():
-        kept = [each for each in file.read_bytes().splitlines(keepends=True) if each.strip() != line.encode()]
+        kept = [entry for entry in file.read_bytes().splitlines(keepends=True) if entry.strip() != line.encode()]
         file.write_bytes(b"".join(kept))
 
 
@@ -151,7 +151,7 @@ def _run(command: Sequence[str], copy: Path, order: MavenBuild, tell: Tell) -> N
         late = Timer(order.limit_s, _end, (process, over))
         late.start()
         try:
-            said = _follow(process, log, tell)
+            output = _follow(process, log, tell)
             code = process.wait()
         finally:
             late.cancel()
@@ -159,7 +159,7 @@ def _run(command: Sequence[str], copy: Path, order: MavenBuild, tell: Tell) -> N
     if over.is_set():
         raise JvmError(_failure(order, f"not done after {order.limit_s:g} s", "allow more (--limit 1h)"))
     if code:
-        raise JvmError(_failure(order, _reason(said), _advice(said, order.tried)))
+        raise JvmError(_failure(order, _reason(output), _advice(output, order.tried)))
     order.log.unlink()
 
 
@@ -189,8 +189,8 @@ def _follow(process: "subprocess.Popen[str]", log: IO[str], tell: Tell) -> list[
             errors.append(text[8:])
         elif text.startswith("Downloaded from "):
             fetched += 1
-        elif found := _MODULE.search(text):
-            module = f"Maven builds {found[1]} ({found[2]} of {found[3]})"
+        elif match := _MODULE.search(text):
+            module = f"Maven builds {match[1]} ({match[2]} of {match[3]})"
         else:
             continue
         tell(f"{module}, {counted(fetched, 'file')} fetched" if fetched else module)
@@ -202,14 +202,14 @@ def _failure(order: MavenBuild, reason: str, advice: str) -> str:
     return f"Maven did not build {what} in a copy of {order.source}: {reason}; {advice}; its words are in {order.log}"
 
 
-def _reason(said: Sequence[str]) -> str:
+def _reason(output: Sequence[str]) -> str:
     """The first error that says more than that there is one."""
-    told = (line.strip() for line in said if line.strip() and not line.startswith("COMPILATION ERROR"))
-    return next(told, said[0])[:_SHOWN]
+    errors = (line.strip() for line in output if line.strip() and not line.startswith("COMPILATION ERROR"))
+    return next(errors, output[0])[:_SHOWN]
 
 
-def _advice(said: Sequence[str], tried: str) -> str:
-    text = "\n".join(said)
+def _advice(output: Sequence[str], tried: str) -> str:
+    text = "\n".join(output)
     tried_at = f"tried was {tried} with JDK 17 (JAVA_HOME names a JDK): check that version out"
     return next((advice for words, advice in _ADVICE if re.search(words, text)), tried_at)
 
@@ -222,14 +222,14 @@ def resolve(libraries: Sequence[str], place: Path, *, alone: bool = False) -> No
     maven = _maven(f"put {', '.join(libraries)} and all that they depend on into the folder by hand")
     with TemporaryDirectory() as scratch:
         pom = Path(scratch) / "pom.xml"
-        pom.write_text(_POM.format("".join(_dependency(each, alone) for each in libraries)), encoding="utf-8")
+        pom.write_text(_POM.format("".join(_dependency(library, alone) for library in libraries)), encoding="utf-8")
         goal = ["dependency:copy-dependencies", f"-DoutputDirectory={place}", "-DincludeScope=runtime"]
         done = subprocess.run(
             [maven, "-B", "-q", "-f", pom, *goal], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
         )
     if done.returncode:
-        said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("[ERROR]")]
-        raise JvmError(f"Maven did not get {', '.join(libraries)}: {said[0][8:] if said else 'it gave no reason'}")
+        errors = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("[ERROR]")]
+        raise JvmError(f"Maven did not get {', '.join(libraries)}: {errors[0][8:] if errors else 'it gave no reason'}")
 
 
 _NO_OTHERS: Final = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
@@ -287,8 +287,8 @@ def clones(folder: Path) -> tuple[Clone, ...]:
     file = folder / FILE
     if not file.exists():
         return ()
-    found = tomllib.loads(file.read_text(encoding="utf-8"))["clone"]
-    return tuple(decode(Clone, each, f"{FILE} clone[{place}]") for place, each in enumerate(found))
+    entries = tomllib.loads(file.read_text(encoding="utf-8"))["clone"]
+    return tuple(decode(Clone, entry, f"{FILE} clone[{place}]") for place, entry in enumerate(entries))
 
 
 def collect(kinds: Sequence[Clone], source: Path, target: Path, tell: Tell, limit_s: float = LIMIT_S) -> Collected:
@@ -342,12 +342,12 @@ def _order(kind: Clone, source: Path, target: Path, limit_s: float) -> MavenBuil
 def _missing(kind: Clone, names: Iterable[str]) -> list[str]:
     """The beginnings of names that the engine needs and no jar has."""
     there = tuple(names)
-    return [each for each in kind.needs if not any(name.startswith(each) for name in there)]
+    return [need for need in kind.needs if not any(name.startswith(need) for name in there)]
 
 
 def _built(kind: Clone, source: Path) -> list[Path]:
-    found = (jar for pattern in kind.jars for jar in sorted(source.glob(pattern)))
-    return [jar for jar in found if not any(fnmatch(jar.name, each) for each in kind.leave)]
+    jars = (jar for pattern in kind.jars for jar in sorted(source.glob(pattern)))
+    return [jar for jar in jars if not any(fnmatch(jar.name, pattern) for pattern in kind.leave)]
 
 
 def _reference(kind: Clone, source: Path) -> str | None:

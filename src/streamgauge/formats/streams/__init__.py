@@ -91,7 +91,7 @@ def read_stream(
     stream: str = STREAM,
     interval: int = 1000,
     lateness: int | None = None,
-    told: Callable[[int], None] = lambda _time: None,
+    report_time: Callable[[int], None] = lambda _time: None,
 ) -> Iterator[StreamElement]:
     """The elements of a file or folder; ``form`` names the format, else the file's ending does; packed ones too.
 
@@ -102,18 +102,18 @@ def read_stream(
     if not source.exists():
         raise FormatError(f"{source}: there is no such file or folder")
     reading = Reading(stream, interval, lateness, checked=True)
-    return read_elements(source, stream_format(source, form), reading, told)
+    return read_elements(source, stream_format(source, form), reading, report_time)
 
 
 def read_elements(
-    path: Path, form: Format, reading: Reading, told: Callable[[int], None] = lambda _time: None
+    path: Path, form: Format, reading: Reading, report_time: Callable[[int], None] = lambda _time: None
 ) -> Iterator[StreamElement]:
     """The elements of a file or folder in a format; ``told`` hears the advances of one that is read line by line."""
     for item in read_whole(whole_path(path, reading), form, reading, refused):
         if isinstance(item, StreamElement):
             yield item
         else:
-            told(item.time)
+            report_time(item.time)
 
 
 def whole_path(path: Path, reading: Reading) -> Whole:

@@ -127,8 +127,8 @@ def header_columns(header: Sequence[str], base: str, prefixes: Mapping[str, str]
 def expand(template: str, values: Mapping[str, str], base: str, prefixes: Mapping[str, str]) -> Term:
     """The IRI of a URI template (RFC 6570: ``{name}``, ``{+name}``, ``{#name}``), relative to the table; ValueError."""
 
-    def one(found: re.Match[str]) -> str:
-        how, name = found.groups()
+    def one(match: re.Match[str]) -> str:
+        how, name = match.groups()
         if name not in values:
             raise ValueError(f"{template}: there is no column {name}: there are {', '.join(values)}")
         text = values[name]
@@ -197,7 +197,7 @@ def _table(data: Any, name: str) -> Mapping[str, Any]:
     if "tables" not in data:
         return _checked(data, _TABLE, "the mapping")
     tables = data["tables"] if isinstance(data["tables"], list) else []
-    named = [each for each in tables if isinstance(each, dict) and Path(str(each.get("url", ""))).name == name]
+    named = [table for table in tables if isinstance(table, dict) and Path(str(table.get("url", ""))).name == name]
     if len(named) != 1:
         raise ValueError(f"tables: {len(named) or 'none'} of them has the url {name}")
     group = _checked(data, _TABLE | {"tables"}, "the mapping")
@@ -207,15 +207,15 @@ def _table(data: Any, name: str) -> Mapping[str, Any]:
 def _mapping(table: Mapping[str, Any], base: str, prefixes: Mapping[str, str], datatype: str) -> TableMapping:
     schema = _checked(table.get("tableSchema", {}), _SCHEMA, "tableSchema")
     dialect = _dialect(_checked(table.get("dialect", {}), _DIALECT, "dialect"))
-    given = schema.get("columns")
-    if given is None:
+    described = schema.get("columns")
+    if described is None:
         return TableMapping(None, dialect)
-    if not isinstance(given, list) or not given:
+    if not isinstance(described, list) or not described:
         raise ValueError("tableSchema.columns: expected a list of columns")
     shared = {"datatype": datatype, **{key: part[key] for part in (table, schema) for key in _INHERITED if key in part}}
     columns = [
-        _column({**shared, **_checked(each, _COLUMN, f"column {place}")}, f"column {place}", base, prefixes)
-        for place, each in enumerate(given, 1)
+        _column({**shared, **_checked(column, _COLUMN, f"column {place}")}, f"column {place}", base, prefixes)
+        for place, column in enumerate(described, 1)
     ]
     return TableMapping(tuple(columns), dialect)
 
@@ -247,10 +247,10 @@ def _column(data: Mapping[str, Any], where: str, base: str, prefixes: Mapping[st
     )
 
 
-def _datatype(given: Any, where: str) -> ColumnDatatype:
-    if given == "":
+def _datatype(datatype_: Any, where: str) -> ColumnDatatype:
+    if datatype_ == "":
         return ColumnDatatype("")
-    data = {"base": given} if isinstance(given, str) else given
+    data = {"base": datatype_} if isinstance(datatype_, str) else datatype_
     _check_object(data, f"{where}: datatype")
     base = str(data.get("base", "string"))
     name = _ALIASES.get(base, base)
@@ -292,11 +292,11 @@ def _dialect(data: Mapping[str, Any]) -> CsvDialect:
     return CsvDialect(delimiter, sign, header, encoding and str(encoding), skip)
 
 
-def _titles(given: Any) -> tuple[str, ...]:
+def _titles(titles: Any) -> tuple[str, ...]:
     """The titles of a column: a text, a list of them, or of each language."""
-    if isinstance(given, dict):
-        return tuple(title for each in given.values() for title in _titles(each))
-    return tuple(map(str, given)) if isinstance(given, list) else () if given is None else (str(given),)
+    if isinstance(titles, dict):
+        return tuple(title for value in titles.values() for title in _titles(value))
+    return tuple(map(str, titles)) if isinstance(titles, list) else () if titles is None else (str(titles),)
 
 
 def _checked(data: Any, known: frozenset[str], where: str) -> Mapping[str, Any]:

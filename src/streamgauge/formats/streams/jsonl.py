@@ -127,8 +127,8 @@ class _Taking:
             if "field t is missing" in str(error) or "is unknown" in str(error):
                 hint = " (form=json reads plain JSON, form=jsonld JSON-LD: docs/own-data.md)"
             raise FormatError(f"{place}: {error}{hint}") from error
-        found = self.own(item, place)
-        return () if found is None else (found,)
+        element = self.own(item, place)
+        return () if element is None else (element,)
 
 
 FORMATS = (

@@ -238,9 +238,9 @@ class _Log:
         except SyntaxError as error:
             for other in self._syntaxes[1:]:
                 with suppress(SyntaxError):
-                    found = self._parsed(piece, other)
+                    quads = self._parsed(piece, other)
                     self._syntaxes = (other,)
-                    return found
+                    return quads
             line = piece.line + max(error.lineno or 0, 2) - 2
             raise FormatError(f"{place}, line {line}: {reason(error)}") from error
 

@@ -234,8 +234,8 @@ def untimed(whole: Whole, reading: Reading, syntax: ox.RdfFormat | None = None) 
 
 def moment_property(triples: Iterable[Triple]) -> str | None:
     """The name of a property whose object is a date or a date with a time, if there is one."""
-    found = next((p for _, p, o in triples if o[0] == '"' and o[-1] == ">" and datatype(o) in _MOMENTS), None)
-    return None if found is None else shortened(found, {})
+    moment = next((p for _, p, o in triples if o[0] == '"' and o[-1] == ">" and datatype(o) in _MOMENTS), None)
+    return None if moment is None else shortened(moment, {})
 
 
 class NodePlace(NamedTuple):

@@ -160,7 +160,7 @@ class JsonRows:
     ) -> Iterator[Triple]:
         """The triples of an object by a mapping."""
         cells = {column.name: self._cells(column, row, message) for column in columns}
-        values = {name: _text(found[0]) if found else "" for name, found in cells.items()} | {"_row": str(count)}
+        values = {name: _text(cell[0]) if cell else "" for name, cell in cells.items()} | {"_row": str(count)}
         for column in columns:
             if column.predicate is None:
                 continue
@@ -184,10 +184,10 @@ class JsonRows:
             return []
         for title in (*column.titles, column.name):
             path = self._path(title, row)
-            found = [item for value in path.values(message if path.root else row) for item in _flat(value)]
-            found = [item for item in found if item is not None and _text(item) not in column.null]
-            if found:
-                return found
+            items = [item for value in path.values(message if path.root else row) for item in _flat(value)]
+            items = [item for item in items if item is not None and _text(item) not in column.null]
+            if items:
+                return items
         return [column.default] if column.default else []
 
     def _path(self, text: str, row: dict[str, Any]) -> JsonPath:
@@ -220,12 +220,12 @@ class JsonRows:
         column = self._time_column()
         name = self._named or (column.titles[0] if column is not None and column.titles else self._guess(row))
         path = self._path(name, row)
-        found = [value for value in path.values(message if path.root else row) if value is not None]
-        if len(found) != 1:
-            what = "no time" if not found else f"{len(found)} times"
-            known = offered(name, row) if not found else "an element has one"
+        times = [value for value in path.values(message if path.root else row) if value is not None]
+        if len(times) != 1:
+            what = "no time" if not times else f"{len(times)} times"
+            known = offered(name, row) if not times else "an element has one"
             raise ValueError(f"{what} by {name}: {known}")
-        value = found[0]
+        value = times[0]
         if isinstance(value, JsonNumber):
             return self._instants.of_number(value, where)
         if not isinstance(value, str):
@@ -243,11 +243,11 @@ class JsonRows:
         return dates[0] if len(dates) == 1 else None
 
     def _guess(self, row: dict[str, Any]) -> str:
-        found = [name for name in row if name.rpartition(":")[2].lower() in _TIMES]
-        if len(found) == 1:
-            return found[0]
+        names = [name for name in row if name.rpartition(":")[2].lower() in _TIMES]
+        if len(names) == 1:
+            return names[0]
         raise ValueError(
-            f"{len(found) or 'no'} members look like the time: name the one that has it with --time-property, of "
+            f"{len(names) or 'no'} members look like the time: name the one that has it with --time-property, of "
             + ", ".join(row)
         )
 

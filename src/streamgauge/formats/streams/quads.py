@@ -243,7 +243,7 @@ def _stated_of_graphs(graphs: dict[Term, tuple[str, list[Triple]]], stated: Time
     if stated is None or "" not in graphs or len(graphs) == 1:
         return times
     place, triples = graphs[""]
-    for triple in [each for each in triples if each[0] in graphs and (each[1],) == stated.path]:
+    for triple in [triple for triple in triples if triple[0] in graphs and (triple[1],) == stated.path]:
         times.setdefault(triple[0], _instant(place, triple[2], stated))
         triples.remove(triple)
     if not triples:
@@ -257,22 +257,22 @@ def _outside(place: str, triple: Triple, hint: str | None = None) -> FormatError
 
 
 def _stated(place: str, term: Term) -> int:
-    found = _NUMBER.match(term) or (_NUMBER.fullmatch(f'"{value_text(term)}"') if is_literal(term) else None)
-    if found is None:
+    match = _NUMBER.match(term) or (_NUMBER.fullmatch(f'"{value_text(term)}"') if is_literal(term) else None)
+    if match is None:
         raise FormatError(f"{place}: {term[:80]} is no time: hasTimestamp needs a whole number of ms")
-    return int(found[1])
+    return int(match[1])
 
 
 def _named(place: str, graph: Term, stated: TimeProperty | None = None) -> int:
-    found = _LAST_DIGITS.search(graph)
-    if found is None and stated is not None:
+    match = _LAST_DIGITS.search(graph)
+    if match is None and stated is not None:
         raise FormatError(f"{place}: nothing in {f'graph {graph[:120]}' if graph else 'it'} has {stated.shown}")
-    if found is None:
+    if match is None:
         what = f"graph {graph[:120]} has" if graph else "a triple outside any named graph has"
         raise FormatError(
             f"{place}: {what} no time: state hasTimestamp or end the graph's IRI with the ms (docs/own-data.md)"
         )
-    return int(found[1])
+    return int(match[1])
 
 
 def _instant(place: str, term: Term, stated: TimeProperty | None) -> int:

@@ -146,20 +146,20 @@ class Rows:
             try:
                 yield line.decode()
             except UnicodeDecodeError as error:
-                said = f"{self._place}, line {count}: not utf-8 text: {error.reason}"
+                message = f"{self._place}, line {count}: not utf-8 text: {error.reason}"
                 hint = "name its charset, as by ?charset=windows-1252 or dialect.encoding in a mapping"
-                raise FormatError(f"{said}: {hint}") from error
+                raise FormatError(f"{message}: {hint}") from error
 
     def _parsed(self, first: str) -> Iterator[list[str]]:
         """The cells of each row, the first line's included."""
         dialect = self._mapping.dialect
         delimiter = dialect.delimiter or _delimiter(first, self._place)
-        given = _Ahead(first, self._texts)
+        ahead = _Ahead(first, self._texts)
         csv.field_size_limit(max(csv.field_size_limit(), self._reading.limit))
         if dialect.quote is None:
-            rows = csv.reader(given, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+            rows = csv.reader(ahead, delimiter=delimiter, quoting=csv.QUOTE_NONE)
         else:
-            rows = csv.reader(given, delimiter=delimiter, quotechar=dialect.quote, strict=True)
+            rows = csv.reader(ahead, delimiter=delimiter, quotechar=dialect.quote, strict=True)
         while True:
             try:
                 row = next(rows)
@@ -173,17 +173,17 @@ class Rows:
 
     def _columns(self, header: Sequence[str] | None) -> list[tuple[int | None, TableColumn]]:
         """The columns that are read, each with its place in a row (``None`` for a virtual one)."""
-        given = self._mapping.columns
-        if given is None:
+        columns = self._mapping.columns
+        if columns is None:
             if header is None:
                 raise FormatError(f"{self._place}: a table without a header needs a mapping of its columns")
             self._refuse_twice(header)
             return list(enumerate(header_columns(header, self._reading.stream, self._reading.prefixes)))
         if header is None:
-            real = (column for column in given if not column.virtual)
+            real = (column for column in columns if not column.virtual)
             places: dict[int, int] = {id(column): place for place, column in enumerate(real)}
-            return [(places.get(id(column)), column) for column in given]
-        return [(None if column.virtual else self._found(column, header), column) for column in given]
+            return [(places.get(id(column)), column) for column in columns]
+        return [(None if column.virtual else self._found(column, header), column) for column in columns]
 
     def _found(self, column: TableColumn, header: Sequence[str]) -> int:
         for name in (*column.titles, column.name):
@@ -205,16 +205,16 @@ class Rows:
         real = [(place, column) for place, column in columns if place is not None]
         named = self._reading.time_property
         if named is not None:
-            found = [
+            candidates = [
                 one for one in real if named in (one[1].name, *one[1].titles) or one[1].predicate == self._iri(named)
             ]
         else:
-            found = [one for one in real if one[1].datatype.iri in DATES]
-            found = found or [one for one in real if one[1].name.rpartition(":")[2].lower() in _TIMES]
-        if len(found) == 1:
-            return found[0][1]
+            candidates = [one for one in real if one[1].datatype.iri in DATES]
+            candidates = candidates or [one for one in real if one[1].name.rpartition(":")[2].lower() in _TIMES]
+        if len(candidates) == 1:
+            return candidates[0][1]
         names = ", ".join(column.name for _, column in real)
-        what = f"no column {named!r}" if named else f"{len(found) or 'no'} columns that look like the time"
+        what = f"no column {named!r}" if named else f"{len(candidates) or 'no'} columns that look like the time"
         raise FormatError(f"{self._place}: {what}: name the one that has it with --time-property, of {names}")
 
     def _iri(self, named: str) -> Term | None:

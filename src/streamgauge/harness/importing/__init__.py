@@ -133,9 +133,13 @@ def assemble(
 
 
 def _header(
-    source: Path, form: str, recorded: ForeignAnswers, request: ImportRequest, asked: tuple[str, ContinuousQuery, int]
+    source: Path,
+    form: str,
+    recorded: ForeignAnswers,
+    request: ImportRequest,
+    query_given: tuple[str, ContinuousQuery, int],
 ) -> RunHeader:
-    text, query, until = asked
+    text, query, until = query_given
     assert request.semantics is not None
     return RunHeader(
         engine=request.engine or recorded.engine,
@@ -162,7 +166,7 @@ def _name(source: Path) -> str:
 
 def after_last(query: ContinuousQuery, last: int) -> int:
     """Time went on for a window's size after the last element (ms), so that every window that holds one closed."""
-    return last + max((each.window.size for each in query.windows if each.window.kind != "count"), default=0)
+    return last + max((window.window.size for window in query.windows if window.window.kind != "count"), default=0)
 
 
 def by_answers(
@@ -211,19 +215,19 @@ class Fields:
         place = f"{where}.{name}" if where else name
         if name not in value:
             raise self.fail(place, "is missing")
-        found = value[name]
-        if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
-            raise self.fail(place, f"is {_short(found)}: {_KINDS[kind]} is expected")
-        return found
+        member = value[name]
+        if not isinstance(member, kind) or (kind is int and isinstance(member, bool)):
+            raise self.fail(place, f"is {_short(member)}: {_KINDS[kind]} is expected")
+        return member
 
     def variables(self, document: Any, where: str) -> tuple[str, ...]:
         """``head.vars`` of a result."""
         head = self.member(document, where, "head", dict)
         place = f"{where}.head" if where else "head"
-        found = self.member(head, place, "vars", list)
-        if any(not isinstance(name, str) for name in found) or len(set(found)) < len(found):
-            raise self.fail(f"{place}.vars", f"is {_short(found)}: distinct names are expected")
-        return tuple(found)
+        names = self.member(head, place, "vars", list)
+        if any(not isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise self.fail(f"{place}.vars", f"is {_short(names)}: distinct names are expected")
+        return tuple(names)
 
     def row(self, binding: Any, variables: tuple[str, ...], where: str) -> Row:
         """One solution; a variable without a value is unbound, one that ``head.vars`` does not name is refused."""
@@ -292,8 +296,8 @@ class Importer(Protocol):
 def formats() -> dict[str, Importer]:
     """Every format by its name, sorted."""
     modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
-    found = [cast(Importer, module) for module in modules if hasattr(module, "recognises")]
-    return {one.NAME: one for one in sorted(found, key=lambda one: one.NAME)}
+    importers = [cast(Importer, module) for module in modules if hasattr(module, "recognises")]
+    return {one.NAME: one for one in sorted(importers, key=lambda one: one.NAME)}
 
 
 def import_runs(
@@ -303,16 +307,16 @@ def import_runs(
 
     ForeignError names the source, and the line or field that is wrong; nothing is overwritten.
     """
-    found = [imported for source in sources for imported in _importer(source, form).read(source, request)]
-    names = [imported.name for imported in found]
-    for imported in found:
+    runs_ = [imported for source in sources for imported in _importer(source, form).read(source, request)]
+    names = [imported.name for imported in runs_]
+    for imported in runs_:
         if names.count(imported.name) > 1:
             raise ForeignError(f"two runs are named {imported.name}: import them one by one")
-    targets = [out if len(found) == 1 else out / imported.name for imported in found]
+    targets = [out if len(runs_) == 1 else out / imported.name for imported in runs_]
     for target in targets:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise ForeignError(f"{target} is there already: remove it or name another place with --out")
-    for target, imported in zip(targets, found, strict=True):
+    for target, imported in zip(targets, runs_, strict=True):
         until = _write(target, imported)
         note = f"time came to {until:,} ms: no report was due after it (--advance-to says otherwise)"
         yield target, replace(imported, notes=(*imported.notes, note))
@@ -322,9 +326,9 @@ def _importer(source: Path, form: str | None) -> Importer:
     if not source.exists():
         raise ForeignError(f"{source}: there is no such file or folder")
     if form is not None:
-        if (found := spelled(form, formats())) is None:
+        if (name := spelled(form, formats())) is None:
             raise ForeignError(f"there is no format {form!r} to import: {offered(form, formats())}")
-        return formats()[found]
+        return formats()[name]
     for one in formats().values():
         if one.recognises(source):
             return one

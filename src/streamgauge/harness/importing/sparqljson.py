@@ -90,8 +90,8 @@ def _answer(where: str, document: Any, times: AnswerTimes) -> Answer:
     instant = stamp if times is AnswerTimes.INSTANT else None
     scope = _scope(fields, document)
     if "boolean" in document:
-        said = fields.member(document, "", "boolean", bool)
-        return Answer(("ask",), ((TRUE if said else FALSE,),), (), "boolean", instant, scope, received * NS)
+        value = fields.member(document, "", "boolean", bool)
+        return Answer(("ask",), ((TRUE if value else FALSE,),), (), "boolean", instant, scope, received * NS)
     variables = fields.variables(document, "")
     bindings = fields.member(fields.member(document, "", "results", dict), "results", "bindings", list)
     rows = tuple(fields.row(one, variables, f"results.bindings[{i}]") for i, one in enumerate(bindings))
@@ -101,7 +101,7 @@ def _answer(where: str, document: Any, times: AnswerTimes) -> Answer:
 def _scope(fields: Fields, document: Any) -> tuple[int, int] | None:
     if "scope" not in document:
         return None
-    found = fields.member(document, "", "scope", list)
-    if len(found) != 2 or any(not isinstance(end, int) or isinstance(end, bool) for end in found):
-        raise fields.fail("scope", f"is {found!r:.60}: [start, end] in ms is expected")
-    return found[0], found[1]
+    borders = fields.member(document, "", "scope", list)
+    if len(borders) != 2 or any(not isinstance(end, int) or isinstance(end, bool) for end in borders):
+        raise fields.fail("scope", f"is {borders!r:.60}: [start, end] in ms is expected")
+    return borders[0], borders[1]

@@ -42,9 +42,9 @@ def recognises(path: Path) -> bool:
 def read(path: Path, request: ImportRequest) -> Iterator[ImportedRun]:
     """The run of a QR_ file; ForeignError names file and line."""
     request = beside(path, request)
-    found = recorded(path, request)
-    advance = by_answers(found.answers, found.started, request.semantics)
-    yield assemble(path, NAME, found, request, advance)
+    record = recorded(path, request)
+    advance = by_answers(record.answers, record.started, request.semantics)
+    yield assemble(path, NAME, record, request, advance)
 
 
 def beside(path: Path, request: ImportRequest) -> ImportRequest:
@@ -95,16 +95,16 @@ class _AnswerFile:
             raise ForeignError(
                 f"{self._path}, line {lines[0][0]}: names of variables, each followed by a tab, are expected"
             )
-        found: list[tuple[int, list[Row]]] = []
+        answers: list[tuple[int, list[Row]]] = []
         for number, line in lines[1:]:
             if "\t" not in line:
-                found.append((_time(self._path, number, line), []))
-            elif not found:
+                answers.append((_time(self._path, number, line), []))
+            elif not answers:
                 raise ForeignError(f"{self._path}, line {number}: a row before the first report's time (epoch ms)")
             else:
-                found[-1][1].append(self._row(number, line, len(variables)))
+                answers[-1][1].append(self._row(number, line, len(variables)))
         notes = [f"{self._short} rows lack values at their end: taken as unbound"] if self._short else []
-        return tuple(Answer(variables, tuple(rows), received=time * NS) for time, rows in found), notes
+        return tuple(Answer(variables, tuple(rows), received=time * NS) for time, rows in answers), notes
 
     def _row(self, number: int, line: str, width: int) -> Row:
         values = line.rstrip("\r").removesuffix("\t").split("\t")

@@ -44,14 +44,14 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path, request: ImportRequest) -> Iterator[ImportedRun]:
     """Every run whose QR_ file is in results/; ForeignError names the file and the field."""
-    found = [imported for settings in tests(path, request.values) for imported in _test(path, settings, request)]
-    if not found:
+    runs_ = [imported for settings in tests(path, request.values) for imported in _test(path, settings, request)]
+    if not runs_:
         which = f" of test {request.test}" if request.test else ""
         raise ForeignError(f"{path / 'results'}: no QR_ file{which} is here: nothing was recorded, or it was not kept")
-    yield from found
+    yield from runs_
 
 
-def tests(path: Path, given: Mapping[str, str]) -> list[dict[str, Any]]:
+def tests(path: Path, values: Mapping[str, str]) -> list[dict[str, Any]]:
     """The settings of every test, merged; ForeignError names the field."""
     file = path / "config.json"
     config = _config(file)
@@ -59,7 +59,7 @@ def tests(path: Path, given: Mapping[str, str]) -> list[dict[str, Any]]:
     if not isinstance(listed, list) or not all(isinstance(test, dict) for test in listed):
         raise ForeignError(f"{file}: field tests: a list of objects is expected")
     top = {key: value for key, value in config.items() if key not in ("tests", "vars")}
-    merged = [{"runs": "1", **top, **test, "vars": _vars(file, config, test), **given} for test in listed]
+    merged = [{"runs": "1", **top, **test, "vars": _vars(file, config, test), **values} for test in listed]
     for i, settings in enumerate(merged):
         if not isinstance(settings.get("name"), str):
             raise ForeignError(f"{file}: field tests[{i}].name is missing or no text")
@@ -83,10 +83,10 @@ def _config(file: Path) -> dict[str, Any]:
 def _vars(file: Path, *levels: Mapping[str, Any]) -> dict[str, str]:
     merged: dict[str, str] = {}
     for level in levels:
-        found = level.get("vars", {})
-        if not isinstance(found, dict):
+        variables = level.get("vars", {})
+        if not isinstance(variables, dict):
             raise ForeignError(f"{file}: field vars: an object of texts is expected")
-        merged.update({name: str(value) for name, value in found.items()})
+        merged.update({name: str(value) for name, value in variables.items()})
     return merged
 
 
@@ -128,10 +128,10 @@ def _settled(path: Path, settings: Mapping[str, Any], answers: Path, request: Im
 
 def _stream(path: Path, named: str) -> Path:
     """The stream that the config names: as it is, or from the folder."""
-    found = next((place for place in (Path(named), path / named) if place.exists()), None)
-    if found is None:
+    place_ = next((place for place in (Path(named), path / named) if place.exists()), None)
+    if place_ is None:
         raise ForeignError(f"{path / 'config.json'}: field inputstream: there is no {named}: name it with --stream")
-    return found
+    return place_
 
 
 def _run(
@@ -140,12 +140,12 @@ def _run(
     """The run of a QR_ file: ``settled`` is the request with what the folder says, ``kept`` goes into its header."""
     recorded = replace(yabench.recorded(answers, settled), workload=kept)
     advance = by_answers(recorded.answers, recorded.started, settled.semantics)
-    asked, note = _oracle_query(path, settled)
-    files, notes = ({"oracle.rq": asked}, []) if asked else ({}, [note])
-    if asked and request.semantics is None and request.query is None and _window(asked) != _window(_text(settled)):
+    query, note = _oracle_query(path, settled)
+    files, notes = ({"oracle.rq": query}, []) if query else ({}, [note])
+    if query and request.semantics is None and request.query is None and _window(query) != _window(_text(settled)):
         files["engine.rq"] = _text(settled)
         notes.append("the run's query is oracle.query: engine.query has another window (kept as engine.rq)")
-        settled = replace(settled, query=asked, values={})
+        settled = replace(settled, query=query, values={})
     known = query_parameters(settled.query or "")
     used = {name: value for name, value in settled.values.items() if name in known}
     imported = assemble(answers, NAME, recorded, replace(settled, values=used), advance)

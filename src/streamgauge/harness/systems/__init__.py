@@ -112,17 +112,17 @@ class EngineSystem:
 
     def unsubscribe(self, query: ContinuousQuery) -> None:
         """Forget a query that has not begun; one that has goes on with the stream."""
-        self._queries = [each for each in self._queries if each[0] is not query]
+        self._queries = [entry for entry in self._queries if entry[0] is not query]
 
     def feed(self, element: StreamElement) -> None:
         """Push an element to all sessions."""
-        for each in self._begun():
-            each.push(element)
+        for query in self._begun():
+            query.push(element)
 
     def advance(self, time: int) -> None:
         """Advance all sessions to a time, ms."""
-        for each in self._begun():
-            each.advance(time)
+        for query in self._begun():
+            query.advance(time)
 
     def settle(self) -> None:
         """Begin the sessions; answers come while elements are pushed."""
@@ -130,8 +130,8 @@ class EngineSystem:
 
     def close(self) -> None:
         """End all sessions."""
-        for each in self._sessions or ():
-            each.close()
+        for session in self._sessions or ():
+            session.close()
 
     def _begun(self) -> list[Session]:
         if self._sessions is None:
@@ -139,7 +139,7 @@ class EngineSystem:
             if together is not None and self._queries:
                 self._sessions = [together(self._queries)]
             else:
-                self._sessions = [self._engine.start(*each) for each in self._queries]
+                self._sessions = [self._engine.start(*query) for query in self._queries]
         return self._sessions
 
 
@@ -201,7 +201,7 @@ class SubscriberLoop:
 
     def close(self) -> None:
         """End all subscriptions and the thread."""
-        tasks = [task for found in self._tasks.values() for task in found]
+        tasks = [task for group in self._tasks.values() for task in group]
         self._tasks.clear()
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._left(tasks), self._loop).result(_END_S)

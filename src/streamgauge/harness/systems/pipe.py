@@ -143,15 +143,15 @@ class Observation:
 
     def take(self, received: int, line: bytes, limits: RunLimits) -> bool:
         """Take in one line; whether the program may go on, which a flood may not."""
-        said = word(line)
-        if said is None:
+        message = word(line)
+        if message is None:
             self.lines.append((received, line))
-        elif said.said == "closed":
+        elif message.said == "closed":
             self.closed.set()
         else:
-            self.refused = said.sentence
-            if said.form == "arrow":
-                self.form = form_of(said.form)
+            self.refused = message.sentence
+            if message.form == "arrow":
+                self.form = form_of(message.form)
             self.ready.release()
         self.written += len(line)
         if self.written > limits.output:
@@ -171,14 +171,14 @@ class Observation:
         late = 0
         for number, (received, line) in enumerate(self.lines, 1):
             try:
-                said = decode_output(line)
+                message = decode_output(line)
             except LineError as error:
                 self.fail(f"line {number} of the engine's output is not an answer: {error}")
                 break
-            if isinstance(said, Late):
-                late = said.count
+            if isinstance(message, Late):
+                late = message.count
             else:
-                answers.append(replace(said, received=received))
+                answers.append(replace(message, received=received))
         return tuple(answers), late
 
     def run(self, header: RunHeader, fed: Iterable[Fed], sampler: ResourceSampler | None = None) -> Run:
@@ -191,10 +191,10 @@ class Observation:
             self.fail(f"the engine closed its output before the end of its input, after {so_far}")
         if self.left:
             self.fail(f"the engine left {self.left} of its processes running when it ended; they were ended")
-        found = replace(header, started=self.started, failure=self.failure, late=late)
+        final = replace(header, started=self.started, failure=self.failure, late=late)
         if sampler is None:
-            return Run(found, answers, tuple(fed))
-        return Run(replace(found, cpu=self.spent), answers, tuple(fed), tuple(sampler.samples["system"]))
+            return Run(final, answers, tuple(fed))
+        return Run(replace(final, cpu=self.spent), answers, tuple(fed), tuple(sampler.samples["system"]))
 
 
 Watch: TypeAlias = Callable[[Observation, ResourceSampler], object]

@@ -91,14 +91,14 @@ class Latest:
     def came(self, time: int, triples: Iterable[Triple]) -> None:
         """Triples arrived at ``time`` (ms)."""
         for triple in self._stamped(triples):
-            held = self._held.get(triple)
-            if held is None:
+            entry = self._held.get(triple)
+            if entry is None:
                 facts = [*stamp(triple), time_fact(triple, time)] if self._told else []
                 self._held[triple] = {time: 1}, facts
                 self._enter(facts)
                 self._count(triple, time, 1)
                 continue
-            times, facts = held
+            times, facts = entry
             before = max(times)
             times[time] = times.get(time, 0) + 1
             if time > before:
@@ -125,8 +125,8 @@ class Latest:
 
     def _count(self, triple: Triple, time: int, count: int) -> None:
         term = time_term(time)
-        for each in self._rows:
-            each.move(triple, term, count)
+        for row in self._rows:
+            row.move(triple, term, count)
 
     def _move(self, triple: Triple, facts: list[Triple], before: int, now: int) -> None:
         """The time of a triple, the last of its facts, is another."""
@@ -210,9 +210,9 @@ class AnyChange:
         """Something went."""
         self._moved = True
 
-    def settle(self, held: object) -> bool:
+    def settle(self, content: object) -> bool:
         """Whether anything came or went, but for what left nothing before the first report."""
-        changed = self._moved and (self._begun or bool(held))
+        changed = self._moved and (self._begun or bool(content))
         self._begun, self._moved = self._begun or changed, False
         return changed
 
@@ -323,14 +323,14 @@ class WindowContent:
         pieces: list[IdTriples] = []
         if self._running or self._ended:
             return [ids.of_triples([(0, triples)]) for triples in self.graphs()]
-        for numbered, group in groupby(self._live, lambda each: hasattr(each[1], "ids")):
+        for numbered, group in groupby(self._live, lambda entry: hasattr(entry[1], "ids")):
             if numbered:
                 pieces += [triples for _, triples, _ in group]  # type: ignore[misc]
             else:
                 pieces.append(ids.of_triples([(time, triples) for time, triples, _ in group]))
         if len(pieces) > PIECES:
             pieces = [ids.joined(pieces)]
-        self._live = deque((int(each.times[0]), each, 0) for each in pieces)
+        self._live = deque((int(piece.times[0]), piece, 0) for piece in pieces)
         return pieces
 
     def gather(self, predicates: Collection[Term], begun: Callable[[int], int]) -> None:

@@ -116,9 +116,9 @@ class Ticking:
 
     def up_to(self, limit: int) -> range:
         """The instants up to ``limit`` (ms) that were not given before."""
-        given = range(self.next, limit + 1, self._step)
-        self.next += len(given) * self._step
-        return given
+        instants = range(self.next, limit + 1, self._step)
+        self.next += len(instants) * self._step
+        return instants
 
 
 def clock_of(semantics: Semantics, t0: int) -> Ticking | None:
@@ -152,10 +152,10 @@ def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tupl
     Contents are looked at whole where few looks see one triple. ValueError for what they do not do.
     """
     first, empty = queries[0], semantics.empty_aggregate
-    names = [f"<{each.name}>" for each in first.windows if each.name is not None]
+    names = [f"<{window.name}>" for window in first.windows if window.name is not None]
     begins = _begins(queries, semantics) if closing(semantics) else None
     if all(looks_rarely(query, semantics) for query in queries):
-        again = any(each.window.size > each.window.slide for each in first.windows)
+        again = any(window.window.size > window.window.slide for window in first.windows)
         contents = SnapshotContents(again, begins=begins)
         return contents, [Snapshots(query.form, contents, empty, names, ranked=True) for query in queries]
     pool = WindowJoins(first.static, stamped=True)
@@ -165,23 +165,23 @@ def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tupl
     kept = [KeptAnswer(query.form, pool.leaf, empty, names, ranked=True, common=common) for query in queries]
     pool.over(_graph(first.windows[0]))
     pool.feeds(None)
-    for each in kept:
-        each.begin()
+    for window in kept:
+        window.begin()
     return pool, list(kept)
 
 
 def _ticks(queries: Sequence[ContinuousQuery], semantics: Semantics) -> bool:
     """Whether each look at the one window is a tick that elements make, at which only its changes count."""
     driven = closing(semantics) or semantics.period is not None or semantics.tick is Tick.TIME
-    told = isinstance(change_detector(queries, semantics), AnyChange)
-    return not driven and told and _begins(queries, semantics) is not None
+    any_change = isinstance(change_detector(queries, semantics), AnyChange)
+    return not driven and any_change and _begins(queries, semantics) is not None
 
 
 def _begins(queries: Sequence[ContinuousQuery], semantics: Semantics) -> WindowBegins | None:
     """The begins of the windows if there is one, whose content alone is looked at."""
-    if queries[0].static or any(uses_timestamp(each.form) for each in queries):
+    if queries[0].static or any(uses_timestamp(query.form) for query in queries):
         return None
-    if [each.window.kind for each in queries[0].windows] != ["time"]:
+    if [window.window.kind for window in queries[0].windows] != ["time"]:
         return None
     right_closed = semantics.borders is Borders.OPEN_CLOSED
     return WindowBegins(queries[0].windows[0].window, right_closed=right_closed, partial_head=semantics.partial_head)
@@ -189,15 +189,15 @@ def _begins(queries: Sequence[ContinuousQuery], semantics: Semantics) -> WindowB
 
 def looks_rarely(query: ContinuousQuery, semantics: Semantics) -> bool:
     """Whether only closes (or periods) are looked at, few of which see the same triple, and nothing else is to join."""
-    if query.static or uses_timestamp(query.form) or any(each.window.kind != "time" for each in query.windows):
+    if query.static or uses_timestamp(query.form) or any(window.window.kind != "time" for window in query.windows):
         return False
     if closing(semantics):
-        step = min(each.window.slide for each in query.windows)
+        step = min(window.window.slide for window in query.windows)
     elif semantics.period is not None:
         step = semantics.period
     else:
         return False
-    return max(each.window.size for each in query.windows) <= OVERLAP * step
+    return max(window.window.size for window in query.windows) <= OVERLAP * step
 
 
 class TimeFrame:
@@ -311,26 +311,26 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, pool: JoinP
     Several that close each for itself are shown as of their latest closes, so what arrives waits for them.
     """
     windows = queries[0].windows
-    held = BufferedContent if closing(semantics) and len(windows) > 1 else WindowContent
+    kind = BufferedContent if closing(semantics) and len(windows) > 1 else WindowContent
     timed = any(uses_timestamp(query.form) for query in queries)
-    names = dict.fromkeys(each.name for each in windows)
+    names = dict.fromkeys(window.name for window in windows)
     latest = {name: _latest(queries, pool, stamps_graph(name)) if timed else None for name in names}
-    made = []
-    for each in windows:
-        graph = _graph(each)
-        content = held(*pool.feeds(graph), change_detector(queries, semantics), latest[each.name], pool.follow(graph))
+    frames_ = []
+    for window in windows:
+        graph = _graph(window)
+        content = kind(*pool.feeds(graph), change_detector(queries, semantics), latest[window.name], pool.follow(graph))
         pool.bind(graph, content)
-        made.append(_frame(each, content, semantics, t0))
-    return tuple(made)
+        frames_.append(_frame(window, content, semantics, t0))
+    return tuple(frames_)
 
 
 def _latest(queries: Sequence[ContinuousQuery], pool: JoinPool, graph: Term) -> Latest:
     """The stamps of a graph that one of the queries asks for."""
-    found: set[Term] | None = set()
+    predicates_seen: set[Term] | None = set()
     for query in queries:
         predicates = stamped_predicates(query.form, graph)
-        found = None if found is None or predicates is None else found | predicates
-    return Latest(*pool.feeds(graph), found, pool.stamps(graph))
+        predicates_seen = None if predicates_seen is None or predicates is None else predicates_seen | predicates
+    return Latest(*pool.feeds(graph), predicates_seen, pool.stamps(graph))
 
 
 def _graph(seen: StreamWindow) -> Term | None:
@@ -378,17 +378,19 @@ class Clocks:
         the others are left out: what would have moved is moved to the last of them. Instants are made one by one, since
         a jump in time has thousands of millions.
         """
-        given = [(hand, hand.ticking.up_to(limit)) for hand in self._hands]
+        pending = [(hand, hand.ticking.up_to(limit)) for hand in self._hands]
         self.next = self._earliest()
-        ordered = merge(*(_marked(hand, instants) for hand, instants in given), key=itemgetter(0))
+        ordered = merge(*(_marked(hand, instants) for hand, instants in pending), key=itemgetter(0))
         for instant, group in groupby(ordered, key=itemgetter(0)):
             if still():
-                for move, last in [(move, instants[-1]) for hand, instants in given if instants for move in hand.moves]:
+                for move, last in [
+                    (move, instants[-1]) for hand, instants in pending if instants for move in hand.moves
+                ]:
                     move(last)
                 return
-            found = list(group)
-            moves = [move for _, hand, _ in found for move in hand.moves]
-            yield instant, moves, not self._last or any(last for _, _, last in found)
+            turns = list(group)
+            moves = [move for _, hand, _ in turns for move in hand.moves]
+            yield instant, moves, not self._last or any(last for _, _, last in turns)
 
     def _earliest(self) -> int:
         return min((hand.ticking.next for hand in self._hands), default=NEVER)
@@ -405,8 +407,8 @@ def clocks(query: ContinuousQuery, frames: Sequence[Frame], semantics: Semantics
     if closing(semantics):
         pairs = zip(query.windows, frames, strict=True)
         hands = [
-            Hand(closes_of(each.window, semantics, t0), (frame.close,))
-            for each, frame in pairs
+            Hand(closes_of(window.window, semantics, t0), (frame.close,))
+            for window, frame in pairs
             if isinstance(frame, TimeFrame)
         ]
         return Clocks(hands, semantics.due)

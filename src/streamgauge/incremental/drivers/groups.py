@@ -18,13 +18,13 @@ DriverRequest: TypeAlias = tuple[ContinuousQuery, Semantics, Emit]
 """A query, its semantics, and what takes its answers."""
 
 
-def drive_all(asked: Sequence[DriverRequest]) -> "WindowDriver | DriverGroup":
+def drive_all(requests: Sequence[DriverRequest]) -> "WindowDriver | DriverGroup":
     """One driver for queries that can share their contents, else several behind one session; ValueError without any."""
-    if not asked:
+    if not requests:
         raise ValueError("no query is asked: name at least one")
     groups: dict[Hashable, list[DriverRequest]] = {}
-    for each in asked:
-        groups.setdefault(_sharing(each[0], each[1]), []).append(each)
+    for request in requests:
+        groups.setdefault(_sharing(request[0], request[1]), []).append(request)
     drivers = [WindowDriver([(query, emit) for query, _, emit in group], group[0][1]) for group in groups.values()]
     return drivers[0] if len(drivers) == 1 else DriverGroup(drivers)
 

@@ -73,12 +73,16 @@ class StandingQuery:
         self._weight = len(patterns) // OPERATORS
         self.kept = KeptAnswer(form, self.leaf, names=None, effort=self.effort, ranked=True)
 
-    def leaf(self, asked: BgpRequest) -> Take:
+    def leaf(self, bgp_request: BgpRequest) -> Take:
         """Request the solutions of a pattern."""
         if len(self.entries) >= PATTERNS:
             raise TooMuchError(f"it asks for the solutions of more than {PATTERNS} groups of triple patterns")
         pools = self._landmark
-        entry = PatternEntry(asked, self, pools.pool) if asked.graph is None else GraphEntry(asked, self, pools.graphs)
+        entry = (
+            PatternEntry(bgp_request, self, pools.pool)
+            if bgp_request.graph is None
+            else GraphEntry(bgp_request, self, pools.graphs)
+        )
         self.entries.append(entry)
         return entry.take
 
@@ -114,7 +118,7 @@ class StandingQuery:
 
     def _spend(self) -> None:
         """Every operator is gone through by what was found."""
-        self.effort.spend(self._weight * sum(each.waiting for each in self.entries))
+        self.effort.spend(self._weight * sum(entry.waiting for entry in self.entries))
 
     def end(self) -> None:
         """The query is asked no more."""
@@ -126,7 +130,7 @@ class StandingQuery:
         self.begun = False
         touches = self._landmark.touches
         if self in touches:
-            touches[:] = [each for each in touches if each is not self]
+            touches[:] = [touch for touch in touches if touch is not self]
 
     def let_go(self) -> None:
         """Let go of all rows in pieces, between which other threads run, after its ``end``."""
@@ -195,7 +199,7 @@ class Landmark:
         for entry in standing.entries:
             entry.open()
         standing.effort.weight = 1
-        rows = sum(each.waiting for each in standing.entries)
+        rows = sum(entry.waiting for entry in standing.entries)
         standing.effort.renew(min(self.most_to_begin, self.budget.most + PER_ROW * rows))
         if standing.failed:
             raise self.budget.too_much
@@ -210,8 +214,8 @@ class Landmark:
 
     def failed(self) -> dict[StandingQuery, TooMuchError]:
         """The queries that failed since this was asked last: their answers are not kept any more."""
-        found, self._failed = self._failed, {}
-        return found
+        failures, self._failed = self._failed, {}
+        return failures
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are published, before anything is asked or without anybody being told."""
@@ -237,8 +241,8 @@ class Landmark:
         if named is not None:
             size += len(named[0]) + len(named[1])
             self.graphs.check(named[0])
-        most = self._most(size)
-        self.budget.begin(most, max(self._whole, self._whole * most // self._change))
+        limit = self._most(size)
+        self.budget.begin(limit, max(self._whole, self._whole * limit // self._change))
         self.closure.apply(came, went)
         if named is not None:
             self.graphs.change(*named)
@@ -247,26 +251,26 @@ class Landmark:
     def touched(self) -> Iterable[StandingQuery]:
         """Queries whose answers may have changed, each once and none that has ended; a turn ends."""
         self.budget.turn += 1
-        found = dict.fromkeys(self.touches)
+        queries = dict.fromkeys(self.touches)
         self.touches.clear()
-        return found
+        return queries
 
     def _most(self, size: int) -> int:
         """How much each query may look at for a change of so many triples."""
-        usual, most = self._change + PER_TRIPLE * size, MOST_TIMES * self._change
-        if usual > most:
-            usual = min(usual, most + PER_TRIPLE * max(0, size - LARGE))
+        usual, limit = self._change + PER_TRIPLE * size, MOST_TIMES * self._change
+        if usual > limit:
+            usual = min(usual, limit + PER_TRIPLE * max(0, size - LARGE))
         return min(self.most_to_begin, usual)
 
     def _changed(self, touched: Iterable[StandingQuery]) -> Iterator[tuple[StandingQuery, Difference]]:
-        for each in touched:
+        for query in touched:
             try:
-                added, removed = each.turn()
+                added, removed = query.turn()
             except TooMuchError as error:
-                self._failed[each] = error
+                self._failed[query] = error
                 continue
             if added or removed:
-                yield each, Difference(added, removed)
+                yield query, Difference(added, removed)
 
 
 ROW: Final = 96
@@ -283,43 +287,43 @@ def terms(facts: Facts) -> int:
 
     Goes through all of them, some milliseconds for 100,000 facts; facts may change meanwhile.
     """
-    found: set[str] = set()
+    terms_seen: set[str] = set()
     for of in list(facts.properties.values()):
-        found.update(of.out)
+        terms_seen.update(of.out)
         if of.into is None:
-            found.update(*tuple(of.out.values()))
+            terms_seen.update(*tuple(of.out.values()))
         else:
-            found.update(of.into)
-    for each in list(facts.classes.values()):
-        found.update(each.members)
-    return len(found)
+            terms_seen.update(of.into)
+    for class_ in list(facts.classes.values()):
+        terms_seen.update(class_.members)
+    return len(terms_seen)
 
 
 def fact_bytes(facts: Facts) -> int:
     """About how many bytes the tables of facts take, without the terms in them."""
-    found = 0
+    size = 0
     for of in list(facts.properties.values()):
         tables = (of.out, of.into) if of.into is not None else (of.out,)
-        found += sum(getsizeof(each) + _PAIRS * len(each) for each in tables) + getsizeof(of.states)
-    return found + sum(getsizeof(each.members) for each in list(facts.classes.values()))
+        size += sum(getsizeof(table) + _PAIRS * len(table) for table in tables) + getsizeof(of.states)
+    return size + sum(getsizeof(class_.members) for class_ in list(facts.classes.values()))
 
 
-def answer_bytes(asked: Iterable[StandingQuery]) -> int:
+def answer_bytes(queries: Iterable[StandingQuery]) -> int:
     """About how many bytes answers take, and the rows that operators remember for them, without terms."""
-    found = 0
-    for each in asked:
-        tables = (each.kept.solutions(), *each.kept.tables())
+    size = 0
+    for query in queries:
+        tables = (query.kept.solutions(), *query.kept.tables())
         for table in tables:
             if isinstance(table, Index):
-                found += getsizeof(table.single) + (_PAIRS + ROW) * len(table.single)
-                found += sum(map(_index_bytes, table.parts()))
+                size += getsizeof(table.single) + (_PAIRS + ROW) * len(table.single)
+                size += sum(map(_index_bytes, table.parts()))
             else:
-                found += getsizeof(table) + ROW * len(table)
-    return found
+                size += getsizeof(table) + ROW * len(table)
+    return size
 
 
 def _index_bytes(bags: Mapping[Any, Bag]) -> int:
     """By some of the bags."""
     some = list(islice(bags.values(), SOME))
-    each = sum(getsizeof(bag) + ROW * len(bag) for bag in some) // (len(some) or 1)
-    return getsizeof(bags) + each * len(bags)
+    bag_bytes = sum(getsizeof(bag) + ROW * len(bag) for bag in some) // (len(some) or 1)
+    return getsizeof(bags) + bag_bytes * len(bags)

@@ -52,8 +52,8 @@ class RelationToStream:
         if self._semantics.grain is Grain.REPORT or len(added) + len(removed) < 2:
             self._emit(answer)
             return
-        for each in answer.row_by_row():
-            self._emit(each)
+        for row_answer in answer.row_by_row():
+            self._emit(row_answer)
 
     @property
     def begins_only(self) -> bool:

@@ -85,24 +85,24 @@ class WindowDriver:
     streams that the query does not name are left out.
     """
 
-    def __init__(self, asked: Sequence[tuple[ContinuousQuery, Emit]], semantics: Semantics) -> None:
-        self._queries, self._semantics = [query for query, _ in asked], semantics
-        self._emits = [emit for _, emit in asked]
+    def __init__(self, queries: Sequence[tuple[ContinuousQuery, Emit]], semantics: Semantics) -> None:
+        self._queries, self._semantics = [query for query, _ in queries], semantics
+        self._emits = [emit for _, emit in queries]
         self._pool, answers = evaluators(self._queries, semantics)
         self._streamings = [
             RelationToStream(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
             for query, answer, emit in zip(self._queries, answers, self._emits, strict=True)
         ]
         query = self._queries[0]
-        self._at_once = all(sent_at_once(each, semantics) for each in self._queries)
+        self._at_once = all(sent_at_once(query, semantics) for query in self._queries)
         self._tick_kind = Tick.ELEMENT if self._at_once and semantics.tick is Tick.BATCH else semantics.tick
         self._half_open = semantics.borders is Borders.CLOSED_OPEN
         self._closing = closing(semantics)
-        self._counting = any(each.window.kind == "count" for each in query.windows)
+        self._counting = any(window.window.kind == "count" for window in query.windows)
         self._non_empty = Report.NON_EMPTY in semantics.report
         self._quiet = is_quiet(semantics)
         self._nothing, self._silent = 0, False  # looks at nothing since the last one at something; nothing was sent
-        self._of: dict[str, tuple[Frame, ...]] = {each.stream: () for each in query.windows}
+        self._of: dict[str, tuple[Frame, ...]] = {window.stream: () for window in query.windows}
         self._enters: dict[str, tuple[Arrive, ...]] = {}
         self._direct: dict[str, Arrive] = {}
         self._due, self._cut = _EARLY, NEVER
@@ -121,10 +121,10 @@ class WindowDriver:
         self._begun, self._t0 = True, t0
         self._frames = frames(self._queries, semantics, self._pool, t0)
         pairs = list(zip(query.windows, self._frames, strict=True))
-        self._of = {stream: tuple(frame for each, frame in pairs if each.stream == stream) for stream in self._of}
+        self._of = {stream: tuple(frame for window, frame in pairs if window.stream == stream) for stream in self._of}
         self._clocks = clocks(query, self._frames, semantics, t0)
         if self._clocks is not None and not (self._closing and self._counting):
-            self._enters = {stream: tuple(frame.arrive for frame in held) for stream, held in self._of.items()}
+            self._enters = {stream: tuple(frame.arrive for frame in frames) for stream, frames in self._of.items()}
         self._alone = len(self._frames) == 1 or not self._closing
         self._telling = not self._counting and all(frame.content.telling for frame in self._frames)
         self._ticked = _EARLY
@@ -222,14 +222,14 @@ class WindowDriver:
         """The elements of a batch from one on are ticks in columns; the latest time of batch-driven ones waits."""
         from streamgauge.incremental.drivers.ticks import by_ticks
 
-        times, borders, held = batch.times, batch.borders, self._of[batch.stream]
+        times, borders, frames = batch.times, batch.borders, self._of[batch.stream]
         numbered, end = self._pool.numbered(batch), len(times)
         assert numbered is not None
         self._greatest = int(times[-1])
 
         def wait(begin: int, end: int) -> None:
             """Elements of one time join those that wait."""
-            self._batch.append((int(times[begin]), held, numbered.part(int(borders[begin]), int(borders[end])), None))
+            self._batch.append((int(times[begin]), frames, numbered.part(int(borders[begin]), int(borders[end])), None))
 
         if self._tick_kind is Tick.BATCH:
             self._finish_batch(int(times[first]) - 1)
@@ -246,7 +246,7 @@ class WindowDriver:
 
     def _tick_in_columns(self, ticks: "TickColumns") -> None:
         """Ticks in columns, or one by one where columns have left the pool or do so now."""
-        frame, held = self._frames[0], self._frames
+        frame, frames = self._frames[0], self._frames
         assert isinstance(frame, TimeFrame)
         if not len(ticks.instants):
             return
@@ -255,9 +255,9 @@ class WindowDriver:
             return
         for time, triples in ticks.one_by_one():
             if self._tick_kind is Tick.BATCH:
-                self._tick(time, [(time, held, triples, None)])
+                self._tick(time, [(time, frames, triples, None)])
             else:
-                self._tick_with(time, held, triples, None)
+                self._tick_with(time, frames, triples, None)
 
     def _look_at_tick(self, instant: int) -> None:
         """Report what a tick in columns has changed."""
@@ -344,7 +344,7 @@ class WindowDriver:
         else:
             self._count(time, self._of[element.stream], triples, until)
 
-    def _tick_with(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
+    def _tick_with(self, time: int, frames: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
         """An element comes where elements drive the reports; where a triple is an arrival, none is no tick."""
         if self._counting and not triples:
             return
@@ -357,16 +357,16 @@ class WindowDriver:
                 return
         match self._semantics.tick:
             case Tick.TUPLE if self._telling:
-                self._follow(time, held, triples, until)
+                self._follow(time, frames, triples, until)
             case Tick.TUPLE:
                 for triple in triples:
-                    self._tick(time, [(time, held, (triple,), until)])
+                    self._tick(time, [(time, frames, (triple,), until)])
             case Tick.ELEMENT:
-                self._tick(time, [(time, held, triples, until)])
+                self._tick(time, [(time, frames, triples, until)])
             case _ if self._at_once:
-                self._grow(time, held, triples, until)
+                self._grow(time, frames, triples, until)
             case _:
-                self._batch.append((time, held, triples, until))
+                self._batch.append((time, frames, triples, until))
 
     def _tick_alone(self, time: int, arrived: Sequence[Sequence[Triple]], pool: "ColumnJoins") -> None:
         """One element, or what waited at one time, while columns are in use."""
@@ -374,25 +374,25 @@ class WindowDriver:
 
         self._tick_in_columns(of_element(pool.together(time, arrived), self._tick_kind, time))
 
-    def _grow(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
+    def _grow(self, time: int, frames: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
         """Batch-driven, where rows only become more at one time: they go out with each element."""
         if time != self._ticked:
             self._ticked = time
-            self._tick(time, [(time, held, triples, until)])
+            self._tick(time, [(time, frames, triples, until)])
             return
-        for frame in held:
+        for frame in frames:
             if frame.takes(time):
                 frame.arrive(time, triples, until)
         if self._pool.moved and self._counts(time):
             self._look(time)
 
-    def _follow(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
+    def _follow(self, time: int, frames: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
         """Tick with each triple; at a time that was looked at only those that reach a pattern are worth a look."""
         if triples and time != self._ticked:
             self._ticked = time
-            self._tick(time, [(time, held, triples[:1], until)])
+            self._tick(time, [(time, frames, triples[:1], until)])
             triples = triples[1:]
-        takers = [frame for frame in held if frame.takes(time)]
+        takers = [frame for frame in frames if frame.takes(time)]
         pool, counts = self._pool, self._counts(time)
         if counts and len(takers) == 1 and takers[0].content.follows:
             for _ in takers[0].content.follow(time, triples, until):
@@ -404,10 +404,10 @@ class WindowDriver:
             if counts and pool.moved:
                 self._look(time)
 
-    def _count(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
+    def _count(self, time: int, frames: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
         """An element comes where its triples may close count-based windows."""
-        counting = [frame for frame in held if isinstance(frame, CountFrame)]
-        for frame in held:
+        counting = [frame for frame in frames if isinstance(frame, CountFrame)]
+        for frame in frames:
             if not isinstance(frame, CountFrame):
                 frame.arrive(time, triples, until)
         for triple in triples:
@@ -438,8 +438,8 @@ class WindowDriver:
             pool.leave_columns()
         for frame in self._frames:
             frame.tick(time)
-        for _, held, triples, until in arrived:
-            for frame in held:
+        for _, takers, triples, until in arrived:
+            for frame in takers:
                 if frame.takes(time):
                     frame.arrive(time, triples, until)
         if self._counts(time):
@@ -484,9 +484,9 @@ class WindowDriver:
             scopes = [frame.scope for frame in self._frames]
             self._report(instant, (min(start for start, _ in scopes), max(end for _, end in scopes)))
             self._looked = True
-            held = any(frame.content.held for frame in self._frames)
-            self._nothing = 0 if held else self._nothing + 1
-            self._silent = not held and all(streaming.silent for streaming in self._streamings)
+            holding = any(frame.content.held for frame in self._frames)
+            self._nothing = 0 if holding else self._nothing + 1
+            self._silent = not holding and all(streaming.silent for streaming in self._streamings)
 
     def _report(self, instant: int, scope: tuple[int, int]) -> None:
         self._pool.look()

@@ -95,70 +95,70 @@ class Facts:
 
     def class_of(self, name: Term) -> Class:
         """A class, empty when it is new."""
-        found = self.classes.get(name)
-        if found is None:
+        class_ = self.classes.get(name)
+        if class_ is None:
             if name.startswith(HIDDEN):
                 return self.hidden.setdefault(name, Class(name, hidden=True))
-            found = self.classes[name] = Class(name)
-        return found
+            class_ = self.classes[name] = Class(name)
+        return class_
 
     def property_of(self, name: Term) -> Property:
         """A property other than rdf:type, empty when it is new."""
-        found = self.properties.get(name)
-        if found is None:
+        property_ = self.properties.get(name)
+        if property_ is None:
             if name.startswith(HIDDEN):
                 return self.hidden_properties.setdefault(name, Property(name, hidden=True))
-            found = self.properties[name] = Property(name)
-        return found
+            property_ = self.properties[name] = Property(name)
+        return property_
 
     def link(self, of: Property, subject: Term, end: Term) -> None:
         """A pair comes that was not there; then readers are told."""
         of.add(subject, end)
-        for told in of.enter:
-            told(subject, end)
+        for listener in of.enter:
+            listener(subject, end)
         if not of.hidden:
-            for told in self.enter:
-                told(subject, of.name, end)
+            for listener in self.enter:
+                listener(subject, of.name, end)
 
     def unlink(self, of: Property, subject: Term, end: Term) -> None:
         """Readers are told of a pair; then it goes."""
-        for told in of.leave:
-            told(subject, end)
+        for listener in of.leave:
+            listener(subject, end)
         if not of.hidden:
-            for told in self.leave:
-                told(subject, of.name, end)
+            for listener in self.leave:
+                listener(subject, of.name, end)
         of.remove(subject, end)
 
     def join(self, of: Class, member: Term, number: int) -> None:
         """A member comes that was not there; then readers are told."""
         of.members[member] = number
-        for told in of.enter:
-            told(member)
+        for listener in of.enter:
+            listener(member)
         if not of.hidden:
-            for told in self.enter:
-                told(member, RDF_TYPE, of.name)
+            for listener in self.enter:
+                listener(member, RDF_TYPE, of.name)
 
     def part(self, of: Class, member: Term) -> None:
         """Readers are told of a member; then it goes."""
-        for told in of.leave:
-            told(member)
+        for listener in of.leave:
+            listener(member)
         if not of.hidden:
-            for told in self.leave:
-                told(member, RDF_TYPE, of.name)
+            for listener in self.leave:
+                listener(member, RDF_TYPE, of.name)
         del of.members[member]
 
     def subjects(self) -> dict[Term, None]:
         """All subjects of triples."""
-        found: dict[Term, None] = {}
+        subjects: dict[Term, None] = {}
         for property_ in self.properties.values():
-            found.update(dict.fromkeys(property_.out))
+            subjects.update(dict.fromkeys(property_.out))
         for class_ in self.classes.values():
-            found.update(dict.fromkeys(class_.members))
-        return found
+            subjects.update(dict.fromkeys(class_.members))
+        return subjects
 
     def __len__(self) -> int:
-        pairs = sum(len(ends) for each in self.properties.values() for ends in each.out.values())
-        return pairs + sum(len(each.members) for each in self.classes.values())
+        pairs = sum(len(ends) for property_ in self.properties.values() for ends in property_.out.values())
+        return pairs + sum(len(class_.members) for class_ in self.classes.values())
 
     def __contains__(self, triple: Triple) -> bool:
         return any(True for _ in self.match(*triple))
@@ -168,25 +168,25 @@ class Facts:
         if predicate is None or predicate == RDF_TYPE:
             yield from self._typed(subject, end)
         if predicate is None:
-            for each in self.properties.values():
-                yield from _pairs(each, subject, end)
+            for property_ in self.properties.values():
+                yield from _pairs(property_, subject, end)
         elif predicate in self.properties:
             yield from _pairs(self.properties[predicate], subject, end)
 
     def _typed(self, subject: Term | None, end: Term | None) -> Iterator[Triple]:
         known = self.classes
         classes: Any = known.values() if end is None else (known[end],) if end in known else ()
-        for each in classes:
+        for class_ in classes:
             if subject is None:
-                yield from ((member, RDF_TYPE, each.name) for member in each.members)
-            elif subject in each.members:
-                yield subject, RDF_TYPE, each.name
+                yield from ((member, RDF_TYPE, class_.name) for member in class_.members)
+            elif subject in class_.members:
+                yield subject, RDF_TYPE, class_.name
 
 
 def _pairs(of: Property, subject: Term | None, end: Term | None) -> Iterator[Triple]:
     if subject is not None:
-        found = of.out.get(subject, ())
-        yield from ((subject, of.name, other) for other in found if end is None or other == end)
+        ends = of.out.get(subject, ())
+        yield from ((subject, of.name, other) for other in ends if end is None or other == end)
     elif end is not None:
         yield from ((other, of.name, end) for other in of.backward().get(end, ()))
     else:

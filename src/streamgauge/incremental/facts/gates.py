@@ -115,13 +115,13 @@ def condition(facts: Facts, patterns: Sequence[TriplePattern], keys: Sequence[st
     """The condition of a pattern that the fewest facts meet, as far as can be seen; ``None`` where there is none."""
     pattern = patterns[at]
     ends = _ends(pattern)
-    found = [Condition(end, key=keys.index(name)) for end, name in ends.items() if name in keys]
-    if found:
-        return found[0]
+    conditions = [Condition(end, key=keys.index(name)) for end, name in ends.items() if name in keys]
+    if conditions:
+        return conditions[0]
     for number, other in enumerate(patterns):
         if number != at:
-            found += _conditions(facts, other, keys, ends, kind_of(facts, pattern))
-    return min(found, key=lambda each: each.size, default=None)
+            conditions += _conditions(facts, other, keys, ends, kind_of(facts, pattern))
+    return min(conditions, key=lambda condition: condition.size, default=None)
 
 
 def _conditions(
@@ -132,22 +132,22 @@ def _conditions(
     own: Class | Property | None,
 ) -> list[Condition]:
     """The condition that another pattern sets on the ends of a fact."""
-    kind, found = kind_of(facts, other), list[Condition]()
+    kind, conditions = kind_of(facts, other), list[Condition]()
     if kind is None:
-        return found
+        return conditions
     subject, value = _name(other.subject), _name(other.object)
     for end, name in ends.items():
         if subject == name and isinstance(kind, Class):
-            found.append(Condition(end, kind))
+            conditions.append(Condition(end, kind))
         elif subject == name and value != name and (value in keys or kind is not own or end != _SUBJECT):
-            found.append(Condition(end, kind, True, keys.index(value) if value in keys else None))
+            conditions.append(Condition(end, kind, True, keys.index(value) if value in keys else None))
         elif value == name and subject != name and (subject in keys or kind is not own or end != _OBJECT):
             key = keys.index(subject) if subject in keys else None
             if key is not None or (
                 isinstance(kind, Property) and kind.into is not None
             ):  # an index for a condition alone would not pay
-                found.append(Condition(end, kind, False, key))
-    return found
+                conditions.append(Condition(end, kind, False, key))
+    return conditions
 
 
 def _ends(pattern: TriplePattern) -> dict[int, str]:
@@ -171,34 +171,34 @@ class _End:
     values: dict[tuple[Property, bool], Table] = field(default_factory=dict)
     there: dict[tuple[Class | Property, bool], Triggers] = field(default_factory=dict)
 
-    def table(self, asked: Condition) -> Table:
+    def table(self, condition: Condition) -> Table:
         """Triggers by the term that the condition names."""
-        if asked.kind is None:
+        if condition.kind is None:
             return self.terms
-        assert isinstance(asked.kind, Property)
-        return self.values.setdefault((asked.kind, asked.forward), {})
+        assert isinstance(condition.kind, Property)
+        return self.values.setdefault((condition.kind, condition.forward), {})
 
-    def discard(self, trigger: "JoinTrigger", asked: Condition, term: Term | None) -> None:
+    def discard(self, trigger: "JoinTrigger", condition: Condition, term: Term | None) -> None:
         """A trigger is there for one row of constants less."""
         if term is None:
-            assert asked.kind is not None
-            _discard(self.there, (asked.kind, asked.forward), trigger)
+            assert condition.kind is not None
+            _discard(self.there, (condition.kind, condition.forward), trigger)
             return
-        _discard(self.table(asked), term, trigger)
-        if isinstance(asked.kind, Property) and not self.table(asked):
-            del self.values[asked.kind, asked.forward]
+        _discard(self.table(condition), term, trigger)
+        if isinstance(condition.kind, Property) and not self.table(condition):
+            del self.values[condition.kind, condition.forward]
 
     def triggers(self) -> Iterator["JoinTrigger"]:
         """All of them."""
         for triggers in chain(
-            self.terms.values(), self.there.values(), *(each.values() for each in self.values.values())
+            self.terms.values(), self.there.values(), *(value.values() for value in self.values.values())
         ):
             yield from triggers
 
     def looks(self) -> "_Looks":
         """The tables that a fact is looked up in, in the order of the look-ups."""
         there = [(_index(kind, forward), tuple(triggers)) for (kind, forward), triggers in self.there.items()]
-        return self.terms, tuple(there), tuple((*each, table) for each, table in self.values.items())
+        return self.terms, tuple(there), tuple((*key, table) for key, table in self.values.items())
 
 
 _Looks: TypeAlias = tuple[
@@ -209,22 +209,24 @@ _Looks: TypeAlias = tuple[
 """Of one end of a fact: triggers by the term that it is, by what it has to be in, and by the values that it has."""
 
 
-def _add(looks: _Looks, term: Term, found: list["JoinTrigger"]) -> None:
+def _add(looks: _Looks, term: Term, triggers_found: list["JoinTrigger"]) -> None:
     """Add the triggers whose condition a term meets. A trigger has one condition, which may name several terms."""
     terms, there, values = looks
     if terms and term in terms:
-        found += terms[term]
+        triggers_found += terms[term]
     for index, triggers in there:
         if term in index:
-            found += triggers
+            triggers_found += triggers
     for kind, forward, table in values:
         if not forward and kind.into is None and len(table) <= _LOOPED:
-            met = [triggers for each, triggers in table.items() if term in kind.out.get(each, ())]
+            met = [triggers for key, triggers in table.items() if term in kind.out.get(key, ())]
         else:
             has = (kind.out if forward else kind.backward()).get(term)
             met = _met(has, table) if has else []
         if met:
-            found += met[0] if len(met) == 1 else dict.fromkeys(each for triggers in met for each in triggers)
+            triggers_found += (
+                met[0] if len(met) == 1 else dict.fromkeys(trigger for triggers in met for trigger in triggers)
+            )
 
 
 def _met(values: Terms, table: Table) -> list[Triggers]:
@@ -259,26 +261,26 @@ class TriggerGate:
         self._enter, self._leave = partial(calls[0], self), partial(calls[1], self)
         self._told: tuple[_Pair, ...] = ()
 
-    def add(self, trigger: JoinTrigger, asked: Condition | None, term: Term | None) -> None:
+    def add(self, trigger: JoinTrigger, condition: Condition | None, term: Term | None) -> None:
         """A trigger is there, for one more row of constants, under its condition, which may be about a term."""
         self._size += 1
-        if asked is None:
+        if condition is None:
             triggers = self._always
         elif term is None:
-            assert asked.kind is not None
-            triggers = self._ends[asked.end].there.setdefault((asked.kind, asked.forward), {})
+            assert condition.kind is not None
+            triggers = self._ends[condition.end].there.setdefault((condition.kind, condition.forward), {})
         else:
-            triggers = self._ends[asked.end].table(asked).setdefault(term, {})
+            triggers = self._ends[condition.end].table(condition).setdefault(term, {})
         triggers[trigger] = triggers.get(trigger, 0) + 1
         self.change()
 
-    def discard(self, trigger: JoinTrigger, asked: Condition | None, term: Term | None) -> None:
+    def discard(self, trigger: JoinTrigger, condition: Condition | None, term: Term | None) -> None:
         """A trigger is there for one row of constants less."""
         self._size -= 1
-        if asked is None:
+        if condition is None:
             _discard({0: self._always}, 0, trigger)
         else:
-            self._ends[asked.end].discard(trigger, asked, term)
+            self._ends[condition.end].discard(trigger, condition, term)
         self.change()
 
     def change(self) -> None:
@@ -286,14 +288,14 @@ class TriggerGate:
         self.laid = None
         self._tell(((self._enter, self._leave),) if self._size else ())
 
-    def _tell(self, told: tuple[_Pair, ...]) -> None:
+    def _tell(self, pairs: tuple[_Pair, ...]) -> None:
         """These are told of facts. Lists are made anew: one may be gone through now."""
-        if told == self._told:
+        if pairs == self._told:
             return
         kind, enter, leave = self._kind, [one for one, _ in self._told], [two for _, two in self._told]
-        kind.enter = [*(each for each in kind.enter if each not in enter), *(one for one, _ in told)]
-        kind.leave = [*(each for each in kind.leave if each not in leave), *(two for _, two in told)]
-        self._told = told
+        kind.enter = [*(listener for listener in kind.enter if listener not in enter), *(one for one, _ in pairs)]
+        kind.leave = [*(listener for listener in kind.leave if listener not in leave), *(two for _, two in pairs)]
+        self._told = pairs
 
     def lay_out(self) -> "_Laid":
         """Triggers that are called for every fact, all of them where they are few, and what others are looked up in.
@@ -301,24 +303,24 @@ class TriggerGate:
         ``None`` for an end on which there is no condition.
         """
         if self._size <= DIRECT:
-            whole = dict.fromkeys((*self._always, *(each for end in self._ends for each in end.triggers())))
+            whole = dict.fromkeys((*self._always, *(trigger for end in self._ends for trigger in end.triggers())))
             self.laid = tuple(whole), None, None
-            self._tell(tuple((each.enter, each.leave) for each in whole))
+            self._tell(tuple((trigger.enter, trigger.leave) for trigger in whole))
             return self.laid
-        looks = [each.looks() for each in self._ends]
-        one, two = (each if any(each) else None for each in looks)
+        looks = [end.looks() for end in self._ends]
+        one, two = (look if any(look) else None for look in looks)
         self.laid = tuple(self._always), one, two
         return self.laid
 
 
 def _found(one: _Looks | None, subject: Term, two: _Looks | None, end: Term | None) -> list[JoinTrigger]:
     """The triggers whose conditions a fact meets, each once."""
-    found: list[JoinTrigger] = []
+    triggers: list[JoinTrigger] = []
     if one is not None:
-        _add(one, subject, found)
+        _add(one, subject, triggers)
     if two is not None and end is not None:
-        _add(two, end, found)
-    return found
+        _add(two, end, triggers)
+    return triggers
 
 
 _Laid: TypeAlias = tuple[tuple[JoinTrigger, ...], _Looks | None, _Looks | None]

@@ -85,10 +85,10 @@ class PendingRows:
 class PatternEntry(PendingRows):
     """One pattern over the facts of one graph."""
 
-    def __init__(self, asked: BgpRequest, owner: PatternOwner, pool: ShapePool) -> None:
+    def __init__(self, bgp_request: BgpRequest, owner: PatternOwner, pool: ShapePool) -> None:
         super().__init__()
-        self._asked, self._owner, self._pool = asked, owner, pool
-        self._width = len(asked.output)
+        self._asked, self._owner, self._pool = bgp_request, owner, pool
+        self._width = len(bgp_request.output)
         self._wide = False
         self._told: _Told | None = None
 
@@ -113,21 +113,21 @@ class PatternEntry(PendingRows):
         running, constants = self._pool.joins(self._asked)
         self._enter(running, Taker(self._found, self._owner), constants)
         if running.looks(constants) <= TURN:
-            most = min(TURN, effort.left)
+            limit = min(TURN, effort.left)
             there = Bag()
-            left = running.find(Taker(there, self._owner), constants, most)
+            left = running.find(Taker(there, self._owner), constants, limit)
             if left >= 0:
                 self._there = there
-                effort.spend(most - left + len(there) * effort.weight)
+                effort.spend(limit - left + len(there) * effort.weight)
                 return
-            effort.spend(most if most == TURN else most + 1)
+            effort.spend(limit if limit == TURN else limit + 1)
         yield from self._parts(running, effort)
 
     def leave(self) -> None:
         """Be told no more."""
         if self._told is not None:
-            told, self._told = self._told, None
-            self._pool.leave(*told)
+            request, self._told = self._told, None
+            self._pool.leave(*request)
 
     def _enter(self, running: ShapeJoins, taker: Taker, constants: tuple[Term, ...]) -> None:
         before, self._told = self._told, (running, taker, constants)
@@ -170,19 +170,19 @@ class PatternEntry(PendingRows):
         effort: EvaluationBudget,
     ) -> None:
         """One turn."""
-        most, before = min(TURN + SINGLE, effort.left), len(self._found)
-        left = running.find_parts(Taker(self._found, self._owner), constants, most, TURN, waiting)
+        limit, before = min(TURN + SINGLE, effort.left), len(self._found)
+        left = running.find_parts(Taker(self._found, self._owner), constants, limit, TURN, waiting)
         if left < 0:
             raise effort.too_much
-        effort.spend(most - left + (len(self._found) - before) * effort.weight)
+        effort.spend(limit - left + (len(self._found) - before) * effort.weight)
 
 
 def _narrowed(change: Bag, width: int) -> Bag:
     """The rows without the columns beyond a width."""
-    found: Bag = {}
+    narrowed: Bag = {}
     for row, count in change.items():
-        add(found, row[:width], count)
-    return found
+        add(narrowed, row[:width], count)
+    return narrowed
 
 
 Quad: TypeAlias = tuple[Term, Triple]
@@ -191,7 +191,7 @@ Quad: TypeAlias = tuple[Term, Triple]
 JOINED = 1_000
 """The number of facts that the joins of a pattern over one more graph count for."""
 
-MOST = 10_000
+MAX_GRAPHS = 10_000
 """Named graphs at once."""
 
 
@@ -263,16 +263,18 @@ class NamedGraphs:
 
     def graph(self, name: Term) -> _Graph:
         """A graph, empty when it is new."""
-        found = self._graphs.get(name)
-        if found is None:
-            found = self._graphs[name] = _Graph(name, self.budget)
-        return found
+        graph = self._graphs.get(name)
+        if graph is None:
+            graph = self._graphs[name] = _Graph(name, self.budget)
+        return graph
 
     def check(self, added: Iterable[Quad]) -> None:
         """TooMuchError when there would be too many graphs."""
         fresh = {name for name, _ in added if name not in self._there}
-        if len(self._there) + len(fresh) > MOST:
-            raise TooMuchError(f"there would be more than {MOST} named graphs: delete some first, or use fewer names")
+        if len(self._there) + len(fresh) > MAX_GRAPHS:
+            raise TooMuchError(
+                f"there would be more than {MAX_GRAPHS} named graphs: delete some first, or use fewer names"
+            )
 
     def change(self, added: Iterable[Quad], removed: Iterable[Quad] = ()) -> None:
         """Facts go, then come. Adding one that is there, and removing one that is not, changes nothing."""
@@ -327,9 +329,9 @@ class NamedGraphs:
 
     def leave(self, entry: "GraphEntry") -> None:
         """A pattern is told of changes no more."""
-        told = self._entries.get(entry.name, {})
-        told.pop(entry, None)
-        if not told:
+        entries = self._entries.get(entry.name, {})
+        entries.pop(entry, None)
+        if not entries:
             self._entries.pop(entry.name, None)
 
 
@@ -357,16 +359,16 @@ class GraphEntry(PendingRows):
     A pattern without triples has one solution in each graph that is there.
     """
 
-    def __init__(self, asked: BgpRequest, owner: PatternOwner, graphs: NamedGraphs) -> None:
+    def __init__(self, bgp_request: BgpRequest, owner: PatternOwner, graphs: NamedGraphs) -> None:
         super().__init__()
         self.owner, self._graphs = owner, graphs
-        self.name = asked.graph if isinstance(asked.graph, str) else None
-        self._place = _column(asked)
-        output = tuple(name for at, name in enumerate(asked.output) if at != self._place)
-        self._asked = replace(asked, graph=None, output=output)
-        predicates = {triple.predicate for triple in asked.bgp.patterns}
+        self.name = bgp_request.graph if isinstance(bgp_request.graph, str) else None
+        self._place = _column(bgp_request)
+        output = tuple(name for at, name in enumerate(bgp_request.output) if at != self._place)
+        self._asked = replace(bgp_request, graph=None, output=output)
+        predicates = {triple.predicate for triple in bgp_request.bgp.patterns}
         self._predicates = (
-            frozenset(map(str, predicates)) if all(isinstance(each, str) for each in predicates) else None
+            frozenset(map(str, predicates)) if all(isinstance(predicate, str) for predicate in predicates) else None
         )
         self._inner: dict[Term, PatternEntry] = {}
         self._dirty: dict[tuple[Term, PatternEntry], None] = {}
@@ -376,7 +378,7 @@ class GraphEntry(PendingRows):
         """How many rows were found and not taken."""
         if self._first is not None:
             return len(self._first)
-        return len(self._found) + sum(each.waiting for _, each in self._dirty)
+        return len(self._found) + sum(part.waiting for _, part in self._dirty)
 
     def steps(self, effort: EvaluationBudget) -> Iterator[None]:
         """Find what there is, graph by graph, and be told of changes from the first step on; TooMuchError."""
@@ -452,7 +454,7 @@ class GraphEntry(PendingRows):
         add_all(self._found, rows)
 
 
-def _column(asked: BgpRequest) -> int | None:
+def _column(bgp_request: BgpRequest) -> int | None:
     """The place of the graph's name in rows; ``None`` where they do not have one."""
-    graph = asked.graph
-    return asked.output.index(graph.name) if isinstance(graph, Var) and graph.name in asked.output else None
+    graph = bgp_request.graph
+    return bgp_request.output.index(graph.name) if isinstance(graph, Var) and graph.name in bgp_request.output else None

@@ -52,9 +52,9 @@ class Finish:
         """Variables whose values are known to begin with."""
         return ()
 
-    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
+    def headed(self, module: Module, parameters_: Sequence[str]) -> dict[str, str]:
         """Begin the function of a fact that comes or goes; the locals that hold ``keys`` that are known already."""
-        module.function("run", given)
+        module.function("run", parameters_)
         return {}
 
     def begun(self, module: Module) -> None:
@@ -106,8 +106,8 @@ def fact_joins(
 
     Searches of all solutions begin with values of the ``keys``.
     """
-    tests = [(variables_of(each), size_of(each) // PARTS, each) for each in conditions]
-    waiting = tuple(JoinCondition(names, test(each, names), weight) for names, weight, each in tests)
+    tests = [(variables_of(condition), size_of(condition) // PARTS, condition) for condition in conditions]
+    waiting = tuple(JoinCondition(names, test(condition, names), weight) for names, weight, condition in tests)
     return FactJoins(facts, tuple(patterns), waiting, tuple(keys))
 
 
@@ -144,7 +144,7 @@ class FactJoins:
         pattern, module = self.patterns[at], Module()
         where = finish.headed(module, parameters(pattern))
         _admit(module, pattern, where)
-        steps = self._order([each for each in range(len(self.patterns)) if each != at], set(where))
+        steps = self._order([index for index in range(len(self.patterns)) if index != at], set(where))
         self._join(module, where, finish).join(steps, at)
         finish.found(module, where, sign)
         run: Callable[..., None] = module.built()[0]
@@ -199,13 +199,13 @@ class FactJoins:
             return lambda *_given: kind.members
         if isinstance(kind, Property) and is_subject:
             end = places[2]
-            return lambda *given: kind.out if end is None else kind.backward().get(given[end], ())
+            return lambda *arguments: kind.out if end is None else kind.backward().get(arguments[end], ())
         if is_subject and places[2] is None:
             return lambda *_given: facts.subjects()
         position = [node == Var(name) for node in nodes_of(pattern)].index(True)
 
-        def values(*given: Term) -> Iterable[Term]:
-            known = [None if place is None else given[place] for place in places]
+        def values(*term: Term) -> Iterable[Term]:
+            known = [None if place is None else term[place] for place in places]
             fixed = pattern.predicate if isinstance(pattern.predicate, str) else known[1]
             return dict.fromkeys(triple[position] for triple in facts.match(known[0], fixed, known[2]))
 
@@ -267,11 +267,11 @@ class FactJoins:
             if kind.into is None:  # it is made where it is needed: each costs every fact that comes
                 return _GUESS
             return max(1.0, len(kind.out) / (len(kind.into) or 1))
-        found = self._objects.get(kind)
-        if found is None:
+        estimate = self._objects.get(kind)
+        if estimate is None:
             some = min(_SAMPLE, len(kind.out))
-            found = self._objects[kind] = sum(map(len, islice(kind.out.values(), some))) / some if some else 1.0
-        return found
+            estimate = self._objects[kind] = sum(map(len, islice(kind.out.values(), some))) / some if some else 1.0
+        return estimate
 
     def _size(self, pattern: TriplePattern) -> int:
         if pattern.predicate == RDF_TYPE and isinstance(pattern.object, str):
@@ -346,10 +346,10 @@ class _FactJoin(PatternJoin):
     def _any(self, nodes: Nodes, number: int) -> None:
         """A pattern over several classes or properties."""
         use = self.module.use
-        given = ["None" if self._is_open(node) else self.module.term(node, self.where) for node in nodes]
+        arguments = ["None" if self._is_open(node) else self.module.term(node, self.where) for node in nodes]
         locals_ = [f"v{number}{position}" for position in POSITIONS]
         self.looked(f"len({use(self.facts.classes)}) + len({use(self.facts.properties)})")
-        self.module.add(Scan(", ".join(locals_), f"{use(self.facts.match)}({', '.join(given)})"))
+        self.module.add(Scan(", ".join(locals_), f"{use(self.facts.match)}({', '.join(arguments)})"))
         self.looked("1")
         for node, local in zip(nodes, locals_, strict=True):
             if isinstance(node, Var) and self.where.setdefault(node.name, local) in set(locals_) - {local}:
@@ -386,9 +386,9 @@ def parameters(pattern: TriplePattern) -> tuple[str, ...]:
 
 def _admit(module: Module, pattern: TriplePattern, where: dict[str, str]) -> None:
     """Bind the pattern's variables to the parameters; constants and repeated variables are compared."""
-    given = parameters(pattern)
+    locals_ = parameters(pattern)
     for node, local in zip(nodes_of(pattern), POSITIONS, strict=True):
-        if local not in given:
+        if local not in locals_:
             continue
         if isinstance(node, Var) and node.name not in where:
             where[node.name] = local

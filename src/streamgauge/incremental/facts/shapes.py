@@ -92,21 +92,21 @@ class _Naming:
         return condition
 
 
-def shape(asked: BgpRequest) -> tuple[PatternShape, tuple[Term, ...]]:
+def shape(bgp_request: BgpRequest) -> tuple[PatternShape, tuple[Term, ...]]:
     """The shape of what is asked, and the constants with which it is."""
     naming = _Naming()
-    patterns = tuple(map(naming.pattern, asked.bgp.patterns))
-    conditions = tuple(map(naming.condition, asked.conditions))
-    output = tuple(naming.variables[name] for name in asked.output)
+    patterns = tuple(map(naming.pattern, bgp_request.bgp.patterns))
+    conditions = tuple(map(naming.condition, bgp_request.conditions))
+    output = tuple(naming.variables[name] for name in bgp_request.output)
     return PatternShape(patterns, conditions, output, tuple(naming.constants.values())), tuple(naming.constants)
 
 
-def original(asked: BgpRequest, name: str) -> str:
+def original(bgp_request: BgpRequest, name: str) -> str:
     """The name in the pattern of a variable of the shape."""
     naming = _Naming()
-    for each in asked.bgp.patterns:
-        naming.pattern(each)
-    return next(own for own, made in naming.variables.items() if made == name)
+    for pattern in bgp_request.bgp.patterns:
+        naming.pattern(pattern)
+    return next(own for own, variable in naming.variables.items() if variable == name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,16 +149,16 @@ class ShapePool:
         self.shapes: dict[PatternShape, ShapeJoins] = {}
         self._facts, self._budget = facts, budget
 
-    def joins(self, asked: BgpRequest) -> "tuple[ShapeJoins, tuple[Term, ...]]":
+    def joins(self, bgp_request: BgpRequest) -> "tuple[ShapeJoins, tuple[Term, ...]]":
         """The joins that find a pattern's solutions, and the constants of its taker; UnsupportedError."""
-        kind, constants = shape(asked)
-        found = self.shapes.get(kind)
-        if found is None:
+        kind, constants = shape(bgp_request)
+        joins = self.shapes.get(kind)
+        if joins is None:
             try:
-                found = self.shapes[kind] = ShapeJoins(kind, self._facts, self._budget)
+                joins = self.shapes[kind] = ShapeJoins(kind, self._facts, self._budget)
             except JoinError as error:
                 raise UnsupportedError(TOO_LARGE) from error
-        return found, constants
+        return joins, constants
 
     def leave(self, joins: "ShapeJoins", taker: Taker, constants: tuple[Term, ...]) -> None:
         """A taker asks no more."""
@@ -191,8 +191,8 @@ class ShapeJoins:
         if len(shape.patterns) > SHORT:
             self._begin  # noqa: B018 - JoinError now
         if self._plan.is_deep:
-            for each in self._triggers:
-                each.compile()
+            for trigger in self._triggers:
+                trigger.compile()
 
     @cached_property
     def _begin(self) -> Callable[..., None]:
@@ -220,13 +220,13 @@ class ShapeJoins:
         if takers is None:
             takers = self._takers[key] = Takers()
             self._budget.asking += 1
-            for each in self._triggers:
-                each.open(constants)
+            for trigger in self._triggers:
+                trigger.open(constants)
             known, self._only = self._only is not None, constants if self._asking == 1 else None
             if known or (self._few and len(self._takers) > FEW):
                 self._few = self._few and len(self._takers) <= FEW
-                for each in self._triggers:
-                    each.compile_again()
+                for trigger in self._triggers:
+                    trigger.compile_again()
         takers.append((taker.found, taker.owner))
         self._shares[taker.owner.share] += 1
 
@@ -237,24 +237,26 @@ class ShapeJoins:
             return len(kind.members) * patterns
         return self._plan.looked_up(constants) * patterns if kind is None else len(kind.out) * (1 + patterns)
 
-    def find(self, taker: Taker, constants: Sequence[Term], most: int) -> int:
+    def find(self, taker: Taker, constants: Sequence[Term], limit: int) -> int:
         """All solutions there are for these constants.
 
         How many facts of ``most`` may still be looked at; where that is negative the solutions are not all.
         """
         if isinstance(self._scanned, Property) and self.anchor is not None:  # its objects can be joined last
-            return self.find_parts(taker, constants, most, most, iter(self.anchor.values(*constants)))
-        return self._found(taker, most, 0, lambda: self._begin(*constants))
+            return self.find_parts(taker, constants, limit, limit, iter(self.anchor.values(*constants)))
+        return self._found(taker, limit, 0, lambda: self._begin(*constants))
 
-    def find_parts(self, taker: Taker, constants: Sequence[Term], most: int, stop: int, waiting: Iterator[Term]) -> int:
+    def find_parts(
+        self, taker: Taker, constants: Sequence[Term], limit: int, stop: int, waiting: Iterator[Term]
+    ) -> int:
         """Find, as ``find``, for values of the anchor that wait: they are taken until ``stop`` facts were looked at."""
         anchor = self.anchor
         if anchor is None:
             raise ValueError("no variable is open: find everything at once")
-        return self._found(taker, most, max(0, most - stop), lambda: anchor.begin(waiting, *constants))
+        return self._found(taker, limit, max(0, limit - stop), lambda: anchor.begin(waiting, *constants))
 
-    def _found(self, taker: Taker, most: int, floor: int, begin: Callable[[], None]) -> int:
-        self._left[:], self._finding_for[0] = (most, floor), taker.found
+    def _found(self, taker: Taker, limit: int, floor: int, begin: Callable[[], None]) -> int:
+        self._left[:], self._finding_for[0] = (limit, floor), taker.found
         try:
             begin()
         finally:
@@ -272,8 +274,8 @@ class ShapeJoins:
         """Whether all that was granted is looked at: that ends it for those who ask for it, else for everybody."""
         if self._more():
             return False
-        for each in self._takers.values() if takers is None else [takers]:
-            self._fail(each)
+        for taker in self._takers.values() if takers is None else [takers]:
+            self._fail(taker)
         self._left[0] = self._granted = 0
         return True
 
@@ -311,12 +313,12 @@ class ShapeJoins:
         key = _key(constants)
         takers = self._takers.get(key)
         if takers is not None:
-            takers[:] = [each for each in takers if each[0] is not taker.found]
+            takers[:] = [entry for entry in takers if entry[0] is not taker.found]
             if not takers:
                 del self._takers[key]
                 self._budget.asking -= 1
-                for each in self._triggers:
-                    each.close(constants)
+                for trigger in self._triggers:
+                    trigger.close(constants)
         self._asking -= 1
         share = taker.owner.share
         self._shares[share] -= 1
@@ -361,9 +363,9 @@ class _Late(_ShapeFinish):
     left: list[int]
     over: Callable[[Takers | None], bool]
 
-    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
+    def headed(self, module: Module, parameters_: Sequence[str]) -> dict[str, str]:
         """Begin without a known taker."""
-        super().headed(module, given)
+        super().headed(module, parameters_)
         module.add(Do("takers = None"))
         return {}
 
@@ -375,13 +377,14 @@ class _Late(_ShapeFinish):
     def bound(self, module: Module, where: Locals) -> None:
         """Go on where there are takers, in a function of its own: what ends it for them ends no others' search."""
         searched = any(
-            isinstance(each, Scan) or (isinstance(each, Probe) and each.targets) for each in module.operations
+            isinstance(operation, Scan) or (isinstance(operation, Probe) and operation.targets)
+            for operation in module.operations
         )
         module.add(Do(f"takers = {module.use(self.takers)}.get({self.key(where)})"), Test("takers"))
         if searched:
-            given = ["takers", *dict.fromkeys(where.values())]
-            module.add(Do(f"rest({', '.join(given)})"))
-            module.function("rest", given)
+            parameters_ = ["takers", *dict.fromkeys(where.values())]
+            module.add(Do(f"rest({', '.join(parameters_)})"))
+            module.function("rest", parameters_)
 
 
 @dataclass(frozen=True)
@@ -390,11 +393,11 @@ class _Early(_ShapeFinish):
 
     over: Callable[[Takers], bool]
 
-    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
+    def headed(self, module: Module, parameters_: Sequence[str]) -> dict[str, str]:
         """A function that goes through the constants, and one for each of them."""
         where = {name: f"k{number}" for number, name in enumerate(self.keys)}
-        known = [*where.values(), *given]
-        super().headed(module, given)
+        known = [*where.values(), *parameters_]
+        super().headed(module, parameters_)
         key = self.key(where) if where else "_"
         module.add(
             Scan(f"{key}, takers", f"{module.use(self.takers)}.items()"), Do(f"join({', '.join(('takers', *known))})")
@@ -418,10 +421,10 @@ class _Sole(_Early):
     constants: Sequence[Term]
     only: Takers
 
-    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
+    def headed(self, module: Module, parameters_: Sequence[str]) -> dict[str, str]:
         """One function, without a look-up of takers."""
         where = dict(zip(self.keys, map(module.use, self.constants), strict=True))
-        module.function("run", given)
+        module.function("run", parameters_)
         module.add(Do(f"takers = {module.use(self.only)}"))
         return where
 
@@ -468,17 +471,19 @@ class _All(Finish):
     @property
     def _loose(self) -> set[str]:
         """The variables that a row does not tell."""
-        nodes = {node for each in self.shape.patterns for node in (each.subject, each.predicate, each.object)}
+        nodes = {
+            node for pattern in self.shape.patterns for node in (pattern.subject, pattern.predicate, pattern.object)
+        }
         return {node.name for node in nodes if isinstance(node, Var)}.difference(self.shape.output, self.shape.keys)
 
 
 def _counted(module: Module, used: set[str]) -> dict[str, str]:
     """The loops whose variables are of no further use are taken away; how often each would have run, by its local."""
     counted, later = dict[str, str](), ""
-    for at, each in reversed(list(enumerate(module.operations))):
-        free = isinstance(each, Scan) and each.targets not in used and each.targets not in later
-        if isinstance(each, Scan) and free and f"{each.targets}{each.source}".isidentifier():
-            module.operations[at] = Test(each.source)
-            counted[each.targets] = f"len({each.source})"
-        later += repr(each)
+    for at, operation in reversed(list(enumerate(module.operations))):
+        free = isinstance(operation, Scan) and operation.targets not in used and operation.targets not in later
+        if isinstance(operation, Scan) and free and f"{operation.targets}{operation.source}".isidentifier():
+            module.operations[at] = Test(operation.source)
+            counted[operation.targets] = f"len({operation.source})"
+        later += repr(operation)
     return counted

@@ -71,11 +71,13 @@ def shard_key(form: al.QueryForm) -> ShardKey | None:
     subject and ``:value`` everywhere: a solution with o = 1 is found in the shard of 1, and there only.
     """
     patterns = list(_triple_patterns(form))
-    if not isinstance(form, al.Select) or any(isinstance(each.predicate, _PATHS) for each in patterns):
+    if not isinstance(form, al.Select) or any(isinstance(pattern.predicate, _PATHS) for pattern in patterns):
         return None
-    candidates = (node for each in patterns for node in (each.subject, each.object) if isinstance(node, al.Var))
-    found = [key for var in dict.fromkeys(candidates) if (key := _by(var, form, patterns)) is not None]
-    return min(found, key=lambda key: key.shared, default=None)
+    candidates = (
+        node for pattern in patterns for node in (pattern.subject, pattern.object) if isinstance(node, al.Var)
+    )
+    keys = [key for var in dict.fromkeys(candidates) if (key := _by(var, form, patterns)) is not None]
+    return min(keys, key=lambda key: key.shared, default=None)
 
 
 _PATHS = (al.Inverse, al.Sequence, al.Alternative, al.Repeat, al.NegatedSet)
@@ -97,7 +99,7 @@ def _by(var: al.Var, form: al.QueryForm, patterns: list[al.TriplePattern]) -> Sh
         return None
     if keys is None:
         return None
-    shared = sum(_route(routes, each) is Route.EVERYWHERE for each in patterns)
+    shared = sum(_route(routes, pattern) is Route.EVERYWHERE for pattern in patterns)
     return ShardKey(var.name, routes, var in keys, shared / len(patterns))
 
 
@@ -112,14 +114,14 @@ def _routes(var: al.Var, patterns: list[al.TriplePattern]) -> TripleRoutes | Non
     A pattern whose predicate is a variable matches all triples: then all go by one place, or there are no routes.
     """
     places: dict[Term, set[Route]] = {}
-    for each in patterns:
-        own = {place for place, node in _ends(each) if node == var}
-        predicate = each.predicate if isinstance(each.predicate, str) else ""
+    for pattern in patterns:
+        own = {place for place, node in _ends(pattern) if node == var}
+        predicate = pattern.predicate if isinstance(pattern.predicate, str) else ""
         places[predicate] = places.get(predicate, own) & own
     if "" in places:
         common = set.intersection(*places.values())
         return TripleRoutes(others=min(common)) if common else None
-    return TripleRoutes({term: min(found, default=Route.EVERYWHERE) for term, found in places.items()})
+    return TripleRoutes({term: min(place, default=Route.EVERYWHERE) for term, place in places.items()})
 
 
 def _ends(pattern: al.TriplePattern) -> tuple[tuple[Route, al.Node], tuple[Route, al.Node]]:
@@ -154,8 +156,8 @@ class _Locality:
             case al.Group(pattern=inner, keys=names):
                 return _grouped(self.of(inner), names)
             case al.Project(pattern=inner, variables=variables):
-                found = self.of(inner)
-                return None if found is None else found & frozenset(variables)
+                keys = self.of(inner)
+                return None if keys is None else keys & frozenset(variables)
             case al.Distinct(pattern=inner) | al.Slice(pattern=inner):
                 return _whole(self.of(inner), isinstance(pattern, al.Slice))
             case _:
@@ -163,22 +165,22 @@ class _Locality:
 
     def _block(self, patterns: tuple[al.TriplePattern, ...]) -> Keys:
         """The keys of a basic graph pattern: one variable, which every pattern has that is not everywhere."""
-        found: list[al.Node] = []
-        for each in patterns:
-            route = _route(self._routes, each)
+        nodes: list[al.Node] = []
+        for pattern in patterns:
+            route = _route(self._routes, pattern)
             if route is not Route.EVERYWHERE:
-                found.append(each.subject if route is Route.SUBJECT else each.object)
-        if not found:
+                nodes.append(pattern.subject if route is Route.SUBJECT else pattern.object)
+        if not nodes:
             return None
-        if not isinstance(found[0], al.Var) or any(node != found[0] for node in found):
+        if not isinstance(nodes[0], al.Var) or any(node != nodes[0] for node in nodes):
             raise _NotLocalError
-        return frozenset({found[0]})
+        return frozenset({nodes[0]})
 
     def _check(self, tree: al.Expression, keys: Keys) -> None:
         """EXISTS in an expression looks at what the solution's own shard has."""
-        for each in every_expression(tree):
-            if isinstance(each, al.Exists):
-                _beside(keys, self.of(each.pattern))
+        for expression in every_expression(tree):
+            if isinstance(expression, al.Exists):
+                _beside(keys, self.of(expression.pattern))
 
 
 def _joined(left: Keys, right: Keys) -> Keys:
@@ -207,10 +209,10 @@ def _together(left: Keys, right: Keys) -> Keys:
 def _grouped(inner: Keys, names: tuple[tuple[al.Var, al.Expression], ...]) -> Keys:
     if inner is None:
         return None
-    found = frozenset(name for name, key in names if key in inner)
-    if not found:
+    keys = frozenset(name for name, key in names if key in inner)
+    if not keys:
         raise _NotLocalError
-    return found
+    return keys
 
 
 def _whole(inner: Keys, counted: bool) -> Keys:

@@ -18,7 +18,7 @@ from streamgauge.semantics.refusal import RefusedError
 Kind: TypeAlias = Literal["variable", "windows", "queries", "one"]
 Asked: TypeAlias = tuple[ContinuousQuery, Semantics]
 
-MOST: Final = 64
+MAX_SHARDS: Final = 64
 """Processes at most."""
 
 SHARED: Final = 0.5
@@ -71,31 +71,31 @@ class ShardingPlan:
     present: bool = False
 
 
-def plan(asked: Sequence[Asked], shards: int) -> ShardingPlan:
+def plan(queries: Sequence[Asked], shards: int) -> ShardingPlan:
     """How queries are spread over so many processes; RefusedError for a number that is none of them."""
-    if not isinstance(shards, int) or isinstance(shards, bool) or not 1 <= shards <= MOST:
-        raise RefusedError(f"shards is {shards!r}: expected a whole number of processes, 1 to {MOST}")
+    if not isinstance(shards, int) or isinstance(shards, bool) or not 1 <= shards <= MAX_SHARDS:
+        raise RefusedError(f"shards is {shards!r}: expected a whole number of processes, 1 to {MAX_SHARDS}")
     if shards == 1:
         return ShardingPlan("one", 1, "one process")
-    if len(asked) > 1:
-        return _of_several(asked, shards)
-    return _of_one(*asked[0], shards)
+    if len(queries) > 1:
+        return _of_several(queries, shards)
+    return _of_one(*queries[0], shards)
 
 
-def _of_several(asked: Sequence[Asked], shards: int) -> ShardingPlan:
-    bounded = any(semantics.lateness is not None for _, semantics in asked)
-    if bounded and len({(query.windows, semantics) for query, semantics in asked}) > 1:
+def _of_several(queries: Sequence[Asked], shards: int) -> ShardingPlan:
+    bounded = any(semantics.lateness is not None for _, semantics in queries)
+    if bounded and len({(query.windows, semantics) for query, semantics in queries}) > 1:
         return _one("the queries have lateness bounds and differ in windows or semantics, so each counts late elements")
-    used = min(shards, len(asked))
-    return ShardingPlan("queries", used, f"{len(asked)} queries over {used} processes")
+    used = min(shards, len(queries))
+    return ShardingPlan("queries", used, f"{len(queries)} queries over {used} processes")
 
 
 def _of_one(query: ContinuousQuery, semantics: Semantics, shards: int) -> ShardingPlan:
     if reason := _by_content(query, semantics):
         return _one(reason)
-    found = _chosen(query, semantics, shards)
+    plan_ = _chosen(query, semantics, shards)
     every = semantics.lateness is not None or semantics.due is Due.LAST
-    return replace(found, every=every, present=Report.NON_EMPTY in semantics.report)
+    return replace(plan_, every=every, present=Report.NON_EMPTY in semantics.report)
 
 
 def _chosen(query: ContinuousQuery, semantics: Semantics, shards: int) -> ShardingPlan:
@@ -133,7 +133,7 @@ def _by_content(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return "a report depends on whether the content has changed, and no shard has all of it"
     if not closing(semantics) and clock_of(semantics, 0) is None:
         return "each element may report, and no shard has all of them"
-    if any(each.window.kind == "count" for each in query.windows):
+    if any(window.window.kind == "count" for window in query.windows):
         return "a window counts the triples of its stream, and no shard has all of them"
     if uses_timestamp(query.form):
         return "timestamp() asks for the latest of all copies of a triple"
@@ -161,7 +161,7 @@ def _key(query: ContinuousQuery, semantics: Semantics) -> tuple[ShardKey | None,
 
 def _turns(query: ContinuousQuery, semantics: Semantics) -> tuple[WindowTurns | None, str]:
     """The turns at windows, or why each needs more than its own."""
-    windows = {each.window for each in query.windows}
+    windows = {window.window for window in query.windows}
     if not closing(semantics) or len(windows) > 1:
         return None, "reports are not those of one window's closes"
     (window,) = windows
@@ -175,8 +175,8 @@ def _turns(query: ContinuousQuery, semantics: Semantics) -> tuple[WindowTurns | 
 
 def _matched(query: ContinuousQuery) -> TripleRoutes:
     """All triples that a pattern may match go where their window is."""
-    blocks = [each for each in every_pattern(query.form.pattern) if isinstance(each, al.BGP)]
-    plain = all(isinstance(each.predicate, str) for block in blocks for each in block.patterns)
+    blocks = [pattern for pattern in every_pattern(query.form.pattern) if isinstance(pattern, al.BGP)]
+    plain = all(isinstance(pattern.predicate, str) for block in blocks for pattern in block.patterns)
     if not plain:
         return TripleRoutes(others=Route.EVERYWHERE)
     return TripleRoutes(dict.fromkeys(constant_predicates(query.form), Route.EVERYWHERE))

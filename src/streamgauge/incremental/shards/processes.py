@@ -102,8 +102,8 @@ class ShardProcess:
     def _read(self) -> None:
         assert self.process.stdout is not None
         output = io.BufferedReader(self.process.stdout, 1 << 18)  # type: ignore[type-var]
-        while (said := read(output)) is not None:
-            self._receive(self._number, *said)
+        while (message := read(output)) is not None:
+            self._receive(self._number, *message)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(END_S)
         code = self.process.returncode

@@ -27,9 +27,9 @@ Hashes = npt.NDArray[np.uint64]
 AnyCell = TypeVar("AnyCell", np.int32, np.uint8)
 
 _WORD = 8
-_MOST = 16
+_MAX_LENGTH = 16
 _QUOTE = ord('"')
-_ALL, _NOTHING, _ONE, _BITS, _WORD_BITS = (np.uint64(each) for each in (2**64 - 1, 0, 1, 64, 8))
+_ALL, _NOTHING, _ONE, _BITS, _WORD_BITS = (np.uint64(number) for number in (2**64 - 1, 0, 1, 64, 8))
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _FOLD = np.uint64(29)
 
@@ -53,8 +53,8 @@ class TermTexts:
         """Number texts on."""
         if not len(texts):
             return
-        _, given, data = texts.buffers()
-        ends = np.frombuffer(given, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+        _, offsets, data = texts.buffers()
+        ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
         count, filled = self._count + len(texts), int(self._ends[self._count])
         size = filled + int(ends[-1] - ends[0])
         self._ends = _grown(self._ends, count + 1)
@@ -86,19 +86,19 @@ class TermTexts:
         Of long texts it has the end, where IRIs differ, and of literals the beginning.
         """
         begins, ends = self._ends[numbers].astype(np.int64), self._ends[numbers + 1].astype(np.int64)
-        found = (ends - begins).astype(np.uint64)
+        mixed_in = (ends - begins).astype(np.uint64)
         literal = self._bytes[begins] == _QUOTE
-        begins = np.where(literal, begins, np.maximum(begins, ends - _MOST))
-        left = np.minimum(ends - begins, _MOST)
+        begins = np.where(literal, begins, np.maximum(begins, ends - _MAX_LENGTH))
+        left = np.minimum(ends - begins, _MAX_LENGTH)
         words = np.ndarray((len(self._bytes) - _WORD + 1,), "<u8", self._bytes, strides=(1,))
-        for _ in range(_MOST // _WORD):
+        for _ in range(_MAX_LENGTH // _WORD):
             size = np.clip(left, 0, _WORD).astype(np.uint64)
             word = words[begins] & np.where(size == 0, _NOTHING, _ALL >> (_BITS - _WORD_BITS * np.maximum(size, _ONE)))
-            mixed = (found ^ word) * _ODD
-            found = mixed ^ (mixed >> _FOLD)
+            mixed = (mixed_in ^ word) * _ODD
+            mixed_in = mixed ^ (mixed >> _FOLD)
             begins = np.minimum(begins + _WORD, ends)
             left = left - _WORD
-        return found
+        return mixed_in
 
 
 def _grown(kept: npt.NDArray[AnyCell], size: int) -> npt.NDArray[AnyCell]:
@@ -137,25 +137,25 @@ class _Dictionary:
         self.texts.add(texts)
         if (more := len(self.texts) - len(self._route)) > 0:
             fresh = _unknown(max(more, len(self._route)), np.int8)
-            self._route, self._shard = (np.concatenate([each, fresh]) for each in (self._route, self._shard))
+            self._route, self._shard = (np.concatenate([column, fresh]) for column in (self._route, self._shard))
 
     def routes(self, predicates: Numbers) -> npt.NDArray[np.int8]:
         """The route of each triple by its predicate."""
-        found = self._route[predicates]
-        if len(found) and found.min() == _UNKNOWN:
-            for number in different(predicates[found == _UNKNOWN]).tolist():
+        routes_ = self._route[predicates]
+        if len(routes_) and routes_.min() == _UNKNOWN:
+            for number in different(predicates[routes_ == _UNKNOWN]).tolist():
                 self._route[number] = self._routes.of.get(self.texts.text(number), self._routes.others)
-            found = self._route[predicates]
-        return found
+            routes_ = self._route[predicates]
+        return routes_
 
     def shards(self, keys: Numbers) -> npt.NDArray[np.int8]:
         """The shard of each term."""
-        found = self._shard[keys]
-        if len(found) and found.min() == _UNKNOWN:
-            fresh = different(keys[found == _UNKNOWN])
+        shards_ = self._shard[keys]
+        if len(shards_) and shards_.min() == _UNKNOWN:
+            fresh = different(keys[shards_ == _UNKNOWN])
             self._shard[fresh] = shards_of(self.texts, fresh, self._shards)
-            found = self._shard[keys]
-        return found
+            shards_ = self._shard[keys]
+        return shards_
 
 
 def different(numbers: Numbers) -> Numbers:
@@ -165,8 +165,8 @@ def different(numbers: Numbers) -> Numbers:
     least = numbers.min()
     there = np.zeros(int(numbers.max()) - int(least) + 1, np.bool_)
     there[numbers - least] = True
-    found: Numbers = np.flatnonzero(there).astype(np.int32) + least
-    return found
+    present: Numbers = np.flatnonzero(there).astype(np.int32) + least
+    return present
 
 
 def _unknown(size: int, kind: type[AnyInteger]) -> npt.NDArray[AnyInteger]:
@@ -194,13 +194,13 @@ class _ShardTerms:
         """The shard's numbers, and the terms that are new to it."""
         if (more := len(texts) - len(self._own)) > 0:
             self._own = np.concatenate([self._own, _unknown(max(more, len(self._own)), np.int32)])
-        found = self._own[numbers]
-        fresh = different(numbers[found == _UNKNOWN])
+        own = self._own[numbers]
+        fresh = different(numbers[own == _UNKNOWN])
         if len(fresh):
             self._own[fresh] = np.arange(self._count, self._count + len(fresh), dtype=np.int32)
             self._count += len(fresh)
-            found = self._own[numbers]
-        return found, texts.take(fresh)
+            own = self._own[numbers]
+        return own, texts.take(fresh)
 
 
 class ShardRouter:
@@ -253,8 +253,8 @@ class ShardRouter:
         """The rows that count: advances, and elements of the query's streams up to one that goes back in time."""
         rows = np.arange(len(cells.times))
         if not all(self._asks_for(number, cells) for number in cells.numbers):
-            asked = [number for number in cells.numbers if self._asks_for(number, cells)]
-            rows = np.flatnonzero(np.isin(cells.streams, [_UNKNOWN, *asked]))
+            numbers = [number for number in cells.numbers if self._asks_for(number, cells)]
+            rows = np.flatnonzero(np.isin(cells.streams, [_UNKNOWN, *numbers]))
         if self._t0 is None:
             rows = rows[np.cumsum(~cells.told[rows]) > 0]
         return self._ordered(rows, cells)
@@ -296,11 +296,11 @@ class ShardRouter:
         """The same where windows take turns."""
         assert self._t0 is not None
         first, last = turns.holding(cells.times, self._t0)
-        held = [_turn(first, last, shard, self._plan.shards) for shard in self._own]
-        if not any(each.any() for each in held):
-            return [np.zeros(0, np.bool_)] * len(held)
+        masks = [_turn(first, last, shard, self._plan.shards) for shard in self._own]
+        if not any(mask.any() for mask in masks):
+            return [np.zeros(0, np.bool_)] * len(masks)
         matched = self._routes(cells, Route.EVERYWHERE) != Route.NOWHERE
-        return [each[cells.rows] & matched for each in held]
+        return [mask[cells.rows] & matched for mask in masks]
 
     def _routes(self, cells: "_Cells", present: Route) -> npt.NDArray[np.int8]:
         """The route of each triple, that of the first one of a row for no pattern where one must be there."""
@@ -314,20 +314,20 @@ class ShardRouter:
         kept = np.flatnonzero(keep)
         sizes = np.bincount(cells.rows[kept] if len(kept) else kept, minlength=len(cells.times))
         taken = np.flatnonzero((sizes > 0) | forced)
-        told = cells.told[taken]
-        named = cells.streams[taken][~told]
+        marked = cells.told[taken]
+        named = cells.streams[taken][~marked]
         own = self._own[shard]
         triples = cells.triples.reshape(-1, 3).take(kept, axis=0).ravel() if len(kept) else _NO_NUMBERS
         numbers, terms = own.of(np.concatenate([named, triples]), self._known.texts)
         streams = np.full(len(taken), _UNKNOWN, np.int32)
-        streams[~told] = numbers[: len(named)]
+        streams[~marked] = numbers[: len(named)]
         borders = np.zeros(len(taken) + 1, np.int32)
         np.cumsum(3 * sizes[taken], out=borders[1:])
         at = pa.array(taken)
         columns = [
             pa.array(cells.times[taken]),
             cells.sequences.take(at),
-            pa.array(streams, mask=told) if told.any() else pa.array(streams),
+            pa.array(streams, mask=marked) if marked.any() else pa.array(streams),
             cells.until.take(at),
             pa.ListArray.from_arrays(pa.array(borders), pa.array(numbers[len(named) :])),
             pa.ListArray.from_arrays(pa.array(np.zeros(len(taken) + 1, np.int32)), pa.array([], pa.int32())),
@@ -349,7 +349,7 @@ class _Cells:
         streams = batch.column("stream")
         self.streams: Numbers = (streams.fill_null(_UNKNOWN) if streams.null_count else streams).to_numpy()
         self.told = self.streams == _UNKNOWN
-        self.numbers = [each for each in different(self.streams).tolist() if each != _UNKNOWN]
+        self.numbers = [number for number in different(self.streams).tolist() if number != _UNKNOWN]
         check_numbers(known, np.array(self.numbers, np.int32))
         self._added = batch.column("added")
 
@@ -365,9 +365,9 @@ class _Cells:
     @cached_property
     def triples(self) -> Numbers:
         """Three numbers for each triple."""
-        found: Numbers = self._added.flatten().to_numpy()
-        check_numbers(self._known, found)
-        return found
+        numbers: Numbers = self._added.flatten().to_numpy()
+        check_numbers(self._known, numbers)
+        return numbers
 
     @cached_property
     def rows(self) -> Times:
@@ -377,14 +377,14 @@ class _Cells:
     def unmatched(self, matched: Mask) -> Times:
         """The first triple of each row of which none is matched."""
         some = np.bincount(self.rows[matched], minlength=len(self.times))
-        found: Times = self.borders[:-1][(some == 0) & (np.diff(self.borders) > 0)]
-        return found
+        times: Times = self.borders[:-1][(some == 0) & (np.diff(self.borders) > 0)]
+        return times
 
 
 def _turn(first: Times, last: Times, shard: int, shards: int) -> Mask:
     """Whether a window between the first and the last, at most one apart, is the work of a shard."""
-    found: Mask = ((first <= last) & (first % shards == shard)) | ((first < last) & (last % shards == shard))
-    return found
+    mask: Mask = ((first <= last) & (first % shards == shard)) | ((first < last) & (last % shards == shard))
+    return mask
 
 
 def part_static(static: Iterable[Triple], plan: ShardingPlan) -> list[list[Triple]]:

@@ -69,13 +69,13 @@ class AnswerMerger:
             self._open[shard] = []
             before = self.ticks
             while all(self._ended):
-                self._merge([each.popleft() for each in self._ended])
+                self._merge([queue.popleft() for queue in self._ended])
                 self.ticks += 1
             return self.ticks > before
 
-    def _merge(self, said: Sequence[list[PartAnswer]]) -> None:
+    def _merge(self, answers: Sequence[list[PartAnswer]]) -> None:
         instant = attrgetter("instant")
-        for _, group in groupby(sorted(chain.from_iterable(said), key=instant), key=instant):
+        for _, group in groupby(sorted(chain.from_iterable(answers), key=instant), key=instant):
             self._deliver(_joined(list(group)))
 
 
@@ -83,17 +83,17 @@ def _joined(parts: Sequence[PartAnswer]) -> PartAnswer:
     first = parts[0]
     if len(parts) == 1:
         return first
-    added = b",".join([each.added for each in parts if each.added])
-    return replace(first, added=added, removed=b",".join([each.removed for each in parts if each.removed]))
+    added = b",".join([part.added for part in parts if part.added])
+    return replace(first, added=added, removed=b",".join([part.removed for part in parts if part.removed]))
 
 
 class AnswerWriter:
     """Hands answers on: as values to what takes those of each query, or as lines of the pipe."""
 
-    def __init__(self, asked: Sequence[tuple[ContinuousQuery, Grain, Emit]]) -> None:
-        self._variables = [columns(query.form) for query, _, _ in asked]
-        self._grains = [grain for _, grain, _ in asked]
-        self._emits = [emit for _, _, emit in asked]
+    def __init__(self, queries: Sequence[tuple[ContinuousQuery, Grain, Emit]]) -> None:
+        self._variables = [columns(query.form) for query, _, _ in queries]
+        self._grains = [grain for _, grain, _ in queries]
+        self._emits = [emit for _, _, emit in queries]
         self._lock = threading.Lock()
         self.lines: Callable[[bytes], None] | None = None
 
@@ -135,7 +135,7 @@ def _by_row(answer: Answer) -> list[Answer]:
 FLUSH_S = 0.05
 """How long a thread that reads answers waits for its turn to send elements on."""
 
-_ERRORS = {each.__name__: each for each in (OutOfOrderError, RefusedError, StreamNameError)}
+_ERRORS = {error.__name__: error for error in (OutOfOrderError, RefusedError, StreamNameError)}
 
 
 class ShardGroup:
@@ -174,17 +174,17 @@ class ShardGroup:
     def kill(self) -> None:
         """End all processes at once."""
         self._closed = [True] * len(self._closed)
-        for each in self.processes:
-            each.process.kill()
-        for each in self.processes:
-            each.end(kill=True)
+        for process in self.processes:
+            process.process.kill()
+        for process in self.processes:
+            process.end(kill=True)
 
     def close(self) -> None:
         """No more input: wait for the last answers and the end of all processes."""
-        for each in self.processes:
-            each.send(message(Word.CLOSE))
-        for each in self.processes:
-            each.end(kill=isinstance(self.failure, PipeError))
+        for process in self.processes:
+            process.send(message(Word.CLOSE))
+        for process in self.processes:
+            process.end(kill=isinstance(self.failure, PipeError))
 
     def _receive(self, shard: int, word: Word, body: bytes) -> None:
         match word:
@@ -207,11 +207,11 @@ class ShardGroup:
                 self._fail(_error(name, sentence, self._named(shard)))
 
     def _answer(self, shard: int, body: bytes) -> None:
-        said = answer_of(body)
+        answer = answer_of(body)
         if self._merger is None:
-            self._writer.deliver(replace(said, query=said.query * len(self._closed) + shard))
+            self._writer.deliver(replace(answer, query=answer.query * len(self._closed) + shard))
         else:
-            self._merger.add(shard, said)
+            self._merger.add(shard, answer)
 
     def _named(self, shard: int) -> str:
         return f"process {shard + 1} of {len(self._closed)}"
@@ -225,8 +225,8 @@ class ShardGroup:
         with self._lock:
             first, self.failure = self.failure is None, self.failure or error
         self._ready.release(len(self._closed))
-        for each in self.processes if isinstance(error, PipeError) else ():
-            each.process.kill()
+        for process in self.processes if isinstance(error, PipeError) else ():
+            process.process.kill()
         if first and self.tell is not None:
             self.tell(str(error))
 
@@ -247,15 +247,15 @@ class ShardedSession:
     once while no shard is at work, else together. PipeError, by the next call, when a process has ended.
     """
 
-    def __init__(self, asked: Sequence[tuple[ContinuousQuery, Semantics, Emit]], plan: ShardingPlan) -> None:
+    def __init__(self, queries: Sequence[tuple[ContinuousQuery, Semantics, Emit]], plan: ShardingPlan) -> None:
         self.sharding = plan.sentence
         merged = plan.kind != "queries"
-        self._writer = AnswerWriter([(query, _grain(each, merged), emit) for query, each, emit in asked])
+        self._writer = AnswerWriter([(query, _grain(semantics, merged), emit) for query, semantics, emit in queries])
         self._router = None
         if plan.kind == "variable":
-            self._router = ShardRouter(plan, asked[0][0].streams, asked[0][1])
+            self._router = ShardRouter(plan, queries[0][0].streams, queries[0][1])
         merger = AnswerMerger(plan.shards, self._writer.deliver) if merged else None
-        tasks = _parted(asked[0], plan) if merged else _dealt(asked, plan)
+        tasks = _parted(queries[0], plan) if merged else _dealt(queries, plan)
         self._sending = threading.RLock()
         self._waiting: list[StreamElement] = []
         self._size = self._sent = 0
@@ -273,7 +273,7 @@ class ShardedSession:
     @property
     def processes(self) -> tuple[int, ...]:
         """The ids of the processes."""
-        return tuple(each.process.pid for each in self._group.processes)
+        return tuple(process.process.pid for process in self._group.processes)
 
     def give_lines(self, write: Callable[[bytes], None]) -> None:
         """Have answers written as lines of the pipe (docs/pipe.md), by threads of their own, instead of emitted."""
@@ -345,8 +345,8 @@ class ShardedSession:
     def _flush(self) -> None:
         """Send on what waits."""
         if self._waiting:
-            given, self._waiting, self._size = self._waiting, [], 0
-            self._send(self._elements.columns(given))
+            inputs, self._waiting, self._size = self._waiting, [], 0
+            self._send(self._elements.columns(inputs))
 
     def _flush_when_idle(self) -> None:
         """Send on what waits when all shards wait for it."""
@@ -378,18 +378,18 @@ def _grain(semantics: Semantics, merged: bool) -> Grain:
     return semantics.grain if merged else Grain.REPORT
 
 
-def _parted(asked: tuple[ContinuousQuery, Semantics, Emit], plan: ShardingPlan) -> list[ShardTask]:
+def _parted(request: tuple[ContinuousQuery, Semantics, Emit], plan: ShardingPlan) -> list[ShardTask]:
     """The query of each shard, with its own static data; reports are whole until they are merged."""
-    query, semantics = asked[0], replace(asked[1], grain=Grain.REPORT)
+    query, semantics = request[0], replace(request[1], grain=Grain.REPORT)
     if plan.kind == "windows":
         return [ShardTask(shard, ((query, semantics),), plan) for shard in range(plan.shards)]
     parts = part_static(query.static, plan)
     return [ShardTask(shard, ((query.with_static(tuple(part)), semantics),)) for shard, part in enumerate(parts)]
 
 
-def _dealt(asked: Sequence[tuple[ContinuousQuery, Semantics, Emit]], plan: ShardingPlan) -> list[ShardTask]:
+def _dealt(queries: Sequence[tuple[ContinuousQuery, Semantics, Emit]], plan: ShardingPlan) -> list[ShardTask]:
     """The queries of each shard, one after the other."""
-    pairs = [(query, semantics) for query, semantics, _ in asked]
+    pairs = [(query, semantics) for query, semantics, _ in queries]
     return [ShardTask(shard, tuple(pairs[shard :: plan.shards])) for shard in range(plan.shards)]
 
 
@@ -398,7 +398,7 @@ def _weakly(session: ShardedSession) -> Callable[[], object]:
     known = weakref.ref(session)
 
     def moved() -> None:
-        if (found := known()) is not None:
-            found._flush_when_idle()
+        if (session := known()) is not None:
+            session._flush_when_idle()
 
     return moved

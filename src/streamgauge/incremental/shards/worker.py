@@ -69,7 +69,7 @@ class Shard:
         return False
 
     def _begin(self, task: ShardTask) -> None:
-        self._session = drive_all([(*each, partial(self._emit, at)) for at, each in enumerate(task.asked)])
+        self._session = drive_all([(*query, partial(self._emit, at)) for at, query in enumerate(task.asked)])
         if task.turns is not None:
             query, semantics = task.asked[0]
             self._number = task.number
@@ -95,10 +95,10 @@ class Shard:
 def main() -> int:
     """Take message after message until the last one or the end of input; an error is told, and is the end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    given, out = io.BufferedReader(io.FileIO(0, closefd=False), 1 << 20), sys.stdout.buffer
+    source, out = io.BufferedReader(io.FileIO(0, closefd=False), 1 << 20), sys.stdout.buffer
     sys.stdout = sys.stderr
     try:
-        return 0 if serve(given, out) else 1
+        return 0 if serve(source, out) else 1
     except BrokenPipeError:
         return 1
     except Exception as error:
@@ -107,11 +107,11 @@ def main() -> int:
         return 1
 
 
-def serve(given: IO[bytes], out: IO[bytes]) -> bool:
+def serve(source: IO[bytes], out: IO[bytes]) -> bool:
     """Answer until the session closes; false where its input ends before, as when its other side was killed."""
     shard, first = Shard(out.writelines), True
-    while (said := read(given)) is not None:
-        last = shard.take(*said)
+    while (message := read(source)) is not None:
+        last = shard.take(*message)
         out.flush()
         if last:
             return True

@@ -35,10 +35,10 @@ def diagnose(run: Run, elements: Sequence[StreamElement], progress: Progress = l
     Raises RefusedError when the run is too large, or its query has no meaning under the declared semantics;
     PatienceError when ``progress`` does.
     """
-    found = explained(run, elements, progress)
-    if found.ended:
-        raise PatienceError(found.ended)
-    return found.diagnosis
+    explanation = explained(run, elements, progress)
+    if explanation.ended:
+        raise PatienceError(explanation.ended)
+    return explanation.diagnosis
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,43 +63,43 @@ def explained(run: Run, elements: Sequence[StreamElement], progress: Progress = 
     whose ``progress`` raises PatienceError ends with what was found by then.
     """
     refuse(run, Stream(elements))
-    found = _explained(Search(run, elements), progress)
-    if run.fed or found.ended or found.diagnosis.exact or not found.diagnosis.differs:
-        return found
+    explanation = _explained(Search(run, elements), progress)
+    if run.fed or explanation.ended or explanation.diagnosis.exact or not explanation.diagnosis.differs:
+        return explanation
     elsewhere = _explained(Search(run, elements, open_ended=True), progress)
-    return elsewhere if elsewhere.diagnosis.exact else found
+    return elsewhere if elsewhere.diagnosis.exact else explanation
 
 
 def _explained(search: Search, progress: Progress) -> Explained:
     tried = _Tried(search, progress)
     declared, differs = tried.declared()
-    found, ended = list[SearchResult](), ""
+    results, ended = list[SearchResult](), ""
     try:
         if differs:
-            found = tried.exact() or tried.closest()
+            results = tried.exact() or tried.closest()
     except PatienceError as error:
-        found, ended = tried.fitting, str(error)
-    best = min((each.distance for each in found), default=differs)
+        results, ended = tried.fitting, str(error)
+    best = min((result.distance for result in results), default=differs)
     if best >= differs:
-        found = []
-    found = _simplest(found)
+        results = []
+    results = _simplest(results)
     bits: dict[tuple[Part, ...], float] = {}
-    for each in found:
-        bits.setdefault(each.parts, round(each.bits, 1))
-    t0 = found[0].case.t0 if found else declared.t0
-    told = search.told(declared)
-    reports = max(len(recorded_reports(told, search.recorded, search.variables)), differs)
+    for result in results:
+        bits.setdefault(result.parts, round(result.bits, 1))
+    t0 = results[0].case.t0 if results else declared.t0
+    sayings = search.told(declared)
+    reports = max(len(recorded_reports(sayings, search.recorded, search.variables)), differs)
     diagnosis = Diagnosis(tuple(bits), best, differs, reports, t0, tuple(bits.values()))
-    return Explained(diagnosis, search, declared, tuple(found), ended)
+    return Explained(diagnosis, search, declared, tuple(results), ended)
 
 
-def _simplest(found: Sequence[SearchResult]) -> list[SearchResult]:
+def _simplest(results: Sequence[SearchResult]) -> list[SearchResult]:
     """Each model once, as it is described most shortly; the shortest description first."""
     least: dict[Model, SearchResult] = {}
-    for each in found:
-        if each.model not in least or each.bits < least[each.model].bits:
-            least[each.model] = each
-    return sorted(least.values(), key=lambda each: each.bits)
+    for result in results:
+        if result.model not in least or result.bits < least[result.model].bits:
+            least[result.model] = result
+    return sorted(least.values(), key=lambda result: result.bits)
 
 
 class _Tried:
@@ -123,10 +123,10 @@ class _Tried:
         for case in self.search.cases(()):
             if self.search.comes_out(case):
                 return case, 0
-            told = self.search.told(case)
-            self._plain.add(self.search.key(case, told))
-            tried.append((self.search.distance(case, told), case))
-        tried.sort(key=lambda each: each[0])
+            sayings = self.search.told(case)
+            self._plain.add(self.search.key(case, sayings))
+            tried.append((self.search.distance(case, sayings), case))
+        tried.sort(key=lambda trial: trial[0])
         self._nearest_origins = tuple(case.t0 for _, case in tried[:NEAREST_ORIGINS])
         return tried[0][1], max(tried[0][0], 1)
 
@@ -135,36 +135,36 @@ class _Tried:
 
         Parts that are one of many values are tried only where the others need a longer description.
         """
-        found, length = self._one(self.search.faults), self.search.length
-        if _shortest(found) + EQUAL_BITS > length.shortest(self.search.fine):
-            found += self._one(self.search.fine)
-        if _shortest(found) > VERY_LONG * length.longest(self.search.faults):
-            found += self._two(bool(found))
-        return found
+        results, length = self._one(self.search.faults), self.search.length
+        if _shortest(results) + EQUAL_BITS > length.shortest(self.search.fine):
+            results += self._one(self.search.fine)
+        if _shortest(results) > VERY_LONG * length.longest(self.search.faults):
+            results += self._two(bool(results))
+        return results
 
     def _one(self, faults: Sequence[Fault]) -> list[SearchResult]:
         """Models of one part, or of one slip, under which the answers come out; slips take longest, so come last."""
-        found: list[SearchResult] = []
+        results: list[SearchResult] = []
         for fault in faults:
             self._tick()
-            found += self._whole((fault,))
-        return [*found, *self._slipped((), 1)] if faults is self.search.faults else found
+            results += self._whole((fault,))
+        return [*results, *self._slipped((), 1)] if faults is self.search.faults else results
 
     def _two(self, explained: bool) -> list[SearchResult]:
         """Models of two parts; unlikely ones only when nothing is explained yet."""
         active = [fault for fault in self.search.faults if self._acts(fault)]
         self._at_most(_steps(0, len(active), len(self.search.fine), len(self.search.faults)))
-        found = [*self._slipped((), 2)]
+        results = [*self._slipped((), 2)]
         for fault in active:
             self._tick()
-            found += self._slipped((fault,), 1)
+            results += self._slipped((fault,), 1)
         for pair in combinations(active, 2):
             self._tick()
             if pair[0].family != pair[1].family:
-                found += self._whole(pair)
+                results += self._whole(pair)
         if explained:
-            return found
-        return found or [*self._refined(active)] or [*self._enabled(active)]
+            return results
+        return results or [*self._refined(active)] or [*self._enabled(active)]
 
     def _refined(self, active: Sequence[Fault]) -> Iterator[SearchResult]:
         """One of many values with a slip, with a fault that acts, or with another such value.
@@ -201,15 +201,17 @@ class _Tried:
     def closest(self) -> list[SearchResult]:
         """The model whose reports differ least, when none fits."""
         nearest = [(self._near((fault,)), fault) for fault in self.search.faults if self._acts(fault)]
-        ranked = sorted((each for each in nearest if each[0]), key=lambda each: each[0].distance if each[0] else 0)
+        ranked = sorted(
+            (trial for trial in nearest if trial[0]), key=lambda trial: trial[0].distance if trial[0] else 0
+        )
         pairs = [
             self._near(pair)
             for pair in combinations([fault for _, fault in ranked[:CLOSEST]], 2)
             if pair[0].family != pair[1].family
         ]
-        found = [each for each in (*(each for each, _ in ranked), *pairs) if each is not None]
-        least = min((each.distance for each in found), default=0)
-        return [each for each in found if each.distance == least][:1]
+        results = [result for result in (*(result for result, _ in ranked), *pairs) if result is not None]
+        least = min((result.distance for result in results), default=0)
+        return [result for result in results if result.distance == least][:1]
 
     def _near(self, faults: tuple[Fault, ...]) -> SearchResult | None:
         """The nearest of these models at any t0; a step of the search."""
@@ -241,38 +243,38 @@ class _Tried:
         return self._effects[fault]
 
     def _slipped(
-        self, faults: tuple[Fault, ...], most: int, origins: Sequence[int] | None = None
+        self, faults: tuple[Fault, ...], count: int, origins: Sequence[int] | None = None
     ) -> Iterator[SearchResult]:
         """Models of these faults and at most ``most`` slips, fewest slips first."""
         for case in self.search.cases(faults, origins):
             self._look()
-            told = self.search.told(case)
-            if faults and not self.search.similar(case, told):
+            sayings = self.search.told(case)
+            if faults and not self.search.similar(case, sayings):
                 continue
-            for slips in combinations(self.search.slips, most):
-                if len({slip.family for slip in slips}) == most:
-                    fit = self.search.fit(case, told, slips)
-                    if fit is not None and len(fit.slipped) == most:
+            for slips in combinations(self.search.slips, count):
+                if len({slip.family for slip in slips}) == count:
+                    fit = self.search.fit(case, sayings, slips)
+                    if fit is not None and len(fit.slipped) == count:
                         parts = tuple(slip.tell(places) for slip, places in fit.slipped.items())
                         yield self._found((*faults, *slips), case, (*_parts(faults), *parts), fit)
-            for slips in combinations(self.search.slips, most - 1):
+            for slips in combinations(self.search.slips, count - 1):
                 yield from self._swaying(faults, case, slips)
 
     def _swaying(self, faults: tuple[Fault, ...], case: Case, slips: tuple[Slip, ...]) -> Iterator[SearchResult]:
         for sway in self.search.sways:
-            found = self.search.swayed(case, sway, slips)
-            if found is not None and len(found[0].slipped) == len(slips):
-                fit, reports = found
+            swayed = self.search.swayed(case, sway, slips)
+            if swayed is not None and len(swayed[0].slipped) == len(slips):
+                fit, reports = swayed
                 parts = tuple(slip.tell(places) for slip, places in fit.slipped.items())
-                told = (*_parts(faults), sway.tell(fit.swayed, reports), *parts)
-                yield self._found((*faults, sway, *slips), case, told, fit)
+                sayings = (*_parts(faults), sway.tell(fit.swayed, reports), *parts)
+                yield self._found((*faults, sway, *slips), case, sayings, fit)
 
     def _found(self, model: Model, case: Case, parts: tuple[Part, ...], fit: ExplanationFit) -> SearchResult:
         return self._fits(SearchResult(model, case, parts, fit, 0, self.search.length.of(model, fit)))
 
-    def _fits(self, found: SearchResult) -> SearchResult:
-        self.fitting.append(found)
-        return found
+    def _fits(self, result: SearchResult) -> SearchResult:
+        self.fitting.append(result)
+        return result
 
     def _tick(self) -> None:
         self._done += 1
@@ -297,8 +299,8 @@ def _steps(single: int, active: int, fine: int, faults: int | None = None) -> in
     return single + active + active * (active - 1) // 2 + fine + idle + every + CLOSEST * (CLOSEST - 1) // 2
 
 
-def _shortest(found: Iterable[SearchResult]) -> float:
-    return min((each.bits for each in found), default=inf)
+def _shortest(results: Iterable[SearchResult]) -> float:
+    return min((result.bits for result in results), default=inf)
 
 
 def _parts(faults: Iterable[Fault]) -> tuple[Part, ...]:
@@ -332,13 +334,13 @@ class _Unit:
 def worked(explained: Explained) -> Worked | None:
     """The first report that differs from the declared semantics; ``None`` when none does."""
     search, declared = explained.search, explained.search.told(explained.declared)
-    at = {said.instant: said for said in declared}
-    found = explained.found[0] if explained.found else None
-    for unit in _units(explained, found):
+    at = {saying.instant: saying for saying in declared}
+    best = explained.found[0] if explained.found else None
+    for unit in _units(explained, best):
         instant = unit.said.instant if unit.said else None
         due = at.get(instant) if instant is not None else None
         if _differs(search.recorded, due, unit.recorded):
-            model = unit.said if found else None
+            model = unit.said if best else None
             return Worked(
                 instant,
                 (due.due.start, due.due.end) if due else None,
@@ -357,26 +359,26 @@ def _differs(recorded: Recorded, due: Said | None, rows: Rows | None) -> bool:
     return not recorded.same(due.rows, rows)
 
 
-def _units(explained: Explained, found: SearchResult | None) -> Iterator[_Unit]:
+def _units(explained: Explained, result: SearchResult | None) -> Iterator[_Unit]:
     search = explained.search
-    case = found.case if found else explained.declared
-    told = search.told(case)
+    case = result.case if result else explained.declared
+    sayings = search.told(case)
     recorded = search.recorded.under(case.semantics.grain)
-    fit = None if found is None else found.fit or search.fit(case, told, ())
+    fit = None if result is None else result.fit or search.fit(case, sayings, ())
     if fit is None:
-        yield from _aligned(told, recorded, search.variables)
+        yield from _aligned(sayings, recorded, search.variables)
         return
     for (i, j, _), (ahead, after, _) in zip(fit.path, fit.path[1:], strict=False):
-        said = fit.told[i] if i < ahead else None
+        saying = fit.told[i] if i < ahead else None
         rows = tuple(row for k in range(j, after) for row in recorded.rows(k)) if j < after else None
-        yield _Unit(said, rows)
+        yield _Unit(saying, rows)
 
 
-def _aligned(told: tuple[Said, ...], recorded: Recorded, variables: tuple[str, ...]) -> Iterator[_Unit]:
-    answers = reports(told, recorded, variables)
+def _aligned(sayings: tuple[Said, ...], recorded: Recorded, variables: tuple[str, ...]) -> Iterator[_Unit]:
+    answers = reports(sayings, recorded, variables)
 
     def similar(i: int, j: int) -> float:
-        return float(recorded.same(told[i].rows, answers[j].added))
+        return float(recorded.same(sayings[i].rows, answers[j].added))
 
-    for i, j in by_order(range(len(told)), range(len(answers)), similar):
-        yield _Unit(None if i is None else told[i], None if j is None else answers[j].added)
+    for i, j in by_order(range(len(sayings)), range(len(answers)), similar):
+        yield _Unit(None if i is None else sayings[i], None if j is None else answers[j].added)

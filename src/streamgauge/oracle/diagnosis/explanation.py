@@ -48,27 +48,27 @@ class Recorded:
         """The instant (ms) that an answer names."""
         return self.answers[at].instant
 
-    def take(self, said: Said, at: int) -> int | None:
+    def take(self, saying: Said, at: int) -> int | None:
         """The position after the answers that say exactly this report from a position on, ``None`` if they do not."""
-        after = at + 1 if self.grain is Grain.REPORT else self._row_by_row(said, at)
-        if after is None or after > self.count or (self.grain is Grain.REPORT and not self.named(said, at)):
+        after = at + 1 if self.grain is Grain.REPORT else self._row_by_row(saying, at)
+        if after is None or after > self.count or (self.grain is Grain.REPORT and not self.named(saying, at)):
             return None
         rows = self.rows(at) if after == at + 1 else tuple(row for k in range(at, after) for row in self.rows(k))
-        return after if self.same(said.rows, rows) else None
+        return after if self.same(saying.rows, rows) else None
 
-    def _row_by_row(self, said: Said, at: int) -> int | None:
+    def _row_by_row(self, saying: Said, at: int) -> int | None:
         """The place behind as many rows as the report has, from answers that name its instant or none."""
-        left, after = len(said.rows), at
+        left, after = len(saying.rows), at
         if left == 0:
             return at + 1
-        while left > 0 and after < self.count and self.named(said, after) and self.rows(after):
+        while left > 0 and after < self.count and self.named(saying, after) and self.rows(after):
             left -= len(self.rows(after))
             after += 1
         return after if left == 0 else None
 
-    def named(self, said: Said, at: int) -> bool:
+    def named(self, saying: Said, at: int) -> bool:
         """Whether an answer names the report's instant, or none."""
-        return at < self.count and self.answers[at].instant in (None, said.instant)
+        return at < self.count and self.answers[at].instant in (None, saying.instant)
 
     def same(self, expected: Rows, actual: Rows) -> bool:
         """Whether two bags are equal, computed numbers within tolerance."""
@@ -120,31 +120,31 @@ def _in_order(answers: Sequence[Answer]) -> tuple[Answer, ...]:
     return tuple(answers)
 
 
-def reports(told: Sequence[Said], recorded: Recorded, variables: tuple[str, ...]) -> tuple[Answer, ...]:
+def reports(sayings: Sequence[Said], recorded: Recorded, variables: tuple[str, ...]) -> tuple[Answer, ...]:
     """The recorded answers, one per report."""
     if recorded.grain is Grain.REPORT:
         return recorded.answers
-    expected = [ExpectedReport(said.due, variables, said.rows, 0) for said in told]
+    expected = [ExpectedReport(saying.due, variables, saying.rows, 0) for saying in sayings]
     return merged(recorded.answers, expected, recorded.grain, recorded.computed)
 
 
-def distance(told: Sequence[Said], recorded: Recorded, variables: tuple[str, ...], open_end: int | None) -> int:
+def distance(sayings: Sequence[Said], recorded: Recorded, variables: tuple[str, ...], open_end: int | None) -> int:
     """The fewest reports to change, leave out or add; those after ``open_end`` (ms) may be missing at the end."""
-    answers = reports(told, recorded, variables)
-    far = len(told) + len(answers)
-    band = BAND + abs(len(told) - len(answers))
+    answers = reports(sayings, recorded, variables)
+    far = len(sayings) + len(answers)
+    band = BAND + abs(len(sayings) - len(answers))
     row = {j: j for j in range(min(len(answers), band) + 1)}
     best = far
-    for i in range(len(told) + 1):
+    for i in range(len(sayings) + 1):
         if i:
-            row = _next(told[i - 1], i, row, answers, recorded, band)
-        if all(open_end is not None and said.instant > open_end for said in told[i:]) or i == len(told):
+            row = _next(sayings[i - 1], i, row, answers, recorded, band)
+        if all(open_end is not None and saying.instant > open_end for saying in sayings[i:]) or i == len(sayings):
             best = min(best, row.get(len(answers), far))
     return best
 
 
 def _next(
-    said: Said, i: int, above: dict[int, int], answers: Sequence[Answer], recorded: Recorded, band: int
+    saying: Said, i: int, above: dict[int, int], answers: Sequence[Answer], recorded: Recorded, band: int
 ) -> dict[int, int]:
     """The next row of the edit distance, from the one above it."""
     far = i + len(answers)
@@ -152,13 +152,13 @@ def _next(
     for j in range(max(0, i - band), min(len(answers), i + band) + 1):
         best = min(above.get(j, far), row.get(j - 1, far)) + 1
         if j:
-            best = min(best, above.get(j - 1, far) + (not _equal(said, answers[j - 1], recorded)))
+            best = min(best, above.get(j - 1, far) + (not _equal(saying, answers[j - 1], recorded)))
         row[j] = best
     return row
 
 
-def _equal(said: Said, answer: Answer, recorded: Recorded) -> bool:
-    return answer.instant in (None, said.instant) and recorded.same(said.rows, answer.added)
+def _equal(saying: Said, answer: Answer, recorded: Recorded) -> bool:
+    return answer.instant in (None, saying.instant) and recorded.same(saying.rows, answer.added)
 
 
 State: TypeAlias = tuple[int, int, Carry]
@@ -211,11 +211,11 @@ _Onward: TypeAlias = tuple[State, int, Slip | None, ExplanationPlace | None]
 def fit(task: FittingTask) -> ExplanationFit | None:
     """The explanation with fewest slips; ``None`` when the answers do not come out, or only with too many slips."""
     reports = len(task.told)
-    most = reports // 2 + sum(reports + task.recorded.count for slip in task.slips if not slip.half)
+    bound = reports // 2 + sum(reports + task.recorded.count for slip in task.slips if not slip.half)
     layers: list[dict[tuple[int, Carry], _Step]] = [{} for _ in range(reports + 1)]
     layers[0][0, task.start] = _Step(0, None)
     for i in range(reports + 1):
-        _advance(task, i, layers, most)
+        _advance(task, i, layers, bound)
     ends = [
         (step.cost, (i, j, carry))
         for i, layer in enumerate(layers)
@@ -232,10 +232,10 @@ def _may_end(task: FittingTask, i: int) -> bool:
     if i == len(task.told):
         return True
     end = task.open_end
-    return end is not None and all(said.instant > end for said in task.told[i:])
+    return end is not None and all(saying.instant > end for saying in task.told[i:])
 
 
-def _advance(task: FittingTask, i: int, layers: list[dict[tuple[int, Carry], _Step]], most: int) -> None:
+def _advance(task: FittingTask, i: int, layers: list[dict[tuple[int, Carry], _Step]], bound: int) -> None:
     """Follow every state of a layer onward; surplus answers stay in the layer, further along it."""
     pending = sorted(layers[i], key=lambda key: key[0])
     for j, carry in pending:
@@ -243,7 +243,7 @@ def _advance(task: FittingTask, i: int, layers: list[dict[tuple[int, Carry], _St
         for state, cost, slip, place in _onward(task, i, j, carry):
             ahead, after, carried = state
             known = layers[ahead].get((after, carried))
-            if here.cost + cost > most or (known is not None and known.cost <= here.cost + cost):
+            if here.cost + cost > bound or (known is not None and known.cost <= here.cost + cost):
                 continue
             layers[ahead][after, carried] = _Step(here.cost + cost, (i, j, carry), slip, place)
             if ahead == i and known is None:
@@ -255,14 +255,14 @@ def _onward(task: FittingTask, i: int, j: int, carry: Carry) -> Iterator[_Onward
         yield from _after_the_end(task, j, carry)
         return
     options = task.emissions(i, carry) if task.emissions else ((0, carry, task.told[i]),)
-    for cost, carried, said in options:
-        if said is None:
+    for cost, carried, saying in options:
+        if saying is None:
             yield (i + 1, j, carried), cost, None, None
             continue
-        after = task.recorded.take(said, j)
+        after = task.recorded.take(saying, j)
         if after is not None:
             yield (i + 1, after, carried), cost, None, None
-        place = ExplanationPlace(i, j, said, task.told, task.recorded)
+        place = ExplanationPlace(i, j, saying, task.told, task.recorded)
         for slip in task.slips:
             for di, dj in slip.moves(place):
                 if i + di <= len(task.told) and j + dj <= task.recorded.count:
@@ -282,13 +282,13 @@ def _after_the_end(task: FittingTask, j: int, carry: Carry) -> Iterator[_Onward]
 
 
 def _walk(state: State, layers: list[dict[tuple[int, Carry], _Step]]) -> list[tuple[State, _Step]]:
-    found: list[tuple[State, _Step]] = []
+    steps: list[tuple[State, _Step]] = []
     at: State | None = state
     while at is not None:
         step = layers[at[0]][at[1], at[2]]
-        found.append((at, step))
+        steps.append((at, step))
         at = step.back
-    return found[::-1]
+    return steps[::-1]
 
 
 def _claimed(task: FittingTask, path: list[tuple[State, _Step]], cost: int) -> ExplanationFit | None:

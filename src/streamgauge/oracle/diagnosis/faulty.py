@@ -35,22 +35,22 @@ def relevant(query: ContinuousQuery, triples: Iterable[Triple]) -> frozenset[Tri
     if any(not isinstance(pattern.predicate, al.Var | str) for pattern in patterns):
         return None
     every = dict.fromkeys((*triples, *query.static))
-    found: set[Triple] = set()
+    kept: set[Triple] = set()
     for bgp in bgps:
-        found |= _of_stars(bgp, every)
-    return frozenset(found)
+        kept |= _of_stars(bgp, every)
+    return frozenset(kept)
 
 
 def _of_stars(bgp: al.BGP, every: Iterable[Triple]) -> set[Triple]:
     stars: dict[al.Node, list[al.TriplePattern]] = defaultdict(list)
     for pattern in bgp.patterns:
         stars[pattern.subject].append(pattern)
-    found: set[Triple] = set()
+    triples: set[Triple] = set()
     for star in stars.values():
         matching = [[triple for triple in every if _matches(pattern, triple)] for pattern in star]
         subjects: set[Term] = set.intersection(*({triple[0] for triple in matched} for matched in matching))
-        found.update(triple for matched in matching for triple in matched if triple[0] in subjects)
-    return found
+        triples.update(triple for matched in matching for triple in matched if triple[0] in subjects)
+    return triples
 
 
 def _matches(pattern: al.TriplePattern, triple: Triple) -> bool:
@@ -144,14 +144,18 @@ class Arrived:
             self._views[key] = self._range(view) if self._plain else self._picked(stream, view)
         return self._views[key]
 
-    def ruled(self, held: HeldContent, rule: ContentRule) -> HeldContent:
+    def ruled(self, held_content: HeldContent, rule: ContentRule) -> HeldContent:
         """The content that a rule leaves of a content."""
-        key = (id(held), id(rule))
+        key = (id(held_content), id(rule))
         if key not in self._ruled:
-            inside = tuple(rule(held.inside, self._element))
+            inside = tuple(rule(held_content.inside, self._element))
             reduced = (self._reduced(arrival) for arrival in inside)
             left = HeldContent(inside, tuple(arrival for arrival in reduced if arrival is not None))
-            self._ruled[key] = (held, rule, left)  # both stay alive, so that no other object gets their identity
+            self._ruled[key] = (
+                held_content,
+                rule,
+                left,
+            )  # both stay alive, so that no other object gets their identity
         return self._ruled[key][2]
 
     @cached_property
@@ -197,8 +201,8 @@ T = TypeVar("T")
 class Remembered(Generic[T]):
     """The items of an iterator, computed as far as they are asked for, and then kept."""
 
-    def __init__(self, found: Iterator[T]) -> None:
-        self._found = found
+    def __init__(self, source: Iterator[T]) -> None:
+        self._found = source
         self._known: list[T] = []
         self._error: ValueError | None = None
 
@@ -249,10 +253,10 @@ class Simulator:
 
     def told(self, case: Case) -> tuple[Said, ...]:
         """Every report of the case."""
-        said = tuple(self._said(case))
+        sayings = tuple(self._said(case))
         for telling in case.tellings:
-            said = telling(said)
-        return said
+            sayings = telling(sayings)
+        return sayings
 
     def telling(self, case: Case) -> Iterator[Said]:
         """The reports of the case, computed only as far as they are asked for."""
@@ -286,17 +290,17 @@ class Simulator:
         number, snapshot = solver
         key = (number, tuple(map(self.number, contents)))
         if key not in self._rows:
-            self._rows[key] = snapshot.rows(tuple(held.mattering for held in contents))
+            self._rows[key] = snapshot.rows(tuple(content.mattering for content in contents))
         return self._rows[key]
 
-    def number(self, held: HeldContent) -> int:
+    def number(self, held_content: HeldContent) -> int:
         """One number for all contents that are the same to the query."""
-        known = self._content_numbers.get(id(held))
+        known = self._content_numbers.get(id(held_content))
         if known is None:
-            triples = tuple(triple for arrival in held.mattering for triple in arrival.triples)
-            key = (triples, tuple(arrival.time for arrival in held.mattering)) if self._timed else triples
-            known = self._content_numbers[id(held)] = self._numbers.setdefault(key, len(self._numbers))
-            self._held.append(held)
+            triples = tuple(triple for arrival in held_content.mattering for triple in arrival.triples)
+            key = (triples, tuple(arrival.time for arrival in held_content.mattering)) if self._timed else triples
+            known = self._content_numbers[id(held_content)] = self._numbers.setdefault(key, len(self._numbers))
+            self._held.append(held_content)
         return known
 
     def due(self, case: Case) -> DueReports:
@@ -322,10 +326,10 @@ class Simulator:
 
     def _scoped(self, case: Case) -> Iterator[DueReport]:
         """The candidates with the borders that the case gives them."""
-        for due in self._candidates(case):
+        for candidate in self._candidates(case):
             for scoping in case.scopings:
-                due = scoping(case, due)
-            yield due
+                candidate = scoping(case, candidate)
+            yield candidate
 
     def _candidates(self, case: Case) -> Remembered[DueReport]:
         """The reports that may be due before any border is moved; the same for all cases that only move borders."""
@@ -346,18 +350,20 @@ class Simulator:
                 yield due, now
             before = now[:windows]
 
-    def contents(self, case: Case, due: DueReport) -> Contents:
+    def contents(self, case: Case, due_report: DueReport) -> Contents:
         """The windows' contents at a report, and after them the window that evicts nothing, if the case has one."""
-        pairs = zip(case.query.windows, due.views, strict=True)
-        held = tuple(self._hold(case, window, view) for window, view in pairs)
-        return held if case.keeps is None else (*held, self._hold(case, case.keeps, _everything(case, due)))
+        pairs = zip(case.query.windows, due_report.views, strict=True)
+        contents = tuple(self._hold(case, window, view) for window, view in pairs)
+        return (
+            contents if case.keeps is None else (*contents, self._hold(case, case.keeps, _everything(case, due_report)))
+        )
 
     def rows_at(self, case: Case) -> Callable[[DueReport], Rows | None]:
         """The answer over what the windows of a due report hold; ``None`` where nothing is there and it had to be."""
         solve, filled = self.solver(case), Report.NON_EMPTY in case.semantics.report
 
-        def rows(due: DueReport) -> Rows | None:
-            contents = self.contents(case, due)
+        def rows(due_report: DueReport) -> Rows | None:
+            contents = self.contents(case, due_report)
             return None if filled and not contents[0].inside else self.answer(case, solve, contents)
 
         return rows
@@ -368,10 +374,10 @@ class Simulator:
 
     def _hold(self, case: Case, window: StreamWindow, view: View) -> HeldContent:
         arrived = self._arrivals(case)
-        held = arrived.held(window.stream, view)
+        content = arrived.held(window.stream, view)
         for rule in case.content_rules if window is not case.keeps else ():
-            held = arrived.ruled(held, rule)
-        return held
+            content = arrived.ruled(content, rule)
+        return content
 
     def _arrivals(self, case: Case) -> Arrived:
         windows = case.query.windows
@@ -410,19 +416,19 @@ class Simulator:
         return self._solvers[key]
 
 
-def _everything(case: Case, due: DueReport) -> View:
+def _everything(case: Case, due_report: DueReport) -> View:
     """All that arrived from t0 on, as far as the report sees."""
-    return View(case.t0, due.end, case.t0, due.last, due.seen)
+    return View(case.t0, due_report.end, case.t0, due_report.last, due_report.seen)
 
 
 def _reports(before: Contents | None, now: Contents, semantics: Semantics) -> bool:
-    if Report.NON_EMPTY in semantics.report and not any(held.inside for held in now):
+    if Report.NON_EMPTY in semantics.report and not any(content.inside for content in now):
         return False
     if Report.CONTENT_CHANGE not in semantics.report:
         return True
     earlier: Sequence[HeldContent | None] = before or (None,) * len(now)
     pairs = list(zip(earlier, now, strict=True))
-    if any(held.adds(old, semantics.content) for old, held in pairs):
+    if any(content.adds(old, semantics.content) for old, content in pairs):
         return True
-    gone = any(old is not None and old.adds(held, semantics.content) for old, held in pairs)
+    gone = any(old is not None and old.adds(content, semantics.content) for old, content in pairs)
     return semantics.changes is Changes.BOTH and gone

@@ -125,14 +125,14 @@ class Taking(Protocol):
     def count(self) -> int:
         """How many answers were recorded."""
 
-    def take(self, said: Said, at: int) -> int | None:
+    def take(self, saying: Said, at: int) -> int | None:
         """The position after the answers that say exactly this report from a position on, ``None`` if they do not."""
 
     @property
     def by_row(self) -> bool:
         """Whether a report is one answer per row."""
 
-    def named(self, said: Said, at: int) -> bool:
+    def named(self, saying: Said, at: int) -> bool:
         """Whether an answer names the report's instant, or none."""
 
     def rows(self, at: int) -> Rows:
@@ -261,8 +261,8 @@ def telling(name: str, sentence: str) -> Callable[[Sequence[ExplanationPlace]], 
     """How a slip is told: ``{count}`` of both texts is as in "2 reports", ``{listed}`` as ``listed`` has them."""
 
     def tell(places: Sequence[ExplanationPlace]) -> Part:
-        said = {"count": counted(len(places), "report"), "listed": listed(places)}
-        return Part(name.format(**said), sentence.format(**said))
+        words = {"count": counted(len(places), "report"), "listed": listed(places)}
+        return Part(name.format(**words), sentence.format(**words))
 
     return tell
 

@@ -51,7 +51,7 @@ class DescriptionLength:
     """
 
     def __init__(self, kinds: Mapping[str, Sequence[AnyPart]]) -> None:
-        possible = [each for each in kinds.values() if each]
+        possible = [kind for kind in kinds.values() if kind]
         self._kind = log2(max(1, len(possible)))
         self._value = {part: log2(len(parts)) for parts in possible for part in parts}
 
@@ -118,12 +118,12 @@ MOST_ORIGINS = 60
 def values(seen: Seen) -> Iterator[Fault]:
     """A fault per other value of each field of the declared semantics."""
     semantics = seen.case.semantics
-    many = any(len(seen.recorded.rows(at)) > 1 for at in range(seen.recorded.count))
+    by_rows = any(len(seen.recorded.rows(at)) > 1 for at in range(seen.recorded.count))
     for name, kind in _ENUMS.items():
         for value in kind:
             if value is Counting.UPDATES:  # another definition, of which the other fields are parts
                 continue
-            if value is not getattr(semantics, name) and not (value is Grain.ROW and many):
+            if value is not getattr(semantics, name) and not (value is Grain.ROW and by_rows):
                 text = _DUE[value] if isinstance(value, Due) else str(value)
                 yield _field(name, value, _SENTENCES[name].format(text))
     for name, sentences in _FLAGS.items():
@@ -139,10 +139,10 @@ def values(seen: Seen) -> Iterator[Fault]:
 
 def values_by_field(seen: Seen) -> dict[str, tuple[Fault, ...]]:
     """The other values, by the field of the semantics that they are values of."""
-    found: dict[str, list[Fault]] = {}
+    faults: dict[str, list[Fault]] = {}
     for fault in values(seen):
-        found.setdefault(f"value of {fault.family}", []).append(fault)
-    return {kind: tuple(faults) for kind, faults in found.items()}
+        faults.setdefault(f"value of {fault.family}", []).append(fault)
+    return {kind: tuple(faults) for kind, faults in faults.items()}
 
 
 def _field(name: str, value: object, sentence: str) -> Fault:
@@ -187,7 +187,7 @@ def _report(report: frozenset[Report], sentence: str) -> Fault:
 
 def _other_origins(seen: Seen) -> Iterator[Fault]:
     """Starts of the first window at which some window would hold something else than at every candidate."""
-    slides = [each.window.slide for each in seen.case.query.windows if each.window.kind == "time"]
+    slides = [window.window.slide for window in seen.case.query.windows if window.window.kind == "time"]
     if not slides:
         return
     base, slide = seen.case.t0, min(slides)
@@ -244,8 +244,8 @@ class Search:
         self.open_end = max(stream.last, 0) if open_ended else None
         until = header.advanced_to
         if self.open_end is not None:
-            longest = max((each.window.size for each in query.windows if each.window.kind != "count"), default=0)
-            step = max((each.window.slide for each in query.windows if each.window.kind != "count"), default=1)
+            longest = max((window.window.size for window in query.windows if window.window.kind != "count"), default=0)
+            step = max((window.window.slide for window in query.windows if window.window.kind != "count"), default=1)
             until = max(until, stream.last + longest) + step * min(self.recorded.count, 50)
         candidates = origins(semantics, query.windows, first)
         self.base = Case(query, semantics, stream, until, candidates[0])
@@ -255,19 +255,21 @@ class Search:
         self.seen = Seen(self.base, self.recorded, self.variables)
         kinds = values_by_field(self.seen) | by_kind(self.seen)
         self.length = DescriptionLength(kinds)
-        every = [each for kind in kinds.values() for each in kind]
-        faults = [each for each in every if isinstance(each, Fault)]
-        self.faults = [each for each in faults if not each.fine]
-        self.fine = [each for each in faults if each.fine]
-        self.slips = [each for each in every if isinstance(each, Slip)]
-        self.sways = [each for each in every if isinstance(each, Sway)]
+        every = [fault for kind in kinds.values() for fault in kind]
+        faults = [fault for fault in every if isinstance(fault, Fault)]
+        self.faults = [fault for fault in faults if not fault.fine]
+        self.fine = [fault for fault in faults if fault.fine]
+        self.slips = [slip for slip in every if isinstance(slip, Slip)]
+        self.sways = [sway for sway in every if isinstance(sway, Sway)]
 
     def _distinct(self, candidates: Sequence[int]) -> tuple[int, ...]:
         """The first and last of each stretch of candidates under which the windows hold the same."""
 
         def holds(t0: int) -> object:
             due = self.simulator.due(replace(self.base, t0=t0))
-            return tuple((self._named(report.instant), tuple(map(self.simulator.number, held))) for report, held in due)
+            return tuple(
+                (self._named(report.instant), tuple(map(self.simulator.number, contents))) for report, contents in due
+            )
 
         stretches = [list(group) for _, group in groupby(candidates, key=holds)]
         return tuple(dict.fromkeys(t0 for stretch in stretches for t0 in (stretch[0], stretch[-1])))
@@ -300,14 +302,16 @@ class Search:
         semantics, windows, stream = case.semantics, case.query.windows, case.stream
         span = max(0, case.advanced_to - case.t0)
         if Report.WINDOW_CLOSE in semantics.report:
-            return sum(span // each.window.slide if each.window.kind != "count" else stream.triples for each in windows)
+            return sum(
+                span // window.window.slide if window.window.kind != "count" else stream.triples for window in windows
+            )
         if semantics.period is not None or semantics.tick is Tick.TIME:
             return span // (semantics.period or semantics.time_unit)
         return {Tick.TUPLE: stream.triples, Tick.ELEMENT: len(stream.elements)}.get(semantics.tick, len(stream.times))
 
-    def key(self, case: Case, told: Sequence[Said]) -> object:
+    def key(self, case: Case, sayings: Sequence[Said]) -> object:
         """The key of a case's reports: equal keys explain the recorded answers equally."""
-        return case.semantics.grain, tuple((self._named(said.instant), said.rows) for said in told)
+        return case.semantics.grain, tuple((self._named(saying.instant), saying.rows) for saying in sayings)
 
     def comes_out(self, case: Case) -> bool:
         """Whether the case says exactly what was recorded; stops at the first answer that it does not say."""
@@ -335,14 +339,14 @@ class Search:
 
     def _comes_out(self, case: Case) -> bool:
         recorded, at = self.recorded.under(case.semantics.grain), 0
-        for said in self.simulator.telling(case):
-            after = recorded.take(said, at)
+        for saying in self.simulator.telling(case):
+            after = recorded.take(saying, at)
             if after is None:
-                return at == recorded.count and self.open_end is not None and said.instant > self.open_end
+                return at == recorded.count and self.open_end is not None and saying.instant > self.open_end
             at = after
         return at == recorded.count
 
-    def similar(self, case: Case, told: Sequence[Said]) -> bool:
+    def similar(self, case: Case, sayings: Sequence[Said]) -> bool:
         """Whether slips may lead from what was told to what was recorded: a quarter of the reports are the same.
 
         Necessary, but for slips at nearly every report; answers of a row each are not compared.
@@ -350,13 +354,13 @@ class Search:
         recorded = self.recorded.under(case.semantics.grain)
         if recorded.by_row:
             return True
-        same = Counter(recorded.fingerprint(said.rows) for said in told) & recorded.fingerprints
-        return 4 * same.total() >= min(len(told), recorded.count)
+        same = Counter(recorded.fingerprint(saying.rows) for saying in sayings) & recorded.fingerprints
+        return 4 * same.total() >= min(len(sayings), recorded.count)
 
-    def fit(self, case: Case, told: Sequence[Said], slips: Sequence[Slip]) -> ExplanationFit | None:
+    def fit(self, case: Case, sayings: Sequence[Said], slips: Sequence[Slip]) -> ExplanationFit | None:
         """How the recorded answers come out of what was told, with these slips."""
         recorded = self.recorded.under(case.semantics.grain)
-        return fit(FittingTask(told, recorded, slips, self.open_end))
+        return fit(FittingTask(sayings, recorded, slips, self.open_end))
 
     def swayed(self, case: Case, sway: Sway, slips: Sequence[Slip] = ()) -> tuple[ExplanationFit, int] | None:
         """How the recorded answers come out when reports may sway, with the number of reports said."""
@@ -367,12 +371,12 @@ class Search:
         task = FittingTask(
             swaying.told, recorded, slips, self.open_end, swaying.emissions, swaying.start, swaying.choices
         )
-        found = fit(task)
-        return None if found is None or not found.swayed else (found, found.path[-1][0])
+        fit_ = fit(task)
+        return None if fit_ is None or not fit_.swayed else (fit_, fit_.path[-1][0])
 
-    def distance(self, case: Case, told: Sequence[Said]) -> int:
+    def distance(self, case: Case, sayings: Sequence[Said]) -> int:
         """How many reports differ from the recorded ones."""
-        return distance(told, self.recorded.under(case.semantics.grain), self.variables, self.open_end)
+        return distance(sayings, self.recorded.under(case.semantics.grain), self.variables, self.open_end)
 
 
 def refuse(run: Run, stream: Stream) -> None:

@@ -15,8 +15,8 @@ Rewrite: TypeAlias = Callable[[al.Pattern], al.Pattern]
 
 def sides(form: al.QueryForm) -> tuple[Side, ...]:
     """The sides of every join of triple patterns; none when all patterns hang together."""
-    found = tuple(dict.fromkeys(side for bgp in _bgps(form.pattern) for side in connected(bgp.patterns)))
-    return found if len(found) > 1 else ()
+    sides_ = tuple(dict.fromkeys(side for bgp in _bgps(form.pattern) for side in connected(bgp.patterns)))
+    return sides_ if len(sides_) > 1 else ()
 
 
 def _bgps(pattern: al.Pattern) -> Iterator[al.BGP]:

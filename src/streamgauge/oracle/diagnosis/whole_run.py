@@ -59,14 +59,16 @@ def explain_stored(
     """
     heads = read_heads(folder, parse)
     run = heads or read_run(folder, parse)
-    part, held = prefix(run, _elements(stream, session), partial(first_answers, folder), TRIPLES_LIMIT, ANSWERS_LIMIT)
-    found = explained(part, held, progress)
-    seen = sum(len(element.added) for element in held)
+    part, elements = prefix(
+        run, _elements(stream, session), partial(first_answers, folder), TRIPLES_LIMIT, ANSWERS_LIMIT
+    )
+    explanation = explained(part, elements, progress)
+    seen = sum(len(element.added) for element in elements)
     if part.header.advanced_to == run.header.advanced_to:
-        return StoredDiagnosis(found, seen)
+        return StoredDiagnosis(explanation, seen)
     note = f"on the first {seen:,} of {_triples(stream, session):,} triples"
-    fit = tried(session(), heads, stream, found) if session is not None and heads is not None else None
-    return StoredDiagnosis(found, seen, note if fit is None else f"{note}; {fit.sentence}")
+    fit = tried(session(), heads, stream, explanation) if session is not None and heads is not None else None
+    return StoredDiagnosis(explanation, seen, note if fit is None else f"{note}; {fit.sentence}")
 
 
 def _elements(stream: Place, session: Session | None) -> Iterator[StreamElement]:
@@ -108,8 +110,8 @@ class WholeRunFit(NamedTuple):
 
 def tried(session: "SparkSession", run: Run, stream: Place, explained: Explained) -> WholeRunFit | None:
     """The best model on the whole run, which is read without its rows; ``None`` where tables do not judge it."""
-    found = explained.found[0] if explained.found else None
-    if found is None or found.fit is not None or (header := declared_by(run.header, found.case)) is None:
+    result = explained.found[0] if explained.found else None
+    if result is None or result.fit is not None or (header := declared_by(run.header, result.case)) is None:
         return None
     from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables
 

@@ -35,11 +35,11 @@ def extent(table: DataFrame, streams: Collection[str]) -> Extent:
     placed = own.select("time", "sequence", fn.floor(fn.col("sequence") / BLOCK).alias("block"))
     back = (fn.col("time") < fn.lag("time").over(block)).alias("back")
     blocks = placed.select("block", "time", back).groupBy("block")
-    found = (
+    extents = (
         blocks.agg(fn.min("time"), fn.max("time"), fn.coalesce(fn.max("back"), fn.lit(False))).sort("block").collect()
     )
     ordered, greatest = True, None
-    for _block, least, most, goes_back in found:
+    for _block, least, largest, goes_back in extents:
         ordered &= not goes_back and (greatest is None or least >= greatest)
-        greatest = most
+        greatest = largest
     return Extent(first, last or 0, triples, ordered)

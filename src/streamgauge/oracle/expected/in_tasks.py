@@ -84,15 +84,15 @@ def seen_by(stream: DataFrame, due: Sequence[DueReport], query: ContinuousQuery)
 
 def _due(heads: Sequence[tuple[int, int, int]], semantics: Semantics) -> dict[int, int]:
     """The sizes of the contents that satisfy the strategies about content."""
-    found: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     before = 0
     for unit, size, content in heads:
         if (size or Report.NON_EMPTY not in semantics.report) and (
             content != before or Report.CONTENT_CHANGE not in semantics.report
         ):
-            found[unit] = size
+            sizes[unit] = size
         before = content
-    return found
+    return sizes
 
 
 Times: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
@@ -161,11 +161,11 @@ def report_by_report(evaluate: Callable[[int, pa.Table], pa.Table]) -> type:
     return UnitRows
 
 
-def _answer(unit: int, due: DueReport, rows: pa.Table, query: ContinuousQuery, semantics: Semantics) -> pa.Table:
+def _answer(unit: int, due_report: DueReport, rows: pa.Table, query: ContinuousQuery, semantics: Semantics) -> pa.Table:
     """The rows of one report, then the size and the digest of its content."""
-    held = sorted(elements(rows), key=lambda element: (element.time, element.sequence))
-    whole = replace(due, views=tuple(replace(view, seen=EVERY, after=0) for view in due.views))
-    contents = inspected(held, query, semantics)(whole)
+    ordered = sorted(elements(rows), key=lambda element: (element.time, element.sequence))
+    whole = replace(due_report, views=tuple(replace(view, seen=EVERY, after=0) for view in due_report.views))
+    contents = inspected(ordered, query, semantics)(whole)
     answer = snapshot_under(query, semantics).rows(contents)
     counts = triples(contents, semantics.content)
     nulls = [None] * len(answer)
@@ -173,7 +173,7 @@ def _answer(unit: int, due: DueReport, rows: pa.Table, query: ContinuousQuery, s
     return pa.table([[unit] * (len(answer) + 1), *columns], schema=_SCHEMA)
 
 
-def _digest(held: Counter[tuple[int, Triple]]) -> int:
+def _digest(bag: Counter[tuple[int, Triple]]) -> int:
     """A number of 63 bits for the pairs (window, triple) of a content, whatever their order; 0 for none."""
-    hashes = (blake2b(repr(pair).encode(), digest_size=8).digest() for pair in held)
-    return sum(int.from_bytes(each, "big") for each in hashes) & ((1 << 63) - 1)
+    hashes = (blake2b(repr(pair).encode(), digest_size=8).digest() for pair in bag)
+    return sum(int.from_bytes(hash_, "big") for hash_ in hashes) & ((1 << 63) - 1)

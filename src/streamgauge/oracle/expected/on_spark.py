@@ -67,11 +67,11 @@ class SparkReports:
         times = arrivals(admitted, query.windows, semantics.tick).times
         seen = _seen(self._session, self._table, query, {head.sequence for head in late})
 
-        def look(due: DueReport) -> Contents:
-            first, last = min(view.first for view in due.views), due.last
+        def look(due_report: DueReport) -> Contents:
+            first, last = min(view.first for view in due_report.views), due_report.last
             inside = seen.filter(f.col("time").between(first, last)).orderBy("sequence", "position")
-            found = sorted(elements(inside.toArrow()), key=lambda element: (element.time, element.sequence))
-            return inspected(found, query, semantics, bisect_left(times, first))(due)
+            ordered = sorted(elements(inside.toArrow()), key=lambda element: (element.time, element.sequence))
+            return inspected(ordered, query, semantics, bisect_left(times, first))(due_report)
 
         return look
 
@@ -102,8 +102,8 @@ def read_header(table: DataFrame) -> Header:
     until = f.first("until") if "until" in table.columns else f.lit(None).cast("long")
     first = (f.first("stream").alias("stream"), f.first("time").alias("time"))
     heads = table.groupBy("sequence").agg(*first, f.count("*").alias("size"), until.alias("until")).toArrow()
-    found = (heads.column(name).to_pylist() for name in ("stream", "time", "sequence", "size", "until"))
-    return Header(Head(*values) for values in zip(*found, strict=True))
+    columns = (heads.column(name).to_pylist() for name in ("stream", "time", "sequence", "size", "until"))
+    return Header(Head(*values) for values in zip(*columns, strict=True))
 
 
 class _Wanted:
@@ -119,14 +119,14 @@ class _Wanted:
         whole = uncut(query)
         if whole is not None:
             return [whole.kept(rows) for rows in self.bags(whole.query, semantics)]
-        found = self._asked(answers, query, semantics)
-        report, *terms = (column.to_pylist() for column in found.columns)
+        table = self._asked(answers, query, semantics)
+        report, *terms = (column.to_pylist() for column in table.columns)
         return in_order(zip(report, _tuples(terms, len(report)), strict=True), len(self.due))
 
     def changes(self, query: ContinuousQuery, semantics: Semantics) -> Iterable[ContentChange]:
         """How each report's solutions differ from those of the report before."""
-        found = self._asked(changes, query, semantics)
-        report, net, *terms = (column.to_pylist() for column in found.columns)
+        table = self._asked(changes, query, semantics)
+        report, net, *terms = (column.to_pylist() for column in table.columns)
         nets: list[dict[Row, int]] = [{} for _ in self.due]
         for at, count, row in zip(report, net, _tuples(terms, len(report)), strict=True):
             nets[at][row] = count
@@ -173,14 +173,14 @@ def _wanted(
     seen = _seen(session, table, query, late)
     if cuts(due, arrived.times):
         seen = _ranked(session, seen, arrived, query, semantics)
-    found = contents(seen, due, query.windows, semantics.content, semantics.changes)
+    contents_ = contents(seen, due, query.windows, semantics.content, semantics.changes)
     kept = [
         index
-        for index, size in enumerate(found.sizes)
+        for index, size in enumerate(contents_.sizes)
         if (size or Report.NON_EMPTY not in semantics.report)
-        and (index in found.changed or Report.CONTENT_CHANGE not in semantics.report)
+        and (index in contents_.changed or Report.CONTENT_CHANGE not in semantics.report)
     ]
-    return _Wanted(session, seen, [due[index] for index in kept], [found.sizes[index] for index in kept])
+    return _Wanted(session, seen, [due[index] for index in kept], [contents_.sizes[index] for index in kept])
 
 
 def _seen(session: SparkSession, table: DataFrame, query: ContinuousQuery, late: Set[int]) -> DataFrame:

@@ -61,16 +61,16 @@ ExpectChanges = Callable[[ContinuousQuery, Semantics, int, int], tuple[ContentCh
 
 def as_sets(changes: Iterable[ContentChange]) -> Iterator[ContentChange]:
     """The changes of the bags' sets: a row comes with its first copy and goes with its last."""
-    held: Counter[Row] = Counter()
+    counts: Counter[Row] = Counter()
     for change in changes:
         net = {}
         for row, count in change.net.items():
-            before = held[row]
-            held[row] += count
-            if bool(before) != bool(held[row]):
-                net[row] = 1 if held[row] else -1
-            if not held[row]:
-                del held[row]
+            before = counts[row]
+            counts[row] += count
+            if bool(before) != bool(counts[row]):
+                net[row] = 1 if counts[row] else -1
+            if not counts[row]:
+                del counts[row]
         yield replace(change, net=net)
 
 
@@ -109,15 +109,15 @@ def _differences(bags: Iterable[Sequence[Row]]) -> Iterator[Net]:
 
 
 def _sent_changes(answers: Iterable[Answer]) -> Iterator[Net]:
-    held: Counter[Row] = Counter()
+    counts: Counter[Row] = Counter()
     for answer in answers:
         moved = Counter(answer.added)
         moved.subtract(answer.removed)
         net = {}
         for row, count in moved.items():
-            before = max(held[row], 0)
-            held[row] += count
-            if now := max(held[row], 0) - before:
+            before = max(counts[row], 0)
+            counts[row] += count
+            if now := max(counts[row], 0) - before:
                 net[row] = now
         yield net
 
@@ -149,8 +149,8 @@ class Valid:
     def _answer(self, instant: int) -> tuple[Row, ...]:
         seen = bisect_right(self._times, instant)
         view = View(0, instant, 0, instant, seen)
-        held = tuple(content(self._arrived, self._times, window.stream, view) for window in self._query.windows)
-        return self._snapshot.rows(held)
+        contents = tuple(content(self._arrived, self._times, window.stream, view) for window in self._query.windows)
+        return self._snapshot.rows(contents)
 
 
 class BackgroundError(MistakeError, ValueError):
@@ -218,8 +218,8 @@ class Definition:
     def _held(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> Held:
         last = self._of(query, semantics, t0)
         if last is None or last.advanced_to != advanced_to:
-            found = held(self._stream, query, semantics, advanced_to, t0)
-            last = self._last = _Remembered(query.windows, _looked_at(semantics), t0, advanced_to, found)
+            contents = held(self._stream, query, semantics, advanced_to, t0)
+            last = self._last = _Remembered(query.windows, _looked_at(semantics), t0, advanced_to, contents)
         return last.held
 
     def _of(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> _Remembered | None:
@@ -256,8 +256,8 @@ def inspected(admitted: Sequence[StreamElement], query: ContinuousQuery, semanti
     arrived = arrived_triples(admitted, query.windows, semantics)
     times = [arrival.time for arrival in arrived]
 
-    def look(due: DueReport) -> Contents:
-        views = [replace(view, seen=view.seen - before, after=max(0, view.after - before)) for view in due.views]
+    def look(due_report: DueReport) -> Contents:
+        views = [replace(view, seen=view.seen - before, after=max(0, view.after - before)) for view in due_report.views]
         pairs = zip(query.windows, views, strict=True)
         return tuple(content(arrived, times, window.stream, view) for window, view in pairs)
 
@@ -353,15 +353,15 @@ class Header:
 
     def instants(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> Set[int]:
         """The instants (ms) at which reports may be due."""
-        return {due.instant for due in all_candidates(self, query, semantics, advanced_to, t0)[0]}
+        return {candidate.instant for candidate in all_candidates(self, query, semantics, advanced_to, t0)[0]}
 
     def arrived(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> "Arrived":
         """The arrivals by rank and the late sequence numbers; kept for other t0, which only decide what is late."""
-        asked = (query.windows, semantics, None if semantics.lateness is None else t0)
-        if self._last is None or self._last[0] != asked:
+        request = (query.windows, semantics, None if semantics.lateness is None else t0)
+        if self._last is None or self._last[0] != request:
             admitted, late = admit(self.elements, semantics, query.windows, t0)
-            found = arrivals(admitted, query.windows, semantics.tick)
-            self._last = asked, (found, frozenset(head.sequence for head in late))
+            arrivals_ = arrivals(admitted, query.windows, semantics.tick)
+            self._last = request, (arrivals_, frozenset(head.sequence for head in late))
         return self._last[1]
 
 

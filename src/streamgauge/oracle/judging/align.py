@@ -28,13 +28,13 @@ def whole(answers: Sequence[Answer]) -> tuple[Answer, ...]:
     """
     if not any(answer.removed for answer in answers):
         return tuple(answers)
-    held: Counter[Row] = Counter()
-    found: list[Answer] = []
+    bag: Counter[Row] = Counter()
+    answers_: list[Answer] = []
     for answer in answers:
-        held.update(answer.added)
-        held.subtract(answer.removed)
-        found.append(replace(answer, added=tuple(held.elements()), removed=()))
-    return tuple(found)
+        bag.update(answer.added)
+        bag.subtract(answer.removed)
+        answers_.append(replace(answer, added=tuple(bag.elements()), removed=()))
+    return tuple(answers_)
 
 
 def merged(
@@ -55,12 +55,12 @@ def merged(
     due: dict[int, list[ExpectedReport]] = defaultdict(list)
     for report in expected:
         due[report.due.instant].append(report)
-    found: list[Answer] = []
+    answers_: list[Answer] = []
     for (instant, scope), group in _by_name(answers):
         of_scope = [report for report in due[instant] if (report.due.start, report.due.end) == scope]
         meant = of_scope or due[instant]  # all where answers name no scope, or another
-        found += _greedily(group, meant, computed, equal) if len(meant) > 1 else [_merge(group)]
-    return tuple(found)
+        answers_ += _greedily(group, meant, computed, equal) if len(meant) > 1 else [_merge(group)]
+    return tuple(answers_)
 
 
 def _by_name(answers: Sequence[Answer]) -> list[tuple[Key, list[Answer]]]:
@@ -84,11 +84,11 @@ def _greedily(
 ) -> tuple[Answer, ...]:
     bags = [report.rows for report in expected if report.rows]
     reports = _Reports(bags, computed, equal or partial(alike, computed=computed))
-    found: list[Answer] = []
+    answers_: list[Answer] = []
     for hollow, group in groupby(answers, key=lambda answer: not answer.added):
         run = list(group)
-        found += run if hollow else reports.groups(run)
-    return tuple(found)
+        answers_ += run if hollow else reports.groups(run)
+    return tuple(answers_)
 
 
 class _Reports:
@@ -133,15 +133,15 @@ class _Reports:
 
     def _explained(self, at: int, left: Counter[Row], answers: Sequence[Answer]) -> int:
         """How many of the answers belong to reports when every one leads to the next that holds it."""
-        found = 0
+        count = 0
         for answer in answers:
             if not self._takes(left, answer):
                 ahead = self._ahead(at, answer)
                 if ahead is None:
                     continue
                 at, left = ahead, self._after(ahead, answer)
-            found += 1
-        return found
+            count += 1
+        return count
 
     def _ahead(self, at: int, answer: Answer) -> int | None:
         within = range(at + 1, min(at + 1 + BAND, len(self._bags)))
@@ -149,10 +149,10 @@ class _Reports:
 
     def _takes(self, left: Counter[Row], answer: Answer) -> bool:
         """Take the answer's rows out of what is left, if all are there."""
-        found = [self._found(left, row) for row in answer.added]
-        if None in found:
+        places = [self._found(left, row) for row in answer.added]
+        if None in places:
             return False
-        taken = Counter(row for row in found if row is not None)
+        taken = Counter(row for row in places if row is not None)
         if any(left[row] < count for row, count in taken.items()):
             return False
         left.subtract(taken)
@@ -202,42 +202,42 @@ def align(expected: Sequence[ExpectedReport], answers: Sequence[Answer], similar
 
 def _by_instant(expected: Sequence[ExpectedReport], answers: Sequence[Answer], similar: Similarity) -> list[Pair]:
     due: dict[int, list[int]] = defaultdict(list)
-    said: dict[int, list[int]] = defaultdict(list)
+    recorded: dict[int, list[int]] = defaultdict(list)
     for i, report in enumerate(expected):
         due[report.due.instant].append(i)
     for j, answer in enumerate(answers):
-        said[answer.instant or 0].append(j)
+        recorded[answer.instant or 0].append(j)
     pairs: list[Pair] = []
-    for instant in sorted({*due, *said}):
-        pairs += by_order(due[instant], said[instant], similar)
+    for instant in sorted({*due, *recorded}):
+        pairs += by_order(due[instant], recorded[instant], similar)
     return pairs
 
 
-def by_order(reports: Sequence[int], said: Sequence[int], similar: Similarity) -> list[Pair]:
+def by_order(reports: Sequence[int], answers: Sequence[int], similar: Similarity) -> list[Pair]:
     """Minimal-cost order-preserving alignment within the band; ties go to the earlier report. Beyond PLACES by place.
 
     A pair costs 1 - similarity, a missed report or a surplus answer 1. Equal heads are paired at once, which never
     costs more: what one of them is paired with instead can take the other's gap.
     """
     same = 0
-    while same < min(len(reports), len(said)) and similar(reports[same], said[same]) == 1.0:
+    while same < min(len(reports), len(answers)) and similar(reports[same], answers[same]) == 1.0:
         same += 1
-    head: list[Pair] = list(zip(reports[:same], said[:same], strict=True))
-    return head + _cheapest(reports[same:], said[same:], similar)
+    head: list[Pair] = list(zip(reports[:same], answers[:same], strict=True))
+    return head + _cheapest(reports[same:], answers[same:], similar)
 
 
-def _cheapest(reports: Sequence[int], said: Sequence[int], similar: Similarity) -> list[Pair]:
+def _cheapest(reports: Sequence[int], answers: Sequence[int], similar: Similarity) -> list[Pair]:
     """The alignment in the narrowest corridor outside of which nothing can cost as little (Ukkonen, 1985)."""
-    rows, columns = len(reports), len(said)
+    rows, columns = len(reports), len(answers)
     if not rows or not columns:
-        return [(i, None) for i in reports] + [(None, j) for j in said]
+        return [(i, None) for i in reports] + [(None, j) for j in answers]
 
     def distance(i: int, j: int) -> int:
-        return _GAP - round(_GAP * similar(reports[i], said[j]))
+        return _GAP - round(_GAP * similar(reports[i], answers[j]))
 
     shift = columns - rows
     if rows * abs(shift) > PLACES:
-        return _as_far_along(reports, said, similar)
+        return _as_far_along(reports, answers, similar)
     steps: list[bytearray] = []
     low = 0
     for band in _BANDS:
@@ -245,23 +245,23 @@ def _cheapest(reports: Sequence[int], said: Sequence[int], similar: Similarity) 
         total, steps = _corridor(rows, columns, low, high, distance)
         if total < (2 * (band + 1) + abs(shift)) * _GAP:
             break
-    return _walk(reports, said, steps, low)
+    return _walk(reports, answers, steps, low)
 
 
-def _as_far_along(reports: Sequence[int], said: Sequence[int], similar: Similarity) -> list[Pair]:
+def _as_far_along(reports: Sequence[int], answers: Sequence[int], similar: Similarity) -> list[Pair]:
     """Each answer takes the first report left that has something of it, within the band of who is as far along."""
     pairs: list[Pair] = []
     taken = 0
-    for number, j in enumerate(said):
-        along = number * len(reports) // len(said)
+    for number, j in enumerate(answers):
+        along = number * len(reports) // len(answers)
         near = range(max(taken, along - BAND), min(len(reports), along + BAND + 1))
-        found = next((place for place in near if similar(reports[place], j) > 0), None)
-        if found is None:
+        place_ = next((place for place in near if similar(reports[place], j) > 0), None)
+        if place_ is None:
             pairs.append((None, j))
             continue
-        pairs += [(i, None) for i in reports[taken:found]]
-        pairs.append((reports[found], j))
-        taken = found + 1
+        pairs += [(i, None) for i in reports[taken:place_]]
+        pairs.append((reports[place_], j))
+        taken = place_ + 1
     return pairs + [(i, None) for i in reports[taken:]]
 
 
@@ -290,12 +290,12 @@ def _corridor(
     return after[-low], steps
 
 
-def _walk(reports: Sequence[int], said: Sequence[int], steps: Sequence[bytearray], low: int) -> list[Pair]:
+def _walk(reports: Sequence[int], answers: Sequence[int], steps: Sequence[bytearray], low: int) -> list[Pair]:
     pairs: list[Pair] = []
     i = j = 0
-    while i < len(reports) or j < len(said):
+    while i < len(reports) or j < len(answers):
         taken = steps[i][j - i - low]
-        pairs.append((None if taken == _SURPLUS else reports[i], None if taken == _MISSED else said[j]))
+        pairs.append((None if taken == _SURPLUS else reports[i], None if taken == _MISSED else answers[j]))
         i += taken != _SURPLUS
         j += taken != _MISSED
     return pairs

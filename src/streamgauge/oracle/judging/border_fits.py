@@ -46,8 +46,10 @@ class BorderFit:
 class Contents:
     """The contents of a query's one window between any two borders, over the elements of its stream."""
 
-    def __init__(self, query: ContinuousQuery, semantics: Semantics, held: Sequence[StreamElement], t0: int) -> None:
-        self.admitted, _late = admit(facts(held), semantics, query.windows, t0)
+    def __init__(
+        self, query: ContinuousQuery, semantics: Semantics, elements: Sequence[StreamElement], t0: int
+    ) -> None:
+        self.admitted, _late = admit(facts(elements), semantics, query.windows, t0)
         self.arrived: list[Arrival] = arrived_triples(self.admitted, query.windows, semantics)
         self._all = [arrival.time for arrival in self.arrived]
         self._arrivals = np.array(self._all, dtype=np.int64)
@@ -132,7 +134,7 @@ class Stretches:
     def steady(self, view: View) -> tuple[Span, Span]:
         """The starts, and the ends, between which a view may move either border with the same solutions (ms)."""
         low, high = self._contents.ranks(view)
-        spans = [span for each in self.over(self._contents.reach(view)).spans for span in each]
+        spans = [span for segment in self.over(self._contents.reach(view)).spans for span in segment]
         before = max((first for first, last in spans if first < low and last < high), default=-1)
         starts = min((first for first, last in spans if first >= low and last < high), default=high)
         ends = max((last for first, last in spans if first >= low and last < high), default=low - 1)
@@ -150,7 +152,7 @@ class Stretches:
         for first, last in self._reaches[bisect_left(self._reaches, reach) :]:
             if (
                 first > (reach[0] + reach[1]) // 2
-                or sum(len(each.triples) for each in self._contents.arrived[low:last]) > STRETCH
+                or sum(len(element.triples) for element in self._contents.arrived[low:last]) > STRETCH
             ):
                 break
             high = max(high, last)
@@ -178,12 +180,14 @@ def fast_search(
         return None
     try:
         if (number := _one_number(query.form.pattern)) is not None:
-            inner, given = number
+            inner, aggregate = number
             plain = semantics.empty_aggregate is EmptyAggregate.SPARQL
             if not plain or operator(query, semantics) is not R2S.RSTREAM:
                 return None
-            shown = [given.argument.name] if isinstance(given.argument, al.Var) else []
-            return NumberSearch(given.function, Stretches(TimedQuery(query, inner, shown), contents, views), contents)
+            shown = [aggregate.argument.name] if isinstance(aggregate.argument, al.Var) else []
+            return NumberSearch(
+                aggregate.function, Stretches(TimedQuery(query, inner, shown), contents, views), contents
+            )
         pattern, distinct = _plain(query.form.pattern)
         if computed_columns(query.form):
             return None
@@ -256,7 +260,7 @@ def reached(members: Sequence[Sequence[Span]], numbers: Sequence[int]) -> Iterat
     events = sorted(((first, last, at) for at, spans in enumerate(members) for first, last in spans), reverse=True)
     ends: dict[int, int] = {}
     ordered: list[int] = []
-    found: dict[int, list[Span]] = {number: [] for number in numbers}
+    spans_: dict[int, list[Span]] = {number: [] for number in numbers}
     for place, (first, last, at) in enumerate(events):
         if at not in ends or last < ends[at]:
             if at in ends:
@@ -264,10 +268,10 @@ def reached(members: Sequence[Sequence[Span]], numbers: Sequence[int]) -> Iterat
             ends[at] = last
             ordered.insert(bisect_left(ordered, last), last)
         if place + 1 == len(events) or events[place + 1][0] != first:
-            for number, spans in found.items():
+            for number, spans in spans_.items():
                 if number <= len(ordered):
                     spans.append((first, ordered[number - 1]))
-    for spans in found.values():
+    for spans in spans_.values():
         yield from signed(minimal(iter(spans)))
 
 
@@ -316,9 +320,9 @@ class SolutionSearch:
         counts: Ranks = np.bincount(self._row[within[exist]], minlength=len(self._numbers))
         return np.minimum(counts, 1) if self._once else counts
 
-    def _sent(self, held: Ranks, before: Ranks) -> Ranks:
+    def _sent(self, ranks: Ranks, before: Ranks) -> Ranks:
         """How many copies of a row are sent where the content has so many of it, and the one before had so many."""
-        sent: Ranks = np.maximum(self._sign * (held - before), 0)
+        sent: Ranks = np.maximum(self._sign * (ranks - before), 0)
         return sent
 
     def fit(self, view: View, received: Sequence[Row], previous: View | None) -> BorderFit:
@@ -346,9 +350,9 @@ class SolutionSearch:
         best = best_pair(ranks.grid, shared, ranks.quadrants(spans, rows, int(silent.sum())), len(received))
         return ranks.fit(best.start, best.end, best.common, best.rows, len(received))
 
-    def _steps(self, held: Ranks, before: Ranks, wanted: Ranks) -> tuple[Ranks, Ranks]:
+    def _steps(self, ranks: Ranks, before: Ranks, wanted: Ranks) -> tuple[Ranks, Ranks]:
         """The change by one solution more: in how many rows are common, and in how many are sent."""
-        sent, more = self._sent(held, before), self._sent(held + 1, before)
+        sent, more = self._sent(ranks, before), self._sent(ranks + 1, before)
         return np.minimum(more, wanted) - np.minimum(sent, wanted), more - sent
 
     def _alone(self, places: Ranks, before: Ranks, wanted: Ranks) -> _Steps:
@@ -362,8 +366,8 @@ class SolutionSearch:
         for place in places:
             members[int(self._row[place])].append(self._spans[place])
         for row, solutions in members.items():
-            held = np.arange(1 if self._once else len(solutions))
-            common, sent = self._steps(held, before[row], wanted[row])
+            counts = np.arange(1 if self._once else len(solutions))
+            common, sent = self._steps(counts, before[row], wanted[row])
             for shared in (True, False):
                 numbers = np.nonzero(sent * ((common != 0) == shared))[0] + 1
                 weighted = [*reached(solutions, numbers.tolist())]

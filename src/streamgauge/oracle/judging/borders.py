@@ -154,8 +154,8 @@ class _Search:
         rank = -top, int(total[chosen]), int(own[chosen]), int(first[chosen]), int(last[chosen])
         if rank < self._rank:
             self._rank = rank
-            found = int(at[chosen]), int(to[chosen])
-            self.best = BestPair(rank[3], rank[4], int(common[found]), int(rows[found]))
+            borders = int(at[chosen]), int(to[chosen])
+            self.best = BestPair(rank[3], rank[4], int(common[borders]), int(rows[borders]))
 
 
 def _f1(common: Numbers, rows: Numbers, received: int) -> Scores:

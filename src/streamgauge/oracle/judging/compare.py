@@ -20,16 +20,18 @@ def tolerance_sentence(form: a.QueryForm, retyped: Sequence[str], *, exact_datat
     """The verdict's note on the comparison of numbers; ``retyped`` are columns sent in another datatype."""
     if not computed_columns(form):
         return "terms compared exactly"
-    said = (
+    message = (
         "computed numbers by value, inexact ones within what their operands allow (at least xsd:float 1e-5, xsd:double "
         "1e-9, xsd:decimal 18 digits); terms exactly"
     )
     if exact_datatypes:
-        return f"{said}; datatypes exactly"
+        return f"{message}; datatypes exactly"
     if not retyped:
-        return said
+        return message
     names = ", ".join(f"?{name}" for name in retyped)
-    return f"{said}; the datatype of {names} is another than expected and was left out (--exact-datatypes compares it)"
+    return (
+        f"{message}; the datatype of {names} is another than expected and was left out (--exact-datatypes compares it)"
+    )
 
 
 def overlap(
@@ -43,9 +45,9 @@ def overlap(
     same = equal or (lambda row, other: alike(row, other, computed))
 
     def compared(received: Sequence[Row]) -> Overlap:
-        wanted, given = Counter(expected), Counter(received)
-        common = (wanted & given).total()
-        missing, surplus = wanted - given, given - wanted
+        wanted, actual = Counter(expected), Counter(received)
+        common = (wanted & actual).total()
+        missing, surplus = wanted - actual, actual - wanted
         retyped: set[int] = set()
         if computed and missing and surplus:
             common += _match_by_value(missing, surplus, computed, same, retyped)
@@ -66,18 +68,18 @@ def _match_by_value(
     candidates: dict[Row, list[Row]] = defaultdict(list)
     for row in surplus:
         candidates[exact_terms(row, computed)].append(row)
-    found = 0
+    matches = 0
     for row in list(missing):
         for other in candidates[exact_terms(row, computed)]:
             pairs = min(missing[row], surplus[other])
             if pairs > 0 and len(row) == len(other) and same(row, other):
                 missing[row] -= pairs
                 surplus[other] -= pairs
-                found += pairs
+                matches += pairs
                 retyped.update(
                     place for place in computed if datatype(row[place] or "") != datatype(other[place] or "")
                 )
-    return found
+    return matches
 
 
 def alike(expected: Row, actual: Row, computed: frozenset[int], loose: frozenset[int] = frozenset()) -> bool:
@@ -92,8 +94,8 @@ def fits(expected: Term | None, actual: Term | None) -> bool:
     """Whether a received term is the expected one, or the same number in the datatype in which it was sent."""
     if expected == actual:
         return True
-    wanted, given = intervals.read(expected or ""), intervals.read(actual or "")
-    return wanted is not None and given is not None and intervals.fits(wanted, given)
+    wanted, possible = intervals.read(expected or ""), intervals.read(actual or "")
+    return wanted is not None and possible is not None and intervals.fits(wanted, possible)
 
 
 class Bags:
@@ -123,10 +125,10 @@ class Bags:
 
     def _common(self, i: int, j: int) -> int:
         wanted = self._counted(0, i, self._expected)
-        given = self._counted(1, j, self._actual)
-        if len(wanted) > len(given):
-            wanted, given = given, wanted
-        return sum(min(count, given[row]) for row, count in wanted.items() if row in given)
+        actual = self._counted(1, j, self._actual)
+        if len(wanted) > len(actual):
+            wanted, actual = actual, wanted
+        return sum(min(count, actual[row]) for row, count in wanted.items() if row in actual)
 
     def _counted(self, side: int, place: int, bags: Sequence[Sequence[Row]]) -> Counter[Row]:
         known = self._counts[side]

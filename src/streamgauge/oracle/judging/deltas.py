@@ -50,14 +50,14 @@ def by_changes(run: Run, changes: ExpectChanges, rows: RowScores, rules: Judging
     header, form = run.header, run.header.query.form
     names = form.variables if isinstance(form, Select) else ()
     answers = [in_columns(answer, names) for answer in run.answers]
-    given = list(said(answers))
+    nets_sent = list(said(answers))
 
     def score(t0: int) -> Scored:
         reports = list(sent(changes(header.query, header.semantics, header.advanced_to, t0), header.semantics))
         nets = [report.net for report in reports]
-        if any(map(has_blanks, (*given, *nets))):
+        if any(map(has_blanks, (*nets_sent, *nets))):
             return rows(t0)
-        windows = tuple(_units(reports, answers, names, Beside(nets, given), due_time(run), rules.witnesses))
+        windows = tuple(_units(reports, answers, names, Beside(nets, nets_sent), due_time(run), rules.witnesses))
         if may_be_open(form, answers) and not all(window.right for window in windows):
             return rows(t0)
         return Scored(names, windows)
@@ -68,8 +68,8 @@ def by_changes(run: Run, changes: ExpectChanges, rows: RowScores, rules: Judging
 class Beside:
     """An expected bag beside a received one, of two histories: moving to another pair costs what changes on the way."""
 
-    def __init__(self, wanted: Sequence[Net], given: Sequence[Net]) -> None:
-        self._nets = wanted, given
+    def __init__(self, wanted: Sequence[Net], nets: Sequence[Net]) -> None:
+        self._nets = wanted, nets
         self.sizes = tuple(tuple(accumulate(sum(net.values()) for net in nets)) for nets in self._nets)
         self._bags: tuple[Counter[Row], Counter[Row]] = Counter(), Counter()
         self._at = [-1, -1]
@@ -88,12 +88,12 @@ class Beside:
                 self._at[side] -= not forward
 
     def _add(self, side: int, row: Row, count: int) -> None:
-        wanted, given = self._bags
-        before = min(wanted[row], given[row])
+        wanted, actual = self._bags
+        before = min(wanted[row], actual[row])
         bag = self._bags[side]
         bag[row] += count
-        self._common += min(wanted[row], given[row]) - before
-        if wanted[row] != given[row]:
+        self._common += min(wanted[row], actual[row]) - before
+        if wanted[row] != actual[row]:
             self._differing[row] = None
         else:
             self._differing.pop(row, None)
@@ -109,19 +109,19 @@ class Beside:
         """|E and A| / |E or A| of report i and answer j."""
         return similarity(self.common(i, j), self.sizes[0][i], self.sizes[1][j])
 
-    def witnesses(self, i: int, j: int, most: int) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    def witnesses(self, i: int, j: int, limit: int) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """At most so many rows that only report i, and that only answer j has."""
         self.move(i, j)
-        wanted, given = self._bags
-        missing = (row for row in self._differing for _ in range(wanted[row] - given[row]))
-        surplus = (row for row in self._differing for _ in range(given[row] - wanted[row]))
-        return tuple(islice(missing, most)), tuple(islice(surplus, most))
+        wanted, actual = self._bags
+        missing = (row for row in self._differing for _ in range(wanted[row] - actual[row]))
+        surplus = (row for row in self._differing for _ in range(actual[row] - wanted[row]))
+        return tuple(islice(missing, limit)), tuple(islice(surplus, limit))
 
-    def rows(self, side: int, place: int, most: int) -> tuple[Row, ...]:
+    def rows(self, side: int, place: int, limit: int) -> tuple[Row, ...]:
         """At most so many rows of a bag: of the reports (0), or of the answers (1)."""
         first, second = self._at
         self.move(*((first, place) if side else (place, second)))
-        return tuple(islice(self._bags[side].elements(), most))
+        return tuple(islice(self._bags[side].elements(), limit))
 
 
 def _units(
@@ -143,19 +143,19 @@ def _units(
 
 def _counted(plain: WindowVerdict, i: int | None, j: int | None, beside: Beside, witnesses: int) -> WindowVerdict:
     wanted = beside.sizes[0][i] if i is not None else 0
-    given = beside.sizes[1][j] if j is not None else 0
-    shown = replace(plain, expected=wanted, actual=given)
+    actual = beside.sizes[1][j] if j is not None else 0
+    shown = replace(plain, expected=wanted, actual=actual)
     if i is None or j is None:
         missing = beside.rows(0, i, witnesses) if i is not None else ()
         surplus = beside.rows(1, j, witnesses) if j is not None else ()
         return replace(shown, missing=missing, surplus=surplus)
     common = beside.common(i, j)
-    missing, surplus = beside.witnesses(i, j, witnesses) if common < max(wanted, given) else ((), ())
+    missing, surplus = beside.witnesses(i, j, witnesses) if common < max(wanted, actual) else ((), ())
     return replace(
         shown,
         true_positives=common,
-        precision=ratio(common, given, wanted),
-        recall=ratio(common, wanted, given),
+        precision=ratio(common, actual, wanted),
+        recall=ratio(common, wanted, actual),
         missing=missing,
         surplus=surplus,
     )

@@ -34,7 +34,7 @@ READ: Final = 3.0e-6
 """Reading a triple of the stream into this process."""
 LOADED: Final = 0.9e-6
 """Putting a triple of a content into a graph."""
-ASKED: Final = 1.1e-6
+QUERY_TRIPLE_S: Final = 1.1e-6
 """Asking the query over a triple of a content."""
 REPORT: Final = 2.0e-4
 """A report of the definition, even of an empty content."""
@@ -68,7 +68,9 @@ class Work:
 def definition_seconds(work: Work) -> float:
     """CPU seconds that the definition takes."""
     kept = LOADED * (work.loaded + work.static * work.reports)
-    return READ * work.triples + kept + ASKED * (work.held + work.static * work.reports) + REPORT * work.reports
+    return (
+        READ * work.triples + kept + QUERY_TRIPLE_S * (work.held + work.static * work.reports) + REPORT * work.reports
+    )
 
 
 def spark_seconds(work: Work, *, warm: bool) -> float:
@@ -103,18 +105,18 @@ def choice(
     work = work_of(stream, query, semantics, advanced_to)
     there = running_context() is not None if warm is None else warm
     costs = {"definition": definition_seconds(work), "spark": spark_seconds(work, warm=there)}
-    said = (
+    message = (
         f"the definition would take about {_seconds(costs['definition'])} of CPU for {work.reports:,.0f} reports over "
         f"{work.held:,.0f} triples, Spark about {_seconds(costs['spark'])}{'' if there else ' with its start'}"
     )
     if own in costs:
         other: Evaluator = "spark" if own == "definition" else "definition"
-        return EvaluatorChoice(other, f"{other}, because the engine runs on {own}: {said}")
+        return EvaluatorChoice(other, f"{other}, because the engine runs on {own}: {message}")
     if costs["definition"] <= costs["spark"]:
-        return EvaluatorChoice("definition", f"definition: {said}")
+        return EvaluatorChoice("definition", f"definition: {message}")
     if reason := without_spark(query, semantics):
-        return EvaluatorChoice("definition", f"definition, because {reason}: {said}")
-    return EvaluatorChoice("spark", f"spark: {said}")
+        return EvaluatorChoice("definition", f"definition, because {reason}: {message}")
+    return EvaluatorChoice("spark", f"spark: {message}")
 
 
 def without_spark(query: ContinuousQuery, semantics: Semantics) -> str:
@@ -133,15 +135,15 @@ def work_of(stream: Path, query: ContinuousQuery, semantics: Semantics, advanced
     """The size of what is judged up to a time (ms), the last element unless given; StreamError for no stream table."""
     listed = manifest(stream)
     clocked = 0 if advanced_to is None else instants(query, semantics, listed.time, advanced_to)
-    each = [_window_work(stream, listed, one.window, semantics) for one in query.windows]
-    reports = max(clocked, max((one.reports for one in each), default=0.0))
+    works = [_window_work(stream, listed, one.window, semantics) for one in query.windows]
+    reports = max(clocked, max((one.reports for one in works), default=0.0))
     return Work(
         listed.rows,
         len(query.static),
         reports,
-        sum(one.loaded for one in each) if not uses_timestamp(query.form) else sum(one.held for one in each),
-        sum(one.held for one in each),
-        sum(one.rows for one in each),
+        sum(one.loaded for one in works) if not uses_timestamp(query.form) else sum(one.held for one in works),
+        sum(one.held for one in works),
+        sum(one.rows for one in works),
     )
 
 
@@ -181,9 +183,9 @@ def _window_work(stream: Path, listed: Manifest, window: Window, semantics: Sema
     reports = max(
         reports, triples if semantics.tick in {Tick.TUPLE, Tick.ELEMENT} else len(pc.unique(column(stream, "time")))
     )
-    held = max(triples, content * reports)
+    contents = max(triples, content * reports)
     grows = semantics.content is Counting.SET and semantics.scope is not Scope.RANGE and window.kind != "count"
-    return WindowWork(reports, held, min(held, rows) if grows else held, rows)
+    return WindowWork(reports, contents, min(contents, rows) if grows else contents, rows)
 
 
 def column(stream: Path, name: str) -> pa.ChunkedArray:

@@ -54,7 +54,7 @@ def refuse(query: ContinuousQuery, own: str | None) -> str | None:
 
 def gracious(
     run: Run,
-    held: Sequence[StreamElement],
+    elements: Sequence[StreamElement],
     verdict: Verdict,
     progress: Progress = lambda _done, _of: None,
     units: Callable[[int], Sequence[Unit]] | None = None,
@@ -72,12 +72,12 @@ def gracious(
         raise RefusedError(reason)
     if operator(run.header.query, run.header.semantics) is R2S.CHANGES:
         raise RefusedError(f"gracious mode compares bags: under {R2S.CHANGES} rows come and go in one answer")
-    scored = (units or RowScores(run, definition(held), JudgingRules()).units)(verdict.t0)
-    search = _BorderSearch(run, held, verdict.t0, BUDGET)
+    scored = (units or RowScores(run, definition(elements), JudgingRules()).units)(verdict.t0)
+    search = _BorderSearch(run, elements, verdict.t0, BUDGET)
     fits = search.fits(scored, progress)
     windows = tuple(map(_with, verdict.windows, scored, fits))
-    said = cautions(search.plain.near, search.plain.unsearched)
-    return replace(verdict, windows=windows, cautions=(*verdict.cautions, *said))
+    notes = cautions(search.plain.near, search.plain.unsearched)
+    return replace(verdict, windows=windows, cautions=(*verdict.cautions, *notes))
 
 
 def ungracious(verdict: Verdict, reason: str) -> Verdict:
@@ -107,9 +107,11 @@ class FittedWindow:
     near: int | None
 
 
-def fit_alone(run: Run, held: Sequence[StreamElement], t0: int, unit: Unit, windows: int, narrow: int) -> FittedWindow:
+def fit_alone(
+    run: Run, elements: Sequence[StreamElement], t0: int, unit: Unit, windows: int, narrow: int
+) -> FittedWindow:
     """The search for one of so many windows of an Rstream, over the elements within a share of a slide (``NARROW``)."""
-    search = _BorderSearch(run, held, t0, BUDGET // windows, (narrow,))
+    search = _BorderSearch(run, elements, t0, BUDGET // windows, (narrow,))
     (fit,) = search.fits([unit], lambda _done, _of: None)
     return FittedWindow(fit, search.plain.near[0] if search.plain.near else None)
 
@@ -138,13 +140,13 @@ class _BorderSearch:
     def __init__(
         self,
         run: Run,
-        held: Sequence[StreamElement],
+        elements: Sequence[StreamElement],
         t0: int,
         budget: int,
         narrow: Sequence[int] = NARROW,
     ) -> None:
         self._run, self._t0, self._narrow = run, t0, narrow
-        whole = Contents(run.header.query, run.header.semantics, held, t0)
+        whole = Contents(run.header.query, run.header.semantics, elements, t0)
         self._contents = whole.within(run.header.query.windows[0].window.slide // narrow[-1])
         self._sends = operator(run.header.query, run.header.semantics)
         self.plain = _EveryPair(run, self._contents, budget)
@@ -156,18 +158,18 @@ class _BorderSearch:
         wrong = [due.views[0] for due, unit in answered.items() if unit.both.missing or unit.both.surplus]
         self._begin(wrong)
         instants = self._instants() if wrong and self._sends is not R2S.RSTREAM else list(answered)
-        found: dict[DueReport, BorderFit] = {}
+        fits: dict[DueReport, BorderFit] = {}
         before: View | None = None
-        for done, due in enumerate(instants, 1):
-            view = due.views[0]
-            if due in answered:
-                fit = self._fit(answered[due], view, before)
+        for done, instant in enumerate(instants, 1):
+            view = instant.views[0]
+            if instant in answered:
+                fit = self._fit(answered[instant], view, before)
                 if fit is not None:
-                    found[due] = fit
+                    fits[instant] = fit
                     view = self._contents.moved(view, fit.first, fit.last)
             before = view
             progress(done, len(instants))
-        return [None if unit.report is None else found.get(unit.report.due) for unit in units]
+        return [None if unit.report is None else fits.get(unit.report.due) for unit in units]
 
     def _begin(self, wrong: Sequence[View]) -> None:
         """The fast searches for these windows, from the narrowest on, and the budget of the other."""
@@ -236,13 +238,13 @@ class _EveryPair:
         if self._left < size + TRIAL:
             self.unsearched += 1
             return None
-        best, most = BorderFit(view.first, view.last, 0.0, 0.0), -1.0
+        best, best_f1 = BorderFit(view.first, view.last, 0.0, 0.0), -1.0
         for first, last in self._pairs(view, max(1, share // (size + TRIAL))):
             rows = difference(self._sends, before, self.bag(self._contents.moved(view, first, last)))
             common = overlap(rows, received, self._computed).common
             f1 = 2 * common / (len(rows) + len(received)) if rows or received else 1.0
-            if f1 > most:
-                most, scores = f1, (ratio(common, len(received), len(rows)), ratio(common, len(rows), len(received)))
+            if f1 > best_f1:
+                best_f1, scores = f1, (ratio(common, len(received), len(rows)), ratio(common, len(rows), len(received)))
                 best = BorderFit(first, last, *scores)
             if f1 == 1.0:
                 break

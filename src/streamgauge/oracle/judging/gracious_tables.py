@@ -66,8 +66,8 @@ def gracious_tables(
         for one in verdict.windows
     )
     near = [fit.near for fit in fits.values() if fit.near is not None]
-    said = cautions(near, sum(fit.fit is None for fit in fits.values()))
-    return replace(verdict, windows=windows, cautions=(*verdict.cautions, *said))
+    notes = cautions(near, sum(fit.fit is None for fit in fits.values()))
+    return replace(verdict, windows=windows, cautions=(*verdict.cautions, *notes))
 
 
 def _is_nearest(fit: BorderFit | None, report: DueReport, reach: int) -> bool:
@@ -103,10 +103,10 @@ def _sought(
     fit = fn.arrow_udtf(
         report_by_report(_fitting(bare, verdict, reports, narrow)), returnType=from_arrow_schema(_FITTED)
     )
-    found = {row["unit"]: row for row in fit(rows.partitionBy("unit")).toArrow().to_pylist()}
+    fits_by_unit = {row["unit"]: row for row in fit(rows.partitionBy("unit")).toArrow().to_pylist()}
     nothing = dict.fromkeys(_FITTED.names)
     for unit in range(len(reports)):
-        row = found.get(unit, nothing)
+        row = fits_by_unit.get(unit, nothing)
         borders = [row[name] for name in _FITTED.names[1:5]]
         yield FittedWindow(None if None in borders else BorderFit(*borders), row["near"])
 
@@ -130,12 +130,12 @@ def _fitting(
     def fit(unit: int, rows: pa.Table) -> pa.Table:
         is_element = pc.is_valid(rows.column("time"))
         near = rows.filter(is_element).sort_by([("sequence", "ascending"), ("position", "ascending")])
-        held = sorted(elements(near.drop_columns(["unit", "row"])), key=lambda one: (one.time, one.sequence))
+        nearby = sorted(elements(near.drop_columns(["unit", "row"])), key=lambda one: (one.time, one.sequence))
         received = tuple(lists(rows.filter(pc.invert(is_element)).column("row")))
         answer = Answer(verdict.variables, received, (), "solutions", reports[unit].instant, None, 0)
         report = ExpectedReport(reports[unit], verdict.variables, (), 0)
         wrong = Unit(report, answer, 0, Overlap(0, ((),), received))
-        best = fit_alone(run, held, verdict.t0 or 0, wrong, len(reports), narrow)
+        best = fit_alone(run, nearby, verdict.t0 or 0, wrong, len(reports), narrow)
         borders = (
             (None,) * 4 if best.fit is None else (best.fit.first, best.fit.last, best.fit.precision, best.fit.recall)
         )

@@ -117,9 +117,9 @@ class Histories:
             after.append(fitting or news)
         if not illegal and not received:
             return Opinion(True), after
-        common += sum(each.common for each in illegal)
-        missing = tuple(row for each in illegal for row in each.missing)
-        surplus = (*(row for each in illegal for row in each.surplus), *received.elements())
+        common += sum(report.common for report in illegal)
+        missing = tuple(row for report in illegal for row in report.missing)
+        surplus = (*(row for report in illegal for row in report.surplus), *received.elements())
         return Opinion(False, nearest=Overlap(common, missing, surplus)), after
 
     def _nearest(self, olds: Part, news: Part, wanted: Bag) -> Overlap:

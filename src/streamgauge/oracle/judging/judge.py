@@ -82,9 +82,9 @@ class Means:
         """The evaluator that was named, else the one of ``estimate.choice``; ``until`` (ms) is how far time came."""
         if self.evaluator is not None:
             return self.evaluator
-        found = choice(stream, query, semantics, own, until)
-        self.chosen(found.sentence)
-        return found.evaluator
+        decision = choice(stream, query, semantics, own, until)
+        self.chosen(decision.sentence)
+        return decision.evaluator
 
 
 def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
@@ -205,10 +205,12 @@ def _without_rows(run: Run, evaluator: Evaluator, stream: Path) -> str:
     )
 
 
-def _graciously(run: Run, held: Sequence[StreamElement], verdict: Verdict, rows: RowScores, means: Means) -> Verdict:
+def _graciously(
+    run: Run, elements: Sequence[StreamElement], verdict: Verdict, rows: RowScores, means: Means
+) -> Verdict:
     """The verdict with fitting borders, or with a caution that says why none were sought."""
     try:
-        return gracious(run, held, verdict, _halved(means, second=True), rows.units)
+        return gracious(run, elements, verdict, _halved(means, second=True), rows.units)
     except RefusedError as error:
         return ungracious(verdict, str(error))
 
@@ -232,15 +234,15 @@ def with_query(run: Run, template: str, values: Mapping[str, object]) -> Run:
         raise
     except ValueError as error:
         raise QueryError(str(error), template, 1, 1) from error
-    asked = run.header.query
+    recorded = run.header.query
     if any(dialect.recognises(text) for dialect in load().values()):
-        query = replace(parse(text), static=asked.static)
+        query = replace(parse(text), static=recorded.static)
     else:
         form = parse_sparql(text)
-        windows = asked.windows
+        windows = recorded.windows
         if not any(isinstance(part, Graph) for part in every_pattern(form.pattern)):
-            windows = tuple(replace(each, name=None) for each in windows)
-        query = replace(asked, form=form, windows=windows, sparql=text)
+            windows = tuple(replace(window, name=None) for window in windows)
+        query = replace(recorded, form=form, windows=windows, sparql=text)
     return replace(run, header=replace(run.header, query=query, query_text=text))
 
 
@@ -286,28 +288,28 @@ def expectation(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expec
 
         header = read_header(read_table(session, stream))
         return SparkReports(session, stream, header), header.first, header.last
-    held = tuple(elements(stream))
-    return definition(held), first_time(held), max((element.time for element in held), default=0)
+    stored = tuple(elements(stream))
+    return definition(stored), first_time(stored), max((element.time for element in stored), default=0)
 
 
-def first_time(held: Sequence[StreamElement]) -> int | None:
+def first_time(elements: Sequence[StreamElement]) -> int | None:
     """The application time (ms) of the element with the smallest system time."""
-    return min(held, key=lambda element: element.sequence).time if held else None
+    return min(elements, key=lambda element: element.sequence).time if elements else None
 
 
 def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
     """The verdict under arrival times as recorded, with the application clock's precision and recall beside it."""
-    header, held = run.header, tuple(elements(stream))
-    wall, arrived = by_arrival(run, held)
+    header, stored = run.header, tuple(elements(stream))
+    wall, arrived = by_arrival(run, stored)
     try:
         evaluator = means.choose(stream, header.query, header.semantics, header.evaluator, wall.header.advanced_to)
         if evaluator == "definition":
             _refuse_endless(wall, stream)
-        by_arrival_time, by_time = _clocks(run, held, evaluator, stream, means)
+        by_arrival_time, by_time = _clocks(run, stored, evaluator, stream, means)
         rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
         rows = RowScores(wall, by_arrival_time, rules)
         verdict = check(wall, by_arrival_time, first_time(arrived), rules, _halved(means, second=False), rows)
-        other = check(run, by_time, first_time(held), rules)
+        other = check(run, by_time, first_time(stored), rules)
     except (RefusedError, OutOfOrderError) as error:
         return unknown(run, str(error))
     if means.gracious:
@@ -316,11 +318,11 @@ def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
 
 
 def _clocks(
-    run: Run, held: Sequence[StreamElement], evaluator: Evaluator, stream: Path, means: Means
+    run: Run, elements: Sequence[StreamElement], evaluator: Evaluator, stream: Path, means: Means
 ) -> tuple[Expect, Expect]:
     """The expected reports by arrival and by application time."""
     if evaluator != "spark":
-        return definition(by_arrival(run, held)[1]), definition(held)
+        return definition(by_arrival(run, elements)[1]), definition(elements)
     session = means.spark()
     from streamgauge.oracle.expected.on_spark import SparkReports, arrived, read_header
     from streamgauge.spark.hadoop_tables import read_table
@@ -367,7 +369,7 @@ def expected_reports(
 
 def _closes(query: ContinuousQuery, semantics: Semantics, windows: int) -> int:
     """How long after t0 so many windows have closed, ms."""
-    kinds = {each.window.kind for each in query.windows}
+    kinds = {window.window.kind for window in query.windows}
     if len(query.windows) > 1 or "count" in kinds:
         raise RefusedError("the number of windows says when time ends for one window in ms: say how far time comes")
     head = query.window.slide if semantics.partial_head else query.window.size
@@ -390,25 +392,29 @@ def cautions(run: Run, verdict: Verdict, stream: Path) -> tuple[str, ...]:
     """
     due = [window for window in verdict.windows if window.due]
     hoped = any(window.expected for window in due)
-    got = any(window.actual for window in verdict.windows) or any(each.added or each.removed for each in run.answers)
+    got = any(window.actual for window in verdict.windows) or any(
+        answer.added or answer.removed for answer in run.answers
+    )
     if (hoped and got) or (not verdict.windows and not run.answers):
         return ()
-    held = _Terms(stream, run.header.query)
-    causes = tuple(_causes(run.header.query, held))
+    terms = _Terms(stream, run.header.query)
+    causes = tuple(_causes(run.header.query, terms))
     if hoped:
         return (_silent(run), *causes)
     empty = "No report was due" if not due else f"Every one of {len(due):,} due reports expected nothing"
     side = "" if got else ", and every answer was empty" if run.answers else ", and nothing was answered"
-    found = causes or ("No pattern of the query matched: look at its constants and filters.",)
-    return (f"{empty}{side}: this verdict says little about the engine.", *found)
+    hints = causes or ("No pattern of the query matched: look at its constants and filters.",)
+    return (f"{empty}{side}: this verdict says little about the engine.", *hints)
 
 
 def _silent(run: Run) -> str:
     query = run.header.query
     what = "Every answer was empty" if run.answers else "Nothing was answered"
-    asked = " and ".join(f"<{name}>" for name in dict.fromkeys(each.stream for each in query.windows))
+    streams = " and ".join(f"<{name}>" for name in dict.fromkeys(window.stream for window in query.windows))
     static = f", the {len(query.static):,} triples of static data" if query.static else ""
-    return f"{what} although rows were expected: was the engine given the stream {asked}{static} and this query's IRIs?"
+    return (
+        f"{what} although rows were expected: was the engine given the stream {streams}{static} and this query's IRIs?"
+    )
 
 
 class _Terms:
@@ -432,14 +438,14 @@ class _Terms:
 
     def nearest(self, iri: str) -> str | None:
         """The IRI that is there and most like this one: with the same local name, else by its letters."""
-        same = [each for each in self.some if _local(each) == _local(iri)]
+        same = [iri_ for iri_ in self.some if _local(iri_) == _local(iri)]
         return next(iter(get_close_matches(iri, same or self.some, 1, 0.0 if same else 0.6)), None)
 
 
-def _causes(query: ContinuousQuery, held: _Terms) -> Iterator[str]:
-    absent = [name for name in dict.fromkeys(each.stream for each in query.windows) if name not in held.streams]
-    if absent and held.streams:
-        there = " and ".join(f"<{name}>" for name in sorted(held.streams)[:NAMED])
+def _causes(query: ContinuousQuery, terms: _Terms) -> Iterator[str]:
+    absent = [name for name in dict.fromkeys(window.stream for window in query.windows) if name not in terms.streams]
+    if absent and terms.streams:
+        there = " and ".join(f"<{name}>" for name in sorted(terms.streams)[:NAMED])
         yield (
             f"Likely cause: the query reads the stream {' and '.join(f'<{name}>' for name in absent)}, and what was "
             f"recorded is {there}."
@@ -447,9 +453,9 @@ def _causes(query: ContinuousQuery, held: _Terms) -> Iterator[str]:
     static = _lacks_static(query)
     if static:
         yield "Likely cause: the query reads static data and the run has none. Name it with --static (query.static)."
-    missing = [iri for iri in dict.fromkeys(_constants(query.form.pattern)) if iri not in held.iris]
+    missing = [iri for iri in dict.fromkeys(_constants(query.form.pattern)) if iri not in terms.iris]
     for iri in missing[:NAMED]:
-        near = held.nearest(iri)
+        near = terms.nearest(iri)
         beside = "" if query.static else ", and there is no static data"
         hint = f"; the nearest that is there is {near}" if near else ""
         yield f"Likely cause: {iri} of the query is in no triple of the stream{beside}{hint}."
@@ -459,7 +465,7 @@ def _lacks_static(query: ContinuousQuery) -> bool:
     """Whether patterns read static data that is not there: a graph that FROM names, or what no window holds."""
     if query.static:
         return False
-    named = {f"<{each.name}>" for each in query.windows if each.name is not None}
+    named = {f"<{window.name}>" for window in query.windows if window.name is not None}
     outside = len(named) == len(query.windows) and None in reads(query.form)
     return bool(query.background) or outside
 
@@ -472,8 +478,8 @@ def _constants(pattern: al.Pattern) -> Iterator[str]:
     """The IRIs that every solution needs: not those of OPTIONAL, MINUS, alternatives, filters and paths."""
     match pattern:
         case al.BGP(patterns=triples):
-            for each in triples:
-                parts: Sequence[object] = (each.subject, each.predicate, each.object)
+            for triple in triples:
+                parts: Sequence[object] = (triple.subject, triple.predicate, triple.object)
                 yield from (part for part in parts if isinstance(part, str) and part.startswith("<"))
         case al.Join(left=left, right=right):
             yield from _constants(left)

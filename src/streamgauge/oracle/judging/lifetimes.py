@@ -83,7 +83,7 @@ class TimedQuery:
         self._static = set(query.static)
         name = query.windows[0].name
         self._window: Term | None = None if name is None else f"<{name}>"
-        self._branches = [_Branch(query, each, shown, self._window) for each in branches(pattern)]
+        self._branches = [_Branch(query, branch, shown, self._window) for branch in branches(pattern)]
 
     def solutions(self, inside: tuple[Arrival, ...], ranks: Mapping[Triple, Sequence[int]]) -> TimedSolutions:
         """The solutions over some arrivals, whose triples have these ``ranks``; NotMonotoneError as for the query."""
@@ -91,7 +91,11 @@ class TimedQuery:
         rows, spans = list[int](), list[tuple[Span, ...]]()
         for branch in self._branches:
             for row, triples in branch.matches(inside):
-                arrivals = [found for triple, static in triples if (found := self._arrivals(triple, static, ranks))]
+                arrivals = [
+                    triple_arrivals
+                    for triple, static in triples
+                    if (triple_arrivals := self._arrivals(triple, static, ranks))
+                ]
                 rows.append(numbers.setdefault(row, len(numbers)))
                 spans.append(spans_of(arrivals))
         return TimedSolutions(tuple(numbers), np.array(rows, dtype=np.int64), tuple(spans))
@@ -100,10 +104,10 @@ class TimedQuery:
         """The ranks of a triple; none where static data has it, which is always there."""
         if static and triple in self._static:
             return ()
-        found = ranks.get(triple)
-        if not found:
+        arrivals = ranks.get(triple)
+        if not arrivals:
             raise NotMonotoneError(f"a solution rests on {' '.join(triple)}, which is in no element as it is written")
-        return found
+        return arrivals
 
 
 class _Branch:
@@ -121,9 +125,9 @@ class _Branch:
 
     def matches(self, inside: tuple[Arrival, ...]) -> Iterator[tuple[Row, list[tuple[Triple, bool]]]]:
         """Each solution's row, and the triples that it rests on with whether static data may have them."""
-        for found in self._snapshot.rows((inside,)):
-            row = tuple(None if at is None else found[at] for at in self._shown)
-            yield row, [(_triple(parts, found), static) for parts, static in self._triples]
+        for matched in self._snapshot.rows((inside,)):
+            row = tuple(None if at is None else matched[at] for at in self._shown)
+            yield row, [(_triple(parts, matched), static) for parts, static in self._triples]
 
 
 _Parts: TypeAlias = tuple[int | Term, int | Term, int | Term]
@@ -143,8 +147,8 @@ def _part(node: object, places: Mapping[str, int]) -> int | Term:
     raise NotMonotoneError("paths and triple terms with variables")
 
 
-def _triple(parts: _Parts, found: Row) -> Triple:
-    subject, predicate, item = (found[part] if isinstance(part, int) else part for part in parts)
+def _triple(parts: _Parts, row: Row) -> Triple:
+    subject, predicate, item = (row[part] if isinstance(part, int) else part for part in parts)
     assert subject is not None
     assert predicate is not None
     assert item is not None
@@ -179,16 +183,16 @@ def branches(pattern: al.Pattern) -> list[al.Pattern]:
         case al.Union(left=left, right=right):
             return branches(left) + branches(right)
         case al.Filter(condition=condition, pattern=inner):
-            return [al.Filter(_plain(condition), each) for each in branches(inner)]
+            return [al.Filter(_plain(condition), branch) for branch in branches(inner)]
         case al.Extend(pattern=inner, variable=variable, expression=value):
-            return [al.Extend(each, variable, _plain(value)) for each in branches(inner)]
+            return [al.Extend(branch, variable, _plain(value)) for branch in branches(inner)]
         case al.Graph(name=name, pattern=inner) if isinstance(name, str):
-            return [al.Graph(name, each) for each in branches(inner)]
+            return [al.Graph(name, branch) for branch in branches(inner)]
     raise NotMonotoneError(f"{type(pattern).__name__} in the query")
 
 
 def _makes_blank_nodes(pattern: al.Pattern) -> bool:
-    trees = (tree for each in every_pattern(pattern) for tree in expressions(each))
+    trees = (tree for part in every_pattern(pattern) for tree in expressions(part))
     return any(map(makes_blank_nodes, trees))
 
 

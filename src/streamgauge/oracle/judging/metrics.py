@@ -39,7 +39,7 @@ def _handed(run: Run) -> Callable[[ExpectedReport], int | None]:
     windows, semantics = run.header.query.windows, run.header.semantics
     here, later = _shown(run, 0), _shown(run, 1)
     arrived = _arrived(run, by_triple(windows, semantics.tick))
-    at_time = [place for place, each in enumerate(windows) if each.window.kind != "count"]
+    at_time = [place for place, window in enumerate(windows) if window.window.kind != "count"]
 
     def due(report: ExpectedReport) -> int | None:
         trigger = _trigger(report.due, semantics, at_time)
@@ -60,13 +60,13 @@ class Trigger(Enum):
     LATER = "later"
 
 
-def _trigger(due: DueReport, semantics: Semantics, at_time: Sequence[int]) -> Trigger:
+def _trigger(due_report: DueReport, semantics: Semantics, at_time: Sequence[int]) -> Trigger:
     """``at_time`` are the places of the windows that are measured in time, whose closes wait for the clock."""
     if Report.EXPIRATION in semantics.report:
         return Trigger.LATER if semantics.borders is Borders.CLOSED_OPEN else Trigger.SAME
     clocked = bool(semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}) or semantics.tick is Tick.TIME
-    if Report.WINDOW_CLOSE in semantics.report and len(at_time) < len(due.views):
-        clocked = any(due.views[place].end == due.instant for place in at_time)
+    if Report.WINDOW_CLOSE in semantics.report and len(at_time) < len(due_report.views):
+        clocked = any(due_report.views[place].end == due_report.instant for place in at_time)
         if not clocked:
             return Trigger.ARRIVAL
     if clocked:
@@ -101,10 +101,10 @@ def last_answer(run: Run) -> float | None:
 _NS = 1_000_000
 
 
-def by_arrival(run: Run, held: Sequence[StreamElement]) -> tuple[Run, tuple[StreamElement, ...]]:
+def by_arrival(run: Run, elements: Sequence[StreamElement]) -> tuple[Run, tuple[StreamElement, ...]]:
     """The run and those of its elements that were handed over, all times in ms after the feed's start."""
     times = arrival_times(run)
-    arrived = tuple(replace(element, time=times[element.sequence]) for element in held if element.sequence in times)
+    arrived = tuple(replace(element, time=times[element.sequence]) for element in elements if element.sequence in times)
     last = max((fed.handed for fed in run.fed), default=run.header.started)
     return replace(run, header=replace(run.header, advanced_to=_rounded(run)(last), begin=0, factor=1.0)), arrived
 
@@ -207,10 +207,10 @@ def totals(verdicts: Sequence[WindowVerdict]) -> tuple[float, float]:
 
     A missed or surplus report without rows weighs one row, so that a run with one is never 1/1.
     """
-    found = sum(window.true_positives for window in verdicts)
+    positives = sum(window.true_positives for window in verdicts)
     actual = sum(window.actual for window in verdicts)
     wanted = sum(window.expected for window in verdicts)
     hollow = [window for window in verdicts if not window.expected and not window.actual and not window.recall]
     missed = sum(window.report is None for window in hollow)
     surplus = len(hollow) - missed
-    return ratio(found, actual + surplus, wanted + missed), ratio(found, wanted + missed, actual + surplus)
+    return ratio(positives, actual + surplus, wanted + missed), ratio(positives, wanted + missed, actual + surplus)

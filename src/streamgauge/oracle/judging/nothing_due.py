@@ -32,7 +32,7 @@ def nothing_due(run: Run, t0: int | None) -> str:
     span = max(times) - min(times) if times else None
     fed = "" if span is None else f"{counted(len(times), 'element')} span {span:,} ms and "
     end = run.header.advanced_to
-    window = max((each.window for each in run.header.query.windows), key=_length, default=None)
+    window = max((window.window for window in run.header.query.windows), key=_length, default=None)
     if window is None:
         return f"No report was due: {fed}time came to {end:,} ms; {_HORIZON}."
     unit = "triples" if window.kind == "count" else "ms"

@@ -39,7 +39,7 @@ def opened(run: Run, stream: Path, verdict: Verdict, index: int) -> OpenedWindow
 
     Raises NoWindowError where there is no such report, RefusedError for a query without a meaning.
     """
-    window = next((each for each in verdict.windows if each.index == index), None)
+    window = next((window for window in verdict.windows if window.index == index), None)
     if window is None:
         raise NoWindowError(
             f"--window {index}: the verdict has {len(verdict.windows):,} reports"
@@ -53,8 +53,10 @@ def opened(run: Run, stream: Path, verdict: Verdict, index: int) -> OpenedWindow
     header = run.header
     near = _near(held(stream_elements, header.query, header.semantics, window.instant, verdict.t0), window)
     reports = answered(near, header.query, header.semantics)
-    report = next((each for each in reports if _is(each.due.instant, each.due.start, each.due.end, window)), None)
-    contents = next((each for due, each in near if _is(due.instant, due.start, due.end, window)), ())
+    report = next(
+        (report for report in reports if _is(report.due.instant, report.due.start, report.due.end, window)), None
+    )
+    contents = next((content for due, content in near if _is(due.instant, due.start, due.end, window)), ())
     inside = tuple(triple for _, triple in triples(contents, header.semantics.content))
     expected = report.rows if report else None
     return OpenedWindow(window, inside, expected, _received(run, window, expected), verdict.variables)
@@ -64,10 +66,10 @@ def _is(instant: int, start: int, end: int, window: WindowVerdict) -> bool:
     return (instant, start, end) == (window.instant, window.start, window.end)
 
 
-def _near(found: Held, window: WindowVerdict) -> Held:
+def _near(contents: Held, window: WindowVerdict) -> Held:
     """The reports of the window's instant, and the one before them, which differences are to."""
-    first = next((place for place, (due, _) in enumerate(found) if due.instant == window.instant), 0)
-    return [*found[max(0, first - 1) :]]
+    first = next((place for place, (due, _) in enumerate(contents) if due.instant == window.instant), 0)
+    return [*contents[max(0, first - 1) :]]
 
 
 def _received(run: Run, window: WindowVerdict, expected: tuple[Row, ...] | None) -> tuple[Row, ...] | None:

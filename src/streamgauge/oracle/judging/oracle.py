@@ -149,17 +149,17 @@ def best_possible(run: Run, expect: Expect) -> Callable[[int], Rank] | None:
     if any(answer.instant is None for answer in run.answers):
         return None
     rows: dict[int, int] = defaultdict(int)
-    said: dict[int, set[object]] = defaultdict(set)
+    answers: dict[int, set[object]] = defaultdict(set)
     both = operator(header.query, header.semantics) is R2S.CHANGES
     for place, answer in enumerate(run.answers if both else whole(run.answers)):
         instant = answer.instant or 0
         rows[instant] += len(answer.added) + len(answer.removed)
-        said[instant].add(answer.scope if header.semantics.grain is Grain.ROW else place)
+        answers[instant].add(answer.scope if header.semantics.grain is Grain.ROW else place)
 
     def bound(t0: int) -> Rank:
         due = expect.instants(header.query, header.semantics, header.advanced_to, t0)
         apart = rows.keys() - due
-        surplus = sum(len(said[instant]) for instant in apart)
+        surplus = sum(len(answers[instant]) for instant in apart)
         wrong = sum(max(1, rows[instant]) for instant in apart)
         met = sum(rows[instant] for instant in rows.keys() & due)
         f1 = _f1(ratio(met, met + wrong, met + wrong), 1.0)
@@ -252,11 +252,11 @@ def matched(
     expected = expect(query, semantics, header.advanced_to, t0)
     names = expected[0].variables if expected else (run.answers[0].variables if run.answers else ())
     both = operator(query, semantics) is R2S.CHANGES
-    said = [in_columns(_signed(one) if both else one, names) for one in run.answers]
-    said = said if both else list(whole(said))
-    plain = Alignment(expected, said, query, semantics, exact_datatypes=rules.exact_datatypes)
+    answers = [in_columns(_signed(one) if both else one, names) for one in run.answers]
+    answers = answers if both else list(whole(answers))
+    plain = Alignment(expected, answers, query, semantics, exact_datatypes=rules.exact_datatypes)
     units = plain.units()
-    if not all(map(is_right, units)) and may_be_open(query.form, said):
+    if not all(map(is_right, units)) and may_be_open(query.form, answers):
         looking = cache(lambda: expect.look(query, semantics, t0))
         legality = ReportLegality(lambda due: looking()(due), query, semantics, exact_datatypes=rules.exact_datatypes)
         units = LegalUnits(run, expect, t0, legality, plain).units(units)

@@ -105,7 +105,7 @@ def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
         return reason
     if not semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}:
         return "reports that no clock makes due"
-    if any(each.window.kind == "count" for each in query.windows):
+    if any(window.window.kind == "count" for window in query.windows):
         return "count-based windows"
     if operator(query, semantics) is not R2S.RSTREAM:
         return f"{operator(query, semantics)}"
@@ -201,7 +201,7 @@ class TableJudging:
         wrong = [unit for unit, _ in units if len({*counts.get(unit, RowCounts())}) > 1]
         witnesses = _witnesses(counted, wrong, self.rules.witnesses) if wrong else {}
         windows = self._windows(answered.due, units, counts, witnesses)
-        return Scored(self._names, tuple(replace(each, index=place) for place, each in enumerate(windows)))
+        return Scored(self._names, tuple(replace(window, index=place) for place, window in enumerate(windows)))
 
     def _by_instant(self, answered: Answered, named: Mapping[int, int]) -> list[Pair]:
         """Due reports (units) beside the answers (positions) of their instants, in order of instants."""
@@ -265,12 +265,12 @@ class TableJudging:
         seen = self.stream.filter(fn.col("stream").isin(*sorted(query.streams)))
         if self.rules.evaluator == "definition":
             return by_definition(self.session, seen, due, query, semantics)
-        found: ContentSizes = contents(seen, due, query.windows, semantics.content, semantics.changes)
+        sizes: ContentSizes = contents(seen, due, query.windows, semantics.content, semantics.changes)
         kept = [
             (due[place], size)
-            for place, size in enumerate(found.sizes)
+            for place, size in enumerate(sizes.sizes)
             if (size or Report.NON_EMPTY not in semantics.report)
-            and (place in found.changed or Report.CONTENT_CHANGE not in semantics.report)
+            and (place in sizes.changed or Report.CONTENT_CHANGE not in semantics.report)
         ]
         means = ContentChoices(semantics.content, semantics.empty_aggregate)
         reports = [report for report, _ in kept]
@@ -337,25 +337,25 @@ def _totals(counted: DataFrame) -> dict[int, RowCounts]:
     """The counts of each unit; NotInTablesError where blank nodes make rows equal that are not the same."""
     blank = fn.exists(_ROW, lambda term: term.startswith("_:") | term.startswith("<<"))
     sums = [fn.sum(column) for column in (_EXPECTED, _ACTUAL, fn.least(_EXPECTED, _ACTUAL))]
-    found = counted.groupBy(_UNIT).agg(*sums, fn.max(fn.coalesce(blank, fn.lit(False)))).collect()
-    if any(row[-1] for row in found):
+    totals = counted.groupBy(_UNIT).agg(*sums, fn.max(fn.coalesce(blank, fn.lit(False)))).collect()
+    if any(row[-1] for row in totals):
         raise NotInTablesError("blank nodes or triple terms in rows")
-    return {row[0]: RowCounts(*row[1:4]) for row in found}
+    return {row[0]: RowCounts(*row[1:4]) for row in totals}
 
 
 def _witnesses(
-    counted: DataFrame, units: Sequence[int], most: int
+    counted: DataFrame, units: Sequence[int], limit: int
 ) -> dict[int, tuple[tuple[Row, ...], tuple[Row, ...]]]:
     """Of each unit at most so many rows that are missing, and so many that are surplus, the least ones."""
     net = (fn.col(_EXPECTED) - fn.col(_ACTUAL)).alias("net")
     differing = counted.filter(fn.col(_UNIT).isin(*units)).select(_UNIT, _ROW, net).filter("net != 0")
     ranked = Window.partitionBy(_UNIT, fn.col("net") > 0).orderBy(_ROW)
-    kept = differing.withColumn("rank", fn.row_number().over(ranked)).filter(fn.col("rank") <= most)
-    found: dict[tuple[int, bool], list[Row]] = {}
+    kept = differing.withColumn("rank", fn.row_number().over(ranked)).filter(fn.col("rank") <= limit)
+    rows: dict[tuple[int, bool], list[Row]] = {}
     for unit, row, count, _rank in kept.sort(_UNIT, "rank").collect():
-        found.setdefault((unit, count > 0), []).extend([tuple(row)] * abs(count))
+        rows.setdefault((unit, count > 0), []).extend([tuple(row)] * abs(count))
     return {
-        unit: (tuple(found.get((unit, True), ())[:most]), tuple(found.get((unit, False), ())[:most])) for unit in units
+        unit: (tuple(rows.get((unit, True), ())[:limit]), tuple(rows.get((unit, False), ())[:limit])) for unit in units
     }
 
 

@@ -64,16 +64,16 @@ class Alignment:
     def __init__(
         self,
         expected: Sequence[ExpectedReport],
-        said: Sequence[Answer],
+        answers: Sequence[Answer],
         query: ContinuousQuery,
         semantics: Semantics,
         *,
         exact_datatypes: bool = False,
     ) -> None:
-        self.expected, self.said, self.query, self.semantics = expected, said, query, semantics
+        self.expected, self.said, self.query, self.semantics = expected, answers, query, semantics
         self._columns, self._exact_datatypes = computed_columns(query.form), exact_datatypes
         near = partial(alike, computed=self._columns, loose=_loose_columns(query.form))
-        self.answers = merged(said, expected, semantics.grain, self._columns, near)
+        self.answers = merged(answers, expected, semantics.grain, self._columns, near)
         sides = [report.rows for report in expected], [answer.added for answer in self.answers]
         self._similar: Similarity = Bags(*sides, self._columns, near).similarity
 
@@ -125,8 +125,8 @@ def _loose_columns(form: a.QueryForm) -> frozenset[int]:
         variable.name
         for pattern in every_pattern(form.pattern)
         if isinstance(pattern, a.Group)
-        for variable, each in pattern.aggregates
-        if each.function in _ANY_TERM
+        for variable, aggregate in pattern.aggregates
+        if aggregate.function in _ANY_TERM
     }
     names |= {
         pattern.variable.name

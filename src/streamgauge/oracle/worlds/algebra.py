@@ -102,8 +102,8 @@ class ConditionalEvaluation:
                 seen = {name: self.fixed[name] for name in names if name in self.fixed}
                 inside = self if len(seen) == len(self.fixed) else self.over(self._graph, seen)
                 return (
-                    ({name: row[name] for name in names if name in row}, given)
-                    for row, given in inside.rows(pattern.pattern)
+                    ({name: row[name] for name in names if name in row}, condition)
+                    for row, condition in inside.rows(pattern.pattern)
                 )
             case a.Distinct():
                 return self._distinct(self.rows(pattern.pattern))
@@ -128,8 +128,8 @@ class ConditionalEvaluation:
         """The conditions under which a row that exists under a condition meets another one."""
         test = condition(wanted)
 
-        def cases(row: Solution, given: Condition) -> list[Condition]:
-            results = self._openings.outcomes(partial(test, {**self.fixed, **row}, self._exists), given)
+        def cases(row: Solution, condition: Condition) -> list[Condition]:
+            results = self._openings.outcomes(partial(test, {**self.fixed, **row}, self._exists), condition)
             if len(results) == 1:
                 return [case for kept, case in results if kept]
             return any_of([case for kept, case in results if kept])
@@ -152,7 +152,7 @@ class ConditionalEvaluation:
         def alternatives() -> Alternatives:
             rows = self._openings.outcomes(lambda: list(self.over(self._graph, fixed).rows(test.pattern)), ALWAYS)
             ((inner, _),) = rows
-            cases = any_of([case for _, given in inner if (case := both(before, given)) is not None])
+            cases = any_of([case for _, condition in inner if (case := both(before, condition)) is not None])
             return [*((True, case) for case in cases), *((False, case) for case in none_of(cases, before))]
 
         answer: bool = self._openings.choose(alternatives)
@@ -163,19 +163,19 @@ class ConditionalEvaluation:
     # Terms
     def decided(self, rows: Iterable[ConditionalRow], names: Sequence[str]) -> Iterator[ConditionalRow]:
         """The rows with decided terms for these variables: for each option of an open term a row."""
-        for row, given in rows:
+        for row, row_condition in rows:
             if self._openings.any:
-                yield from self._decided(row, given, names)
+                yield from self._decided(row, row_condition, names)
             else:
-                yield row, given
+                yield row, row_condition
 
-    def _decided(self, row: Solution, given: Condition, names: Sequence[str]) -> Iterator[ConditionalRow]:
+    def _decided(self, row: Solution, condition: Condition, names: Sequence[str]) -> Iterator[ConditionalRow]:
         open_names = [name for name in names if self._openings.open_term(row.get(name)) is not None]
         if not open_names:
-            yield row, given
+            yield row, condition
             return
         options = self._openings.outcomes(
-            lambda: {name: self._openings.decided(row[name]) for name in open_names}, given
+            lambda: {name: self._openings.decided(row[name]) for name in open_names}, condition
         )
         for terms, case in options:
             plain = {name: term for name, term in row.items() if name not in terms}
@@ -183,10 +183,10 @@ class ConditionalEvaluation:
 
     def _keyed(self, rows: Iterable[ConditionalRow], names: Sequence[str]) -> Iterator[ConditionalRow]:
         """The same of variables by which rows are joined; OpenError where one is an inexact number."""
-        for row, given in self.decided(rows, names):
+        for row, row_condition in self.decided(rows, names):
             if self._openings.any and any(self._openings.open_number(row.get(name)) is not None for name in names):
                 raise inexact("an inexact number is joined with a term")
-            yield row, given
+            yield row, row_condition
 
     def _refuse_numbers(self, pattern: a.BGP) -> None:
         if any(
@@ -198,42 +198,42 @@ class ConditionalEvaluation:
     # Operators
     def _joined(self, left: a.Pattern, right: a.Pattern) -> Iterator[ConditionalRow]:
         names, extensions = self._extensions(left, right)
-        for row, given in self._keyed(self.rows(left), names):
+        for row, row_condition in self._keyed(self.rows(left), names):
             for other, own in extensions(row):
-                case = both(given, own)
+                case = both(row_condition, own)
                 if case is not None:
                     yield {**row, **other}, case
 
     def _left_joined(self, left: a.Pattern, right: a.Pattern, wanted: a.Expression | None) -> Iterator[ConditionalRow]:
         names, extensions = self._extensions(left, right)
         holds = None if wanted is None else self._holds(wanted)
-        for row, given in self._keyed(self.rows(left), names):
+        for row, row_condition in self._keyed(self.rows(left), names):
             matched: list[Condition] = []
             for other, own in extensions(row):
-                case = both(given, own)
+                case = both(row_condition, own)
                 if case is None:
                     continue
                 merged = {**row, **other}
                 for kept in [case] if holds is None else holds(merged, case):
                     matched.append(kept)
                     yield merged, kept
-            if not any(case is given for case in matched):
-                yield from ((row, case) for case in none_of(matched, given))
+            if not any(case is row_condition for case in matched):
+                yield from ((row, case) for case in none_of(matched, row_condition))
 
     def _subtracted(self, left: a.Pattern, right: a.Pattern) -> Iterator[ConditionalRow]:
         names = shared_variables(left, right)
         partners = self._partners(right, names, overlapping=True)
-        for row, given in self._keyed(self.rows(left), names):
+        for row, row_condition in self._keyed(self.rows(left), names):
             met = [own for _, own in partners(row)]
             if not met:
-                yield row, given
+                yield row, row_condition
             elif ALWAYS not in met:
-                yield from ((row, case) for case in none_of(met, given))
+                yield from ((row, case) for case in none_of(met, row_condition))
 
     def _filtered(self, wanted: a.Expression, inner: a.Pattern) -> Iterator[ConditionalRow]:
         holds = self._holds(wanted)
-        for row, given in self.rows(inner):
-            for case in holds(row, given):
+        for row, row_condition in self.rows(inner):
+            for case in holds(row, row_condition):
                 yield row, case
 
     def _extensions(self, left: a.Pattern, right: a.Pattern) -> tuple[list[str], Extensions]:
@@ -254,11 +254,13 @@ class ConditionalEvaluation:
     def _extended(self, inner: a.Pattern, name: str, value: a.Expression) -> Iterator[ConditionalRow]:
         calls = BlankNodeCalls(value, self._blank_nodes)
         compute = compiled(calls.expression)
-        for row, given in self.rows(inner):
+        for row, row_condition in self.rows(inner):
             seen = {**self.fixed, **row}
-            made = calls.bound(row, seen, self._exists)
-            for term, case in self._openings.outcomes(partial(compute, {**seen, **made}, self._exists), given):
-                yield {**row, **labels(made), **({} if term is None else {name: term})}, case
+            labels_made = calls.bound(row, seen, self._exists)
+            for term, case in self._openings.outcomes(
+                partial(compute, {**seen, **labels_made}, self._exists), row_condition
+            ):
+                yield {**row, **labels(labels_made), **({} if term is None else {name: term})}, case
 
     def _in_graph(self, pattern: a.Graph) -> Iterator[ConditionalRow]:
         name, inner = pattern.name, pattern.pattern
@@ -270,9 +272,9 @@ class ConditionalEvaluation:
         assert isinstance(name, a.Var)
         for graph, indexed in self._dataset.named.items():
             rows = self.over(indexed, self.fixed).rows(inner)
-            for row, given in self._keyed(rows, [name.name]):
+            for row, row_condition in self._keyed(rows, [name.name]):
                 if row.get(name.name, graph) == graph:
-                    yield {**row, name.name: graph}, given
+                    yield {**row, name.name: graph}, row_condition
 
     # Solution modifiers
     def _distinct(self, rows: Iterable[ConditionalRow]) -> Iterator[ConditionalRow]:
@@ -282,8 +284,8 @@ class ConditionalEvaluation:
     def _different(self, rows: Iterable[ConditionalRow]) -> Iterator[tuple[Solution, list[Condition]]]:
         """The different solutions, each with the conditions of its copies."""
         known: dict[frozenset[tuple[str, Term]], tuple[Solution, list[Condition]]] = {}
-        for row, given in rows:
-            for plain, case in self.decided([(row, given)], list(row)):
+        for row, row_condition in rows:
+            for plain, case in self.decided([(row, row_condition)], list(row)):
                 known.setdefault(frozenset(plain.items()), (plain, []))[1].append(case)
         self._refuse_alike([row for row, _ in known.values()])
         yield from known.values()
@@ -304,9 +306,11 @@ class ConditionalEvaluation:
         """REDUCED: each row once at least, and as often as it comes at most (18.5)."""
         for row, conditions in self._different(rows):
             yield from ((row, case) for case in any_of(conditions))
-            for place, given in enumerate(conditions[1:], 1):
+            for place, own_condition in enumerate(conditions[1:], 1):
                 kept = OpenChoice((True, False), "how many duplicates REDUCED keeps (SPARQL 18.5)")
-                for case in any_of([c for earlier in conditions[:place] if (c := both(given, earlier)) is not None]):
+                for case in any_of(
+                    [c for earlier in conditions[:place] if (c := both(own_condition, earlier)) is not None]
+                ):
                     more = both(case, chosen(kept, True))
                     assert more is not None
                     yield row, more
@@ -334,11 +338,11 @@ class ConditionalEvaluation:
         seen = {name: term for name, term in self.fixed.items() if names is None or name in names}
         inside = self if len(seen) == len(self.fixed) else self.over(self._graph, seen)
         if distinct or not order:
-            plain = [(row, row, given) for row, given in self.rows(pattern)]
+            plain = [(row, row, condition) for row, condition in self.rows(pattern)]
         else:
             plain = [
-                ({name: row[name] for name in row if names is None or name in names}, row, given)
-                for row, given in inside.rows(inner)
+                ({name: row[name] for name in row if names is None or name in names}, row, condition)
+                for row, condition in inside.rows(inner)
             ]
         keys = [inside.valuation(key) for key, _ in order]
         directions = tuple(down for _, down in order)
@@ -348,8 +352,8 @@ class ConditionalEvaluation:
 
         return [
             KeyedRow(shown, Keys(own, directions), case)
-            for shown, row, given in plain
-            for own, case in self._openings.outcomes(partial(terms, row), given)
+            for shown, row, condition in plain
+            for own, case in self._openings.outcomes(partial(terms, row), condition)
         ]
 
 
@@ -371,19 +375,19 @@ def answers(form: a.QueryForm, dataset: Dataset) -> list[PossibleRow]:
             keyed = evaluation.keyed_rows(inner)
             return [PossibleRow(tuple(map(row.solution.get, names)), row.condition, row.keys) for row in keyed]
         case a.Select(pattern=pattern, variables=names):
-            return [PossibleRow(tuple(map(row.get, names)), given) for row, given in evaluation.rows(pattern)]
+            return [PossibleRow(tuple(map(row.get, names)), condition) for row, condition in evaluation.rows(pattern)]
         case a.Ask(pattern=pattern):
-            cases = any_of([given for _, given in evaluation.rows(pattern)])
+            cases = any_of([condition for _, condition in evaluation.rows(pattern)])
             return [
-                *(PossibleRow((TRUE,), given) for given in cases),
-                *(PossibleRow((FALSE,), given) for given in none_of(cases)),
+                *(PossibleRow((TRUE,), case) for case in cases),
+                *(PossibleRow((FALSE,), condition) for condition in none_of(cases)),
             ]
         case a.Construct(template=template, pattern=pattern):
             rows = list(evaluation.rows(pattern))
             bound = list(dict.fromkeys(name for row, _ in rows for name in row))
             triples = [
-                (dict(zip(("subject", "predicate", "object"), triple, strict=True)), given)
-                for row, given in evaluation.decided(rows, bound)
+                (dict(zip(("subject", "predicate", "object"), triple, strict=True)), condition)
+                for row, condition in evaluation.decided(rows, bound)
                 for triple in constructed(template, [row], blank_nodes)
             ]
-            return [PossibleRow(tuple(row.values()), given) for row, given in evaluation._distinct(triples)]
+            return [PossibleRow(tuple(row.values()), condition) for row, condition in evaluation._distinct(triples)]

@@ -123,13 +123,13 @@ class _Component:
 
     def refined(self, colours: Colours, palette: _Palette) -> list[Colours]:
         """The colours after each round, until a round tells no more blank nodes apart."""
-        rounds = [colours]
+        history = [colours]
         while True:
-            last = rounds[-1]
+            last = history[-1]
             now = {blank: palette.number((last[blank], self._seen(blank, last, palette))) for blank in self.of}
-            rounds.append(now)
+            history.append(now)
             if len(set(now.values())) == len(set(last.values())):
-                return rounds
+                return history
 
     def _seen(self, blank: Term, colours: Colours, palette: _Palette) -> tuple[int, ...]:
         return tuple(sorted(palette.number(_pattern(row, blank, colours)) for row in self.of[blank]))
@@ -170,10 +170,10 @@ def _matching(expected: Sequence[Row], actual: Sequence[Row]) -> dict[Term, Term
 
 
 def _isomorphism(
-    expected: _Component, actual: _Component, wanted: Colours, given: Colours, palette: _Palette
+    expected: _Component, actual: _Component, wanted: Colours, colours: Colours, palette: _Palette
 ) -> dict[Term, Term] | None:
     """Received to expected blank node so that the rows are equal; ``None`` when there is none (or none was found)."""
-    classes, others = _classes(wanted), _classes(given)
+    classes, others = _classes(wanted), _classes(colours)
     if {colour: len(blanks) for colour, blanks in classes.items()} != {c: len(blanks) for c, blanks in others.items()}:
         return None
     open_classes = [colour for colour, blanks in classes.items() if len(blanks) > 1]
@@ -187,7 +187,7 @@ def _isomorphism(
         palette.choices -= 1
         if palette.choices < 0:
             return None
-        second = actual.refined({**given, candidate: mark}, palette)[-1]
+        second = actual.refined({**colours, candidate: mark}, palette)[-1]
         deeper = _isomorphism(expected, actual, first, second, palette)
         if deeper is not None:
             return deeper

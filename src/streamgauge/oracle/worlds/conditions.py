@@ -177,11 +177,11 @@ def _is_below(low: Allowed, high: Allowed, strict: bool) -> bool:
 
 def negated(condition: Condition) -> Iterator[Condition]:
     """Conditions of which exactly one holds where the condition does not."""
-    held: dict[Variable, Allowed] = {}
+    prefix: dict[Variable, Allowed] = {}
     for variable, allowed in condition.items():
         for rest in _others(variable, allowed):
-            yield {**held, variable: rest}
-        held[variable] = allowed
+            yield {**prefix, variable: rest}
+        prefix[variable] = allowed
 
 
 def _others(variable: Variable, allowed: Allowed) -> Iterator[Allowed]:
@@ -195,9 +195,9 @@ def _others(variable: Variable, allowed: Allowed) -> Iterator[Allowed]:
             yield rest
 
 
-def none_of(conditions: Iterable[Condition], given: Condition = ALWAYS) -> list[Condition]:
+def none_of(conditions: Iterable[Condition], base: Condition = ALWAYS) -> list[Condition]:
     """The cases of ``given``, no two together, in which none of the conditions holds."""
-    cases = [given]
+    cases = [base]
     for condition in conditions:
         cases = [
             case
@@ -208,8 +208,8 @@ def none_of(conditions: Iterable[Condition], given: Condition = ALWAYS) -> list[
     return cases
 
 
-def _without(given: Condition, condition: Condition) -> Iterator[Condition]:
-    return (case for part in negated(condition) if (case := both(given, part)) is not None)
+def _without(base: Condition, condition: Condition) -> Iterator[Condition]:
+    return (case for part in negated(condition) if (case := both(base, part)) is not None)
 
 
 def any_of(conditions: Sequence[Condition]) -> list[Condition]:
@@ -243,18 +243,18 @@ def _of_one_choice(conditions: Sequence[Condition]) -> list[Condition] | None:
 def worlds(rows: Sequence[tuple[Condition, Any]]) -> list[tuple[list[Any], Condition]]:
     """The cases of which rows exist: in each the rows, and its condition; no two cases hold together."""
     cases: list[tuple[list[Any], Condition]] = [([], ALWAYS)]
-    for given, row in rows:
-        if not given:
+    for condition, row in rows:
+        if not condition:
             for members, _ in cases:
                 members.append(row)
             continue
         after: list[tuple[list[Any], Condition]] = []
         for members, world in cases:
-            present = both(world, given)
+            present = both(world, condition)
             if present is not None:
                 after.append(([*members, row], present))
             if present is not world:
-                after += [(list(members), case) for case in none_of([given], world)]
+                after += [(list(members), case) for case in none_of([condition], world)]
         cases = after
         limit(len(cases), (world for _, world in cases))
     return cases

@@ -24,7 +24,7 @@ _ROW: Final = '"*"'
 def as_choice(bags: Sequence[Sequence[ConditionalRow]], reason: str) -> Iterator[ConditionalRow]:
     """The rows of one of several bags, of which a choice says which; equal bags are one option."""
     different = list({frozenset(Counter(map(_name, bag)).items()): bag for bag in bags}.values())
-    limit(len(different), (given for bag in different for _, given in bag))
+    limit(len(different), (condition for bag in different for _, condition in bag))
     if len(different) == 1:
         yield from different[0]
         return
@@ -67,12 +67,12 @@ class Grouping:
     def rows(self, ungrouped: Iterable[ConditionalRow]) -> Iterator[ConditionalRow]:
         """A row for each group in each of its cases."""
         groups: dict[Row, list[tuple[Condition, Arguments]]] = {} if self._keys else {(): []}
-        for row, given in ungrouped:
-            for (key, arguments), case in self._openings.outcomes(partial(self._read, row), given):
+        for row, condition in ungrouped:
+            for (key, arguments), case in self._openings.outcomes(partial(self._read, row), condition):
                 groups.setdefault(key, []).append((case, arguments))
         users: Counter[Variable] = Counter()
         for members in groups.values():
-            users.update({variable for given, _ in members for variable in given})
+            users.update({variable for condition, _ in members for variable in condition})
         for key, members in groups.items():
             if any(self._openings.open_number(term) is not None for term in key):
                 raise inexact("rows are grouped by an inexact number")
@@ -111,7 +111,7 @@ class Grouping:
     def _grouped(
         self, members: list[tuple[Condition, Arguments]], users: Mapping[Variable, int]
     ) -> Iterator[ConditionalRow]:
-        if all(not given for given, _ in members):
+        if all(not condition for condition, _ in members):
             yield from self._finished([arguments for _, arguments in members], ALWAYS)
             return
         named, hidden = self._parted(members, users)
@@ -120,10 +120,10 @@ class Grouping:
             totals = {tuple(sorted((*bag, *present), key=repr)) for bag in bags}
             limit(len(totals), [world])
             outcomes = [self._finished(total, world) if total or not self._keys else [] for total in totals]
-            reasons = dict.fromkeys(variable.reason for given, _ in members for variable in given)
+            reasons = dict.fromkeys(variable.reason for condition, _ in members for variable in condition)
             yield from as_choice(outcomes, "; ".join(reasons))
 
-    def _finished(self, total: Sequence[Arguments], given: Condition) -> list[ConditionalRow]:
+    def _finished(self, total: Sequence[Arguments], condition: Condition) -> list[ConditionalRow]:
         """The aggregates over a bag of arguments."""
 
         def run() -> Solution:
@@ -138,7 +138,7 @@ class Grouping:
                     solution[name] = term
             return solution
 
-        return self._openings.outcomes(run, given)
+        return self._openings.outcomes(run, condition)
 
     def _parted(
         self, members: Sequence[tuple[Condition, Arguments]], users: Mapping[Variable, int]
@@ -154,8 +154,10 @@ class Grouping:
         named: list[tuple[Condition, Any]] = []
         hidden: list[list[tuple[Condition, Any]]] = []
         for rows in components(members, lambda member: member[0]):
-            variables = {variable for given, _ in rows for variable in given}
-            if variables and not any(each.shared or users[each] > 1 or each in shown for each in variables):
+            variables = {variable for condition, _ in rows for variable in condition}
+            if variables and not any(
+                variable.shared or users[variable] > 1 or variable in shown for variable in variables
+            ):
                 hidden.append(rows)
             else:
                 named += rows
@@ -167,5 +169,5 @@ class Grouping:
         for rows in hidden:
             own = {tuple(sorted(present, key=repr)) for present, _ in worlds(rows)}
             bags = {tuple(sorted((*bag, *more), key=repr)) for bag in bags for more in own}
-            limit(len(bags), (given for given, _ in rows))
+            limit(len(bags), (condition for condition, _ in rows))
         return list(bags)

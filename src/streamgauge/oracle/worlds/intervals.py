@@ -155,13 +155,13 @@ def fits(possible: Interval, actual: Interval) -> bool:
     A number sent in a datatype that cannot represent the value exactly is known to that datatype's tolerance.
     """
     kind = max(possible.kind, actual.kind)
-    wanted, given = promoted(possible, kind), promoted(actual, kind)
-    if wanted.special is not None or given.special is not None:
-        return wanted.special is not None and repr(wanted.number) == repr(given.number)
+    wanted, measured = promoted(possible, kind), promoted(actual, kind)
+    if wanted.special is not None or measured.special is not None:
+        return wanted.special is not None and repr(wanted.number) == repr(measured.number)
     slack = _NOTHING
     if actual.kind > possible.kind and actual.kind >= FLOAT and not possible.exact:
         slack = TOLERANCE[kind] * wanted.size
-    return given.low <= wanted.high + slack and wanted.low - slack <= given.high
+    return measured.low <= wanted.high + slack and wanted.low - slack <= measured.high
 
 
 def close(one: Term | None, other: Term | None) -> bool:

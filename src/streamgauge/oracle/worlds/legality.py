@@ -58,12 +58,12 @@ class ReportLegality:
         self._known: dict[tuple[DueReport, bool], PossibleAnswers | str] = {}
         self._closed: dict[DueReport, bool] = {}
 
-    def answers(self, due: DueReport, *, lenient: bool = False) -> PossibleAnswers:
+    def answers(self, due_report: DueReport, *, lenient: bool = False) -> PossibleAnswers:
         """The possible answers of a report; OpenError where nobody can tell."""
-        key = due, lenient
+        key = due_report, lenient
         if key not in self._known:
             try:
-                self._known[key] = self._evaluated(self._contents(due), lenient)
+                self._known[key] = self._evaluated(self._contents(due_report), lenient)
             except (OpenError, CutOffError, RefusedError, UndefinedError, UnsupportedFunctionError) as error:
                 self._known[key] = str(error)
         known = self._known[key]
@@ -91,29 +91,32 @@ class ReportLegality:
             return [PossibleRow(row, ALWAYS) for row in self._snapshot.rows(contents)]
         return answers(self._form, dataset)
 
-    def is_closed(self, due: DueReport) -> bool:
+    def is_closed(self, due_report: DueReport) -> bool:
         """Whether one answer only is legal, the evaluator's own: the query and the content leave nothing open."""
-        if due not in self._closed:
-            self._closed[due] = self._by_term and all(
-                is_plain(triple[2]) for view in self._contents(due) for arrival in view for triple in arrival.triples
+        if due_report not in self._closed:
+            self._closed[due_report] = self._by_term and all(
+                is_plain(triple[2])
+                for view in self._contents(due_report)
+                for arrival in view
+                for triple in arrival.triples
             )
-        return self._closed[due]
+        return self._closed[due_report]
 
-    def is_certain(self, due: DueReport) -> bool:
+    def is_certain(self, due_report: DueReport) -> bool:
         """Whether one answer only is legal, whatever the content holds that no choice is about."""
         try:
-            return self.is_closed(due) or self.answers(due).is_certain
+            return self.is_closed(due_report) or self.answers(due_report).is_certain
         except OpenError:
             return False
 
-    def of(self, due: DueReport, received: Sequence[Row]) -> Opinion:
+    def of(self, due_report: DueReport, received: Sequence[Row]) -> Opinion:
         """Whether the rows are a legal answer; unknown where only what need not be supported makes them one."""
         try:
-            strict = self.answers(due)
+            strict = self.answers(due_report)
             if self._admit(strict, received):
                 return Opinion(True)
             lenience = strict.openings.lenience
-            if lenience and self._admit(self.answers(due, lenient=True), received):
+            if lenience and self._admit(self.answers(due_report, lenient=True), received):
                 return Opinion(False, lenience)
         except (OpenError, CutOffError) as error:
             return Opinion(False, str(error))
@@ -129,18 +132,18 @@ class ReportLegality:
         )
         return readings(list(map(possible.legal, possible.rows)), received, self._computed, {*opened})
 
-    def nearest(self, due: DueReport, received: Sequence[Row]) -> Overlap | None:
+    def nearest(self, due_report: DueReport, received: Sequence[Row]) -> Overlap | None:
         """A legal answer near the received one; ``None`` where that cannot be told."""
         try:
-            possible = self.answers(due)
+            possible = self.answers(due_report)
             answers = map(possible.nearest, self._readings(possible, received))
             return None if possible.is_cut else max(answers, key=lambda answer: answer.common)
         except (OpenError, CutOffError):
             return None
 
-    def may_speak(self, due: DueReport) -> bool:
+    def may_speak(self, due_report: DueReport) -> bool:
         """Whether some legal answer of a report has rows."""
         try:
-            return bool(self.answers(due).rows)
+            return bool(self.answers(due_report).rows)
         except OpenError:
             return True

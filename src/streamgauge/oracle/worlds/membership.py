@@ -142,36 +142,38 @@ class PossibleAnswers:
 
     def _row_condition(self, row: PossibleRow, other: Row) -> Condition | None:
         case: Condition | None = row.condition
-        for place, (term, given) in enumerate(zip(row.terms, other, strict=True)):
-            cell = self._cell(term, given, place in self.computed)
+        for place, (term, received) in enumerate(zip(row.terms, other, strict=True)):
+            cell = self._cell(term, received, place in self.computed)
             case = None if cell is None or case is None else both(case, cell)
             if case is None:
                 return None
         return case
 
-    def _cell(self, term: Term | None, given: Term | None, computed: bool) -> Condition | None:
+    def _cell(self, term: Term | None, received: Term | None, computed: bool) -> Condition | None:
         """The condition under which a term is the given one."""
         if term is None:
-            return ALWAYS if given is None else None
+            return ALWAYS if received is None else None
         choice = self.openings.open_term(term)
         if choice is not None:
             if isinstance(choice, Concatenation):
-                return chosen(choice, given) if choice.allowed(given) else None
-            options = [option for option in choice.options if self._cell(_as_term(option), given, computed) is not None]
+                return chosen(choice, received) if choice.allowed(received) else None
+            options = [
+                option for option in choice.options if self._cell(_as_term(option), received, computed) is not None
+            ]
             return chosen(choice, *options) if options else None
-        if given is None:
+        if received is None:
             return None
-        if term == given:
-            return _tagged(term, given)
-        if computed and self._exact_datatypes and self._datatype(term) != datatype(given):
+        if term == received:
+            return _tagged(term, received)
+        if computed and self._exact_datatypes and self._datatype(term) != datatype(received):
             return None
         number = self.openings.open_number(term)
         if number is not None:
-            return _shown(number, given)
+            return _shown(number, received)
         if computed:
-            one, other = intervals.read(term), intervals.read(given)
+            one, other = intervals.read(term), intervals.read(received)
             return ALWAYS if one is not None and other is not None and intervals.fits(one, other) else None
-        return _tagged(term, given)
+        return _tagged(term, received)
 
     def _datatype(self, term: Term) -> str | None:
         number = self.openings.open_number(term)
@@ -204,20 +206,22 @@ class PossibleAnswers:
         need[other] -= 1
         return need[other] >= 0
 
-    def _moves(self, row: PossibleRow, options: dict[Row, Condition], need: Counter[Row], given: Condition) -> Moves:
+    def _moves(
+        self, row: PossibleRow, options: dict[Row, Condition], need: Counter[Row], condition: Condition
+    ) -> Moves:
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise CutOffError(cut_off(self.variables))
         moves: Moves = [
             (other, case)
             for other, own in options.items()
-            if (self._as_sets or need[other] > 0) and (case := both(given, own)) is not None
+            if (self._as_sets or need[other] > 0) and (case := both(condition, own)) is not None
         ]
         if row.condition:
-            moves += [(None, case) for case in none_of([row.condition], given)]
+            moves += [(None, case) for case in none_of([row.condition], condition)]
         return moves
 
-    def _solve(self, rows: Sequence[WaitingRow], wanted: Counter[Row], given: Condition) -> bool:
+    def _solve(self, rows: Sequence[WaitingRow], wanted: Counter[Row], condition: Condition) -> bool:
         """Whether the rows of a component can be moved so that no received row of theirs is left."""
         own = {other for _, options in rows for other in options}
         need = Counter({other: wanted[other] for other in own})
@@ -228,11 +232,11 @@ class PossibleAnswers:
             supply: Counter[Row] = Counter()
             moved = False
             for row, options in waiting:
-                moves = self._moves(row, options, need, given)
+                moves = self._moves(row, options, need, condition)
                 if not moves:
                     return False
                 if len(moves) == 1:
-                    ((other, given),) = moves
+                    ((other, condition),) = moves
                     moved = True
                     if other is not None and not self._take(need, other):
                         return False
@@ -281,7 +285,7 @@ class PossibleAnswers:
                 places[other].append(place)
         wanted = sorted(received, key=lambda other: (len(places[other]), repr(other)))
 
-        def fill(at: int, kept: tuple[int, ...], given: Condition) -> bool:
+        def fill(at: int, kept: tuple[int, ...], condition: Condition) -> bool:
             if at == len(wanted):
                 return precedence.is_slice(kept, cut)
             tried: set[object] = set()
@@ -294,7 +298,7 @@ class PossibleAnswers:
                 self._steps += 1
                 if self._steps > MAX_STEPS:
                     raise CutOffError(cut_off(self.variables))
-                case = both(given, options[wanted[at]])
+                case = both(condition, options[wanted[at]])
                 if case is not None and fill(at + 1, (*kept, place), case):
                     return True
             return False
@@ -327,16 +331,16 @@ class PossibleAnswers:
         for term in row.terms:
             choice = self.openings.open_term(term)
             if choice is None:
-                cases = [((*terms, self._legal(term)), given) for terms, given in cases]
+                cases = [((*terms, self._legal(term)), condition) for terms, condition in cases]
                 continue
             listed = choice if choice in read else self._among(choice, sent)
             cases = [
                 ((*terms, _as_term(option)), case)
-                for terms, given in cases
+                for terms, condition in cases
                 for option in listed.options
-                if (case := both(given, chosen(listed, option))) is not None
+                if (case := both(condition, chosen(listed, option))) is not None
             ]
-            limit(len(cases), (given for _, given in cases))
+            limit(len(cases), (condition for _, condition in cases))
         yield from cases
 
     def _among(self, choice: OpenTerm, sent: SentTexts) -> OpenTerm:
@@ -373,8 +377,8 @@ class PossibleAnswers:
     def _own(self, row: PossibleRow, received: Row) -> Row:
         """A received row with the numbers, and the language tags, of the possible one that it is."""
         return tuple(
-            given if self.openings.open_term(term) is not None else self._legal(term)
-            for term, given in zip(row.terms, received, strict=True)
+            term_received if self.openings.open_term(term) is not None else self._legal(term)
+            for term, term_received in zip(row.terms, received, strict=True)
         )
 
     # Scores
@@ -387,15 +391,15 @@ class PossibleAnswers:
             CURRENT.reset(token)
 
     def _nearest(self, received: Sequence[Row]) -> Overlap:
-        need, common, given = Counter(received), 0, ALWAYS
+        need, common, condition = Counter(received), 0, ALWAYS
         self._steps = 0
         missing: list[Row] = []
         pairs = zip(self.rows, self._options(received), strict=True)
         rows = sorted(pairs, key=lambda pair: (bool(pair[0].condition), len(pair[1])))
         for row, options in rows:
-            moves = self._moves(row, options, need, given)
-            other, case = moves[0] if moves else (None, both(given, row.condition))
-            given = given if case is None else case
+            moves = self._moves(row, options, need, condition)
+            other, case = moves[0] if moves else (None, both(condition, row.condition))
+            condition = condition if case is None else case
             if other is not None:
                 need[other] -= 1
                 common += 1
@@ -419,12 +423,12 @@ def _as_term(option: object) -> Term | None:
     return option
 
 
-def _tagged(term: Term, given: Term) -> Condition | None:
+def _tagged(term: Term, term_received: Term) -> Condition | None:
     """Equal but for the case of a language tag."""
-    if term[0] != '"' or term[-1] in '">' or given[-1] in '">':
-        return ALWAYS if term == given else None
+    if term[0] != '"' or term[-1] in '">' or term_received[-1] in '">':
+        return ALWAYS if term == term_received else None
     text, _, tag = term.rpartition("@")
-    other, _, received = given.rpartition("@")
+    other, _, received = term_received.rpartition("@")
     if text != other or tag.lower() != received.lower():
         return None
     if tag == received and len(tag_forms(tag)) == 1:
@@ -433,9 +437,9 @@ def _tagged(term: Term, given: Term) -> Condition | None:
     return chosen(choice, received) if received in choice.options else None
 
 
-def _shown(number: OpenNumber, given: Term) -> Condition | None:
+def _shown(number: OpenNumber, term: Term) -> Condition | None:
     """The condition that a number is the given one, to a rounding of the datatype in which it is sent."""
-    known, other = number.interval, intervals.read(given)
+    known, other = number.interval, intervals.read(term)
     if other is None or not intervals.fits(known, other):
         return None
     kind = max(known.kind, other.kind)

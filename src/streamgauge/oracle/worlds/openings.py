@@ -176,10 +176,10 @@ class Openings:
         result, self.condition = possible[at]
         return result
 
-    def outcomes(self, run: Callable[[], Result], given: Condition = ALWAYS) -> list[tuple[Result, Condition]]:
+    def outcomes(self, run: Callable[[], Result], condition: Condition = ALWAYS) -> list[tuple[Result, Condition]]:
         """The results of ``run`` by all decisions that it meets, each with its condition."""
         before = self._script, self._place, self.condition
-        self._script, self._place, self.condition = [], 0, given
+        self._script, self._place, self.condition = [], 0, condition
         try:
             results = [(run(), self.condition)]
             while self._script:
@@ -188,7 +188,7 @@ class Openings:
                     self._script.pop()
                     continue
                 self._script[-1] = alternatives, at + 1
-                self._place, self.condition = 0, given
+                self._place, self.condition = 0, condition
                 results.append((run(), self.condition))
                 limit(len(results), (condition for _, condition in results))
             return results

@@ -88,8 +88,8 @@ class CsrbenchData:
     def oracle(self, engine: str, query: str, equality: Equality) -> CsrbenchOracle:
         """The oracle for an engine and a query; what it evaluates is evaluated once for all engines."""
         if query not in self._contents:
-            asked = parse(workloads.query_text(workloads.load("csrbench"), query))
-            self._contents[query] = ScopeAnswers(asked, self.elements)
+            query_ = parse(workloads.query_text(workloads.load("csrbench"), query))
+            self._contents[query] = ScopeAnswers(query_, self.elements)
         return CsrbenchOracle(self._contents[query], profile(engine), equality=equality)
 
     def run(self, engine: str, query: str, file: Path) -> Run:
@@ -116,13 +116,13 @@ class CsrbenchData:
 
 def cells(data: CsrbenchData, explain: Explain, tell: Tell, steps: ReproductionSteps) -> list[TableCell]:
     """All 21 cells, engine by engine."""
-    found: list[TableCell] = []
+    cells_: list[TableCell] = []
     for engine, published in TABLE_2.items():
         for query, value in zip(QUERIES, published, strict=True):
-            tell(f"{NAMES[engine]} {query.upper()}", len(found) / (len(TABLE_2) * len(QUERIES)))
-            made = partial(_cell, data, engine, query, value, explain)
-            found.append(steps.do(f"cell-{engine}-{query}", TableCell, made))
-    return found
+            tell(f"{NAMES[engine]} {query.upper()}", len(cells_) / (len(TABLE_2) * len(QUERIES)))
+            make = partial(_cell, data, engine, query, value, explain)
+            cells_.append(steps.do(f"cell-{engine}-{query}", TableCell, make))
+    return cells_
 
 
 def _cell(data: CsrbenchData, engine: str, query: str, published: str, explain: Explain) -> TableCell:
@@ -130,12 +130,12 @@ def _cell(data: CsrbenchData, engine: str, query: str, published: str, explain: 
     head, *others = data.recordings(engine, query)
     oracle = data.oracle(engine, query, Equality.WHOLE)
     first = verdict(head.run, oracle)
-    used, found, note = head, first, ""
+    used, best, note = head, first, ""
     if said(first) != published:
         for other in others:
             tried = verdict(other.run, oracle)
             if said(tried) == published:
-                used, found = other, tried
+                used, best = other, tried
                 note = f"from {other.how}; the head recording as it is gives {said(first)}: {first.reason}"
                 break
     by_code = verdict(used.run, data.oracle(engine, query, Equality.NUMBERS))
@@ -144,8 +144,8 @@ def _cell(data: CsrbenchData, engine: str, query: str, published: str, explain: 
         engine=engine,
         query=query,
         published=published,
-        ours=said(found),
-        t0=found.t0 if said(found) == OK else None,
+        ours=said(best),
+        t0=best.t0 if said(best) == OK else None,
         file=str(used.file.relative_to(data.answers.parent)),
         note="; ".join(filter(None, (note, unexplained))),
         reason=PAPER.value("reasons").get(engine, {}).get(query, ""),
@@ -157,17 +157,17 @@ def _cell(data: CsrbenchData, engine: str, query: str, published: str, explain: 
 def _explained(explain: Explain, run: Run, fed: Sequence[StreamElement]) -> tuple[Diagnosis | None, str]:
     """The diagnosis of a failing recording; none where, report by report, the declared semantics gives it."""
     try:
-        found = explain(run, fed)
+        explanation = explain(run, fed)
     except RefusedError as error:
         return None, f"no diagnosis: {error}"
-    if found is not None and not found.differs:
+    if explanation is not None and not explanation.differs:
         return None, "report by report its answers are those of the declared semantics: no fault to diagnose"
-    return found, ""
+    return explanation, ""
 
 
-def said(found: Verdict) -> str:
+def said(verdict: Verdict) -> str:
     """A verdict as the paper's table has it."""
-    return OK if found.judgement is Judgement.RIGHT else FAIL
+    return OK if verdict.judgement is Judgement.RIGHT else FAIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +191,13 @@ class ExpectedSizes:
 
 def all_counts(data: CsrbenchData, tell: Tell, steps: ReproductionSteps) -> list[ExpectedSize]:
     """Counts of expected relations and solutions for every candidate t0."""
-    found: list[ExpectedSize] = []
+    sizes: list[ExpectedSize] = []
     for engine in TABLE_2:
         for query in QUERIES:
             tell(f"sizes of {NAMES[engine]} {query.upper()}", 1.0)
-            made = partial(_counts, data, engine, query)
-            found += steps.do(f"counts-{engine}-{query}", ExpectedSizes, made).counts
-    return found
+            make = partial(_counts, data, engine, query)
+            sizes += steps.do(f"counts-{engine}-{query}", ExpectedSizes, make).counts
+    return sizes
 
 
 def _counts(data: CsrbenchData, engine: str, query: str) -> ExpectedSizes:
@@ -220,14 +220,14 @@ def reproduce(
     """
     data = CsrbenchData(folder)
     steps = ReproductionSteps(keep, folder, again=again)
-    found = cells(data, explain, tell, steps)
+    cells_ = cells(data, explain, tell, steps)
     sizes = all_counts(data, tell, steps)
     steps.end()
     sections = (
         PageSection(
-            "table-2", "Table 2: who answers correctly", (f"The rule: {RULE}.",), (_overview(found), _table(found))
+            "table-2", "Table 2: who answers correctly", (f"The rule: {RULE}.",), (_overview(cells_), _table(cells_))
         ),
-        PageSection("diagnosis", "Why answers fail", _why(found), (_diagnoses(found),)),
+        PageSection("diagnosis", "Why answers fail", _why(cells_), (_diagnoses(cells_),)),
         PageSection(
             "sizes",
             "What is expected, by t0",
@@ -235,13 +235,13 @@ def reproduce(
             (_sizes(sizes),),
         ),
     )
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "paper": PAPER.source,
         "rule": RULE,
-        "cells": [_json(cell) for cell in found],
+        "cells": [_json(cell) for cell in cells_],
         "counts": [encode(count) for count in sizes],
     }
-    return PAPER.reproduction("CSRBench, table 2, from the recorded answers", sections, told)
+    return PAPER.reproduction("CSRBench, table 2, from the recorded answers", sections, document)
 
 
 def _json(cell: TableCell) -> dict[str, Any]:
@@ -249,14 +249,14 @@ def _json(cell: TableCell) -> dict[str, Any]:
     return {**encode(cell, leave_out={"diagnosis"}), "rule": "csrbench", "agrees": cell.agrees, "diagnosis": diagnosis}
 
 
-def _overview(found: Sequence[TableCell]) -> PageTable:
+def _overview(cells: Sequence[TableCell]) -> PageTable:
     lines = [
-        TableLine((NAMES[engine], *(f"{cell.ours}" for cell in found if cell.engine == engine))) for engine in TABLE_2
+        TableLine((NAMES[engine], *(f"{cell.ours}" for cell in cells if cell.engine == engine))) for engine in TABLE_2
     ]
     return PageTable("Ours at a glance", ("engine", *(query.upper() for query in QUERIES)), tuple(lines))
 
 
-def _table(found: Sequence[TableCell]) -> PageTable:
+def _table(cells: Sequence[TableCell]) -> PageTable:
     columns = ("engine", "query", "published", "ours", "t0, ms", "t0 by its code, ms", "recorded file", "note")
     lines = tuple(
         TableLine(
@@ -272,7 +272,7 @@ def _table(found: Sequence[TableCell]) -> PageTable:
             ),
             cell.agrees,
         )
-        for cell in found
+        for cell in cells
     )
     note = (
         "In the oracle's code, solutions that hold a number are equal when their numbers are; ours compares whole "
@@ -285,19 +285,19 @@ def _t0(value: int | None) -> str:
     return NOTHING if value is None else f"{value:,}"
 
 
-def _why(found: Sequence[TableCell]) -> tuple[str, ...]:
-    exact = sum(cell.diagnosis is not None and cell.diagnosis.exact for cell in found)
-    of = sum(cell.diagnosis is not None for cell in found)
+def _why(cells: Sequence[TableCell]) -> tuple[str, ...]:
+    exact = sum(cell.diagnosis is not None and cell.diagnosis.exact for cell in cells)
+    of = sum(cell.diagnosis is not None for cell in cells)
     return (
         "A diagnosis is claimed only when the model that it names gives exactly the recorded answers; otherwise the "
         f"closest is shown with its distance. {exact} of {of} are exact.",
     )
 
 
-def _diagnoses(found: Sequence[TableCell]) -> PageTable:
+def _diagnoses(cells: Sequence[TableCell]) -> PageTable:
     lines = [
         TableLine((NAMES[cell.engine], cell.query.upper(), *_diagnosed(cell.diagnosis)))
-        for cell in found
+        for cell in cells
         if cell.diagnosis is not None
     ]
     columns = ("engine", "query", "model", "reports that differ", "declared semantics: differ", "t0, ms")
@@ -306,22 +306,22 @@ def _diagnoses(found: Sequence[TableCell]) -> PageTable:
 
 def _diagnosed(diagnosis: Diagnosis) -> tuple[str, ...]:
     models = [" and ".join(part.sentence for part in model) or "the declared semantics" for model in diagnosis.models]
-    said = "; or: ".join(models) or "no model"
+    message = "; or: ".join(models) or "no model"
     return (
-        said if diagnosis.exact else f"none fits; closest: {said}",
+        message if diagnosis.exact else f"none fits; closest: {message}",
         f"{diagnosis.distance:,} of {diagnosis.reports:,}",
         f"{diagnosis.differs:,}",
         _t0(diagnosis.t0),
     )
 
 
-def _sizes(found: Sequence[ExpectedSize]) -> PageTable:
+def _sizes(sizes: Sequence[ExpectedSize]) -> PageTable:
     lines = []
     for engine in TABLE_2:
         for query in QUERIES:
-            some = [one for one in found if (one.engine, one.query) == (engine, query)]
-            told = " ".join(f"({one.relations}, {one.mappings})" for one in some)
+            some = [one for one in sizes if (one.engine, one.query) == (engine, query)]
+            text = " ".join(f"({one.relations}, {one.mappings})" for one in some)
             code = " ".join(f"({one.by_its_code[0]}, {one.by_its_code[1]})" for one in some)
-            lines.append(TableLine((NAMES[engine], query.upper(), told, "the same" if code == told else code)))
+            lines.append(TableLine((NAMES[engine], query.upper(), text, "the same" if code == text else code)))
     columns = ("engine", "query", "(relations, solutions) for t0 = 0, 1, 2, ... s", "by its code")
     return PageTable("Sizes of the expected answers", columns, tuple(lines))

@@ -44,8 +44,8 @@ class AnswerRelation:
     @cached_property
     def mappings(self) -> dict[Mapping, Row]:
         """The set of its solutions, each with a row; the empty relation is the set of one empty solution."""
-        found = {self.mapping(row): row for row in self.rows}
-        return found or {("terms", ()): ()}
+        mappings_ = {self.mapping(row): row for row in self.rows}
+        return mappings_ or {("terms", ()): ()}
 
     def mapping(self, row: Row) -> Mapping:
         """A solution as it is compared; numbers by their double value, whatever their datatype."""
@@ -128,19 +128,19 @@ class CsrbenchOracle:
         times = self._contents.times
         last = max(times, default=0) + self._window.size
         if Report.WINDOW_CLOSE in self._semantics.report:
-            found = closing(self._window, t0)
+            scopes_ = closing(self._window, t0)
         else:
-            found = changing(self._window, t0, times, self._unit)
-        for start, end in found:
+            scopes_ = changing(self._window, t0, times, self._unit)
+        for start, end in scopes_:
             if start > last:
                 return
             yield start, end
 
     def _evaluated(self, t0: int) -> Iterator[AnswerRelation]:
         for start, end in self.scopes(t0):
-            found = self._contents.over(start, end)
-            if found is not None:
-                yield replace(found, start=start, end=end, equality=self.equality)
+            relation = self._contents.over(start, end)
+            if relation is not None:
+                yield replace(relation, start=start, end=end, equality=self.equality)
             elif Report.NON_EMPTY not in self._semantics.report and self._semantics.notify_empty:
                 yield AnswerRelation((), (), start, end, 0, self.equality)
 
@@ -201,9 +201,9 @@ def grouped(answers: Sequence[Answer], together: int) -> tuple[Answer, ...]:
     """Answers received in the same ``together`` ms as one (a row per answer made a relation again); times are kept."""
     groups = groupby(answers, key=lambda answer: answer.received // (together * 1_000_000))
     return tuple(
-        replace(held[0], added=tuple(row for answer in held for row in answer.added))
+        replace(members_kept[0], added=tuple(row for answer in members_kept for row in answer.added))
         for _, members in groups
-        if (held := list(members))
+        if (members_kept := list(members))
     )
 
 
@@ -217,11 +217,11 @@ class Placing:
     contained: bool
 
 
-def place(output: Sequence[AnswerRelation], told: Sequence[AnswerRelation], t0: int) -> Placing:
+def place(output: Sequence[AnswerRelation], recorded: Sequence[AnswerRelation], t0: int) -> Placing:
     """The placing with most equal relations, the earliest of those; contained when it holds all, one after another."""
     names: dict[frozenset[Mapping], int] = {}
     have, want = (
-        [names.setdefault(frozenset(relation.mappings), len(names)) for relation in side] for side in (output, told)
+        [names.setdefault(frozenset(relation.mappings), len(names)) for relation in side] for side in (output, recorded)
     )
     for offset in range(len(have) - len(want) + 1):
         if have[offset : offset + len(want)] == want:
@@ -246,22 +246,22 @@ def verdict(
     run: Run, oracle: CsrbenchOracle, progress: Callable[[int, int], None] = lambda _done, _of: None
 ) -> Verdict:
     """The verdict on a run by an oracle for its query, stream and semantics."""
-    told = recorded(run.answers, oracle.equality)
+    relations = recorded(run.answers, oracle.equality)
     best: Placing | None = None
     for tried, t0 in enumerate(oracle.candidates, 1):
-        found = place(oracle.output(t0), told, t0)
+        placing = place(oracle.output(t0), relations, t0)
         progress(tried, len(oracle.candidates))
-        if best is None or found.contained or found.equal > best.equal:
-            best = found
-        if found.contained:
+        if best is None or placing.contained or placing.equal > best.equal:
+            best = placing
+        if placing.contained:
             break
     assert best is not None
-    return _verdict(run, oracle, told, best)
+    return _verdict(run, oracle, relations, best)
 
 
-def _verdict(run: Run, oracle: CsrbenchOracle, told: Sequence[AnswerRelation], best: Placing) -> Verdict:
+def _verdict(run: Run, oracle: CsrbenchOracle, recorded: Sequence[AnswerRelation], best: Placing) -> Verdict:
     output = oracle.output(best.t0)
-    windows = tuple(_window(i, output, relation, best) for i, relation in enumerate(told))
+    windows = tuple(_window(i, output, relation, best) for i, relation in enumerate(recorded))
     precision, recall = totals(windows)
     return Verdict(
         judgement=Judgement.RIGHT if best.contained else Judgement.WRONG,
@@ -276,27 +276,29 @@ def _verdict(run: Run, oracle: CsrbenchOracle, told: Sequence[AnswerRelation], b
         variables=run.answers[0].variables if run.answers else (),
         windows=windows,
         tolerance=f"numbers by double value; {oracle.equality}; relations as sets; times ignored",
-        reason=_reason(output, told, best, oracle.candidates),
+        reason=_reason(output, recorded, best, oracle.candidates),
         last_answer=last_answer(run),
         rules="csrbench",
     )
 
 
-def _reason(output: Sequence[AnswerRelation], told: Sequence[AnswerRelation], best: Placing, candidates: range) -> str:
+def _reason(
+    output: Sequence[AnswerRelation], recorded: Sequence[AnswerRelation], best: Placing, candidates: range
+) -> str:
     if best.contained:
-        return f"The {len(told)} recorded relations are a contiguous part of the {len(output)} expected ones."
+        return f"The {len(recorded)} recorded relations are a contiguous part of the {len(output)} expected ones."
     return (
-        f"For no t0 from {candidates[0]} to {candidates[-1]} ms are the {len(told)} recorded relations a contiguous "
+        f"For no t0 from {candidates[0]} to {candidates[-1]} ms are the {len(recorded)} recorded relations a "
         f"part of the expected ones; the best placing, at t0 = {best.t0} ms, has {best.equal} equal."
     )
 
 
-def _window(index: int, output: Sequence[AnswerRelation], told: AnswerRelation, best: Placing) -> WindowVerdict:
+def _window(index: int, output: Sequence[AnswerRelation], relation: AnswerRelation, best: Placing) -> WindowVerdict:
     """One recorded relation beside the expected one in its place, as sets."""
     at = best.offset + index
     due = output[at] if 0 <= at < len(output) else None
     want = due.mappings if due and due.rows else {}
-    have = told.mappings if told.rows else {}
+    have = relation.mappings if relation.rows else {}
     common = len(want.keys() & have.keys())
     return WindowVerdict(
         index=index,

@@ -93,22 +93,25 @@ def runs(extent: SepbmExtent, folder: Path) -> dict[str, list[SeriesRun]]:
     ) -> SeriesRun:
         return SeriesRun(name, made, system, {"strategy": strategy} if strategy else {}, plan or RunPlan())
 
-    found = {
-        "together": [run(f"together/{each}", each) for each in extent.strategies],
+    plans = {
+        "together": [run(f"together/{strategy}", strategy) for strategy in extent.strategies],
         "alone": [
-            run(f"alone/{each}/{query}", each, RunPlan(channels=(query,)))
-            for each in extent.strategies
+            run(f"alone/{strategy}/{query}", strategy, RunPlan(channels=(query,)))
+            for strategy in extent.strategies
             for query in QUERIES
         ],
         "publishers": [
-            run(f"publishers/{each}-{count}", each, RunPlan(publishers=count))
-            for each in (EXACT, NAIVE)
-            if each in extent.strategies
+            run(f"publishers/{strategy}-{count}", strategy, RunPlan(publishers=count))
+            for strategy in (EXACT, NAIVE)
+            if strategy in extent.strategies
             for count in PUBLISHERS
         ],
         "channels": [
             run("channels/1", EXACT, RunPlan(channels=QUERIES[:1])),
-            *(run(f"channels/{many}", EXACT, made=extent.configuration(folder, many)) for many in CHANNELS[1:]),
+            *(
+                run(f"channels/{channels}", EXACT, made=extent.configuration(folder, channels))
+                for channels in CHANNELS[1:]
+            ),
         ],
         "systems": [
             run(f"together/{EXACT}", EXACT)
@@ -117,7 +120,7 @@ def runs(extent: SepbmExtent, folder: Path) -> dict[str, list[SeriesRun]]:
             for title, system in SYSTEMS.items()
         ],
     }
-    return {part: wanted for part, wanted in found.items() if part in extent.parts}
+    return {part: wanted for part, wanted in plans.items() if part in extent.parts}
 
 
 PAPER: Final = paper("sepbm")
@@ -145,8 +148,8 @@ class SepbmOutcomes:
 
     def alone(self, strategy: str) -> dict[str, NotificationScore]:
         """Each channel by itself, by its name; without those that were not run."""
-        found = {query: self.outcomes.get(f"alone/{strategy}/{query}") for query in QUERIES}
-        return {query: score(each.analysis) for query, each in found.items() if each is not None}
+        outcomes = {query: self.outcomes.get(f"alone/{strategy}/{query}") for query in QUERIES}
+        return {query: score(outcome.analysis) for query, outcome in outcomes.items() if outcome is not None}
 
 
 def measure(
@@ -156,20 +159,20 @@ def measure(
     axioms = ontology or university.ONTOLOGY
     home = folder / extent.name
     counts = _counts(folder, axioms, spark, tell) if "counts" in extent.parts else {}
-    wanted = [each for part in runs(extent, folder).values() for each in part]
-    for made in dict.fromkeys(each.configuration for each in wanted):
-        _configured(made, extent, axioms, spark, tell)
+    wanted = [plan for part in runs(extent, folder).values() for plan in part]
+    for configuration in dict.fromkeys(plan.configuration for plan in wanted):
+        _configured(configuration, extent, axioms, spark, tell)
     lacking = runner.run_series(wanted, home, tell)
     judging = JudgingMeans(spark, lambda what, at, of: tell(what, at / of))
     outcomes = {}
-    for each in wanted:
-        if each.name in lacking or each.name in outcomes:
+    for plan in wanted:
+        if plan.name in lacking or plan.name in outcomes:
             continue
-        stored = read(each.configuration)
-        if extent.judged and each.name.startswith(("together/", "systems/")):
-            _judged(home / each.name, stored, judging)
-        tell(f"analysing {each.name}", 1.0)
-        outcomes[each.name] = outcome(home / each.name, stored, judging)
+        stored = read(plan.configuration)
+        if extent.judged and plan.name.startswith(("together/", "systems/")):
+            _judged(home / plan.name, stored, judging)
+        tell(f"analysing {plan.name}", 1.0)
+        outcomes[plan.name] = outcome(home / plan.name, stored, judging)
     return SepbmOutcomes(outcomes, lacking, counts)
 
 
@@ -186,11 +189,11 @@ def _configured(
         return
     tell(f"making {folder.name}", 0.0)
     channels = int(folder.name.removeprefix("channels-")) if folder.name.startswith("channels-") else 0
-    asked = ConfigurationRequest(extent.publications, rule=SelectionRule(extent.rule), channels=channels)
+    request = ConfigurationRequest(extent.publications, rule=SelectionRule(extent.rule), channels=channels)
     session = None if small(extent.universities) else spark()
-    made = world(session, read_triples(axioms), extent.universities)
+    universe = world(session, read_triples(axioms), extent.universities)
     made_folder(folder.parent)
-    generate(made, asked, folder, lambda what: tell(f"{folder.name}: {what}", 0.0))
+    generate(universe, request, folder, lambda what: tell(f"{folder.name}: {what}", 0.0))
 
 
 def _counts(folder: Path, axioms: Path, spark: "Callable[[], SparkSession]", tell: Tell) -> dict[str, int]:
@@ -212,11 +215,11 @@ def _counted(universities: int, axioms: Path, spark: "SparkSession") -> dict[str
     table = module.generate(spark, 0, universities=universities, extended="own")
     facts = table.selectExpr("subject", "predicate", "object", "0 lo", "0 hi").distinct().persist()
     try:
-        found = {f"{universities}": facts.count()}
+        counts = {f"{universities}": facts.count()}
         if universities == CLOSED:
             rules = read_rules(read_triples(axioms), "full")
-            found[f"{universities} closed"] = entailed(spark, facts, rules).count()
-        return found
+            counts[f"{universities} closed"] = entailed(spark, facts, rules).count()
+        return counts
     finally:
         facts.unpersist()
 
@@ -229,14 +232,14 @@ def slow_rate(scores: Mapping[str, NotificationScore]) -> float | None:
 
 def averages(measured: SepbmOutcomes) -> dict[str, float]:
     """The average notification time (ms) by strategy, over all notifications of all channels at once."""
-    found = {}
-    for name, each in measured.outcomes.items():
+    means = {}
+    for name, outcome_ in measured.outcomes.items():
         part, _, strategy = name.partition("/")
-        times = score(each.analysis)
-        made = times.made or times.received
-        if part == "together" and made is not None:
-            found[strategy] = made.mean
-    return found
+        times = score(outcome_.analysis)
+        delays = times.made or times.received
+        if part == "together" and delays is not None:
+            means[strategy] = delays.mean
+    return means
 
 
 def average_lines(measured: SepbmOutcomes) -> Iterator[TableLine]:
@@ -279,8 +282,8 @@ def claims(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
     ours = averages(measured)
     if {NAIVE, "stringrs", "graphss"} <= ours.keys():
         strategies = (NAIVE, "stringrs", "graphss")
-        said = " > ".join(sorted(strategies, key=lambda name: -ours[name]))
-        yield CLAIMS["averages"].beside([ours[name] for name in strategies], said)
+        text = " > ".join(sorted(strategies, key=lambda name: -ours[name]))
+        yield CLAIMS["averages"].beside([ours[name] for name in strategies], text)
     naive = measured.alone(NAIVE)
     if len(naive) > len(SLOW):
         yield from _slow(times_of(naive))
@@ -295,9 +298,11 @@ def _slow(times: Mapping[str, float]) -> Iterator[ComparedClaim]:
     others = {name: time for name, time in times.items() if name not in SLOW}
     if not slow or not others:
         return
-    said = f"{fine(min(slow.values()))} to {fine(max(slow.values()))}; the others {fine(max(others.values()))} at most"
+    message = (
+        f"{fine(min(slow.values()))} to {fine(max(slow.values()))}; the others {fine(max(others.values()))} at most"
+    )
     published = " to ".join(map(fine, PAPER.value("slow_ms")))
-    yield CLAIMS["slow_channels"].beside([min(slow.values()), max(others.values())], said, published=published)
+    yield CLAIMS["slow_channels"].beside([min(slow.values()), max(others.values())], message, published=published)
     theirs = PAPER.value("slowest")
     ranked = sorted(sorted(times, key=lambda name: -times[name])[: len(theirs)])
     come, gone = (", ".join(sorted(one)) for one in (set(ranked) - set(theirs), set(theirs) - set(ranked)))
@@ -311,24 +316,24 @@ def _fast_beside_slow(scores: Mapping[str, NotificationScore]) -> ComparedClaim:
     slow = [scores[name].throughput.rate for name in times if name in SLOW]
     if not fast or not slow:
         return CLAIMS["throughput_of_fast"].beside([0, 0])
-    said = f"{rate(fmean(fast))} and {rate(fmean(slow))} a second"
-    return CLAIMS["throughput_of_fast"].beside([fmean(fast), fmean(slow)], said)
+    text = f"{rate(fmean(fast))} and {rate(fmean(slow))} a second"
+    return CLAIMS["throughput_of_fast"].beside([fmean(fast), fmean(slow)], text)
 
 
 def _not_guessed(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
     channel = PAPER.value("not_guessed")
     string, graph = (times_of(measured.alone(name)).get(channel) for name in ("stringrs", "graphss"))
     if string is not None and graph is not None:
-        told = {"string": fine(string), "graph": fine(graph)}
-        yield CLAIMS["not_guessed"].beside([string, graph], f"{told['string']} and {told['graph']}", **told)
+        texts = {"string": fine(string), "graph": fine(graph)}
+        yield CLAIMS["not_guessed"].beside([string, graph], f"{texts['string']} and {texts['graph']}", **texts)
 
 
 def _grows(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
     """Heuristics raise the throughput of the slow channels, GraphSS more than StringRS."""
     naive, string, graph = (slow_rate(measured.alone(name)) for name in (NAIVE, "stringrs", "graphss"))
     if naive and string and graph:
-        said = f"×{number(string / naive)} and ×{number(graph / naive)}"
-        yield CLAIMS["throughput_grows"].beside([naive, string, graph], said)
+        text = f"×{number(string / naive)} and ×{number(graph / naive)}"
+        yield CLAIMS["throughput_grows"].beside([naive, string, graph], text)
 
 
 def differences(measured: SepbmOutcomes) -> Iterator[str]:
@@ -351,8 +356,8 @@ def differences(measured: SepbmOutcomes) -> Iterator[str]:
             yield from _factor("throughput_heuristic", strategy, rate / naive, factor)
     naive_times = times_of(measured.alone(NAIVE))
     if len(naive_times) > len(SLOW):
-        yield from (each.why for each in _slow(naive_times) if each.why)
-    yield from (each.why for each in _not_guessed(measured) if each.why)
+        yield from (claim.why for claim in _slow(naive_times) if claim.why)
+    yield from (claim.why for claim in _not_guessed(measured) if claim.why)
     if "2" in measured.counts:
         yield CLAIMS["statements_differ"].why.format(ours=f"{measured.counts['2']:,}")
 
@@ -382,15 +387,15 @@ def document(extent: SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
     drawing = ChartDrawing()
     sections = [*_published(measured), *_figures(drawing, extent, measured), *_beyond(drawing, extent, measured)]
     if measured.lacking:
-        said = tuple(f"{name}: {why}" for name, why in measured.lacking.items())
-        sections.append(PageSection("lacking", "What could not be run", said))
+        sentences = tuple(f"{name}: {why}" for name, why in measured.lacking.items())
+        sections.append(PageSection("lacking", "What could not be run", sentences))
     data = {
         "paper": PAPER.source,
         "extent": asdict(extent),
         "counts": dict(measured.counts),
         "runs": {name: as_json(name, outcome) for name, outcome in measured.outcomes.items() if "alone" not in name},
         "alone": {
-            strategy: {name: score_json(each) for name, each in measured.alone(strategy).items()}
+            strategy: {name: score_json(outcome) for name, outcome in measured.alone(strategy).items()}
             for strategy in extent.strategies
         },
         "lacking": dict(measured.lacking),
@@ -428,7 +433,7 @@ def _figures(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes
         names = tuple(dict.fromkeys(name for scores in alone.values() for name in scores))
         times = {place: times_of(scores) for place, scores in enumerate(alone.values())}
         rates = {
-            place: {name: each.throughput.rate for name, each in scores.items()}
+            place: {name: score.throughput.rate for name, score in scores.items()}
             for place, scores in enumerate(alone.values())
         }
         figures = [
@@ -436,23 +441,23 @@ def _figures(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes
             *plotted(drawing, "Figures 5 and 7: throughput by channel", rates, THROUGHPUT, names),
         ]
         tables = tuple(
-            PageTable(strategy, ("channel", *COLUMNS[1:]), tuple(line(name, each) for name, each in scores.items()))
+            PageTable(strategy, ("channel", *COLUMNS[1:]), tuple(line(name, score) for name, score in scores.items()))
             for strategy, scores in alone.items()
             if scores
         )
         yield PageSection("alone", "Each channel alone", (NOTE,), tables, tuple(figures))
-    found = {name: outcome for name in extent.strategies if (outcome := measured.together(name)) is not None}
-    if found:
-        series = {extent.strategies.index(name): mean_times(outcome) for name, outcome in found.items()}
-        names = tuple(dict.fromkeys(name for outcome in found.values() for name in outcome.recording.channels))
+    outcomes = {name: outcome for name in extent.strategies if (outcome := measured.together(name)) is not None}
+    if outcomes:
+        series = {extent.strategies.index(name): mean_times(outcome) for name, outcome in outcomes.items()}
+        names = tuple(dict.fromkeys(name for outcome in outcomes.values() for name in outcome.recording.channels))
         title = "Notification time by channel, all at once"
         plot = plotted(drawing, title, series, NOTIFICATION, names, fine)
-        yield PageSection("together", "All channels at once", (NOTE,), _beside(found), tuple(plot))
+        yield PageSection("together", "All channels at once", (NOTE,), _beside(outcomes), tuple(plot))
 
 
 def _beyond(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
     """Sections beyond the paper: publishers, channels, systems."""
-    for part, heading, said in (
+    for part, heading, sentence in (
         ("publishers", "Several publishers at once", "Each publisher waits until its own publication is complete."),
         ("channels", "Many channels", "Like the queries, with other constants of the data."),
         (
@@ -461,16 +466,16 @@ def _beyond(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes)
             "All systems are given the same changes.",
         ),
     ):
-        found = _outcomes(extent, measured, part)
-        if found:
+        outcomes = _outcomes(extent, measured, part)
+        if outcomes:
             plots = tuple(_by_publishers(drawing, extent, measured)) if part == "publishers" else ()
-            yield PageSection(part, heading, (said, NOTE), _beside(found), plots)
+            yield PageSection(part, heading, (sentence, NOTE), _beside(outcomes), plots)
 
 
 def _beside(outcomes: Mapping[str, JudgedRecording]) -> tuple[PageTable, ...]:
     """Tables of runs, whose verdicts are no values that were published."""
     return tuple(
-        replace(table, lines=tuple(replace(each, agrees=None) for each in table.lines)) for table in overall(outcomes)
+        replace(table, lines=tuple(replace(line, agrees=None) for line in table.lines)) for table in overall(outcomes)
     )
 
 
@@ -478,18 +483,18 @@ def _outcomes(extent: SepbmExtent, measured: SepbmOutcomes, part: str) -> Mappin
     wanted = runs(extent, Path()).get(part, [])
     titles = {f"together/{EXACT}": next(iter(SYSTEMS))}
     return {
-        titles.get(each.name, each.name.partition("/")[2]): measured.outcomes[each.name]
-        for each in wanted
-        if each.name in measured.outcomes
+        titles.get(plan.name, plan.name.partition("/")[2]): measured.outcomes[plan.name]
+        for plan in wanted
+        if plan.name in measured.outcomes
     }
 
 
 def _by_publishers(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes) -> Iterator[Figure]:
     """Throughput against the number of publishers, by strategy."""
-    found: dict[int, dict[str, float]] = {}
+    rates_by_strategy: dict[int, dict[str, float]] = {}
     for strategy in (EXACT, "reevaluate"):
         outcomes = {count: measured.outcomes.get(f"publishers/{strategy}-{count}") for count in PUBLISHERS}
-        rates = {f"{count}": score(each.analysis).throughput.rate for count, each in outcomes.items() if each}
+        rates = {f"{count}": score(outcome.analysis).throughput.rate for count, outcome in outcomes.items() if outcome}
         if rates:
-            found[extent.strategies.index(strategy)] = rates
-    yield from plotted(drawing, "Throughput by publishers", found, THROUGHPUT, tuple(map(str, PUBLISHERS)))
+            rates_by_strategy[extent.strategies.index(strategy)] = rates
+    yield from plotted(drawing, "Throughput by publishers", rates_by_strategy, THROUGHPUT, tuple(map(str, PUBLISHERS)))

@@ -181,7 +181,7 @@ def measure(scenarios: Iterable[Scenario], doing: ScenarioRunner, tell: Tell) ->
     outcomes: dict[Scenario, CrowdOutcome] = {}
     lacking: dict[Scenario, str] = {}
     for place, scenario in enumerate(todo):
-        left = sum(each.seconds + 10 for each in todo[place:] if not doing.kept(each)) / 60
+        left = sum(scenario.seconds + 10 for scenario in todo[place:] if not doing.kept(scenario)) / 60
         tell(f"{scenario.system}, {scenario.clients} clients, at most {left:.0f} min left", place / len(todo))
         try:
             outcomes[scenario] = doing.outcome(scenario)
@@ -194,8 +194,8 @@ def kept(scenarios: Iterable[Scenario], doing: ScenarioRunner) -> TpfOutcomes:
     """Only what is kept already."""
     todo = list(dict.fromkeys(scenarios))
     return TpfOutcomes(
-        {each: doing.outcome(each) for each in todo if doing.kept(each)},
-        {each: "not measured yet" for each in todo if not doing.kept(each)},
+        {scenario: doing.outcome(scenario) for scenario in todo if doing.kept(scenario)},
+        {scenario: "not measured yet" for scenario in todo if not doing.kept(scenario)},
     )
 
 
@@ -204,16 +204,16 @@ def stale(outcome: CrowdOutcome) -> list[int]:
 
     Answers that name the change that they tell of (a broker's) are measured from that change.
     """
-    late = [each.late for each in outcome.answers if each.late is not None]
+    late = [answer.late for answer in outcome.answers if answer.late is not None]
     if late:
         return late
-    answers = [(each.client, each.received, each.took) for each in outcome.answers]
+    answers = [(answer.client, answer.received, answer.took) for answer in outcome.answers]
     return freshness(answers, outcome.updates)
 
 
 def iterations(outcome: CrowdOutcome) -> list[int]:
     """Durations (ms) of the first client's polls; the first includes the client's start."""
-    return [each.took for each in outcome.answers if each.client == 0]
+    return [answer.took for answer in outcome.answers if answer.client == 0]
 
 
 def later(outcome: CrowdOutcome) -> list[int]:
@@ -223,23 +223,23 @@ def later(outcome: CrowdOutcome) -> list[int]:
 
 def mean_later(outcome: CrowdOutcome | None) -> float | None:
     """The mean duration (ms) of the polls after the first."""
-    return fmean(found) if outcome is not None and (found := later(outcome)) else None
+    return fmean(costs) if outcome is not None and (costs := later(outcome)) else None
 
 
 def growth(outcome: CrowdOutcome) -> float | None:
     """The growth from one iteration to the next, as a share of their mean; ``None`` for too few."""
-    found = later(outcome)
-    if len(found) < 3:
+    costs = later(outcome)
+    if len(costs) < 3:
         return None
-    return linear_regression(range(len(found)), found).slope / max(1.0, fmean(found))
+    return linear_regression(range(len(costs)), costs).slope / max(1.0, fmean(costs))
 
 
 def per_client(outcome: CrowdOutcome) -> tuple[float, float, float, float] | None:
     """The median client's requests and bytes until its first answer, and those of each later poll."""
     firsts: list[tuple[int, int]] = []
     steps: list[tuple[float, float]] = []
-    for client in {each.client for each in outcome.answers}:
-        own = [(each.requests, each.bytes) for each in outcome.answers if each.client == client]
+    for client in {answer.client for answer in outcome.answers}:
+        own = [(answer.requests, answer.bytes) for answer in outcome.answers if answer.client == client]
         firsts.append(own[0])
         if len(own) > 1:
             polls = len(own) - 1
@@ -306,18 +306,18 @@ def sized(extent: TpfExtent, facts: int, clients: int) -> Scenario:
 def staleness(outcome: CrowdOutcome) -> float | None:
     """The 99th of a hundred, ms; ``None`` when some client had no answer."""
     late = sorted(stale(outcome))
-    answered = len({each.client for each in outcome.answers})
+    answered = len({answer.client for answer in outcome.answers})
     return float(late[int(0.99 * (len(late) - 1))]) if late and answered == outcome.scenario.clients else None
 
 
-def capacity_table(found: list[CarriedClients]) -> PageTable:
+def capacity_table(capacities: list[CarriedClients]) -> PageTable:
     """A line for each size."""
     lines = []
-    for each in found:
-        passed = NOTHING if each.found.passed is None else f"{each.found.passed:.0f}"
-        failed = NOTHING if each.found.failed is None else f"{each.found.failed:.0f}"
-        tried = ", ".join(f"{clients}: {duration(late)}" for clients, late in each.tried)
-        lines.append(TableLine((f"{each.facts:,}", passed, failed, tried)))
+    for capacity in capacities:
+        passed = NOTHING if capacity.found.passed is None else f"{capacity.found.passed:.0f}"
+        failed = NOTHING if capacity.found.failed is None else f"{capacity.found.failed:.0f}"
+        tried = ", ".join(f"{clients}: {duration(late)}" for clients, late in capacity.tried)
+        lines.append(TableLine((f"{capacity.facts:,}", passed, failed, tried)))
     note = f"Fresh: 99 of 100 answers are at most {duration(FRESH_MS)} behind; clients run on the same machine."
     return PageTable(
         "Most clients that are kept fresh", ("facts", "fresh", "not", "99th staleness"), tuple(lines), note
@@ -347,9 +347,9 @@ def _at_most_clients(extent: TpfExtent, measured: TpfOutcomes, distinct: bool, *
     The cost of a system that says nothing is no evidence.
     """
     for clients in reversed(extent.distinct if distinct else extent.clients):
-        found = [measured.of(scaled(extent, system, clients, distinct=distinct)) for system in systems]
-        if all(each is not None and each.answers for each in found):
-            return [each for each in found if each is not None]
+        outcomes = [measured.of(scaled(extent, system, clients, distinct=distinct)) for system in systems]
+        if all(outcome is not None and outcome.answers for outcome in outcomes):
+            return [outcome for outcome in outcomes if outcome is not None]
     return []
 
 
@@ -358,42 +358,42 @@ def _servers(extent: TpfExtent, measured: TpfOutcomes, distinct: bool) -> Iterat
     queries = "distinct" if distinct else "identical"
     own = _at_most_clients(extent, measured, distinct, "incremental")
     if own:
-        said = f"{own[0].server_percent:.2f}% at {own[0].scenario.clients} clients"
-        yield CLAIMS["server"].beside(own[0].server_percent, said, queries=queries)
+        text = f"{own[0].server_percent:.2f}% at {own[0].scenario.clients} clients"
+        yield CLAIMS["server"].beside(own[0].server_percent, text, queries=queries)
     for fragments in ("incremental", "streamer"):
         for other in FOREIGN:
-            found = _at_most_clients(extent, measured, distinct, fragments, other)
-            if found:
-                times = found[1].server_percent / max(1e-9, found[0].server_percent)
-                said = f"{times:.1f} times less at {found[0].scenario.clients} clients"
+            outcomes = _at_most_clients(extent, measured, distinct, fragments, other)
+            if outcomes:
+                times = outcomes[1].server_percent / max(1e-9, outcomes[0].server_percent)
+                text = f"{times:.1f} times less at {outcomes[0].scenario.clients} clients"
                 names = {"fragments": NAMES[fragments], "other": NAMES[other]}
-                yield CLAIMS["less_than_windows"].beside(times, said, queries=queries, **names)
+                yield CLAIMS["less_than_windows"].beside(times, text, queries=queries, **names)
 
 
 def _clients(extent: TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
     """Hypothesis 2."""
-    found = _at_most_clients(extent, measured, False, "streamer", "csparql") or _at_most_clients(
+    outcomes = _at_most_clients(extent, measured, False, "streamer", "csparql") or _at_most_clients(
         extent, measured, False, "incremental", "live-csparql"
     )
-    if not found:
+    if not outcomes:
         return CLAIMS["clients"].beside(None)
-    fragments, windows = (each.client_percent for each in found)
-    said = f"{fragments:.2f}% against {windows:.3f}% of a core, a client, at {found[0].scenario.clients}"
-    return CLAIMS["clients"].beside([fragments, windows], said)
+    fragments, windows = (outcome.client_percent for outcome in outcomes)
+    message = f"{fragments:.2f}% against {windows:.3f}% of a core, a client, at {outcomes[0].scenario.clients}"
+    return CLAIMS["clients"].beside([fragments, windows], message)
 
 
 def _settling(extent: TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
     """Figure 2b's text: a peak in the beginning."""
-    found = _at_most_clients(extent, measured, False, "streamer") or _at_most_clients(
+    outcomes = _at_most_clients(extent, measured, False, "streamer") or _at_most_clients(
         extent, measured, False, "incremental"
     )
-    if not found:
+    if not outcomes:
         return CLAIMS["settling"].beside(None)
-    percents = [percent for _, percent in found[0].clients]
-    ends = found[0].scenario.spread
-    settled = fmean([percent for at, percent in found[0].clients if at > 1.5 * ends] or percents[-1:])
-    said = f"all {found[0].scenario.clients}: {max(percents):.0f}% at most, {settled:.0f}% when all have started"
-    return CLAIMS["settling"].beside(max(percents) / max(1e-9, settled), said)
+    percents = [percent for _, percent in outcomes[0].clients]
+    ends = outcomes[0].scenario.spread
+    settled = fmean([percent for at, percent in outcomes[0].clients if at > 1.5 * ends] or percents[-1:])
+    message = f"all {outcomes[0].scenario.clients}: {max(percents):.0f}% at most, {settled:.0f}% when all have started"
+    return CLAIMS["settling"].beside(max(percents) / max(1e-9, settled), message)
 
 
 def _cache(extent: TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClaim:
@@ -404,8 +404,8 @@ def _cache(extent: TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClai
     )
     if on is None or not off:
         return CLAIMS["cache"].beside(None, other=NAMES[other])
-    said = f"{_signed(1 - on / off)}: {duration(on)} against {duration(off)}"
-    return CLAIMS["cache"].beside(1 - on / off, said, other=NAMES[other])
+    text = f"{_signed(1 - on / off)}: {duration(on)} against {duration(off)}"
+    return CLAIMS["cache"].beside(1 - on / off, text, other=NAMES[other])
 
 
 def _proportional(extent: TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClaim:
@@ -417,8 +417,8 @@ def _proportional(extent: TpfExtent, measured: TpfOutcomes, other: str) -> Compa
             shares.append((count, 1 - on / off))
     if len(shares) < 3:
         return CLAIMS["proportional"].beside(None, other=NAMES[other])
-    said = ", ".join(f"{_signed(share)} at {count} of 5" for count, share in shares)
-    return CLAIMS["proportional"].beside([abs(share - count / 5) for count, share in shares], said, other=NAMES[other])
+    text = ", ".join(f"{_signed(share)} at {count} of 5" for count, share in shares)
+    return CLAIMS["proportional"].beside([abs(share - count / 5) for count, share in shares], text, other=NAMES[other])
 
 
 def _signed(share: float) -> str:
@@ -426,14 +426,16 @@ def _signed(share: float) -> str:
 
 
 def _order(extent: TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
-    found = {
+    durations = {
         method: mean_later(measured.of(annotated(extent, method, "expiration", "streamer", "published")))
         for method in METHODS
     }
-    times = [value for value in found.values() if value is not None]
+    times = [value for value in durations.values() if value is not None]
     if len(times) < len(METHODS):
         return CLAIMS["order"].beside(None)
-    return CLAIMS["order"].beside(times, ", ".join(f"{method} {duration(value)}" for method, value in found.items()))
+    return CLAIMS["order"].beside(
+        times, ", ".join(f"{method} {duration(value)}" for method, value in durations.items())
+    )
 
 
 def _growth(extent: TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
@@ -445,7 +447,7 @@ def _growth(extent: TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedClaim]
     )
     for claim, label, system, renewal in cases:
         outcome = measured.of(annotated(extent, "graphs", label, system, renewal))
-        each = None if outcome is None else growth(outcome)
-        if each is not None:
-            said = f"{each:+.1%} from one to the next".replace("-", "\N{MINUS SIGN}")
-            yield CLAIMS[claim].beside(each, said, system=NAMES[system], renewal=renewal)
+        rate = None if outcome is None else growth(outcome)
+        if rate is not None:
+            text = f"{rate:+.1%} from one to the next".replace("-", "\N{MINUS SIGN}")
+            yield CLAIMS[claim].beside(rate, text, system=NAMES[system], renewal=renewal)

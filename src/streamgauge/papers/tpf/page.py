@@ -88,19 +88,19 @@ def reproduce(wanted: TpfRequest, spark: "Callable[[], SparkSession]", tell: Tel
     made_folder(wanted.runs)
     measured = kept(scenarios, doing) if wanted.done else measure(scenarios, doing, tell)
     sizes = FACTS[wanted.extent] if "capacity" in wanted.parts and not wanted.done else ()
-    found = [carried(wanted.extent, facts, doing, tell) for facts in sizes]
-    return reproduction(wanted.extent, measured, absent, found)
+    capacities = [carried(wanted.extent, facts, doing, tell) for facts in sizes]
+    return reproduction(wanted.extent, measured, absent, capacities)
 
 
 def _absent() -> dict[str, str]:
     """Engines that are not here, and the sentence of each."""
-    found = {}
+    reasons = {}
     for name in FOREIGN:
         try:
             command(load(name))
         except EngineError as error:
-            found[name] = str(error)
-    return found
+            reasons[name] = str(error)
+    return reasons
 
 
 def _scenarios(wanted: TpfRequest, systems: tuple[str, ...]) -> Iterator[Scenario]:
@@ -118,7 +118,7 @@ def _scenarios(wanted: TpfRequest, systems: tuple[str, ...]) -> Iterator[Scenari
 
 
 def reproduction(
-    extent: TpfExtent, measured: TpfOutcomes, absent: dict[str, str], found: Sequence[CarriedClients] = ()
+    extent: TpfExtent, measured: TpfOutcomes, absent: dict[str, str], capacities: Sequence[CarriedClients] = ()
 ) -> Reproduction:
     """The page's content."""
     drawing = ChartDrawing()
@@ -127,7 +127,7 @@ def reproduction(
         *_scaling(drawing, extent, measured),
         _annotations(drawing, extent, measured),
         _static(extent, measured),
-        _spread(extent, measured, found),
+        _spread(extent, measured, capacities),
         _lacking(measured, absent),
     )
     data = {
@@ -139,7 +139,7 @@ def reproduction(
 
 
 def _summary(outcome: CrowdOutcome) -> dict[str, object]:
-    judged = [each.right for each in outcome.answers if each.right is not None]
+    judged = [answer.right for answer in outcome.answers if answer.right is not None]
     late = stale(outcome)
     return {
         "scenario": asdict(outcome.scenario),
@@ -166,7 +166,7 @@ def _claims(extent: TpfExtent, measured: TpfOutcomes) -> PageSection:
 def _scaling(drawing: ChartDrawing, extent: TpfExtent, measured: TpfOutcomes) -> Iterator[PageSection]:
     """Figures 2 and 3, for identical and for distinct queries."""
     for distinct, clients in ((False, extent.clients), (True, extent.distinct)):
-        found = {
+        outcomes_ = {
             system: [
                 outcome
                 for count in clients
@@ -174,14 +174,18 @@ def _scaling(drawing: ChartDrawing, extent: TpfExtent, measured: TpfOutcomes) ->
             ]
             for system in NAMES
         }
-        if not any(found.values()):
+        if not any(outcomes_.values()):
             continue
         word = "distinct" if distinct else "identical"
         heading = f"Figures 2 and 3: clients with {word} queries"
-        lines = tuple(_line(outcome) for outcomes in found.values() for outcome in outcomes)
+        lines = tuple(_line(outcome) for outcomes in outcomes_.values() for outcome in outcomes)
         table = PageTable("", _COLUMNS, lines, _NOTE)
         yield PageSection(
-            f"scaling-{word}", heading, tuple(_crossings(found)), (table,), tuple(_figures(drawing, found, word))
+            f"scaling-{word}",
+            heading,
+            tuple(_crossings(outcomes_)),
+            (table,),
+            tuple(_figures(drawing, outcomes_, word)),
         )
 
 
@@ -199,15 +203,15 @@ _NOTE = (
 
 
 def _line(outcome: CrowdOutcome) -> TableLine:
-    judged = [each.right for each in outcome.answers if each.right is not None]
+    judged = [answer.right for answer in outcome.answers if answer.right is not None]
     late = stale(outcome)
-    first, each = (NOTHING, NOTHING) if outcome.scenario.system in PUSHED else _requests(outcome)
+    first, answer = (NOTHING, NOTHING) if outcome.scenario.system in PUSHED else _requests(outcome)
     right = percent(sum(judged) / len(judged)) if judged else NOTHING
     return TableLine((
         NAMES[outcome.scenario.system], f"{outcome.scenario.clients}", f"{outcome.server_percent:.2f}",
         f"{outcome.client_percent:.3f}", f"{len(outcome.answers):,}",
         f"{right}; {outcome.verdict}" if outcome.verdict else right,
-        duration(median(late)) if late else NOTHING, duration(max(late)) if late else NOTHING, first, each,
+        duration(median(late)) if late else NOTHING, duration(max(late)) if late else NOTHING, first, answer,
         f"{outcome.load:.1f}",
     ))  # fmt: skip
 
@@ -220,11 +224,11 @@ def _requests(outcome: CrowdOutcome) -> tuple[str, str]:
     return f"{cost[0]:.0f}, {cost[1] / 1000:.1f}", f"{cost[2]:.1f}, {cost[3] / 1000:.1f}"
 
 
-def _crossings(found: dict[str, list[CrowdOutcome]]) -> Iterator[str]:
+def _crossings(outcomes_by_system: dict[str, list[CrowdOutcome]]) -> Iterator[str]:
     """From how many clients on the fragments server costs less than ``live`` and the broker."""
     curve = {
-        system: [(each.scenario.clients, each.server_percent) for each in outcomes]
-        for system, outcomes in found.items()
+        system: [(outcome.scenario.clients, outcome.server_percent) for outcome in outcomes]
+        for system, outcomes in outcomes_by_system.items()
     }
     for system in ("live-csparql", "live-cqels", "broker"):
         both = [clients for clients, _ in curve[system] if clients in dict(curve["incremental"])]
@@ -232,14 +236,14 @@ def _crossings(found: dict[str, list[CrowdOutcome]]) -> Iterator[str]:
             continue
         at = crossing(curve[system], curve["incremental"])
         ratios = {clients: dict(curve[system])[clients] / dict(curve["incremental"])[clients] for clients in both}
-        said = ", ".join(f"{ratio:.2f} times at {clients}" for clients, ratio in ratios.items())
+        text = ", ".join(f"{ratio:.2f} times at {clients}" for clients, ratio in ratios.items())
         where = (
             f"they cross at about {at:.0f} clients" if at is not None else "they do not cross where both were measured"
         )
-        yield f"{NAMES[system]} costs the server {said} clients what fragments cost it: {where}."
+        yield f"{NAMES[system]} costs the server {text} clients what fragments cost it: {where}."
 
 
-def _figures(drawing: ChartDrawing, found: dict[str, list[CrowdOutcome]], word: str) -> Iterator[Figure]:
+def _figures(drawing: ChartDrawing, outcomes_by_system: dict[str, list[CrowdOutcome]], word: str) -> Iterator[Figure]:
     numbers = {system: place for place, system in enumerate(NAMES)}
     sides: tuple[tuple[str, Callable[[CrowdOutcome], float]], ...] = (
         ("2a, server", lambda outcome: outcome.server_percent),
@@ -247,19 +251,21 @@ def _figures(drawing: ChartDrawing, found: dict[str, list[CrowdOutcome]], word: 
     )
     for name, value in sides:
         curves = {
-            numbers[system]: (NAMES[system], [(each.scenario.clients, value(each)) for each in outcomes])
-            for system, outcomes in found.items()
+            numbers[system]: (NAMES[system], [(outcome.scenario.clients, value(outcome)) for outcome in outcomes])
+            for system, outcomes in outcomes_by_system.items()
         }
         title = f"Figure {name}: mean CPU, {word} queries"
         yield from curve_figures(drawing, title, curves, (CLIENTS, CPU), _percent)
-    most = max((each.scenario.clients for outcomes in found.values() for each in outcomes), default=0)
+    largest = max(
+        (outcome.scenario.clients for outcomes in outcomes_by_system.values() for outcome in outcomes), default=0
+    )
     for name, side in (("3a, server", "server"), ("3b, all clients", "clients")):
         curves = {
             numbers[system]: (NAMES[system], getattr(outcomes[-1], side))
-            for system, outcomes in found.items()
-            if outcomes and outcomes[-1].scenario.clients == most
+            for system, outcomes in outcomes_by_system.items()
+            if outcomes and outcomes[-1].scenario.clients == largest
         }
-        title = f"Figure {name}: CPU by the second, {most} clients"
+        title = f"Figure {name}: CPU by the second, {largest} clients"
         yield from curve_figures(drawing, title, curves, (TIME, CPU), _percent)
 
 
@@ -278,7 +284,7 @@ def _annotations(drawing: ChartDrawing, extent: TpfExtent, measured: TpfOutcomes
                 outcome = measured.of(annotated(extent, method, label, system, "published"))
                 if outcome is not None and outcome.answers:
                     took = iterations(outcome)
-                    curves[place] = (method, [(float(at), float(each)) for at, each in enumerate(took, 1)])
+                    curves[place] = (method, [(float(at), float(seconds)) for at, seconds in enumerate(took, 1)])
                     lines.append(_iterated(outcome, f"{method}, {label}", cache))
             title = f"Figure 4: {label} times, {cache}"
             figures += curve_figures(drawing, title, curves, (ITERATION, TOOK), duration)
@@ -310,12 +316,12 @@ def _static(extent: TpfExtent, measured: TpfOutcomes) -> PageSection:
     """Hypothesis 3 by the number of static patterns."""
     lines = []
     for count in range(5):
-        found = [measured.of(with_static(extent, count, system)) for system in CACHES]
-        times = [mean_later(outcome) for outcome in found]
+        outcomes = [measured.of(with_static(extent, count, system)) for system in CACHES]
+        times = [mean_later(outcome) for outcome in outcomes]
         shares = [None if times[0] is None or not without else 1 - times[0] / without for without in times[1:]]
-        costs = [None if outcome is None else per_client(outcome) for outcome in found]
-        asked = [NOTHING if cost is None else f"{cost[2]:.1f}" for cost in costs]
-        cells = (f"{count} of 5", percent(count / 5), *map(duration, times), *map(_share, shares), ", ".join(asked))
+        costs = [None if outcome is None else per_client(outcome) for outcome in outcomes]
+        requests = [NOTHING if cost is None else f"{cost[2]:.1f}" for cost in costs]
+        cells = (f"{count} of 5", percent(count / 5), *map(duration, times), *map(_share, shares), ", ".join(requests))
         lines.append(TableLine(cells))
     columns = ("static", "share", *CACHES.values(), "saved", "saved of the prototype's", "requests of a poll")
     sentence = (
@@ -330,20 +336,20 @@ def _share(value: float | None) -> str:
     return NOTHING if value is None else f"{100 * value:.0f}%".replace("-", "\N{MINUS SIGN}")
 
 
-def _spread(extent: TpfExtent, measured: TpfOutcomes, found: Sequence[CarriedClients]) -> PageSection:
+def _spread(extent: TpfExtent, measured: TpfOutcomes, capacities: Sequence[CarriedClients]) -> PageSection:
     """The caching proxy, a thousand clients, and the most that are kept fresh."""
     tables = [_proxy(proxied(extent), measured), _herd(herd(extent), measured)]
     return PageSection(
-        "shared", "Many clients at once", (), (*tables, *([capacity_table(list(found))] if found else []))
+        "shared", "Many clients at once", (), (*tables, *([capacity_table(list(capacities))] if capacities else []))
     )
 
 
 def _proxy(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> PageTable:
     lines = []
     for outcome in filter(None, map(measured.of, scenarios)):
-        asked = "distinct queries" if outcome.scenario.distinct else "one query"
+        message = "distinct queries" if outcome.scenario.distinct else "one query"
         requests, size = outcome.details.get("requests", 0), outcome.details.get("bytes", 0)
-        cells = (f"{outcome.scenario.clients} clients, {asked}", f"{outcome.lasted:.0f} s", f"{requests:,}",
+        cells = (f"{outcome.scenario.clients} clients, {message}", f"{outcome.lasted:.0f} s", f"{requests:,}",
                  f"{size / 1000:,.0f}", f"{requests / outcome.lasted:.2f}", f"{outcome.server_cpu:.2f} s")  # fmt: skip
         lines.append(TableLine(cells))
     columns = ("behind a cache", "lasted", "requests at the origin", "kB", "requests per s", "CPU of the origin")
@@ -355,13 +361,13 @@ def _proxy(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> PageTable:
 def _herd(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> PageTable:
     lines = []
     for outcome in filter(None, map(measured.of, scenarios)):
-        polls = sorted(each.received - each.took for each in outcome.answers if each.took)
+        polls = sorted(answer.received - answer.took for answer in outcome.answers if answer.took)
         if not polls:
             continue
         busiest = max(
             sum(start <= poll < start + 100 for poll in polls) for start in polls[:: max(1, len(polls) // 500)]
         )
-        took = sorted(each.took for each in outcome.answers)
+        took = sorted(answer.took for answer in outcome.answers)
         rate = len(polls) / max(0.1, (polls[-1] - polls[0]) / 100)
         cells = (f"{outcome.scenario.jitter:.0%} jitter", f"{len(polls):,}", f"{busiest} ({rate:.1f} on average)",
                  duration(fmean(took)), duration(took[int(0.99 * (len(took) - 1))]),
@@ -374,20 +380,21 @@ def _herd(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> PageTable:
 def _lacking(measured: TpfOutcomes, absent: dict[str, str]) -> PageSection:
     sentences = [f"{NAMES[name]} is absent: {sentence}" for name, sentence in absent.items()]
     sentences += [
-        f"{NAMES[each.system]}, {each.clients} clients, {'distinct' if each.distinct else each.query}, {each.method}, "
-        f"{each.label}: {why}"
-        for each, why in measured.lacking.items()
+        f"{NAMES[scenario.system]}, {scenario.clients} clients, "
+        f"{'distinct' if scenario.distinct else scenario.query}, {scenario.method}, "
+        f"{scenario.label}: {why}"
+        for scenario, why in measured.lacking.items()
     ]
     failures = {
-        f"{NAMES[each.system]}, {each.clients} clients: {failure[:300]}"
-        for each, outcome in measured.outcomes.items()
+        f"{NAMES[scenario.system]}, {scenario.clients} clients: {failure[:300]}"
+        for scenario, outcome in measured.outcomes.items()
         for failure in outcome.failures
     }
     return PageSection("lacking", "What could not be had", (*sentences, *sorted(failures), *PAPER.value("differs")))
 
 
 def curve_figures(
-    drawing: ChartDrawing, title: str, found: Curves, axes: tuple[ChartAxis, ChartAxis], show: Callable[[float], str]
+    drawing: ChartDrawing, title: str, curves: Curves, axes: tuple[ChartAxis, ChartAxis], show: Callable[[float], str]
 ) -> Iterator[Figure]:
     """A line for each series."""
     x, y = axes
@@ -397,7 +404,7 @@ def curve_figures(
             False,
             bins([Point(at, value, f"{label}, {at:g}: {show(value)}") for at, value in values], MOST_BINS, show),
         )
-        for series, (label, values) in found.items()
+        for series, (label, values) in curves.items()
         if values
     ]
     if lines:

@@ -104,40 +104,40 @@ class YabenchRequest:
 def on_engines(wanted: YabenchRequest, spark: "Callable[[], SparkSession]", tell: Tell) -> Reproduction:
     """YABench's experiments on these engines; those that are absent say how to get them."""
     results = None if wanted.data is None else ResultFiles(wanted.data)
-    asked = trials(wanted.hurricane, wanted.only)
+    trials_ = trials(wanted.hurricane, wanted.only)
     taking_part, absent = available(wanted.engines)
-    done = tuple(do(asked, taking_part, TrialRunner(wanted.runs, spark, wanted.repetitions, tell)))
+    done = tuple(do(trials_, taking_part, TrialRunner(wanted.runs, spark, wanted.repetitions, tell)))
     return reproduction(YabenchRuns(done, taking_part, absent, results, wanted.hurricane is not None))
 
 
-def reproduction(found: YabenchRuns) -> Reproduction:
+def reproduction(yabench_runs: YabenchRuns) -> Reproduction:
     """The page's content."""
     drawing = ChartDrawing()
-    sections = [_who(found), *_csrbench(found), *_last(found)]
+    sections = [_who(yabench_runs), *_csrbench(yabench_runs), *_last(yabench_runs)]
     for number, heading in PARTS.items():
-        sections += _experiment(found, number, heading, drawing)
-    sections += _gracious(found, drawing)
+        sections += _experiment(yabench_runs, number, heading, drawing)
+    sections += _gracious(yabench_runs, drawing)
     tabled = [{"section": section.id, "sentences": list(section.sentences), **_json(table)}
               for section in sections for table in section.tables]  # fmt: skip
-    data = {"paper": PAPER.source, "absent": found.absent, "tables": tabled}
-    return PAPER.reproduction("YABench's experiments on real engines", sections, data, found.labels)
+    data = {"paper": PAPER.source, "absent": yabench_runs.absent, "tables": tabled}
+    return PAPER.reproduction("YABench's experiments on real engines", sections, data, yabench_runs.labels)
 
 
 def _json(table: PageTable) -> dict[str, object]:
     return {"table": table.heading, "columns": list(table.columns), "lines": [list(line.cells) for line in table.lines]}
 
 
-def _who(found: YabenchRuns) -> PageSection:
+def _who(yabench_runs: YabenchRuns) -> PageSection:
     """The engines that took part, the common judge's verdict on every run, and absent engines."""
     columns = ("test", "engine", "semantics", "runs", "right", "precision", "recall", "feeder at most", "memory")
-    lines = tuple(TableLine(_summary(done)) for done in found.done)
+    lines = tuple(TableLine(_summary(done)) for done in yabench_runs.done)
     sentences = (
         "Every run was fed in real time, stamped where the engine has no clock for it by when it was handed over, as "
         "YABench fed it. The common judge goes by the clock that the engine's semantics names; the figures below are "
         "by YABench's own rules, which go by the stream's times.",
-        *(f"{name} is absent: {sentence}" for name, sentence in found.absent.items()),
+        *(f"{name} is absent: {sentence}" for name, sentence in yabench_runs.absent.items()),
         *dict.fromkeys(
-            f"{done.side.label} refuses {done.test.name}: {done.reason}" for done in found.done if done.reason
+            f"{done.side.label} refuses {done.test.name}: {done.reason}" for done in yabench_runs.done if done.reason
         ),
     )
     return PageSection("runs", "Runs", sentences, (PageTable("By the common judge", columns, lines),))
@@ -154,13 +154,13 @@ def _summary(done: TrialOutcome) -> tuple[str, ...]:
     return done.test.name, done.side.engine, done.side.semantics, runs, f"{right}", *shares, fed, memory
 
 
-def _csrbench(found: YabenchRuns) -> Iterator[PageSection]:
+def _csrbench(yabench_runs: YabenchRuns) -> Iterator[PageSection]:
     """Table 1."""
-    names = list(dict.fromkeys(done.test.name for done in found.done if not done.test.number))
+    names = list(dict.fromkeys(done.test.name for done in yabench_runs.done if not done.test.number))
     if not names:
         return
-    lines = tuple(_cell(found, done) for name in names for done in found.of(name))
-    stream = "CSRBench's own" if found.hurricane else (
+    lines = tuple(_cell(yabench_runs, done) for name in names for done in yabench_runs.of(name))
+    stream = "CSRBench's own" if yabench_runs.hurricane else (
         "a stand-in for CSRBench's (28 stations, 34 s, temperature and humidity), so cells are not compared"
     )  # fmt: skip
     sentences = (
@@ -173,27 +173,31 @@ def _csrbench(found: YabenchRuns) -> Iterator[PageSection]:
     yield PageSection("table-1", "Table 1: CSRBench's queries", sentences, (PageTable("Table 1", columns, lines),))
 
 
-def _cell(found: YabenchRuns, done: TrialOutcome) -> TableLine:
+def _cell(yabench_runs: YabenchRuns, done: TrialOutcome) -> TableLine:
     counted = Counter(kept.outcome for kept in done.runs if kept.outcome is not None)
     ours_is = counted.most_common(1)[0][0]
-    told = None
+    outcome_text = None
     if done.side.engine in NAMES:
-        told = done.test.name not in PAPER.value("table_1")[done.side.engine]
-    published = NOTHING if told is None else "✓ or ✓ *" if told else "✗"
-    all_runs = ", ".join(f"{SIGN[each]} {count}" for each, count in counted.most_common())
-    agrees = None if told is None or not found.hurricane else told == (ours_is is not TableOneCell.WRONG)
+        outcome_text = done.test.name not in PAPER.value("table_1")[done.side.engine]
+    published = NOTHING if outcome_text is None else "✓ or ✓ *" if outcome_text else "✗"
+    all_runs = ", ".join(f"{SIGN[outcome]} {count}" for outcome, count in counted.most_common())
+    agrees = (
+        None
+        if outcome_text is None or not yabench_runs.hurricane
+        else outcome_text == (ours_is is not TableOneCell.WRONG)
+    )
     return TableLine((done.test.name, done.side.label, published, SIGN[ours_is], all_runs), agrees)
 
 
-def _last(found: YabenchRuns) -> Iterator[PageSection]:
+def _last(yabench_runs: YabenchRuns) -> Iterator[PageSection]:
     """Table 2."""
     lines = []
-    for done in found.done:
+    for done in yabench_runs.done:
         arrivals = [kept.last_answer for kept in done.runs if kept.last_answer is not None]
         if done.test.number not in PARTS or done.side.published != "cqels" or not arrivals:
             continue
         figures = (f"{fmean(arrivals):.1f}", f"{min(arrivals):.1f}", f"{max(arrivals):.1f}")
-        lines.append(TableLine((done.test.name, done.side.label, _bound(found, done), *figures)))
+        lines.append(TableLine((done.test.name, done.side.label, _bound(yabench_runs, done), *figures)))
     if lines:
         columns = ("test", "engine", "published, at least", "average", "min", "max")
         note = "The published values are not in the files: the last window's end plus its mean delay is a lower bound."
@@ -201,36 +205,36 @@ def _last(found: YabenchRuns) -> Iterator[PageSection]:
         yield PageSection("table-2", "Table 2: arrival of the last result", (), (table,))
 
 
-def _bound(found: YabenchRuns, done: TrialOutcome) -> str:
-    published = found.published(done.test.number, "cqels", done.test.load)
+def _bound(yabench_runs: YabenchRuns, done: TrialOutcome) -> str:
+    published = yabench_runs.published(done.test.number, "cqels", done.test.load)
     if published is None:
         return NOTHING
     return f"{last_result(published):.1f}"
 
 
-def _experiment(found: YabenchRuns, number: int, heading: str, drawing: ChartDrawing) -> Iterator[PageSection]:
+def _experiment(yabench_runs: YabenchRuns, number: int, heading: str, drawing: ChartDrawing) -> Iterator[PageSection]:
     """Figures 3 and 4 (experiment 1), the same for experiments 2 and 3."""
-    tests = list(dict.fromkeys(done.test.name for done in found.done if done.test.number == number))
+    tests = list(dict.fromkeys(done.test.name for done in yabench_runs.done if done.test.number == number))
     if not tests:
         return
     sentences: list[str] = [RULE] if number != 3 else ["The result files of experiment 3 are not published."]
     tables: list[PageTable] = []
     figures: list[Figure] = []
     for test in tests:
-        dones = found.of(test)
+        dones = yabench_runs.of(test)
         if not dones:
             continue
-        sentences += _paragraphs(found, dones)
-        tables.append(_medians(found, test, dones))
-        figures += _figures(found, test, dones, drawing)
+        sentences += _paragraphs(yabench_runs, dones)
+        tables.append(_medians(yabench_runs, test, dones))
+        figures += _figures(yabench_runs, test, dones, drawing)
     yield PageSection(f"experiment-{number}", heading, tuple(sentences), tuple(tables), tuple(figures))
 
 
-def _paragraphs(found: YabenchRuns, dones: Iterable[TrialOutcome]) -> Iterator[str]:
+def _paragraphs(yabench_runs: YabenchRuns, dones: Iterable[TrialOutcome]) -> Iterator[str]:
     for done in dones:
-        published = found.published(done.test.number, done.side.published, done.test.load)
+        published = yabench_runs.published(done.test.number, done.side.published, done.test.load)
         if published is not None:
-            memory = [size for _, size in found.memory(done.test.number, done.side.published, done.test.load)]
+            memory = [size for _, size in yabench_runs.memory(done.test.number, done.side.published, done.test.load)]
             yield paragraph(done, published, memory)
 
 
@@ -245,9 +249,9 @@ MEASURES: tuple[tuple[str, Value, Callable[[float], str]], ...] = (
 )
 
 
-def _medians(found: YabenchRuns, test: str, dones: Sequence[TrialOutcome]) -> PageTable:
+def _medians(yabench_runs: YabenchRuns, test: str, dones: Sequence[TrialOutcome]) -> PageTable:
     """The medians over the runs by window, published ones above ours."""
-    shown = _shown(found, dones)
+    shown = _shown(yabench_runs, dones)
     windows = max((lines.windows for _, lines in shown.values()), default=0)
     rows = [
         TableLine((label, measure, f"{len(lines.files)}", *_cells(lines.medians(value), show, windows)))
@@ -263,16 +267,16 @@ def _cells(values: Sequence[float], show: Callable[[float], str], windows: int) 
     return [*map(show, values), *[NOTHING] * (windows - len(values))]
 
 
-def _shown(found: YabenchRuns, dones: Sequence[TrialOutcome]) -> dict[int, tuple[str, PublishedLines]]:
+def _shown(yabench_runs: YabenchRuns, dones: Sequence[TrialOutcome]) -> dict[int, tuple[str, PublishedLines]]:
     """Series to label and lines: published ones where there are files, and ours where the rules gave lines."""
     shown: dict[int, tuple[str, PublishedLines]] = {}
     for place, engine in enumerate(NAMES):
-        lines = found.published(dones[0].test.number, engine, dones[0].test.load)
+        lines = yabench_runs.published(dones[0].test.number, engine, dones[0].test.load)
         if lines is not None:
-            shown[place] = (found.labels[place], lines)
+            shown[place] = (yabench_runs.labels[place], lines)
     for done in dones:
         if (mine := ours(done)).files:
-            shown[found.series(done.side)] = (done.side.label, mine)
+            shown[yabench_runs.series(done.side)] = (done.side.label, mine)
     return shown
 
 
@@ -284,26 +288,28 @@ def _titles(test: str, load: str | None, first: bool) -> tuple[str, str, str]:
     return f"Figure 3{'abc'[place]}: {test}", f"Figure 3{'def'[place]}: {test}", f"Figure 4{'abc'[place]}: {test}"
 
 
-def _figures(found: YabenchRuns, test: str, dones: Sequence[TrialOutcome], drawing: ChartDrawing) -> Iterator[Figure]:
+def _figures(
+    yabench_runs: YabenchRuns, test: str, dones: Sequence[TrialOutcome], drawing: ChartDrawing
+) -> Iterator[Figure]:
     """Boxes of correctness and delay, memory, and for experiment 1 small the result sizes (figure 4d)."""
     trial = dones[0].test
-    shown = _shown(found, dones)
+    shown = _shown(yabench_runs, dones)
     right, late, used = _titles(test, trial.load, trial.number == 1)
     yield from page.correctness(drawing, right, shown)
     yield from page.delay(drawing, late, shown)
-    over_time = {found.series(done.side): (done.side.label, done.runs[0].memory) for done in dones}
+    over_time = {yabench_runs.series(done.side): (done.side.label, done.runs[0].memory) for done in dones}
     for place, engine in enumerate(NAMES):
-        if told := found.memory(trial.number, engine, trial.load):
-            over_time[place] = (found.labels[place], tuple(told))
+        if points := yabench_runs.memory(trial.number, engine, trial.load):
+            over_time[place] = (yabench_runs.labels[place], tuple(points))
     yield from page.memory(drawing, used, dict(sorted(over_time.items())))
     if test == "E1/small":
-        single = {found.series(done.side): (done.side.label, done.runs[0].lines) for done in dones}
+        single = {yabench_runs.series(done.side): (done.side.label, done.runs[0].lines) for done in dones}
         yield from page.size_and_delay(drawing, "Figure 4d: result size and delay, E1/small", single)
 
 
-def _gracious(found: YabenchRuns, drawing: ChartDrawing) -> Iterator[PageSection]:
+def _gracious(yabench_runs: YabenchRuns, drawing: ChartDrawing) -> Iterator[PageSection]:
     """Figures 6a and 6b."""
-    dones = found.of("E4")
+    dones = yabench_runs.of("E4")
     if not dones:
         return
     rows = [line for done in dones for line in _modes(done)]
@@ -317,7 +323,7 @@ def _gracious(found: YabenchRuns, drawing: ChartDrawing) -> Iterator[PageSection
     ]
     sentences = (
         f"Published: {PAPER.value('figure_6')}.",
-        *_paragraphs(found, dones),
+        *_paragraphs(yabench_runs, dones),
         *(f"{done.side.label}: {kept.refused}." for done in dones for kept in done.runs if kept.refused),
     )
     table = PageTable("Figures 6a and 6b, line by line", columns, tuple(rows))
@@ -359,17 +365,17 @@ def _shares(
     what: str, mine: PublishedLines, theirs: PublishedLines, value: Callable[[OracleLine], float]
 ) -> Iterator[str]:
     pairs = zip(mine.medians(value), theirs.medians(value), strict=False)
-    told = [
+    shares = [
         f"W{number} {percent(own)} here, {percent(their)} published"
         for number, (own, their) in enumerate(pairs, 1)
         if abs(own - their) > POINTS
     ]
-    if told:
-        yield f"{what} differs in {', '.join(told)}"
+    if shares:
+        yield f"{what} differs in {', '.join(shares)}"
 
 
 def _delays(mine: PublishedLines, theirs: PublishedLines) -> Iterator[str]:
-    own, their = (median(found.medians(lambda line: line.delay)) for found in (mine, theirs))
+    own, their = (median(published.medians(lambda line: line.delay)) for published in (mine, theirs))
     low, high = sorted((max(1.0, own), max(1.0, their)))
     if high > FACTOR * low and high - low > LEAST_MS:
         yield f"the median delay of a window is {duration(own)} here, {duration(their)} published"
@@ -377,8 +383,8 @@ def _delays(mine: PublishedLines, theirs: PublishedLines) -> Iterator[str]:
 
 def greatest_memory(done: TrialOutcome) -> float:
     """MiB, the median over the runs of each run's greatest; 0 without samples."""
-    found = [max((value for _, value in kept.memory), default=0.0) for kept in done.runs]
-    return median(found) if found else 0.0
+    peaks = [max((value for _, value in kept.memory), default=0.0) for kept in done.runs]
+    return median(peaks) if peaks else 0.0
 
 
 def _memory(done: TrialOutcome, published: Sequence[float]) -> Iterator[str]:

@@ -85,16 +85,16 @@ class ResultFiles:
 
     def lines(self, number: int, engine: str, load: str) -> PublishedLines:
         """The ORACLE_ files of a load."""
-        found = [
+        files = [
             file
             for file in sorted(self.folder(number, engine).glob("ORACLE_*"))
             if file.name.removeprefix("ORACLE_").rstrip("0123456789") == load
         ]
-        if not found:
+        if not files:
             raise ForeignError(
                 f"{self.folder(number, engine)}: no file ORACLE_{load}: the published results are missing"
             )
-        return PublishedLines({file.name: _lines(file) for file in found})
+        return PublishedLines({file.name: _lines(file) for file in files})
 
     def memory(self, number: int, engine: str, load: str) -> list[float]:
         """The resident memory over time in MiB, mean over the runs."""
@@ -107,13 +107,13 @@ class ResultFiles:
 
 
 def _lines(file: Path) -> list[OracleLine]:
-    found = []
+    lines = []
     for number, text in enumerate(read_text(file).splitlines(), 1):
         try:
-            found.append(parse_line(text))
+            lines.append(parse_line(text))
         except ValueError as error:
             raise ForeignError(f"{file}, line {number}: {error}") from error
-    return found
+    return lines
 
 
 def percent_of(values: Sequence[float]) -> str:
@@ -137,8 +137,8 @@ def generate(spark: "Callable[[], SparkSession]", experiment: YabenchExperiment,
     """The experiment's stream as a table on disk."""
     weather = workloads.load("weather")
     size = {"stations": experiment.stations[load], "duration": experiment.duration}
-    given = workloads.parameters(weather, size)
-    Maker(spark).write_stream(weather, experiment.seed, given, target)
+    parameters = workloads.parameters(weather, size)
+    Maker(spark).write_stream(weather, experiment.seed, parameters, target)
     return target
 
 
@@ -162,10 +162,10 @@ def tables(
     todo = [(number, load) for number in (1, 2) for load in loads]
     for done, (number, load) in enumerate(todo):
         tell(f"experiment {number}, {load}", done / len(todo))
-        found = steps.do(f"sizes-{number}-{load}", LoadLines, partial(_load, results, spark, number, load))
-        lines[number, "csparql"] += found.closing
+        sizes = steps.do(f"sizes-{number}-{load}", LoadLines, partial(_load, results, spark, number, load))
+        lines[number, "csparql"] += sizes.closing
         if number == 1:
-            lines[1, "cqels"] += found.changing
+            lines[1, "cqels"] += sizes.changing
     columns = ("load", "window", "files", "rows published", "rows ours", "triples published", "triples ours")
     for (number, engine), own in lines.items():
         yield PageTable(f"Experiment {number}, {NAMES[engine]}", columns, tuple(own))
@@ -186,16 +186,16 @@ def _load(results: ResultFiles, spark: "Callable[[], SparkSession]", number: int
 
 def closing(experiment: YabenchExperiment, stream: Path, means: Means, windows: int) -> Sizes:
     """The sizes of the windows that close: closed at both ends, from 0 on."""
-    found = expected_reports(query_of(experiment)[1], YABENCH, stream, means, windows=windows)
-    return [(len(report.rows), report.content) for report in found]
+    reports = expected_reports(query_of(experiment)[1], YABENCH, stream, means, windows=windows)
+    return [(len(report.rows), report.content) for report in reports]
 
 
 def changing(experiment: YabenchExperiment, stream: Path, means: Means, inputs: Sequence[int]) -> Sizes:
     """New rows by the slide in which they are due; the triples are those of the same closed windows."""
     query = query_of(experiment)[1]
-    found = expected_reports(query, YABENCH_CHANGE, stream, means, advance_to=experiment.duration)
+    reports = expected_reports(query, YABENCH_CHANGE, stream, means, advance_to=experiment.duration)
     rows: Counter[int] = Counter()
-    for report in found:
+    for report in reports:
         rows[max(0, -(-report.due.instant // SIZE) - 1)] += len(report.rows)
     return [(rows[number], size) for number, size in enumerate(inputs[: max(rows) + 1])]
 
@@ -203,13 +203,15 @@ def changing(experiment: YabenchExperiment, stream: Path, means: Means, inputs: 
 def compared(load: str, published: PublishedLines, ours: Sizes) -> Iterator[TableLine]:
     """A line per window: what all files say, and ours."""
     for window in range(published.windows):
-        told = [
+        rows_told = [
             (line.expected, line.input) for lines in published.files.values() for line in lines[window : window + 1]
         ]
         mine = ours[window] if window < len(ours) else (0, 0)
-        rows, triples = (" or ".join(f"{value:,}" for value in sorted(set(side))) for side in zip(*told, strict=True))
-        cells = (load, f"{window + 1}", f"{len(told)}", rows, f"{mine[0]:,}", triples, f"{mine[1]:,}")
-        yield TableLine(cells, set(told) == {mine})
+        rows, triples = (
+            " or ".join(f"{value:,}" for value in sorted(set(side))) for side in zip(*rows_told, strict=True)
+        )
+        cells = (load, f"{window + 1}", f"{len(rows_told)}", rows, f"{mine[0]:,}", triples, f"{mine[1]:,}")
+        yield TableLine(cells, set(rows_told) == {mine})
 
 
 SAME, OTHER = "the files agree", "the files say otherwise"
@@ -233,33 +235,35 @@ def _claims(results: ResultFiles) -> Iterator[ComparedClaim]:
 
 
 def _correct(results: ResultFiles) -> Iterator[ComparedClaim]:
-    told = PAPER.claims
+    claims_ = PAPER.claims
     for load in ("small", "medium", "big"):
-        found = results.lines(1, "cqels", load)
-        shares = [share for lines in found.files.values() for line in lines for share in (line.precision, line.recall)]
-        yield told["cqels_correct"].beside(shares, percent_of(shares), load=load)
+        published = results.lines(1, "cqels", load)
+        shares = [
+            share for lines in published.files.values() for line in lines for share in (line.precision, line.recall)
+        ]
+        yield claims_["cqels_correct"].beside(shares, percent_of(shares), load=load)
     small = results.lines(1, "csparql", "small")
     below = [f"W{i + 1}" for i in range(small.windows) if min(small.column(lambda line: line.precision, i)) < 1]
-    yield told["csparql_precision"].beside(below, ", ".join(below))
+    yield claims_["csparql_precision"].beside(below, ", ".join(below))
     recall = small.medians(lambda line: line.recall)
-    yield told["csparql_recall"].beside(recall, percent_of(recall))
+    yield claims_["csparql_recall"].beside(recall, percent_of(recall))
     for load in ("medium", "big"):
-        found = results.lines(1, "csparql", load)
-        columns = [found.column(lambda line: line.recall, i) for i in range(found.windows)]
-        widest = sorted(sorted(range(found.windows), key=lambda i: min(columns[i]) - max(columns[i]))[:2])
-        said = ", ".join(f"W{i + 1} ({percent_of(columns[i])})" for i in widest)
-        yield told["csparql_spread"].beside([f"W{i + 1}" for i in widest], said, load=load)
+        published = results.lines(1, "csparql", load)
+        columns = [published.column(lambda line: line.recall, i) for i in range(published.windows)]
+        widest = sorted(sorted(range(published.windows), key=lambda i: min(columns[i]) - max(columns[i]))[:2])
+        text = ", ".join(f"W{i + 1} ({percent_of(columns[i])})" for i in widest)
+        yield claims_["csparql_spread"].beside([f"W{i + 1}" for i in widest], text, load=load)
 
 
 def _late(results: ResultFiles) -> Iterator[ComparedClaim]:
     cqels = results.lines(1, "cqels", "small").medians(lambda line: line.delay)
-    said = f"{min(cqels):g} to {max(cqels):g} ms"
-    yield PAPER.claims["cqels_delay"].beside(said, said)
-    found = results.lines(1, "csparql", "small")
-    first, *rest = found.medians(lambda line: line.delay)
-    said = f"{first:g}, then {min(rest):g} to {max(rest):g} ms"
-    yield PAPER.claims["csparql_delay"].beside(said, said)
-    least = min(line.delay for lines in found.files.values() for line in lines)
+    text = f"{min(cqels):g} to {max(cqels):g} ms"
+    yield PAPER.claims["cqels_delay"].beside(text, text)
+    published = results.lines(1, "csparql", "small")
+    first, *rest = published.medians(lambda line: line.delay)
+    text = f"{first:g}, then {min(rest):g} to {max(rest):g} ms"
+    yield PAPER.claims["csparql_delay"].beside(text, text)
+    least = min(line.delay for lines in published.files.values() for line in lines)
     yield PAPER.claims["negative_delay"].beside(least, f"{least} ms")
 
 
@@ -267,17 +271,17 @@ def _memory(results: ResultFiles) -> Iterator[ComparedClaim]:
     for load in ("small", "medium"):
         mean = fmean(results.memory(1, "csparql", load))
         yield PAPER.claims[f"mean_memory_{load}"].beside(round(mean), f"{mean:.0f} MiB")
-    most = max(results.memory(1, "cqels", "medium"))
-    yield PAPER.claims["memory_levels_off"].beside(most, f"{most:,.0f} MiB at most")
+    peak = max(results.memory(1, "cqels", "medium"))
+    yield PAPER.claims["memory_levels_off"].beside(peak, f"{peak:,.0f} MiB at most")
     for engine in ("cqels", "csparql"):
-        most = max(results.memory(1, engine, "big"))
-        yield PAPER.claims[f"memory_big_{engine}"].beside(round(most), f"{most:,.0f} MiB")
+        peak = max(results.memory(1, engine, "big"))
+        yield PAPER.claims[f"memory_big_{engine}"].beside(round(peak), f"{peak:,.0f} MiB")
 
 
 def _averages(results: ResultFiles) -> Iterator[ComparedClaim]:
     first, *rest = small = results.lines(2, "cqels", "small").medians(lambda line: line.precision)
-    said = ", ".join(f"{share * 100:.0f}" for share in small)
-    yield PAPER.claims["average_small"].beside([first, max(rest, default=0)], said)
+    text = ", ".join(f"{share * 100:.0f}" for share in small)
+    yield PAPER.claims["average_small"].beside([first, max(rest, default=0)], text)
     for engine in ("cqels", "csparql"):
         medium = results.lines(2, engine, "medium").medians(lambda line: line.precision)
         yield PAPER.claims["average_medium"].beside(medium, percent_of(medium), engine=NAMES[engine])
@@ -291,6 +295,6 @@ def _last_results(results: ResultFiles) -> Iterator[ComparedClaim]:
         yield PAPER.claims[name].beside(arrival, f"{arrival:.1f} s", load=load)
 
 
-def last_result(found: PublishedLines) -> float:
+def last_result(lines: PublishedLines) -> float:
     """The arrival of the last result at the least (s): the last window's end plus its mean delay."""
-    return fmean(found.column(lambda line: line.end + line.delay, found.windows - 1)) / 1000
+    return fmean(lines.column(lambda line: line.end + line.delay, lines.windows - 1)) / 1000

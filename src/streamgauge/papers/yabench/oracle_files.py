@@ -55,14 +55,14 @@ class InputReader:
         while self._at < len(self._stream) and self._stream[self._at][0] <= end:
             self._at += 1
         self._content += self._stream[begin : self._at]
-        found = OracleWindow(start, end, tuple(self._content))
+        window = OracleWindow(start, end, tuple(self._content))
         if self._at < len(self._stream):
             self._content.append(self._stream[self._at])
             self._at += 1
         elif not self._content:
             return None
-        self._keep(found.triples)
-        return found
+        self._keep(window.triples)
+        return window
 
     def next_time(self) -> int | None:
         """The time of the next triple, which is put into the content; ``None`` at the end."""
@@ -136,9 +136,9 @@ class EngineReports:
 
     def next(self) -> EngineReport | None:
         """The next report; ``None`` after the last."""
-        found = self.at(self._at)
-        self._at += found is not None
-        return found
+        report = self.at(self._at)
+        self._at += report is not None
+        return report
 
     def at(self, index: int) -> EngineReport | None:
         """The report of that place; ``None`` after the last."""

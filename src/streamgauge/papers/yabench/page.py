@@ -61,47 +61,47 @@ WIDE = (FULL._replace(height=190), PHONE)
 def boxes(
     drawing: ChartDrawing,
     title: str,
-    found: Shown,
+    shown: Shown,
     value: Callable[[OracleLine], float],
     how: tuple[ChartAxis, Callable[[float], str]],
 ) -> Iterator[Figure]:
     """A box per window and series: whiskers to the lowest and highest run, quartiles over the runs."""
     axis, show = how
     placed = [
-        charts.PlacedBox(f"W{window + 1}", series, made := box(values), _tip(label, window, made, show))
-        for series, (label, lines) in found.items()
+        charts.PlacedBox(f"W{window + 1}", series, drawn := box(values), _tip(label, window, drawn, show))
+        for series, (label, lines) in shown.items()
         for window in range(lines.windows)
         if (values := lines.column(value, window))
     ]
     if placed:
         placed.sort(key=lambda one: int(one.x[1:]))
         chart = partial(charts.boxes, placed, ChartAxis("window"), axis)
-        yield figure(drawing, title, chart, tuple(found), "Whiskers: lowest and highest run; box: quartiles.", WIDE)
+        yield figure(drawing, title, chart, tuple(shown), "Whiskers: lowest and highest run; box: quartiles.", WIDE)
 
 
-def _tip(label: str, window: int, made: Box, show: Callable[[float], str]) -> str:
-    return f"{label}, W{window + 1}: lowest {show(made.low)}, median {show(made.middle)}, highest {show(made.high)}"
+def _tip(label: str, window: int, box: Box, show: Callable[[float], str]) -> str:
+    return f"{label}, W{window + 1}: lowest {show(box.low)}, median {show(box.middle)}, highest {show(box.high)}"
 
 
-def correctness(drawing: ChartDrawing, title: str, found: Shown) -> Iterator[Figure]:
+def correctness(drawing: ChartDrawing, title: str, shown: Shown) -> Iterator[Figure]:
     """Figures 3a to 3c: precision and recall."""
     precision, recall = (SHARE._replace(title=f"{name}, %") for name in ("precision", "recall"))
-    yield from boxes(drawing, f"{title}: precision", found, lambda line: line.precision, (precision, percent))
-    yield from boxes(drawing, f"{title}: recall", found, lambda line: line.recall, (recall, percent))
+    yield from boxes(drawing, f"{title}: precision", shown, lambda line: line.precision, (precision, percent))
+    yield from boxes(drawing, f"{title}: recall", shown, lambda line: line.recall, (recall, percent))
 
 
-def delay(drawing: ChartDrawing, title: str, found: Shown) -> Iterator[Figure]:
+def delay(drawing: ChartDrawing, title: str, shown: Shown) -> Iterator[Figure]:
     """Figures 3d to 3f."""
-    yield from boxes(drawing, f"{title}: delay", found, lambda line: float(line.delay), (DELAY, duration))
+    yield from boxes(drawing, f"{title}: delay", shown, lambda line: float(line.delay), (DELAY, duration))
 
 
 def memory(
-    drawing: ChartDrawing, title: str, found: Mapping[int, tuple[str, Sequence[tuple[float, float]]]]
+    drawing: ChartDrawing, title: str, curves: Mapping[int, tuple[str, Sequence[tuple[float, float]]]]
 ) -> Iterator[Figure]:
     """Figures 4a to 4c: resident memory (MiB) over the time of the run (s)."""
     lines = [
         charts.ChartLine(series, False, bins(_over_time(label, values), MOST_BINS, lambda value: f"{value:,.0f} MiB"))
-        for series, (label, values) in found.items()
+        for series, (label, values) in curves.items()
         if values
     ]
     if lines:
@@ -114,7 +114,7 @@ def _over_time(label: str, values: Sequence[tuple[float, float]]) -> list[Point]
 
 
 def size_and_delay(
-    drawing: ChartDrawing, title: str, found: Mapping[int, tuple[str, Sequence[OracleLine]]]
+    drawing: ChartDrawing, title: str, curves: Mapping[int, tuple[str, Sequence[OracleLine]]]
 ) -> Iterator[Figure]:
     """Figure 4d: result size and delay of one run, a point a window."""
     points = {
@@ -122,7 +122,7 @@ def size_and_delay(
             Point(line.actual, line.delay, f"{label}, W{at}: {number(line.actual)} rows, {duration(line.delay)}")
             for at, line in enumerate(lines, 1)
         ]
-        for series, (label, lines) in found.items()
+        for series, (label, lines) in curves.items()
         if lines
     }
     if points:
@@ -169,8 +169,8 @@ def csparql(stream: Sequence[StreamElement], query: ContinuousQuery, until: int)
         for place, triple in enumerate(element.added)
     ]
     t0 = torn[0].time + len(stream[0].added) * FIRST // 2
-    found = expected(torn, query, replace(CSPARQL, t0=t0), until + t0, t0)
-    return tuple(Answer(report.variables, report.rows, received=report.due.instant * NS) for report in found)
+    reports = expected(torn, query, replace(CSPARQL, t0=t0), until + t0, t0)
+    return tuple(Answer(report.variables, report.rows, received=report.due.instant * NS) for report in reports)
 
 
 def cqels(stream: Sequence[StreamElement], query: ContinuousQuery, until: int, late: int = 0) -> tuple[Answer, ...]:
@@ -180,10 +180,10 @@ def cqels(stream: Sequence[StreamElement], query: ContinuousQuery, until: int, l
     observation may come ``late`` (ms).
     """
     fed = [replace(stream[0], time=stream[0].time + late), *stream[1:]]
-    found = expected(fed, query, RANGE, until, 0)
+    reports = expected(fed, query, RANGE, until, 0)
     return tuple(
         Answer(report.variables, (row,), received=report.due.instant * NS)
-        for report in found
+        for report in reports
         for row in sorted(report.rows, key=_joined(report))
     )
 
@@ -205,17 +205,17 @@ def _time(observation: str) -> int:
 
 def judged(
     stream: Sequence[StreamElement],
-    asked: tuple[str, ContinuousQuery],
+    query: tuple[str, ContinuousQuery],
     answers: tuple[Answer, ...],
     settings: RuleSettings,
 ) -> list[OracleLine]:
     """The lines that YABench's oracle writes; one answer per row is judged on content change."""
     semantics = YABENCH_CHANGE if all(len(answer.added) == 1 for answer in answers) else YABENCH
-    return rules.lines(_run(asked, answers, semantics, stream[-1].time), stream, settings)
+    return rules.lines(_run(query, answers, semantics, stream[-1].time), stream, settings)
 
 
-def _run(asked: tuple[str, ContinuousQuery], answers: tuple[Answer, ...], semantics: Semantics, until: int) -> Run:
-    return Run(RunHeader("simulated", asked[1], asked[0], "rspql", semantics, until, 0), answers, ())
+def _run(query: tuple[str, ContinuousQuery], answers: tuple[Answer, ...], semantics: Semantics, until: int) -> Run:
+    return Run(RunHeader("simulated", query[1], query[0], "rspql", semantics, until, 0), answers, ())
 
 
 CSPARQL_DOES = (
@@ -237,10 +237,10 @@ WHERE { WINDOW <http://ex.org/windows/w> { ?s a <http://ex.org/Observation> ; <h
 def figure_5() -> tuple[OracleLine, OracleLine]:
     """A window of 5 s holds three results; the engine's is shifted by 2.5 s and holds two, of which one is expected."""
     stream = [_observation(number, time) for number, time in enumerate((1000, 2000, 3000, 6000, 8000))]
-    asked = EXAMPLE, parse(EXAMPLE)
+    query = EXAMPLE, parse(EXAMPLE)
     rows = tuple((f"<http://ex.org/{number}>",) for number in (2, 3))
     answers = (Answer(("s",), rows, received=7500 * NS),)
-    plain, gracious = (judged(stream, asked, answers, RuleSettings(gracious=mode))[0] for mode in (False, True))
+    plain, gracious = (judged(stream, query, answers, RuleSettings(gracious=mode))[0] for mode in (False, True))
     return plain, gracious
 
 
@@ -271,7 +271,7 @@ def reproduce(
     tell("experiment 4", 0.0)
     ours = experiment_4(spark)
     sizes = tuple(tables(results, spark, loads, tell, steps))
-    told = claims(results)
+    compared = claims(results)
     steps.end()
     sections = (
         PageSection(
@@ -286,7 +286,7 @@ def reproduce(
             "text",
             "Figures in the text, from the published files",
             ("What the paper calls a mean of delays or recall is the median over the ten runs.",),
-            (told,),
+            (compared,),
             tuple(_recall(results)),
         ),
         PageSection("missing", "What could not be had", _NOT_TO_BE_HAD),
@@ -309,16 +309,16 @@ def experiment_4(spark: "Callable[[], SparkSession]") -> Lines:
     experiment = EXPERIMENTS[4]
     with TemporaryDirectory() as scratch:
         stream = tuple(elements(generate(spark, experiment, "one", Path(scratch) / "stream")))
-    asked = query_of(experiment)
-    found = {}
+    query = query_of(experiment)
+    lines = {}
     for mode in MODES:
         settings = RuleSettings(gracious=mode == "gracious", single_result=False)
         late = LATE if mode == "non-gracious" else 0
-        closed = csparql(stream, asked[1], experiment.duration)
-        changed = cqels(stream, asked[1], experiment.duration, late)
-        found["csparql", mode] = judged(stream, asked, closed, settings)
-        found["cqels", mode] = judged(stream, asked, changed, settings)
-    return found
+        closed = csparql(stream, query[1], experiment.duration)
+        changed = cqels(stream, query[1], experiment.duration, late)
+        lines["csparql", mode] = judged(stream, query, closed, settings)
+        lines["cqels", mode] = judged(stream, query, changed, settings)
+    return lines
 
 
 def _experiment_4(results: ResultFiles, ours: Lines) -> PageSection:
@@ -334,11 +334,11 @@ def _experiment_4(results: ResultFiles, ours: Lines) -> PageSection:
 
 def _compared(results: ResultFiles, ours: Lines, engine: str, mode: str) -> Iterator[TableLine]:
     (published,) = results.lines(4, engine, mode).files.values()
-    for place, told in enumerate(published):
+    for place, line in enumerate(published):
         mine = ours[engine, mode][place] if place < len(ours[engine, mode]) else None
         edited = (engine, mode, place) in _HAND_EDITED
-        same = mine is not None and _without_delay(told) == _without_delay(mine)
-        cells = [cell for pair in zip(_cells(told), _cells(mine), strict=True) for cell in pair]
+        same = mine is not None and _without_delay(line) == _without_delay(mine)
+        cells = [cell for pair in zip(_cells(line), _cells(mine), strict=True) for cell in pair]
         yield TableLine((NAMES[engine], mode, f"{place + 1}", *cells), None if edited else same)
 
 
@@ -365,24 +365,24 @@ def _recall(results: ResultFiles) -> Iterator[Figure]:
     """C-SPARQL's recall by window over the published runs, a plot per load."""
     drawing = ChartDrawing()
     for load in LOADS:
-        found = results.lines(1, "csparql", load)
-        columns = [found.column(lambda line: line.recall, window) for window in range(found.windows)]
+        published = results.lines(1, "csparql", load)
+        columns = [published.column(lambda line: line.recall, window) for window in range(published.windows)]
         boxes = [_box(window, values) for window, values in enumerate(columns, 1)]
         text = f"Experiment 1, {load}: C-SPARQL's recall, {percent(min(map(min, columns)))} at least"
         chart = partial(charts.boxes, boxes, charts.ChartAxis("window"), SHARE._replace(title="recall, %"))
-        note = f"{len(found.files)} runs, from the published files. Whiskers: lowest and highest; box: quartiles."
+        note = f"{len(published.files)} runs, from the published files. Whiskers: lowest and highest; box: quartiles."
         yield figure(drawing, text, chart, note=note)
 
 
 def _box(window: int, values: Sequence[float]) -> charts.PlacedBox:
-    made = box(values)
-    tip = f"window {window}: lowest {percent(made.low)}, median {percent(made.middle)}, highest {percent(made.high)}"
-    return charts.PlacedBox(f"{window}", 0, made, tip)
+    drawn = box(values)
+    tip = f"window {window}: lowest {percent(drawn.low)}, median {percent(drawn.middle)}, highest {percent(drawn.high)}"
+    return charts.PlacedBox(f"{window}", 0, drawn, tip)
 
 
 def _figure_5() -> PageSection:
     plain, gracious = figure_5()
-    told = (
+    compared = (
         PAPER.claims[f"figure_5_{name}"].beside(share, f"{share:.3f}")
         for name, share in (("precision", plain.precision), ("recall", plain.recall))
     )
@@ -390,6 +390,6 @@ def _figure_5() -> PageSection:
         f"{figure_5.__doc__} Gracious mode finds [{gracious.start:,}, {gracious.end:,}] ms, with "
         f" precision {gracious.precision:g} and recall {gracious.recall:g}."
     )
-    table = claims_table("Precision and recall of a shifted window", told)
+    table = claims_table("Precision and recall of a shifted window", compared)
     table = replace(table, columns=("figure 5", *table.columns[1:]))
     return PageSection("figure-5", "Figure 5: a shifted window", (sentence,), (table,))

@@ -76,35 +76,35 @@ class _PlainComparator(_Comparator):
         return self._out.flush()
 
     def _compare(self, content: OracleWindow, expected: list[Solution]) -> None:
-        said = self._kept or self._reports.next()
+        report = self._kept or self._reports.next()
         self._kept = None
-        if said is None:
+        if report is None:
             self._unsaid(content, expected)
             return
-        found = self._match(content, expected, said)
-        while found.kept is not None and not found.matched and not self._single:
+        match_ = self._match(content, expected, report)
+        while match_.kept is not None and not match_.matched and not self._single:
             following = self._reports.next()
-            found = self._match(content, expected, following) if following else _UnmatchedReport()
-        self._kept = found.kept if found.matched else None
+            match_ = self._match(content, expected, following) if following else _UnmatchedReport()
+        self._kept = match_.kept if match_.matched else None
 
-    def _match(self, content: OracleWindow, expected: list[Solution], said: EngineReport) -> _UnmatchedReport:
+    def _match(self, content: OracleWindow, expected: list[Solution], report: EngineReport) -> _UnmatchedReport:
         """Take reports as long as they match a row that is expected; the first that does not ends it."""
         matched = False
         while True:
-            if len(said.rows) != 1 or said.rows[0] not in expected:
+            if len(report.rows) != 1 or report.rows[0] not in expected:
                 self._out.add(
-                    OracleLine(0.0, 0.0, len(said.rows), 0, len(content.triples), content.start, content.end, UNSET)
+                    OracleLine(0.0, 0.0, len(report.rows), 0, len(content.triples), content.start, content.end, UNSET)
                 )
-                return _UnmatchedReport(said, matched)
+                return _UnmatchedReport(report, matched)
             matched = True
-            expected.remove(said.rows[0])
-            delay = said.end - content.end
+            expected.remove(report.rows[0])
+            delay = report.end - content.end
             self._out.add(OracleLine(1.0, 1.0, 1, 1, len(content.triples), content.start, content.end, delay, 1))
             following = self._reports.next() if expected else None
             if following is None:
                 self._unsaid(content, expected)
                 return _UnmatchedReport(None, matched)
-            said = following
+            report = following
 
     def _unsaid(self, content: OracleWindow, expected: list[Solution]) -> None:
         for _ in expected:
@@ -124,9 +124,9 @@ def without(current: tuple[Solution, ...], previous: tuple[Solution, ...] | None
 
 def left_over(out: OracleWriter, reports: EngineReports) -> None:
     """A record for every report that is left when the stream has ended."""
-    while (said := reports.next()) is not None:
-        start = out.number(said.end) * out.slide
-        out.add(OracleLine(0.0, 1.0, len(said.rows), UNSET, UNSET, start, said.end, UNSET))
+    while (report := reports.next()) is not None:
+        start = out.number(report.end) * out.slide
+        out.add(OracleLine(0.0, 1.0, len(report.rows), UNSET, UNSET, start, report.end, UNSET))
 
 
 @dataclass(slots=True)
@@ -186,24 +186,24 @@ class _GraciousComparator(_Comparator):
     def _try(self, content: OracleWindow, expected: list[Solution], *, back: bool) -> _TriedContent:
         """Take reports in order while they are expected; going back, what is missing then is recorded as missing."""
         place = self._at
-        said = self._reports.at(place)
-        assert said is not None
-        if len(said.rows) != 1 or said.rows[0] not in expected:
-            return _TriedContent(expected, len(said.rows), place + 1, matched=False)
-        taken = len(said.rows)
+        report = self._reports.at(place)
+        assert report is not None
+        if len(report.rows) != 1 or report.rows[0] not in expected:
+            return _TriedContent(expected, len(report.rows), place + 1, matched=False)
+        taken = len(report.rows)
         while True:
             place += 1
-            if len(said.rows) != 1 or said.rows[0] not in expected:
+            if len(report.rows) != 1 or report.rows[0] not in expected:
                 if back:
-                    self._missing(content, len(said.rows))
+                    self._missing(content, len(report.rows))
                     return _TriedContent([], taken, place - 1, matched=True)
                 return _TriedContent(expected, taken, place, matched=True)
-            expected.remove(said.rows[0])
+            expected.remove(report.rows[0])
             taken += 1
             following = self._reports.at(place) if expected else None
             if following is None:
                 return _TriedContent(expected, taken, place, matched=True, ended=bool(expected))
-            said = following
+            report = following
 
     def _missing(self, content: OracleWindow, actual: int) -> None:
         size = len(content.triples)
@@ -221,24 +221,24 @@ ABOUT = (
     "YABench: closed windows from 0 on paired with reports by index, bags; content change row by row; gracious modes."
 )
 
-MOST = 400_000_000
+MAX_TRIPLES = 400_000_000
 """Triples that its content-change comparator may look at: it asks the whole window again at every time."""
 
 
 def judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
     """The verdict by its lines: precision and recall are means over them; unknown where its oracle fails."""
-    found = lines(run, elements, settings)
-    if not found:
+    lines_ = lines(run, elements, settings)
+    if not lines_:
         raise RefusedError("the engine reported nothing that YABench's oracle sees: it scores no window")
-    windows = tuple(_window(number, line, _declared(number, line, run), settings) for number, line in enumerate(found))
+    windows = tuple(_window(number, line, _declared(number, line, run), settings) for number, line in enumerate(lines_))
     right = all(window.right for window in windows) and run.header.failure is None
     delays = [window.delay for window in windows if window.delay is not None]
     return Verdict(
         judgement=Judgement.RIGHT if right else Judgement.WRONG,
         evaluator="definition",
         t0=0,
-        precision=sum(line.precision for line in found) / len(found),
-        recall=sum(line.recall for line in found) / len(found),
+        precision=sum(line.precision for line in lines_) / len(lines_),
+        recall=sum(line.recall for line in lines_) / len(lines_),
         missed=0,
         surplus=0,
         late=0,
@@ -264,17 +264,17 @@ def lines(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -
         rows = answering.rows(triple for _, triple in content.triples)
         return solutions(answering.variables, rows)
 
-    given = InputReader(stream), EngineReports(run.answers, header.started), header.query.window, ask
+    inputs = InputReader(stream), EngineReports(run.answers, header.started), header.query.window, ask
     closes = Report.WINDOW_CLOSE in header.semantics.report
     if closes == (Report.CONTENT_CHANGE in header.semantics.report):
         raise RefusedError(f"{header.semantics.name} reports otherwise: YABench knows window close or content change")
     if closes:
-        return _CloseComparator(*given).lines(gracious=settings.gracious)
+        return _CloseComparator(*inputs).lines(gracious=settings.gracious)
     _refuse_size(stream, header.query.window.size)
     if settings.gracious:
-        return _GraciousComparator(*given).lines()
+        return _GraciousComparator(*inputs).lines()
     single = settings.single_result and str(header.workload.get("singleresult")).lower() != "false"
-    return _PlainComparator(*given).lines(single=single)
+    return _PlainComparator(*inputs).lines(single=single)
 
 
 def _stream(ordered: Sequence[StreamElement]) -> list[Timed]:
@@ -286,10 +286,10 @@ def _refuse_size(stream: Sequence[Timed], size: int) -> None:
     times = {time for time, _ in stream}
     span = max(times, default=0) - min(times, default=0) + 1
     looked = len(times) * len(stream) * min(1.0, size / span)
-    if looked > MOST:
+    if looked > MAX_TRIPLES:
         raise RefusedError(
             f"YABench asks the whole window again at each of {len(times):,} times, {looked:,.0f} triples in all: more "
-            f"than {MOST:,}; its own oracle did not finish such runs, judge without --as"
+            f"than {MAX_TRIPLES:,}; its own oracle did not finish such runs, judge without --as"
         )
 
 
@@ -335,42 +335,42 @@ class BagScore:
     @staticmethod
     def of(expected: Sequence[Solution], actual: Sequence[Solution]) -> "BagScore":
         """The score of an engine's rows."""
-        found = (Counter(expected) & Counter(actual)).total()
-        return BagScore(ratio(found, len(actual), len(expected)), ratio(found, len(expected), len(actual)), found)
+        common = (Counter(expected) & Counter(actual)).total()
+        return BagScore(ratio(common, len(actual), len(expected)), ratio(common, len(expected), len(actual)), common)
 
 
 class _CloseComparator(_Comparator):
     """Window close: a line per report; windows after the last report are never scored, nor reports after the stream."""
 
     def lines(self, *, gracious: bool) -> list[OracleLine]:
-        found: list[OracleLine] = []
+        lines_: list[OracleLine] = []
         for number in range(1, len(self._reports) + 1):
             end = number * self._window.slide
             start = max(0, end - self._window.size)
-            said = self._reports.next()
+            report = self._reports.next()
             self._reader.purge(start)
             content = self._reader.window(start, end)
-            if said is None or content is None:
+            if report is None or content is None:
                 break
-            found.append(self._line(said, content, end, gracious=gracious))
-        return found
+            lines_.append(self._line(report, content, end, gracious=gracious))
+        return lines_
 
-    def _line(self, said: EngineReport, content: OracleWindow, end: int, *, gracious: bool) -> OracleLine:
+    def _line(self, report: EngineReport, content: OracleWindow, end: int, *, gracious: bool) -> OracleLine:
         expected = self._ask(content)
-        score = BagScore.of(expected, said.rows)
-        start, delay = end - self._window.size, said.end - content.end
-        if gracious and (expected or said.rows):
+        score = BagScore.of(expected, report.rows)
+        start, delay = end - self._window.size, report.end - content.end
+        if gracious and (expected or report.rows):
             delay = UNSET
-            start, score = self._start(said, content, start, score)
-            end, score = self._end(said, start, end, score)
-        sizes = len(said.rows), len(expected), len(content.triples)
+            start, score = self._start(report, content, start, score)
+            end, score = self._end(report, start, end, score)
+        sizes = len(report.rows), len(expected), len(content.triples)
         return OracleLine(score.precision, score.recall, *sizes, max(0, start), end, delay, score.found)
 
-    def _start(self, said: EngineReport, content: OracleWindow, start: int, best: BagScore) -> tuple[int, BagScore]:
+    def _start(self, report: EngineReport, content: OracleWindow, start: int, best: BagScore) -> tuple[int, BagScore]:
         """Move the start right by one time after another while recall does not fall."""
         if best.recall < 1:
             for time in sorted({time for time, _ in content.triples})[1:]:
-                score = BagScore.of(self._ask(self._reader.from_buffer(time)), said.rows)
+                score = BagScore.of(self._ask(self._reader.from_buffer(time)), report.rows)
                 if score.recall < best.recall:
                     break
                 start, best = time, score
@@ -378,14 +378,14 @@ class _CloseComparator(_Comparator):
                     break
         return start, best
 
-    def _end(self, said: EngineReport, start: int, end: int, best: BagScore) -> tuple[int, BagScore]:
+    def _end(self, report: EngineReport, start: int, end: int, best: BagScore) -> tuple[int, BagScore]:
         """Then move the end right, reading on, while neither precision nor recall falls."""
         while best.precision < 1:
             time = self._reader.next_graph()
             content = None if time is None else self._reader.window(start, time)
             if time is None or content is None:
                 break
-            score = BagScore.of(self._ask(content), said.rows)
+            score = BagScore.of(self._ask(content), report.rows)
             if score.precision < best.precision or score.recall < best.recall:
                 break
             end, best = time, score

@@ -97,11 +97,11 @@ def _beside(name: str) -> str:
 
 def trials(hurricane: Path | None, only: Sequence[str]) -> tuple[YabenchTrial, ...]:
     """Every test, or those named (a name, or its part before the slash); ExperimentError lists the names there are."""
-    found = (*_generated(), *_csrbench(hurricane))
-    unknown = [name for name in only if not any(_named(test, name) for test in found)]
+    trials_ = (*_generated(), *_csrbench(hurricane))
+    unknown = [name for name in only if not any(_named(test, name) for test in trials_)]
     if unknown:
-        raise ExperimentError(f"--only {unknown[0]}: there is {', '.join(test.name for test in found)}")
-    return tuple(test for test in found if not only or any(_named(test, name) for name in only))
+        raise ExperimentError(f"--only {unknown[0]}: there is {', '.join(test.name for test in trials_)}")
+    return tuple(test for test in trials_ if not only or any(_named(test, name) for name in only))
 
 
 def _named(test: YabenchTrial, name: str) -> bool:
@@ -110,19 +110,21 @@ def _named(test: YabenchTrial, name: str) -> bool:
 
 def _generated() -> tuple[YabenchTrial, ...]:
     """Experiments 1 to 4, experiment 2 small with the paper's one station too; experiment 3 has no published files."""
-    made = [_weather(f"E1/{each}", 1, each) for each in LOADS]
-    made.append(replace(_weather("E2/small-1", 2, "small", stations=1), load=None))
-    made += [_weather(f"E2/{each}", 2, each) for each in LOADS]
-    made += [replace(_weather(f"E3/{each}", 3, each), load=None) for each in LOADS]
-    return (*made, replace(_weather("E4", 4, "one"), load="non-gracious"))
+    trials_ = [_weather(f"E1/{load}", 1, load) for load in LOADS]
+    trials_.append(replace(_weather("E2/small-1", 2, "small", stations=1), load=None))
+    trials_ += [_weather(f"E2/{load}", 2, load) for load in LOADS]
+    trials_ += [replace(_weather(f"E3/{load}", 3, load), load=None) for load in LOADS]
+    return (*trials_, replace(_weather("E4", 4, "one"), load="non-gracious"))
 
 
 def _weather(name: str, number: int, load: str, stations: int | None = None) -> YabenchTrial:
-    found = EXPERIMENTS[number]
-    workload = {"name": "weather", "stations": stations or found.stations[load], "duration": found.duration}
-    query = {"name": found.query, "parameters": {**WINDOW, **found.parameters}}
+    experiment = EXPERIMENTS[number]
+    workload = {"name": "weather", "stations": stations or experiment.stations[load], "duration": experiment.duration}
+    query = {"name": experiment.query, "parameters": {**WINDOW, **experiment.parameters}}
     once = number == 4
-    return YabenchTrial(name, number, load, found.seed, workload, query, found.duration, SIZE, gracious=once, once=once)
+    return YabenchTrial(
+        name, number, load, experiment.seed, workload, query, experiment.duration, SIZE, gracious=once, once=once
+    )
 
 
 def _csrbench(hurricane: Path | None) -> tuple[YabenchTrial, ...]:
@@ -214,15 +216,15 @@ class TrialRunner:
 
 def available(engines: Iterable[str]) -> tuple[tuple[TrialSide, ...], dict[str, str]]:
     """The sides of the engines that are here, and the sentence of each that is not."""
-    found: list[TrialSide] = []
+    sides_: list[TrialSide] = []
     absent: dict[str, str] = {}
     for name in engines:
         try:
             command(load(name))
-            found.extend(sides(name))
+            sides_.extend(sides(name))
         except EngineError as error:
             absent[name] = str(error)
-    return tuple(found), absent
+    return tuple(sides_), absent
 
 
 def do(trials: Sequence[YabenchTrial], taking_part: Sequence[TrialSide], doer: TrialRunner) -> Iterator[TrialOutcome]:
@@ -275,10 +277,10 @@ def scored(folder: Path, run: Run, *, gracious: bool) -> tuple[tuple[OracleLine,
     if not file.exists():
         settings = RuleSettings(gracious=gracious, single_result=False)
         try:
-            found = rules.lines(run, tuple(elements(folder / STREAM)), settings)
+            lines = rules.lines(run, tuple(elements(folder / STREAM)), settings)
         except RefusedError as error:
             return (), str(error)
-        _keep(file, "".join(f"{line.text()}\n" for line in found))
+        _keep(file, "".join(f"{line.text()}\n" for line in lines))
     return tuple(map(parse, _sealed_text(file).splitlines())), ""
 
 

@@ -45,8 +45,8 @@ class _Block:
 
 def recognises(text: str) -> bool:
     """Whether the text has a CQELS stream clause, and none that stands before WHERE in other dialects."""
-    found = (Token("sign", "", 0), *tokens(text))
-    triples = zip(found, found[1:], found[2:], strict=False)
+    tokens_ = (Token("sign", "", 0), *tokens(text))
+    triples = zip(tokens_, tokens_[1:], tokens_[2:], strict=False)
     uses = [(first, third) for first, second, third in triples if second.says("STREAM")]
     if any(first.says("FROM", "NAMED") for first, _ in uses):
         return False

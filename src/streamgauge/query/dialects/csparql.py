@@ -44,9 +44,9 @@ _FORMS: Final = Forms(
 
 def recognises(text: str) -> bool:
     """Whether the text has a C-SPARQL stream clause."""
-    found = tokens(text)
-    named = names_its_windows(found)
-    return not named and any(first.says("FROM") and second.says("STREAM") for first, second in pairwise(found))
+    tokens_ = tokens(text)
+    named = names_its_windows(tokens_)
+    return not named and any(first.says("FROM") and second.says("STREAM") for first, second in pairwise(tokens_))
 
 
 def parse(text: str) -> ContinuousQuery:

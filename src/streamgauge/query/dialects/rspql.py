@@ -53,9 +53,9 @@ class _Use:
 
 def recognises(text: str) -> bool:
     """Whether the text has an RSP-QL stream clause."""
-    found = tokens(text)
-    pairs = pairwise(found)
-    return names_its_windows(found) or any(first.says("NAMED") and second.says("WINDOW") for first, second in pairs)
+    tokens_ = tokens(text)
+    pairs = pairwise(tokens_)
+    return names_its_windows(tokens_) or any(first.says("NAMED") and second.says("WINDOW") for first, second in pairs)
 
 
 def parse(text: str) -> ContinuousQuery:

@@ -38,9 +38,9 @@ _WRITTEN: Final = {"DAY": UNITS["d"], "HOURS": UNITS["h"], "MINUTES": UNITS["m"]
 
 def recognises(text: str) -> bool:
     """Whether the text has a SPARQLstream stream clause."""
-    found = tokens(text)
-    named = names_its_windows(found)
-    return not named and any(first.says("NAMED") and second.says("STREAM") for first, second in pairwise(found))
+    tokens_ = tokens(text)
+    named = names_its_windows(tokens_)
+    return not named and any(first.says("NAMED") and second.says("STREAM") for first, second in pairwise(tokens_))
 
 
 def parse(text: str) -> ContinuousQuery:
@@ -86,34 +86,34 @@ def _operator(clauses: Clauses, form: Token) -> None:
 
 
 def _window(text: str, start: int, end: int) -> Window:
-    found = _WINDOW.fullmatch(text, start, end)
-    if found is None:
+    match = _WINDOW.fullmatch(text, start, end)
+    if match is None:
         inside = text[start:end].strip()
         what = f"[{inside}] is no window of SPARQLstream, which has time-based ones; write [NOW - 10 S SLIDE 5 S]"
         raise refusal(what, text, start)
-    size = _ms(text, found, 1) if found.group(1) else 1
-    if found.group(3) and _ms(text, found, 3, least=0):
+    size = _ms(text, match, 1) if match.group(1) else 1
+    if match.group(3) and _ms(text, match, 3, least=0):
         raise refusal(
-            "a window that ends before NOW is not supported: write TO NOW, or leave it out", text, found.start(3)
+            "a window that ends before NOW is not supported: write TO NOW, or leave it out", text, match.start(3)
         )
-    return Window(size, _ms(text, found, 6) if found.group(6) else 1)
+    return Window(size, _ms(text, match, 6) if match.group(6) else 1)
 
 
-def _ms(text: str, found: re.Match[str], group: int, least: int = 1) -> int:
-    number, unit = found.group(group), found.group(group + 1).upper()
+def _ms(text: str, match: re.Match[str], group: int, least: int = 1) -> int:
+    number, unit = match.group(group), match.group(group + 1).upper()
     if unit not in _UNITS and (least or int(number[:20])):
-        raise _no_unit(text, found, group, unit)
+        raise _no_unit(text, match, group, unit)
     ms = int(number[:20]) * _UNITS.get(unit, 1)
     if ms < least or ms > 10**15:
-        raise refusal(f"{number} {unit} is no length of time here: write 1 MS to 10^15 MS", text, found.start(group))
+        raise refusal(f"{number} {unit} is no length of time here: write 1 MS to 10^15 MS", text, match.start(group))
     return ms
 
 
-def _no_unit(text: str, found: re.Match[str], group: int, unit: str) -> QueryError:
+def _no_unit(text: str, match: re.Match[str], group: int, unit: str) -> QueryError:
     if unit in ("MONTH", "MONTHS", "YEAR", "YEARS"):
-        return refusal(f"{unit} is no fixed length of time: write DAY", text, found.start(group + 1))
-    shown = found.group(group)
-    return refusal(f"{shown} needs a unit: MS, S, MINUTES, HOURS or DAY, as in {shown} S", text, found.start(group))
+        return refusal(f"{unit} is no fixed length of time: write DAY", text, match.start(group + 1))
+    shown = match.group(group)
+    return refusal(f"{shown} needs a unit: MS, S, MINUTES, HOURS or DAY, as in {shown} S", text, match.start(group))
 
 
 def print_query(query: ContinuousQuery) -> str:

@@ -71,9 +71,9 @@ def compared(base: Measurements, now: Measurements, tolerances: Tolerances, *, s
     """Every change from the base; runs are matched by name, one run on either side whatever they are called."""
     runs = _matched(base.runs, now.runs)
     capacities = _matched(base.capacities, now.capacities)
-    found = [change for name, old, new in runs for change in _run_changes(name, old, new, tolerances)]
-    found += [_capacity_change(name, old, new, tolerances.capacity) for name, old, new in capacities]
-    return Comparison(tuple(found), subset)
+    changes = [change for name, old, new in runs for change in _run_changes(name, old, new, tolerances)]
+    changes += [_capacity_change(name, old, new, tolerances.capacity) for name, old, new in capacities]
+    return Comparison(tuple(changes), subset)
 
 
 Named = TypeVar("Named", RunMeasurement, CapacityMeasurement)
@@ -83,8 +83,8 @@ def _matched(base: Sequence[Named], now: Sequence[Named]) -> Iterator[tuple[str,
     if len(base) == len(now) == 1:
         yield now[0].name, base[0], now[0]
         return
-    old: dict[str, Named] = {each.name: each for each in base}
-    new: dict[str, Named] = {each.name: each for each in now}
+    old: dict[str, Named] = {named.name: named for named in base}
+    new: dict[str, Named] = {named.name: named for named in now}
     for name in dict.fromkeys((*old, *new)):
         yield name, old.get(name), new.get(name)
 

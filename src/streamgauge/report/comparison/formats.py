@@ -17,11 +17,11 @@ COLUMNS = ("run", "measure", "base", "now", "change", "")
 _STYLE = {Trend.WORSE: "red", Trend.GONE: "red", Trend.BETTER: "green", Trend.NEW: "yellow", Trend.SAME: "dim"}
 
 
-def headline(found: Comparison) -> str:
+def headline(comparison: Comparison) -> str:
     """The comparison in a sentence."""
-    subjects = len({change.subject for change in found.changes})
+    subjects = len({change.subject for change in comparison.changes})
     compared = f"{counted(subjects, 'subject')} compared"
-    bad = found.worse
+    bad = comparison.worse
     if not bad:
         return f"Nothing got worse: {compared}."
     first = bad[0]
@@ -30,22 +30,22 @@ def headline(found: Comparison) -> str:
     return f"{gone}{more}: {compared}."
 
 
-def compared_table(found: Comparison) -> FittingTable:
+def compared_table(comparison: Comparison) -> FittingTable:
     """The changes for the terminal, those that are the same left out where something changed."""
     table = FittingTable(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in COLUMNS:
         table.add_column(name, justify="right" if name in ("base", "now", "change") else "left")
-    for change in _told(found):
+    for change in _told(comparison):
         *cells, word = _cells(change)
         table.add_row(*cells, Text(word, style=_STYLE[change.trend]))
     return table
 
 
-def markdown(found: Comparison) -> str:
+def markdown(comparison: Comparison) -> str:
     """The comparison for a pull request: the sentence, the changes, and all that is the same in a fold."""
-    lines = [f"### Streamgauge: {headline(found)}", "", *_markdown_table(_told(found))]
-    same = [change for change in found.changes if change.trend is Trend.SAME]
-    if same and len(same) < len(found.changes):
+    lines = [f"### Streamgauge: {headline(comparison)}", "", *_markdown_table(_told(comparison))]
+    same = [change for change in comparison.changes if change.trend is Trend.SAME]
+    if same and len(same) < len(comparison.changes):
         lines += [
             "",
             f"<details><summary>{len(same):,} unchanged</summary>",
@@ -57,19 +57,19 @@ def markdown(found: Comparison) -> str:
     return visible("\n".join(lines) + "\n")
 
 
-def compared_json(found: Comparison) -> dict[str, Any]:
+def compared_json(comparison: Comparison) -> dict[str, Any]:
     """The comparison as JSON values: ``worse`` says whether it fails, ``changes`` have every measure."""
     return {
-        "worse": bool(found.worse),
-        "sentence": headline(found),
-        "changes": [{**asdict(change), "trend": change.trend.value} for change in found.changes],
+        "worse": bool(comparison.worse),
+        "sentence": headline(comparison),
+        "changes": [{**asdict(change), "trend": change.trend.value} for change in comparison.changes],
     }
 
 
-def smaller_is_better(found: Measurements) -> list[dict[str, Any]]:
+def smaller_is_better(measurements: Measurements) -> list[dict[str, Any]]:
     """The measures of runs as points of github-action-benchmark's tool ``customSmallerIsBetter``."""
     points = []
-    for run in found.runs:
+    for run in measurements.runs:
         extra = f"{run.judgement.value}; {counted(run.windows, 'window')} of {counted(run.runs, 'run')}"
         values = (
             ("windows not as expected", "windows", run.wrong),
@@ -86,11 +86,11 @@ def smaller_is_better(found: Measurements) -> list[dict[str, Any]]:
     return points
 
 
-def bigger_is_better(found: Measurements) -> list[dict[str, Any]]:
+def bigger_is_better(measurements: Measurements) -> list[dict[str, Any]]:
     """The capacities, in triples a second, as points of github-action-benchmark's tool ``customBiggerIsBetter``."""
     return [
         {"name": one.name, "unit": "triples/s", "value": one.rate or 0, "extra": _carried(one.value, one.unit)}
-        for one in found.capacities
+        for one in measurements.capacities
         if one.absent is None
     ]
 
@@ -99,9 +99,9 @@ def _carried(value: float | None, unit: str) -> str:
     return "nothing carried" if value is None else f"carries {number(value)} {unit}".rstrip()
 
 
-def _told(found: Comparison) -> list[MeasuredChange]:
+def _told(comparison: Comparison) -> list[MeasuredChange]:
     """The measures that changed; all of them where none did."""
-    return [change for change in found.changes if change.trend is not Trend.SAME] or list(found.changes)
+    return [change for change in comparison.changes if change.trend is not Trend.SAME] or list(comparison.changes)
 
 
 def _markdown_table(changes: list[MeasuredChange]) -> Iterator[str]:

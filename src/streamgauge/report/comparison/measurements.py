@@ -112,9 +112,9 @@ def _of_folder(path: Path) -> Measurements:
     return Measurements(tuple(_repeated((run.relative_to(path).as_posix(), run) for run in runs)), tuple(capacities))
 
 
-def write_baseline(path: Path, found: Measurements) -> None:
+def write_baseline(path: Path, measurements: Measurements) -> None:
     """Store measurements as a baseline; RunError when the file cannot be written."""
-    write_json(path, {"format": BASELINE, "version": 1, "measurements": encode(found)})
+    write_json(path, {"format": BASELINE, "version": 1, "measurements": encode(measurements)})
 
 
 def _of_file(path: Path) -> Measurements:
@@ -197,7 +197,7 @@ class _Observed:
             samples = tables.samples(folder) if (folder / "samples.parquet").exists() else ()
         except TableError as error:
             raise RunError(str(error)) from error
-        return cls(header, read_verdict(folder), max((each.rss for each in samples), default=None))
+        return cls(header, read_verdict(folder), max((sample.rss for sample in samples), default=None))
 
 
 def _measurement(name: str, runs: Sequence[_Observed]) -> RunMeasurement:
@@ -212,7 +212,7 @@ def _measurement(name: str, runs: Sequence[_Observed]) -> RunMeasurement:
         str(runs[0].header.get("engine")),
         str(semantics.get("name")) if isinstance(semantics, dict) else "",
         len(runs),
-        next(each for each in WORST_FIRST if each in judgements),
+        next(judgement for judgement in WORST_FIRST if judgement in judgements),
         sum(bool(run.header.get("failure")) for run in runs),
         len(windows),
         sum(not window.right for window in windows),

@@ -46,17 +46,17 @@ def border_strips(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[F
 
 def _over_repetitions(one: Series) -> list[PlacedWindow]:
     """The windows of all repetitions, in order of their borders."""
-    found: dict[tuple[int, int, int], list[tuple[int, int, WindowVerdict]]] = {}
+    by_window: dict[tuple[int, int, int], list[tuple[int, int, WindowVerdict]]] = {}
     for number, (_, verdict) in enumerate(one.runs):
         for place, window in enumerate(verdict.windows):
             if window.start is not None and window.end is not None:
                 key = (window.end if window.instant is None else window.instant, window.start, window.end)
-                found.setdefault(key, []).append((number, place, window))
-    return [_worst(found[key]) for key in sorted(found)]
+                by_window.setdefault(key, []).append((number, place, window))
+    return [_worst(by_window[key]) for key in sorted(by_window)]
 
 
 def _worst(windows: Sequence[tuple[int, int, WindowVerdict]]) -> PlacedWindow:
-    number, place, worst = max(windows, key=lambda each: _SEVERITY.index(state(each[2])))
+    number, place, worst = max(windows, key=lambda repetition: _SEVERITY.index(state(repetition[2])))
     return PlacedWindow(number, place, worst, len({at for at, _, window in windows if state(window) != "right"}))
 
 
@@ -65,7 +65,7 @@ Links: TypeAlias = Sequence[Mapping[int, str]]
 
 
 def _strip(drawing: ChartDrawing, one: Series, placed: list[PlacedWindow], links: Links) -> Figure:
-    odd = next((place for place, each in enumerate(placed) if not each.right), 0)
+    odd = next((place for place, bar in enumerate(placed) if not bar.right), 0)
     begin = max(0, min(odd - 5, len(placed) - STRIP))
     shown = placed[begin : begin + STRIP]
     if max(bar.lane for bar in _bars(one, shown, links)) >= LANES:
@@ -84,13 +84,13 @@ def _strip(drawing: ChartDrawing, one: Series, placed: list[PlacedWindow], links
         return charts.borders(bars, STREAM_TIME, size._replace(height=height))
 
     lines = tuple(
-        (f"{one.unit} {each.worst.index:,}", interval(each.worst.start, each.worst.end, borders), state(each.worst))
-        for each in shown[:SHOWN]
+        (f"{one.unit} {bar.worst.index:,}", interval(bar.worst.start, bar.worst.end, borders), state(bar.worst))
+        for bar in shown[:SHOWN]
     )
-    told = "" if len(lines) == len(placed) else f"{len(lines)} of {counted(len(placed), one.unit)}."
+    remark = "" if len(lines) == len(placed) else f"{len(lines)} of {counted(len(placed), one.unit)}."
     columns = ("series", "repetition", "window", "start, s", "end, s", "state")
     numbers = FigureNumbers(
-        named("borders", one.label), columns, partial(_every, one), (one.unit, "borders", "state"), lines, told
+        named("borders", one.label), columns, partial(_every, one), (one.unit, "borders", "state"), lines, remark
     )
     return figure(drawing, text, chart, note=note, sizes=(FULL, PHONE), numbers=numbers)
 
@@ -108,15 +108,15 @@ def _bars(one: Series, windows: Sequence[PlacedWindow], links: Links) -> list[ch
     """Bars in as few lanes as keep them apart."""
     ends: list[int] = []
     bars = []
-    for each in windows:
-        window = each.worst
+    for bar in windows:
+        window = bar.worst
         start, end = window.start or 0, window.end or 0
         lane = next((lane for lane, last in enumerate(ends) if last <= start), len(ends))
         ends[lane : lane + 1] = [max(end, start + 1)]
-        tip = tooltip(one, one.runs[each.run], window)
-        if each.wrong and len(one.runs) > 1:
-            tip += f"; not right in {each.wrong} of {len(one.runs)} repetitions"
-        link = f"#{links[each.run][each.place]}" if not each.right and each.place in links[each.run] else ""
+        tip = tooltip(one, one.runs[bar.run], window)
+        if bar.wrong and len(one.runs) > 1:
+            tip += f"; not right in {bar.wrong} of {len(one.runs)} repetitions"
+        link = f"#{links[bar.run][bar.place]}" if not bar.right and bar.place in links[bar.run] else ""
         bars.append(charts.Bar(start / 1000, end / 1000, lane, state(window), tip, link))
     return bars
 
@@ -149,11 +149,11 @@ def _against(drawing: ChartDrawing, one: Series, placed: list[WindowVerdict]) ->
         return charts.reconstructed(bars, STREAM_TIME, size._replace(height=18 * len(bars)))
 
     lines = tuple(_fit_line(one, window) for window in shown[:SHOWN])
-    told = "" if len(lines) == len(placed) else f"{len(lines)} of {counted(len(placed), one.unit)}."
+    remark = "" if len(lines) == len(placed) else f"{len(lines)} of {counted(len(placed), one.unit)}."
     columns = ("series", "window", "start, s", "end, s", "best start, s", "best end, s", "precision", "recall")
     every = partial(_every_fit, one, placed)
     names = (one.unit, "expected", "fits best")
-    numbers = FigureNumbers(named("best borders", one.label), columns, every, names, lines, told)
+    numbers = FigureNumbers(named("best borders", one.label), columns, every, names, lines, remark)
     return figure(drawing, text, chart, note=note, sizes=(FULL, PHONE), numbers=numbers)
 
 
@@ -181,8 +181,8 @@ def _directions(moved: Sequence[WindowVerdict]) -> str:
 
 
 def _shift(window: WindowVerdict, place: int) -> int:
-    found, stated = window.borders or (0, 0), (window.start or 0, window.end or 0)
-    return found[place] - stated[place]
+    borders, stated = window.borders or (0, 0), (window.start or 0, window.end or 0)
+    return borders[place] - stated[place]
 
 
 def _fit(one: Series, window: WindowVerdict) -> charts.FittedBorders:
@@ -198,8 +198,8 @@ def _fit(one: Series, window: WindowVerdict) -> charts.FittedBorders:
         f"with precision {percent(precision)}, recall {percent(recall)}"
     )
     word = "right" if window.fitted == (1.0, 1.0) else "wrong"
-    found = tuple(border / 1000 for border in window.borders)
-    return charts.FittedBorders(start / 1000, end / 1000, found[0], found[1], word, tip)
+    fitted = tuple(border / 1000 for border in window.borders)
+    return charts.FittedBorders(start / 1000, end / 1000, fitted[0], fitted[1], word, tip)
 
 
 PLOTS = (Plot(RIGHT, 50, border_strips), Plot(RIGHT, 60, reconstructed))

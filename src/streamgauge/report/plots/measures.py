@@ -125,9 +125,9 @@ def _every_window(
         for run, verdict in one.runs:
             again = one.repetition(run.header)
             for window in verdict.windows:
-                at, found = place(window), [value(window) for value in values]
-                if at is not None and None not in found:
-                    yield one.label, again, window.index, at / 1000, *found
+                at, values_ = place(window), [value(window) for value in values]
+                if at is not None and None not in values_:
+                    yield one.label, again, window.index, at / 1000, *values_
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,8 @@ def _line_plot(
     kind = plot.kind
 
     def chart(size: ChartSize) -> charts.Spec:
-        made = [_line(one, content[one.index], size, share_of(size, drawn), kind.show) for one in drawn]
-        return charts.lines(made, plot.x, kind.axis, size, bounds, late)
+        drawn_lines = [_line(one, content[one.index], size, share_of(size, drawn), kind.show) for one in drawn]
+        return charts.lines(drawn_lines, plot.x, kind.axis, size, bounds, late)
 
     late, bounds = _late(drawn) if kind is DELAY else ([], [])
     longest = max(content[one.index].size for one in drawn)
@@ -166,10 +166,10 @@ def _line_plot(
 
 def _late(series: Sequence[Series]) -> tuple[list[Point], list[RuleLine]]:
     """The reports that came later than allowed, the latest where there are many, and the delays that were allowed."""
-    found = [point for one in series for point in _late_points(one)]
+    points = [point for one in series for point in _late_points(one)]
     bounds = dict.fromkeys(verdict.delay_bound for one in series for _, verdict in one.runs if verdict.delay_bound)
     lines = [RuleLine("y", bound, f"allowed: {duration(bound)}") for bound in bounds if bound is not None]
-    return spread_sample(found, RINGED), lines if found else []
+    return spread_sample(points, RINGED), lines if points else []
 
 
 def _line(
@@ -199,8 +199,8 @@ def _brief(
 def thinning(series: Sequence[Series], count: int, noun: str) -> str:
     """The rule by which a plot with ``count`` values in its longest series is thinned, empty when all are shown."""
     limit = share_of(HALF, series)
-    most = max(len(one.runs) for one in series)
-    if most > 1 and count <= limit * most:
+    repetitions = max(len(one.runs) for one in series)
+    if repetitions > 1 and count <= limit * repetitions:
         return "The line is the median over the repetitions; the band reaches from the lowest to the highest."
     if count <= limit:
         return ""
@@ -220,12 +220,12 @@ def result_sizes(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Fi
 
     def chart(size: ChartSize) -> charts.Spec:
         limit = share_of(size, [*drawn, *drawn])
-        made = [
+        curves = [
             _line(one, points[one.index], size, limit, number, dashed=points is expected)
             for one in drawn
             for points in (actual, expected)
         ]
-        return charts.lines(made, STREAM_TIME, ChartAxis("result size, rows", unit="count"), size)
+        return charts.lines(curves, STREAM_TIME, ChartAxis("result size, rows", unit="count"), size)
 
     windows = _windows(drawn)
     off = sum(window.expected != window.actual for window in windows)
@@ -274,11 +274,11 @@ def delay_by_size(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[F
             "even sample of the others; equal ones once."
         )
     lines = [(one.label, number(point.x), duration(point.y)) for one in drawn for point in _longest(kept[one.index])]
-    told = "" if len(lines) == count else f"The longest delays of {counted(count, 'value')}."
+    message = "" if len(lines) == count else f"The longest delays of {counted(count, 'value')}."
     every = partial(_every_window, drawn, (_actual, lambda window: window.delay))
     numbers = FigureNumbers(
         "delay-by-result-size", (*_PLACED, "result size, rows", "delay, ms"), every,
-        ("series", "result size, rows", "delay"), tuple(lines), told,
+        ("series", "result size, rows", "delay"), tuple(lines), message,
     )  # fmt: skip
     names = tuple(one.index for one in drawn)
     yield figure(drawing, "Delay against result size", chart, names, note, numbers=numbers)
@@ -338,7 +338,7 @@ def resources(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figur
     """Memory, CPU and threads of the engine's process tree over the time of the run."""
     for reading in READINGS:
         content = {one.index: runs.of_samples(one, reading.value, reading.show) for one in series}
-        highest = max((found.highest for found in content.values()), default=0.0)
+        highest = max((bin_.highest for bin_ in content.values()), default=0.0)
         text = f"{reading.name}: at most {reading.show(highest)}"
         columns = ("series", "repetition", "time since the start of the feed, s", _column(reading))
         every = partial(_every_sample, series, reading.value)
@@ -357,7 +357,7 @@ def _every_sample(series: Sequence[Series], value: Callable[[Sample], float]) ->
 def feed(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
     """The feeder's lateness over stream time, for runs that were paced."""
     content = {one.index: runs.of_feed(one) for one in series}
-    latest = max((found.highest for found in content.values()), default=0.0)
+    latest = max((bin_.highest for bin_ in content.values()), default=0.0)
     text = f"Feeder: at most {duration(latest)} later than planned"
     columns = ("series", "repetition", "stream time, s", _column(FEEDER))
     every = partial(_every_element, series)
@@ -401,7 +401,7 @@ def _last(one: Series) -> int:
 
 
 def _figure(drawing: ChartDrawing, series: Sequence[Series], kind: WindowMeasure, about: str) -> Iterator[Figure]:
-    values = {found for one in series for columns in _columns(one, kind).values() for found in columns}
+    values = {column for one in series for columns in _columns(one, kind).values() for column in columns}
     unit = unit_over(series)
     if not values:
         return
@@ -456,24 +456,27 @@ def _width(series: Sequence[Series], limit: int) -> int:
 
 def _placed(series: Sequence[Series], kind: WindowMeasure, limit: int) -> list[PlacedBox]:
     width = _width(series, limit)
-    found: dict[tuple[int, int], list[float]] = {}
+    values_by_place: dict[tuple[int, int], list[float]] = {}
     for one in series:
         for index, values in _columns(one, kind).items():
-            found.setdefault((index // width, one.index), []).extend(values)
+            values_by_place.setdefault((index // width, one.index), []).extend(values)
     labels = {one.index: one.label for one in series}
-    return [_box(group, index, width, values, kind, labels[index]) for (group, index), values in sorted(found.items())]
+    return [
+        _box(group, index, width, values, kind, labels[index])
+        for (group, index), values in sorted(values_by_place.items())
+    ]
 
 
 def _box(group: int, index: int, width: int, values: list[float], kind: WindowMeasure, label: str) -> PlacedBox:
     first, last = group * width, group * width + width - 1
     name = f"{first:,}" if width == 1 else f"{first:,}–{last:,}"
-    made = box(values)
-    first_to_third = ", ".join(map(kind.show, (made.first, made.middle, made.third)))
+    drawn = box(values)
+    first_to_third = ", ".join(map(kind.show, (drawn.first, drawn.middle, drawn.third)))
     tip = (
-        f"{label}, {name}, {counted(made.values, 'value')}: lowest {kind.show(made.low)}, "
-        f"quartiles {first_to_third}, highest {kind.show(made.high)}"
+        f"{label}, {name}, {counted(drawn.values, 'value')}: lowest {kind.show(drawn.low)}, "
+        f"quartiles {first_to_third}, highest {kind.show(drawn.high)}"
     )
-    return PlacedBox(name, index, made, tip)
+    return PlacedBox(name, index, drawn, tip)
 
 
 PLOTS = (

@@ -26,7 +26,7 @@ class Grant:
 
     def covers(self, operation: str, channel: str) -> bool:
         """Whether the token is for an operation on a channel."""
-        return operation in self.operations and any(fnmatchcase(channel, each) for each in self.channels)
+        return operation in self.operations and any(fnmatchcase(channel, pattern) for pattern in self.channels)
 
 
 def read_grants(lines: Iterable[str]) -> list[Grant]:
@@ -34,12 +34,12 @@ def read_grants(lines: Iterable[str]) -> list[Grant]:
 
     Empty lines and those that begin with # are passed over. TokenError names the line and what is wrong with it.
     """
-    found = []
+    grants = []
     for number, line in enumerate(lines, 1):
         words = line.split()
         if words and not line.lstrip().startswith("#"):
-            found.append(_grant(words, number))
-    return found
+            grants.append(_grant(words, number))
+    return grants
 
 
 def _grant(words: Sequence[str], number: int) -> Grant:
@@ -78,10 +78,10 @@ class Access:
         """Whether an operation may be done; on facts there is no channel."""
         if not self._grants:
             return True
-        held = [grant for one, grant in self._grants if one.admits(token)]
+        grants = [grant for one, grant in self._grants if one.admits(token)]
         if operation in _ON_FACTS:
-            return any(operation in grant.operations for grant in held)
-        return any(grant.covers(operation, channel) for grant in held)
+            return any(operation in grant.operations for grant in grants)
+        return any(grant.covers(operation, channel) for grant in grants)
 
     def require(self, token: str | None, operation: str, channel: str = "") -> None:
         """AccessError when an operation may not be done."""

@@ -71,8 +71,8 @@ def as_messages(url: str) -> str:
     """The address of a source, its messages Turtle and of the time of their arrival unless the address says else."""
     address = parse_address(url)
     unless = {"form": "turtle", "time": "arrival"} if address.scheme in MESSAGES else {}
-    said = urlencode({name: value for name, value in unless.items() if name not in address.options})
-    return f"{url}{'&' if '?' in url else '?'}{said}" if said else url
+    options = urlencode({name: value for name, value in unless.items() if name not in address.options})
+    return f"{url}{'&' if '?' in url else '?'}{options}" if options else url
 
 
 class Bridge:
@@ -95,7 +95,7 @@ class Bridge:
         tell: Tell = log,
         random: Random | None = None,
     ) -> None:
-        refuse_circles([each.address for each in inlets], [each.address for each in outlets])
+        refuse_circles([inlet.address for inlet in inlets], [outlet.address for outlet in outlets])
         self._url, self._connect, self._run = url, connect, run
         self._inlets, self._outlets = inlets, outlets
         self._refuse, self._patience, self._tell, self._random = refuse or _stop, patience, tell, random or Random()
@@ -189,11 +189,13 @@ class Bridge:
                 patience=self._patience,
                 tell=self._tell,
             )
-            for told in heard:
-                sink.send(message(told), told.key)
+            for notification in heard:
+                sink.send(message(notification), notification.key)
                 delivery = sink.settle() if isinstance(sink, Settling) else None
                 if delivery is not None and delivery.undelivered:
-                    raise SourceError(f"{outlet.address}: notification {told.number} was not delivered: {delivery.why}")
+                    raise SourceError(
+                        f"{outlet.address}: notification {notification.number} was not delivered: {delivery.why}"
+                    )
 
     def _rest(self, seconds: float) -> None:
         """Wait, but not when this is the end."""
@@ -201,18 +203,18 @@ class Bridge:
             raise BridgeError("the bridge is closed")
 
 
-def message(told: Told) -> bytes:
+def message(notification: Told) -> bytes:
     """A notification as a message: the same JSON as on the web, one line."""
-    said = {
-        "channel": told.channel,
-        "number": told.number,
-        "key": told.key,
-        "publications": list(told.publications),
-        "at": told.at,
-        "added": results(told.columns, told.added),
-        "removed": results(told.columns, told.removed),
+    document = {
+        "channel": notification.channel,
+        "number": notification.number,
+        "key": notification.key,
+        "publications": list(notification.publications),
+        "at": notification.at,
+        "added": results(notification.columns, notification.added),
+        "removed": results(notification.columns, notification.removed),
     }
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def refuse_circles(sources: Sequence[str], sinks: Sequence[str]) -> None:

@@ -93,13 +93,13 @@ class Broker(Registry):
         with self._lock:
             if self._channels:
                 raise ValueError("there are channels already, whose subscribers would not be told: publish instead")
-            found = tuple(triples)
-            if len(found) > self.limits.facts - self._strategy.explicit:
+            facts = tuple(triples)
+            if len(facts) > self.limits.facts - self._strategy.explicit:
                 raise self._full()
-            if not self._graphs and any(is_named(fact[0]) for fact in found):
+            if not self._graphs and any(is_named(fact[0]) for fact in facts):
                 raise _without_graphs()
-            self._journal.load(found)
-            self._strategy.load(found)
+            self._journal.load(facts)
+            self._strategy.load(facts)
 
     def publish(self, graph: Iterable[Triple], key: RetryKey | str | None = None) -> Receipt:
         """Facts are there from now on. A ``key`` that was given before makes it a repetition, which does nothing.
@@ -127,8 +127,8 @@ class Broker(Registry):
 
         LimitError, BusyError, FailedError; the future has a KeyReuseError for a key of another publication.
         """
-        told = None if key is None else _key(key, added, removed)
-        return self._submitted(added, removed, told, owner)
+        retry_key = None if key is None else _key(key, added, removed)
+        return self._submitted(added, removed, retry_key, owner)
 
     def modify(
         self, changes: Sequence[UpdateOperation], key: RetryKey | str | None = None, owner: str = OPEN
@@ -137,8 +137,8 @@ class Broker(Registry):
 
         BusyError, FailedError; the future has a TooManySolutionsError when it touches more than a publication may.
         """
-        told = _key(key, changes)
-        return self._submitted((), (), told, owner, changes)
+        retry_key = _key(key, changes)
+        return self._submitted((), (), retry_key, owner, changes)
 
     def _submitted(
         self,
@@ -179,8 +179,8 @@ class Broker(Registry):
 
     def _at_once(self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: RetryKey | str | None) -> Receipt:
         outcomes: list[Receipt | BaseException] = []
-        told = None if key is None else _key(key, added, removed)
-        self._enqueue(WaitingPublication(added, removed, told, OPEN, outcomes.append))
+        retry_key = None if key is None else _key(key, added, removed)
+        self._enqueue(WaitingPublication(added, removed, retry_key, OPEN, outcomes.append))
         while not outcomes:
             self.step()
         (outcome,) = outcomes
@@ -214,20 +214,20 @@ class Broker(Registry):
             if not batch:
                 return 0
             if self.fault:
-                for each in batch:
-                    each.receive(self._failure())
+                for publication in batch:
+                    publication.receive(self._failure())
                 return len(batch)
             try:
                 outcomes = self._taken_in(batch)
             except NotWrittenError as error:
-                outcomes = [(each, error) for each in batch]
+                outcomes = [(publication, error) for publication in batch]
             except BaseException as error:
                 self.fault, self._astray = f"a publication could not be taken in: {error}", self._durable
-                for each in batch:
-                    each.receive(error)
+                for publication in batch:
+                    publication.receive(error)
                 raise
-            for each, outcome in outcomes:
-                each.receive(outcome)
+            for publication, outcome in outcomes:
+                publication.receive(outcome)
             return len(batch)
 
     def _taken_in(self, batch: list[WaitingPublication]) -> list[tuple[WaitingPublication, Receipt | BaseException]]:
@@ -258,41 +258,43 @@ class Broker(Registry):
     def _take_in(self, batch: list[WaitingPublication]) -> list[tuple[WaitingPublication, Receipt | BaseException]]:
         outcomes: list[tuple[WaitingPublication, Receipt | BaseException]] = []
         fresh: list[tuple[Publication, RetryKey | None]] = []
-        room = self.limits.facts - self._strategy.explicit
-        for each in batch:
+        capacity = self.limits.facts - self._strategy.explicit
+        for publication in batch:
             try:
-                known = None if each.key is None else self._keys.known(each.key)
+                known = None if publication.key is None else self._keys.known(publication.key)
             except KeyReuseError as error:
-                outcomes.append((each, error))
+                outcomes.append((publication, error))
                 continue
             if known is not None:
-                outcomes.append((each, Receipt(known, repeated=True)))
+                outcomes.append((publication, Receipt(known, repeated=True)))
                 continue
-            if each.added and len(each.added) > room:
-                outcomes.append((each, self._full()))
+            if publication.added and len(publication.added) > capacity:
+                outcomes.append((publication, self._full()))
                 continue
-            room -= len(each.added)
+            capacity -= len(publication.added)
             self._number += 1
-            if each.key is not None:
-                self._forgotten += self._keys.remember(each.key, self._number)
-            fresh.append((Publication(self._number, each.added, each.removed), each.key))
-            outcomes.append((each, Receipt(self._number)))
+            if publication.key is not None:
+                self._forgotten += self._keys.remember(publication.key, self._number)
+            fresh.append((Publication(self._number, publication.added, publication.removed), publication.key))
+            outcomes.append((publication, Receipt(self._number)))
         if fresh:
-            found = self._strategy.publish([publication for publication, _ in fresh], self._steady())
+            changes = self._strategy.publish([publication for publication, _ in fresh], self._steady())
             try:
-                refused = self._told(fresh, found)
+                refused = self._told(fresh, changes)
             except NotWrittenError as error:
                 self._undo([publication for publication, _ in fresh], error)
                 raise
             self.trouble = ""
             if refused:
-                return [(each, self._refused(each, outcome, refused)) for each, outcome in outcomes]
+                return [
+                    (publication, self._refused(publication, outcome, refused)) for publication, outcome in outcomes
+                ]
         return outcomes
 
     def _undo(self, publications: Sequence[Publication], error: NotWrittenError) -> None:
         """Facts, answers, keys and numbers are again those that the journal holds; nobody is told."""
         self.trouble = str(error)
-        touched = {triple for each in publications for triple in (*each.added, *each.removed)}
+        touched = {triple for publication in publications for triple in (*publication.added, *publication.removed)}
         there = self._journal.holding(touched)
         back = Publication(publications[0].number, tuple(there), tuple(touched - there))
         self._strategy.limit(sys.maxsize, sys.maxsize)
@@ -318,11 +320,11 @@ class Broker(Registry):
         return LimitError(f"more than {self.limits.facts} facts may come of it: delete some first")
 
     def _told(
-        self, fresh: list[tuple[Publication, RetryKey | None]], found: Iterable[AnswerChange]
+        self, fresh: list[tuple[Publication, RetryKey | None]], changes: Iterable[AnswerChange]
     ) -> Mapping[int, str]:
         """Tell changes as they are found, or once they survive; give the refused changes with their reasons."""
         forgotten, self._forgotten = self._forgotten, []
-        failures = self._keep(fresh, found, forgotten) if self._durable else self._tell(found)
+        failures = self._keep(fresh, changes, forgotten) if self._durable else self._tell(changes)
         return failures.refused
 
     def evaluate(self) -> None:
@@ -447,7 +449,7 @@ def open_violations(broker: Broker, rules: Rules) -> int:
     """
     if not rules.constrains:
         return 0
-    there = {each.name: each.query for each in broker.channels()}
+    there = {channel.name: channel.query for channel in broker.channels()}
     if there.get(VIOLATIONS, VIOLATIONS_QUERY) != VIOLATIONS_QUERY:
         raise ValueError(
             f"the journal has a channel {VIOLATIONS} with another query, and the ontology needs that name for what "

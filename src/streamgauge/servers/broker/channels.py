@@ -58,7 +58,7 @@ class Log:
     @property
     def settled(self) -> int:
         """The number up to which every subscriber by name has acknowledged."""
-        return min((each.start + each.settled for each in self.named.values()), default=self.entries.number)
+        return min((log.start + log.settled for log in self.named.values()), default=self.entries.number)
 
 
 @dataclass(eq=False, slots=True)
@@ -97,11 +97,11 @@ class Channel:
 
     def names(self, owner: str) -> int:
         """How many names on this channel belong to an identity."""
-        return len(self.owners) if owner == OPEN else sum(each == owner for each in self.owners.values())
+        return len(self.owners) if owner == OPEN else sum(name == owner for name in self.owners.values())
 
     def connections(self, owner: str) -> int:
         """How many connections to this channel an identity has."""
-        return len(self.connected) if owner == OPEN else sum(each.owner == owner for each in self.connected)
+        return len(self.connected) if owner == OPEN else sum(connection.owner == owner for connection in self.connected)
 
     def follow(
         self,
@@ -127,8 +127,8 @@ class Channel:
 
     def end(self, end: End) -> None:
         """No more will come."""
-        for each in (*self.shared, *self.connected):
-            each.end(end)
+        for subscription in (*self.shared, *self.connected):
+            subscription.end(end)
 
 
 class Subscribed:
@@ -179,7 +179,7 @@ class Subscribed:
     def take(self) -> list[Notification]:
         """The items since the last take, in order."""
         name, start, last = self.channel.name, self.channel.start, self._last
-        taken = ((each.number - start, each.line) for each in self._inner.take() if each.number <= last)
+        taken = ((entry.number - start, entry.line) for entry in self._inner.take() if entry.number <= last)
         return [Notification(name, number, *msgspec.structs.astuple(entry)) for number, entry in taken]
 
     def acknowledge(self, number: int) -> None:

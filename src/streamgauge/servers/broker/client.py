@@ -162,10 +162,10 @@ class ResumedSubscription:
                 raise BrokerError(f"a notification of more than {self._largest} bytes: raise {_OPTION}")
             with _understanding(repr(event.data[:200])):
                 self.missed += int(msgspec.json.decode(event.data)["missed"]) if event.name == "missed" else 0
-                told = read_told(event.data) if event.name == "message" else None
-            if told is not None and (self.last is None or told.number > self.last):
-                self.last = told.number
-                yield told
+                notification = read_told(event.data) if event.name == "message" else None
+            if notification is not None and (self.last is None or notification.number > self.last):
+                self.last = notification.number
+                yield notification
 
 
 def read_told(text: bytes | str) -> Told:
@@ -173,9 +173,14 @@ def read_told(text: bytes | str) -> Told:
     members = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     columns, added = read_rows(members.pop("added"))
     _, removed = read_rows(members.pop("removed"))
-    said = {name: msgspec.json.decode(member) for name, member in members.items()}
-    number, at, causes, truth = said["number"], said["at"], tuple(said["publications"]), said.get("boolean")
-    return Told(said["channel"], number, said["key"], causes, at, columns, tuple(added), tuple(removed), truth)
+    document = {name: msgspec.json.decode(member) for name, member in members.items()}
+    number, at, causes, truth = (
+        document["number"],
+        document["at"],
+        tuple(document["publications"]),
+        document.get("boolean"),
+    )
+    return Told(document["channel"], number, document["key"], causes, at, columns, tuple(added), tuple(removed), truth)
 
 
 def bearing(token: str | None) -> dict[str, str]:
@@ -206,30 +211,30 @@ def _check_acknowledged(response: httpx.Response) -> None:
 
 
 @contextmanager
-def _understanding(said: str | httpx.URL) -> Iterator[None]:
+def _understanding(address: str | httpx.URL) -> Iterator[None]:
     """BrokerError for what no broker says."""
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise BrokerError(f"{str(said)[:200]} does not answer as a broker does: is the address right?") from error
+        raise BrokerError(f"{str(address)[:200]} does not answer as a broker does: is the address right?") from error
 
 
 def _acknowledged(response: httpx.Response) -> Acknowledged:
     _check(response)
-    said = response.json()
-    return Acknowledged(said["publication"], said["repeated"])
+    document = response.json()
+    return Acknowledged(document["publication"], document["repeated"])
 
 
 def _standing(response: httpx.Response) -> Standing:
     _check(response)
-    columns, found = read_rows(response.content)
-    return Standing(int(response.headers["Notification"]), columns, tuple(found))
+    columns, rows_ = read_rows(response.content)
+    return Standing(int(response.headers["Notification"]), columns, tuple(rows_))
 
 
 def _kept(response: httpx.Response) -> KeptBytes:
     _check(response)
-    said = response.json()["kept"]
-    return KeptBytes(int(said["bytes"]), int(said["limit"]), str(said["refused"]))
+    kept = response.json()["kept"]
+    return KeptBytes(int(kept["bytes"]), int(kept["limit"]), str(kept["refused"]))
 
 
 def _names(response: httpx.Response) -> tuple[str, ...]:
@@ -239,10 +244,10 @@ def _names(response: httpx.Response) -> tuple[str, ...]:
 
 def _channel_status(response: httpx.Response) -> ChannelStatus:
     _check(response)
-    said = response.json()
-    name, query, form = (str(said[part]) for part in ("channel", "query", "form"))
-    counts = (int(said[part]) for part in ("notification", "subscribers", "connections"))
-    return ChannelStatus(name, query, form, tuple(map(str, said["variables"])), *counts)
+    document = response.json()
+    name, query, form = (str(document[part]) for part in ("channel", "query", "form"))
+    counts = (int(document[part]) for part in ("notification", "subscribers", "connections"))
+    return ChannelStatus(name, query, form, tuple(map(str, document["variables"])), *counts)
 
 
 class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
@@ -306,9 +311,11 @@ class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
         """A subscriber is forgotten."""
         return self._do(BrokerCall("DELETE", _path(channel, subscriber)))
 
-    def _acknowledge(self, told: Told, subscriber: str) -> Done:
+    def _acknowledge(self, notification: Told, subscriber: str) -> Done:
         """Notifications up to this one need not come again; a broker that is busy hears of it by a later one."""
-        call = BrokerCall("PUT", _path(told.channel, subscriber), params={"acknowledged": str(told.number)})
+        call = BrokerCall(
+            "PUT", _path(notification.channel, subscriber), params={"acknowledged": str(notification.number)}
+        )
         return self._do(call, _check_acknowledged)
 
     def _arguments(self, call: BrokerCall) -> dict[str, Any]:
@@ -387,10 +394,10 @@ class Client(_Operations[Acknowledged, None, Standing, tuple[str, ...], ChannelS
                     if place.ended(response):
                         return
                     for chunk in response.iter_bytes() if response.is_success else ():
-                        for told in place.heard(chunk):
-                            yield told
+                        for notification in place.heard(chunk):
+                            yield notification
                             if subscriber is not None:
-                                self._acknowledge(told, subscriber)
+                                self._acknowledge(notification, subscriber)
             except _PASSING as error:
                 wait = place.again.after(error)
             else:
@@ -455,10 +462,10 @@ class AsyncClient(
                         return
                     if response.is_success:
                         async for chunk in response.aiter_bytes():
-                            for told in place.heard(chunk):
-                                yield told
+                            for notification in place.heard(chunk):
+                                yield notification
                                 if subscriber is not None:
-                                    await self._acknowledge(told, subscriber)
+                                    await self._acknowledge(notification, subscriber)
             except _PASSING as error:
                 wait = place.again.after(error)
             else:

@@ -117,7 +117,7 @@ class Connections:
         hear = partial(_acknowledged, websocket, subscribed)
         member = self._member(websocket, subscribed, signal)
         line = partial(self._texts.text, subscribed.channel)
-        await converse(websocket, subscribed, lambda each: line(each).decode(), signal, hear, member)
+        await converse(websocket, subscribed, lambda notification: line(notification).decode(), signal, hear, member)
 
     def _subscribe(
         self, connection: HTTPConnection, name: str, owner: str, signal: events.Signal, after: int | None
@@ -141,14 +141,21 @@ class Connections:
             return None
         channel, kind = subscribed.channel, connection.scope["type"]
         encode = partial(self._frames if kind == "websocket" else self._chunk, channel)
-        within = partial(self._fanouts.within, (channel, kind), channel.share, encode, lambda each: each.size)
+        within = partial(
+            self._fanouts.within, (channel, kind), channel.share, encode, lambda notification: notification.size
+        )
         return Member(subscribed, written, signal, within)
 
-    def _chunk(self, channel: Channel, told: Sequence[Notification]) -> bytes:
-        return chunk(b"".join(events.event(self._texts.text(channel, each), each.number) for each in told))
+    def _chunk(self, channel: Channel, notifications: Sequence[Notification]) -> bytes:
+        return chunk(
+            b"".join(
+                events.event(self._texts.text(channel, notification), notification.number)
+                for notification in notifications
+            )
+        )
 
-    def _frames(self, channel: Channel, told: Sequence[Notification]) -> bytes:
-        return frames(self._texts.text(channel, each) for each in told)
+    def _frames(self, channel: Channel, notifications: Sequence[Notification]) -> bytes:
+        return frames(self._texts.text(channel, notification) for notification in notifications)
 
 
 class _Acknowledgement(msgspec.Struct, forbid_unknown_fields=True):
@@ -161,11 +168,11 @@ async def _acknowledged(websocket: WebSocket, subscribed: Subscribed) -> None:
     """Take acknowledgements until the client leaves, or says something else."""
     while (message := await websocket.receive())["type"] != "websocket.disconnect":
         try:
-            said = msgspec.json.decode(message.get("text") or "", type=_Acknowledgement)
+            acknowledgement = msgspec.json.decode(message.get("text") or "", type=_Acknowledgement)
         except msgspec.MsgspecError:
             await websocket.close(1008, 'only {"acknowledge": NUMBER} is understood here')
             return
-        await asyncio.to_thread(subscribed.acknowledge, said.acknowledge)
+        await asyncio.to_thread(subscribed.acknowledge, acknowledgement.acknowledge)
 
 
 PATIENCE_S: Final = 10.0
@@ -290,10 +297,10 @@ class Webhooks:
         """Until the channel ends or the webhook is too far behind."""
         while True:
             over = subscribed.over
-            for each in subscribed.take():
-                text = self._texts.text(subscribed.channel, each)
-                await self._post(client, hook, text, key_of(each))
-                await run_in_threadpool(subscribed.acknowledge, each.number)
+            for notification in subscribed.take():
+                text = self._texts.text(subscribed.channel, notification)
+                await self._post(client, hook, text, key_of(notification))
+                await run_in_threadpool(subscribed.acknowledge, notification.number)
             if over or self._broker.fault:
                 return
             await signal.wait(events.BEAT_S)

@@ -28,8 +28,8 @@ _body: Final = msgspec.json.Decoder(tuple[AnswerEntry, Runs]).decode
 def grouped(entries: Iterable[UnacknowledgedEntry]) -> Iterator[tuple[AnswerEntry, list[tuple[int, int]]]]:
     """Different entries, each with the logs that have it and its number in each."""
     members: dict[AnswerEntry, list[tuple[int, int]]] = defaultdict(list)
-    for each in entries:
-        members[each.entry].append((each.log, each.number))
+    for entry in entries:
+        members[entry.entry].append((entry.log, entry.number))
     yield from members.items()
 
 

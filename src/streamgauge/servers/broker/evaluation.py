@@ -77,11 +77,11 @@ class Evaluating(Strategy):
         """A channel begins; UnsupportedError for what is no SELECT, and for LIMIT and GRAPH."""
         if not isinstance(form, al.Select):
             raise UnsupportedError("only a SELECT is evaluated again: write one, or use the strategy incremental")
-        if any(isinstance(each, al.Slice) for each in every_pattern(form.pattern)):
+        if any(isinstance(inner, al.Slice) for inner in every_pattern(form.pattern)):
             raise UnsupportedError(
                 "LIMIT and OFFSET are not evaluated again: leave them out, or use the strategy incremental"
             )
-        if any(isinstance(each, al.Graph) for each in every_pattern(form.pattern)):
+        if any(isinstance(inner, al.Graph) for inner in every_pattern(form.pattern)):
             raise UnsupportedError("GRAPH: facts have no graphs here, use the strategy incremental")
         self.channels[channel] = EvaluatedChannel(form, self.stored.rows(form))
         return form.variables
@@ -93,7 +93,7 @@ class Evaluating(Strategy):
     def held(self) -> HeldSizes:
         """How much is kept."""
         facts = self.stored.closure.facts
-        answers = sum(getsizeof(each.shown) + ROW * len(each.shown) for each in list(self.channels.values()))
+        answers = sum(getsizeof(channel.shown) + ROW * len(channel.shown) for channel in list(self.channels.values()))
         return HeldSizes(terms(facts), fact_bytes(facts), answers)
 
     def rows(self, channel: str) -> Iterable[Row]:
@@ -115,11 +115,11 @@ class Evaluating(Strategy):
         """How many facts were published and not deleted."""
         return self.stored.closure.explicit
 
-    def differences(self, asked: EvaluatedChannel) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    def differences(self, channel: EvaluatedChannel) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """Look at a channel's answer again: the rows that came and that went."""
-        now = self.stored.rows(asked.form)
-        added, removed = tuple(now - asked.shown), tuple(asked.shown - now)
-        asked.shown = now
+        now = self.stored.rows(channel.form)
+        added, removed = tuple(now - channel.shown), tuple(channel.shown - now)
+        channel.shown = now
         return added, removed
 
 
@@ -187,23 +187,25 @@ class Guessing(Evaluating):
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:
         """The guessed changes of every publication, then those of evaluations that do not wait."""
-        changed = [each for each in publications if self.stored.change(each.added, each.removed)]
-        deleted = any(each.removed for each in changed)
-        for name, asked in self.channels.items():
-            asked.behind += [each.number for each in changed]
-            for each in changed:
-                yield from self._guessed(name, asked, each)
-        for name, asked in self.channels.items():
-            if asked.behind and (deleted or not self._waits(self._learned[name], now)):
-                yield from self._evaluated(name, asked, changed, now)
+        changed = [
+            publication for publication in publications if self.stored.change(publication.added, publication.removed)
+        ]
+        deleted = any(change.removed for change in changed)
+        for name, channel in self.channels.items():
+            channel.behind += [change.number for change in changed]
+            for publication in changed:
+                yield from self._guessed(name, channel, publication)
+        for name, channel in self.channels.items():
+            if channel.behind and (deleted or not self._waits(self._learned[name], now)):
+                yield from self._evaluated(name, channel, changed, now)
 
     def evaluate(self, now: float) -> Iterator[AnswerChange]:
         """Evaluate the channels that wait."""
-        for name, asked in self.channels.items():
-            if asked.behind:
-                yield from self._evaluated(name, asked, (), now)
+        for name, channel in self.channels.items():
+            if channel.behind:
+                yield from self._evaluated(name, channel, (), now)
 
-    def _guessed(self, name: str, asked: EvaluatedChannel, publication: Publication) -> Iterator[AnswerChange]:
+    def _guessed(self, name: str, channel: EvaluatedChannel, publication: Publication) -> Iterator[AnswerChange]:
         learned = self._learned[name]
         if learned.test is None or not publication.added:
             return
@@ -211,11 +213,11 @@ class Guessing(Evaluating):
         for row in dict.fromkeys(learned.heuristic.guess(publication.added)):
             if tested == self.settings.guesses:
                 return
-            if row in asked.shown or None in row:
+            if row in channel.shown or None in row:
                 continue
             tested += 1
-            if self.stored.holds(_question(learned.test, asked.form.variables, row)):
-                asked.shown.add(row)
+            if self.stored.holds(_question(learned.test, channel.form.variables, row)):
+                channel.shown.add(row)
                 learned.guessed.append(True)
                 learned.heuristic.learn(publication.added, row)
                 yield AnswerChange(name, (publication.number,), (row,))
@@ -227,12 +229,12 @@ class Guessing(Evaluating):
         return often and now - learned.evaluated < settings.interval
 
     def _evaluated(
-        self, name: str, asked: EvaluatedChannel, changed: Sequence[Publication], now: float
+        self, name: str, channel: EvaluatedChannel, changed: Sequence[Publication], now: float
     ) -> Iterator[AnswerChange]:
-        learned, causes = self._learned[name], tuple(asked.behind)
-        added, removed = self.differences(asked)
+        learned, causes = self._learned[name], tuple(channel.behind)
+        added, removed = self.differences(channel)
         learned.evaluated = now
-        asked.behind = []
+        channel.behind = []
         learned.guessed.extend([False] * len(added))
         if len(causes) == 1:
             for publication in changed:
@@ -244,14 +246,16 @@ class Guessing(Evaluating):
 
 def _testable(form: al.Select) -> al.Pattern | None:
     """The pattern of a query in which the terms of a row can stand for its variables; ``None`` where they cannot."""
-    if not all(isinstance(each, _TESTABLE) for each in every_pattern(form.pattern)):
+    if not all(isinstance(inner, _TESTABLE) for inner in every_pattern(form.pattern)):
         return None
     pattern = form.pattern
     while isinstance(pattern, al.Project | al.Distinct):
         pattern = pattern.pattern
     shown = frozenset(map(al.Var, form.variables))
     inside = tuple(every_pattern(pattern))
-    if any(isinstance(each, al.Project) for each in inside) or not all(_keeps(each, shown) for each in inside):
+    if any(isinstance(operator, al.Project) for operator in inside) or not all(
+        _keeps(operator, shown) for operator in inside
+    ):
         return None
     return pattern
 

@@ -129,10 +129,14 @@ _KEY: Final = retry_key(
 
 def _routes(app: "BrokerApp") -> list[BaseRoute]:
     """The routes with their descriptions."""
-    one, told, who = "/channels/{name}", "/channels/{name}/notifications", "/channels/{name}/subscribers/{subscriber}"
+    one, notifications, who = (
+        "/channels/{name}",
+        "/channels/{name}/notifications",
+        "/channels/{name}/subscribers/{subscriber}",
+    )
     graph, update = body(tuple(SENT), _TEXT), body(media_types("update"), _TEXT)
     question = parameter("query", "SELECT, ASK or CONSTRUCT.")
-    asked = operation("The answer of a SPARQL query over the facts as they are.", parameters=[question])
+    query_operation = operation("The answer of a SPARQL query over the facts as they are.", parameters=[question])
     posted = operation("The same, by a form or as text.", "200", body(media_types("query"), _TEXT))
     published = operation("Facts are there from now on, those of named graphs too.", "200", graph, [_KEY])
     updated = operation("A SPARQL Update as one publication.", "200", update, [_KEY])
@@ -148,15 +152,15 @@ def _routes(app: "BrokerApp") -> list[BaseRoute]:
         DescribedRoute("POST", "/publish", app.publish, published),
         DescribedRoute("POST", "/delete", app.delete, operation("Facts are there no more.", "200", graph, [_KEY])),
         DescribedRoute("POST", "/update", app.update, updated),
-        DescribedRoute("GET", "/query", app.query, asked),
+        DescribedRoute("GET", "/query", app.query, query_operation),
         DescribedRoute("POST", "/query", app.query, posted),
         DescribedRoute("GET", "/channels", app.channels, operation("The names of channels.", parameters=[page])),
         DescribedRoute("PUT", one, app.create_channel, operation("Create it: SELECT, ASK or CONSTRUCT.", "201", query)),
         DescribedRoute("DELETE", one, app.delete_channel, operation("Delete it.", "204")),
         DescribedRoute("GET", one, app.channel, operation("One channel.")),
         DescribedRoute("GET", f"{one}/rows", app.rows, rows),
-        DescribedRoute("GET", told, app.subscribe, pushed),
-        WebSocketRoute(told, app.subscribe_by_websocket),
+        DescribedRoute("GET", notifications, app.subscribe, pushed),
+        WebSocketRoute(notifications, app.subscribe_by_websocket),
         WebSocketRoute("/subscribe", app.talk_as_sepa),
         DescribedRoute("GET", f"{one}/subscribers", app.subscribers, operation("The subscribers of this token.")),
         DescribedRoute("GET", who, app.subscriber, operation("One of them: what was acknowledged.")),
@@ -271,7 +275,7 @@ class BrokerApp:
         ``kept`` is what this token's channels keep for absent subscribers, and what they may keep.
         """
         token, after = given(request.headers, request.scope), request.query_params.get("after", "")
-        names = sorted(each.name for each in self._broker.channels() if each.name > after)
+        names = sorted(channel.name for channel in self._broker.channels() if channel.name > after)
         allowed = [name for name in names if self.access.allows(token, "subscribe", name)]
         kept = self._broker.kept_for(self._owner(request))
         return JSONResponse({"channels": allowed[:_PAGE], "more": len(allowed) > _PAGE, "kept": kept})
@@ -307,8 +311,8 @@ class BrokerApp:
         """SEPA's messages; who asks a query here creates its channel and subscribes to it."""
 
         def require(channel: str) -> None:
-            for each in ("createChannel", "subscribe"):
-                self._require(websocket, each, channel)
+            for operation_ in ("createChannel", "subscribe"):
+                self._require(websocket, operation_, channel)
 
         await websocket.accept()
         await Conversation(
@@ -319,7 +323,9 @@ class BrokerApp:
         """The subscribers by name that are this token's."""
         name = self._name(request, "subscribe")
         own = await run_in_threadpool(self._broker.subscribers, name, self._owner(request))
-        return JSONResponse({"subscribers": [{"subscriber": each, "acknowledged": n} for each, n in own.items()]})
+        return JSONResponse(
+            {"subscribers": [{"subscriber": subscriber, "acknowledged": n} for subscriber, n in own.items()]}
+        )
 
     async def subscriber(self, request: Request) -> Response:
         """One of them."""
@@ -373,8 +379,8 @@ class BrokerApp:
 
     def _require_unconditional(self, request: Request, *operations: str) -> None:
         """The token is for these operations on facts, which have no entity tag to hold a condition against."""
-        for each in operations:
-            self._require(request, each)
+        for name in operations:
+            self._require(request, name)
         read_conditions(request.headers.raw).refuse(request.scope["path"])
 
     def _owner(self, connection: HTTPConnection) -> str:
@@ -451,13 +457,13 @@ def _subscriber_status(channel: Channel, name: str) -> dict[str, object]:
 def _metrics(broker: Broker, webhook_failures: int) -> Iterator[Metric]:
     """Counts of the whole broker; channels are too many to be counted by name."""
     channels = broker.channels()
-    told = sum(each.number for each in channels)
-    kept = sum(log.entries.bytes for log in {each.log for each in channels})
+    total = sum(channel.number for channel in channels)
+    kept = sum(log.entries.bytes for log in {channel.log for channel in channels})
     for name, about, value in (
         ("channels", "Channels.", len(channels)),
-        ("subscribers", "Subscribers by name.", sum(len(each.acknowledged) for each in channels)),
-        ("connections", "Who is connected.", sum(len(each.connected) for each in channels)),
-        ("notifications", "Notifications of the channels that are there.", told),
+        ("subscribers", "Subscribers by name.", sum(len(channel.acknowledged) for channel in channels)),
+        ("connections", "Who is connected.", sum(len(channel.connected) for channel in channels)),
+        ("notifications", "Notifications of the channels that are there.", total),
         ("kept_bytes", "What is kept of notifications.", kept),
         ("kept_bytes_limit", "What is kept of notifications for one token at most.", broker.budget.limit),
         ("budgets_reached", "Tokens for whom as much is kept as may be.", broker.budget.reached),
@@ -466,10 +472,10 @@ def _metrics(broker: Broker, webhook_failures: int) -> Iterator[Metric]:
         ("refusing", "1 when the disk did not take the last change.", int(bool(broker.trouble))),
     ):
         yield Metric(f"streamgauge_broker_{name}", "gauge", about, (({}, float(value)),))
-    held = broker.held()
-    terms, about = float(held.terms), "Different terms of facts, all interned."
+    holdings = broker.held()
+    terms, about = float(holdings.terms), "Different terms of facts, all interned."
     yield Metric("streamgauge_broker_interned_terms", "gauge", about, (({}, terms),))
-    parts = (("facts", held.facts), ("answers", held.answers), ("notifications", kept), ("process", resident()))
+    parts = (("facts", holdings.facts), ("answers", holdings.answers), ("notifications", kept), ("process", resident()))
     memory = tuple(({"of": name}, float(value)) for name, value in parts)
     yield Metric(
         "streamgauge_broker_memory_bytes", "gauge", "About what is kept; the process as the system has it.", memory

@@ -142,46 +142,49 @@ def _check_texts(form: al.QueryForm, limits: Limits) -> None:
 
     Also for patterns of regular expressions that cost too much.
     """
-    made: dict[str, list[al.Expression]] = {}
-    found: list[al.Expression] = []
+    definitions: dict[str, list[al.Expression]] = {}
+    expressions_: list[al.Expression] = []
     for pattern in every_pattern(form.pattern):
-        found += expressions(pattern)
+        expressions_ += expressions(pattern)
         if isinstance(pattern, al.Extend):
-            made.setdefault(pattern.variable.name, []).append(pattern.expression)
+            definitions.setdefault(pattern.variable.name, []).append(pattern.expression)
     if refused := refused_patterns(form):
         raise LimitError(refused)
     lengths: dict[str, int] = {}
-    for each in found:
-        if _length(each, made, lengths, limits.term) > limits.text:
+    for expression in expressions_:
+        if _length(expression, definitions, lengths, limits.term) > limits.text:
             raise LimitError(f"a computed text may have more than {limits.text} characters: CONCAT or REPLACE less")
 
 
 def _length(
-    expression: al.Expression, made: Mapping[str, list[al.Expression]], lengths: dict[str, int], term: int
+    expression: al.Expression, definitions: Mapping[str, list[al.Expression]], lengths: dict[str, int], term: int
 ) -> int:
     """The most characters that a value has; those of variables are remembered."""
     match expression:
         case al.Var(name=name):
             if name not in lengths:
                 lengths[name] = term
-                lengths[name] = max((_length(each, made, lengths, term) for each in made.get(name, ())), default=term)
+                lengths[name] = max(
+                    (_length(definition, definitions, lengths, term) for definition in definitions.get(name, ())),
+                    default=term,
+                )
             return lengths[name]
         case al.Call(operator=operator, arguments=arguments):
-            given = [_length(each, made, lengths, term) for each in arguments]
-            return _called(operator.upper(), given)
+            lengths_ = [_length(argument, definitions, lengths, term) for argument in arguments]
+            return _called(operator.upper(), lengths_)
         case str():
             return len(expression)
         case _:
             return term
 
 
-def _called(operator: str, given: list[int]) -> int:
+def _called(operator: str, lengths: list[int]) -> int:
     if operator == "CONCAT":
-        return sum(given)
+        return sum(lengths)
     if operator == "REPLACE":
-        text, _, replacement, *_ = given
+        text, _, replacement, *_ = lengths
         return (text + 1) * (replacement + 1)
-    return _WIDER.get(operator, 1) * max(given, default=0)
+    return _WIDER.get(operator, 1) * max(lengths, default=0)
 
 
 def read_changes(
@@ -201,7 +204,7 @@ def read_changes(
             operations = read_update(text, context)
     except TooMuchError as error:
         raise LimitError(f"{error}: write a shorter update") from error
-    for triple in (triple for each in operations for triple in (*each.added, *each.removed)):
+    for triple in (triple for operation in operations for triple in (*operation.added, *operation.removed)):
         if max(map(len, triple)) > limits.term:
             raise _long_term(triple, limits)
     return operations
@@ -245,21 +248,21 @@ def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
 
 
 def _triples(body: bytes, syntax: ox.RdfFormat, limits: Limits) -> Iterator[Triple]:
-    most, room = min(limits.graph, DENSE + len(body) // BYTES_EACH), most_characters(len(body))
+    limit, capacity = min(limits.graph, DENSE + len(body) // BYTES_EACH), most_characters(len(body))
     for count, quad in enumerate(ox.parse(without_versions(body, syntax), format=syntax, rename_blank_nodes=True), 1):
-        if count > most and most == limits.graph:
-            raise LimitError(f"a publication of more than {most} triples: publish it in parts")
-        if count > most:
+        if count > limit and limit == limits.graph:
+            raise LimitError(f"a publication of more than {limit} triples: publish it in parts")
+        if count > limit:
             raise LimitError(
-                f"more than {most} triples in a text of {len(body)} bytes: publish them in parts, or as N-Triples"
+                f"more than {limit} triples in a text of {len(body)} bytes: publish them in parts, or as N-Triples"
             )
         subject, predicate, end = _fact(quad)
         triple = intern(subject), intern(predicate), intern(end)
         characters = len(subject) + len(predicate) + len(end)
-        room -= characters
+        capacity -= characters
         if characters > limits.term and max(map(len, triple)) > limits.term:
             raise _long_term(triple, limits)
-        if room < 0:
+        if capacity < 0:
             raise too_wide(len(body))
         yield triple
 
@@ -280,11 +283,11 @@ def check_width(triples: Iterable[Triple]) -> None:
 
 def read_named_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
     """The triples of a graph that is deleted; GraphError also for a blank node, which would name nothing there."""
-    found = read_graph(body, kind, limits)
-    terms = (term for fact in found for term in (apart(fact)[1] if is_named(fact[0]) else fact))
+    facts = read_graph(body, kind, limits)
+    terms = (term for fact in facts for term in (apart(fact)[1] if is_named(fact[0]) else fact))
     if any(term.startswith("_:") or (term.startswith("<<") and "_:" in term) for term in terms):
         raise GraphError("a blank node names nothing here: delete it by SPARQL Update, DELETE WHERE { ... }")
-    return found
+    return facts
 
 
 def _fact(quad: ox.Quad) -> Triple:

@@ -70,9 +70,9 @@ class PublicationQueue:
                 batch.append(self._waiting.popleft())
                 if batch[0].changes:
                     break
-            for each in batch:
-                if each.owner != OPEN:
-                    self._own[each.owner] -= 1
+            for publication in batch:
+                if publication.owner != OPEN:
+                    self._own[publication.owner] -= 1
         return batch
 
 

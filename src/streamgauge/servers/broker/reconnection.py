@@ -80,14 +80,14 @@ class Reconnection:
             return self._wait("the connection ended", None)
         return self._wait(f"answers {response.status_code}", retry_after(response.headers, int(1000 * time.time())))
 
-    def _wait(self, why: str, asked: float | None) -> float:
+    def _wait(self, why: str, seconds: float | None) -> float:
         now = self.steady()
         self._since = now if self._since is None else self._since
-        wait = max(self.backoff.next(), asked or 0.0)
+        wait = max(self.backoff.next(), seconds or 0.0)
         where = why if self.url in why else f"{self.url}: {why}"
         away = now - self._since
         if away + wait > self.patience:
-            told = f" and asks to come again in {asked:g} s" if asked else ""
-            raise AwayError(f"{where}{told}: given up after {away:.0f} s, as patience is {self.patience:g} s")
+            message = f" and asks to come again in {seconds:g} s" if seconds else ""
+            raise AwayError(f"{where}{message}: given up after {away:.0f} s, as patience is {self.patience:g} s")
         self.tell(where, wait)
         return wait

@@ -42,34 +42,34 @@ def verify(path: Path) -> Inspection:
     try:
         refuse_vanished(path)
     except JournalError as error:
-        found = Inspection()
-        found.note("byte 0", str(error))
-        return found
+        inspection = Inspection()
+        inspection.note("byte 0", str(error))
+        return inspection
     mark = _mark(path)
-    found = Inspection()
-    with _copy(path, found) as copy, closing(sqlite3.connect(copy, isolation_level=None)) as database:
+    inspection = Inspection()
+    with _copy(path, inspection) as copy, closing(sqlite3.connect(copy, isolation_level=None)) as database:
         try:
             (version,) = database.execute("PRAGMA user_version").fetchone()
         except sqlite3.Error as error:
-            found.note("page 1", f"no journal ({error})")
-            return found
+            inspection.note("page 1", f"no journal ({error})")
+            return inspection
         if version != VERSION:
             return _without_sums(
-                database, version, found, marked=mark_of(path).exists() and mark_of(path).stat().st_size > 0
+                database, version, inspection, marked=mark_of(path).exists() and mark_of(path).stat().st_size > 0
             )
-        return inspect(database, mark, found)[0]
+        return inspect(database, mark, inspection)[0]
 
 
-def _without_sums(database: sqlite3.Connection, version: int, found: Inspection, *, marked: bool) -> Inspection:
+def _without_sums(database: sqlite3.Connection, version: int, inspection: Inspection, *, marked: bool) -> Inspection:
     """A journal of a version before checksums is as sound as SQLite can tell; one that had some is damaged."""
     if marked or version != VERSION - 1:
-        found.note("page 1 or the log", f"its version is {version}, not {VERSION}")
-        return found
+        inspection.note("page 1 or the log", f"its version is {version}, not {VERSION}")
+        return inspection
     for (line,) in database.execute("PRAGMA integrity_check(10)"):
         if line != "ok":
-            found.note("pages", str(line))
-    found.count("pages, without checksums (a broker that opens it gives it some)", 1)
-    return found
+            inspection.note("pages", str(line))
+    inspection.count("pages, without checksums (a broker that opens it gives it some)", 1)
+    return inspection
 
 
 def save(path: Path, new: Path) -> Saved:
@@ -78,40 +78,42 @@ def save(path: Path, new: Path) -> Saved:
     if new.exists() or log_of(new).exists() or mark_of(new).exists():
         raise JournalError(f"{new}: it is there already: name a file that is not")
     refuse_vanished(path)
-    found = Inspection()
-    with _copy(path, found) as copy:
+    inspection = Inspection()
+    with _copy(path, inspection) as copy:
         _mend_first_page(copy)
         with closing(sqlite3.connect(copy, isolation_level=None)) as database:
-            inspect(database, _mark(path), found)
-            with closing(SqliteJournal(new)) as journal, journal.filled() as made:
-                kept, losses = _write(database, made)
-    said = [str(each) for each in found.damages] + ([f"{found.more} damages more"] if found.more else [])
-    return Saved(", ".join(f"{many:,} rows of {table}" for table, many in kept.items()), (*said, *losses))
+            inspect(database, _mark(path), inspection)
+            with closing(SqliteJournal(new)) as journal, journal.filled() as target:
+                kept, losses = _write(database, target)
+    notes = [str(damage) for damage in inspection.damages] + (
+        [f"{inspection.more} damages more"] if inspection.more else []
+    )
+    return Saved(", ".join(f"{count:,} rows of {table}" for table, count in kept.items()), (*notes, *losses))
 
 
-def _write(database: sqlite3.Connection, made: sqlite3.Connection) -> tuple[dict[str, int], list[str]]:
+def _write(database: sqlite3.Connection, connection: sqlite3.Connection) -> tuple[dict[str, int], list[str]]:
     """Sound rows into the tables of a new journal, those aside that belong to nothing."""
     kept = {}
-    made.execute("DELETE FROM publication")
+    connection.execute("DELETE FROM publication")
     for table in TABLES:
         rows = (row for row in readable(database, table, Inspection()) if is_sound(table, row))
-        columns = len(made.execute(f"PRAGMA table_info({table})").fetchall())
-        made.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * columns)})", rows)
-        (kept[table],) = made.execute(f"SELECT count(*) FROM {table}").fetchone()
+        columns = len(connection.execute(f"PRAGMA table_info({table})").fetchall())
+        connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * columns)})", rows)
+        (kept[table],) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
     losses = []
     if not kept["publication"]:
-        (last,) = made.execute("SELECT coalesce(max(number), 0) FROM retry").fetchone()
-        made.execute("INSERT INTO publication VALUES (?, ?, NULL)", (last, row_sum("publication", (last,))))
+        (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM retry").fetchone()
+        connection.execute("INSERT INTO publication VALUES (?, ?, NULL)", (last, row_sum("publication", (last,))))
         losses.append(f"the number of the last publication: {last} is taken, that of the last with a key")
-    lost_logs = made.execute(
+    lost_logs = connection.execute(
         "SELECT log, max(start) FROM channel WHERE log NOT IN (SELECT number FROM log) GROUP BY log"
     ).fetchall()
     for log, start in lost_logs:
-        row = log, max(start, _last(made, log))
-        made.execute("INSERT INTO log VALUES (?, ?, ?)", (*row, row_sum("log", row)))
+        row = log, max(start, _last(connection, log))
+        connection.execute("INSERT INTO log VALUES (?, ?, ?)", (*row, row_sum("log", row)))
         losses.append(f"the number of log {log}'s last notification: {row[1]} is taken")
     for name, which in _ORPHANS.items():
-        gone = made.execute(f"DELETE {which}").rowcount
+        gone = connection.execute(f"DELETE {which}").rowcount
         if gone:
             losses.append(f"{gone:,} {name}")
     return kept, losses
@@ -124,10 +126,10 @@ _GROUPED: Final = (
 """The last number of a log among entries that it shares with others."""
 
 
-def _last(made: sqlite3.Connection, log: int) -> int:
+def _last(connection: sqlite3.Connection, log: int) -> int:
     """The number of the last entry of a log that is there, 0 without one."""
-    (own,) = made.execute("SELECT max(number) FROM entry WHERE log = ?", (log,)).fetchone()
-    (shared,) = made.execute(_GROUPED, (GROUPS, log)).fetchone()
+    (own,) = connection.execute("SELECT max(number) FROM entry WHERE log = ?", (log,)).fetchone()
+    (shared,) = connection.execute(_GROUPED, (GROUPS, log)).fetchone()
     return max(own or 0, shared or 0)
 
 
@@ -146,19 +148,19 @@ def _mend_first_page(copy: Path) -> None:
 
 
 @contextmanager
-def _copy(path: Path, found: Inspection) -> Iterator[Path]:
+def _copy(path: Path, inspection: Inspection) -> Iterator[Path]:
     """A copy of a journal and its log, so that looking at them changes neither; what cannot be read is noted."""
     with TemporaryDirectory(prefix="streamgauge-verify-") as folder:
         copy = Path(folder) / "journal"
         for source, to in ((path, copy), (log_of(path), log_of(copy))):
             if source == path or source.exists():
                 for start, end in copy_readable(source, to):
-                    found.note(f"{source.name}, bytes {start:,} to {end:,}", UNREADABLE)
+                    inspection.note(f"{source.name}, bytes {start:,} to {end:,}", UNREADABLE)
         yield copy
 
 
 def _refuse_absent(path: Path) -> None:
-    beside = [each for each in (mark_of(path), log_of(path)) if each.exists()]
+    beside = [file for file in (mark_of(path), log_of(path)) if file.exists()]
     if not path.exists() and not beside:
         raise JournalError(f"{path}: no journal is there")
     if path.exists() and in_use(path):

@@ -73,15 +73,15 @@ class Registry:
 
     def _restore(self) -> None:
         _, lasts = self._journal.numbers()
-        for each in self._journal.channels():
+        for channel in self._journal.channels():
             try:
-                log = self._logs.get(str(each.log)) or self._ask(
-                    each.log, parse_sparql(each.query), lasts[each.log], each.owner
+                log = self._logs.get(str(channel.log)) or self._ask(
+                    channel.log, parse_sparql(channel.query), lasts[channel.log], channel.owner
                 )
             except (TooMuchError, UnsupportedError):
-                self._journal.drop(each.name, each.log)
+                self._journal.drop(channel.name, channel.log)
             else:
-                self._open(log, each)
+                self._open(log, channel)
         for kept in self._journal.entries():
             log = self._logs[str(kept.log)]
             log.entries.number = kept.number - 1
@@ -95,10 +95,10 @@ class Registry:
 
     def channel(self, name: str) -> Channel:
         """A channel by its name; UnknownChannelError."""
-        found = self._channels.get(name)
-        if found is None:
+        channel_ = self._channels.get(name)
+        if channel_ is None:
             raise UnknownChannelError(name)
-        return found
+        return channel_
 
     def channels(self) -> list[Channel]:
         """All channels."""
@@ -121,7 +121,7 @@ class Registry:
             if not log.channels and self._strategy.size(log.name) > self.limits.rows:
                 raise LimitError(f"the answer has more than {self.limits.rows} rows: ask for less")
             opened = Opened(name, query, log.number, log.entries.number, owner)
-            enrolled = [Subscriber(name, each, 0, by) for each, by in self._standing.get(name, {}).items()]
+            enrolled = [Subscriber(name, subscriber, 0, by) for subscriber, by in self._standing.get(name, {}).items()]
             self._journal.create(opened, enrolled)
             channel = self._open(log, opened)
             for subscriber in enrolled:
@@ -144,11 +144,11 @@ class Registry:
         return log
 
     def _open(self, log: Log, opened: Opened) -> Channel:
-        made = self._channels[opened.name] = log.channels[opened.name] = Channel(
+        channel = self._channels[opened.name] = log.channels[opened.name] = Channel(
             opened.name, opened.query, log, opened.start, opened.owner
         )
         self._created[opened.owner] += 1
-        return made
+        return channel
 
     def _drop(self, name: str) -> None:
         """A channel ends; its subscribers are told. UnknownChannelError."""
@@ -162,7 +162,7 @@ class Registry:
         del self._channels[name], log.channels[name]
         self._created[channel.owner] -= 1
         log.named.pop(name, None)
-        self._unsaid = {each: number for each, number in self._unsaid.items() if each[0] != name}
+        self._unsaid = {key: number for key, number in self._unsaid.items() if key[0] != name}
         self._forget(log)
         channel.end(end)
 
@@ -196,17 +196,19 @@ class Registry:
         then on. UnknownChannelError, LimitError, ForeignNameError for a name that is another identity's.
         """
         with self._lock:
-            found = self._admit(channel, name, owner)
-            known = found.acknowledged.get(name)
-            if known is None and found.names(owner) >= self.limits.subscribers:
+            channel_ = self._admit(channel, name, owner)
+            known = channel_.acknowledged.get(name)
+            if known is None and channel_.names(owner) >= self.limits.subscribers:
                 raise self._crowded(owner)
-            if known is None and (full := self.budget.refuses(found.log.owner)):
+            if known is None and (full := self.budget.refuses(channel_.log.owner)):
                 raise LimitError(full)
-            if known is None or (owner != OPEN and found.owners[name] == OPEN):
-                number = found.number if known is None else known
+            if known is None or (owner != OPEN and channel_.owners[name] == OPEN):
+                number = channel_.number if known is None else known
                 self._journal.subscribe(Subscriber(channel, name, number, owner))
-                self._enrol(found, name, number, owner)
-            return found.follow(name, found.acknowledged[name] if after is None else after, wake, self._taken, owner)
+                self._enrol(channel_, name, number, owner)
+            return channel_.follow(
+                name, channel_.acknowledged[name] if after is None else after, wake, self._taken, owner
+            )
 
     def listen(self, channel: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN) -> Subscribed:
         """Begin after a notification's number, else with new ones, as nobody: nothing is kept for who comes back.
@@ -214,10 +216,10 @@ class Registry:
         UnknownChannelError, LimitError.
         """
         with self._lock:
-            found = self.channel(channel)
-            if found.connections(owner) >= self.limits.subscribers:
+            channel_ = self.channel(channel)
+            if channel_.connections(owner) >= self.limits.subscribers:
                 raise self._crowded(owner)
-            return found.follow("", after, wake, self._taken, owner)
+            return channel_.follow("", after, wake, self._taken, owner)
 
     def acknowledge(
         self, channel: str, name: str, number: int | None, *, owner: str = OPEN, require: Require = anything
@@ -240,21 +242,21 @@ class Registry:
         A client of a broker without tokens (``OPEN``) has all names; a name that ``OPEN`` made
         goes to the next client that asks.
         """
-        found = self.channel(channel)
-        if owner == OPEN or found.owners.get(name) == owner:
-            return found
+        channel_ = self.channel(channel)
+        if owner == OPEN or channel_.owners.get(name) == owner:
+            return channel_
         if name.startswith(HOOK_NAME) and owner != OPERATOR:
             raise ForeignNameError(f"names that begin with {HOOK_NAME} are those of webhooks: take another name")
-        if found.owners.get(name, OPEN) != OPEN:
+        if channel_.owners.get(name, OPEN) != OPEN:
             raise ForeignNameError(f"the name {name} on the channel {channel} belongs to another token: take another")
-        return found
+        return channel_
 
     def subscribers(self, channel: str, owner: str = OPEN) -> dict[str, int]:
         """The names on a channel that belong to an identity, with what they acknowledged; all for ``OPEN``."""
         with self._lock:
-            found = self.channel(channel)
-            named = sorted(found.acknowledged.items())
-            return {name: number for name, number in named if owner in (OPEN, found.owners[name])}
+            channel_ = self.channel(channel)
+            named = sorted(channel_.acknowledged.items())
+            return {name: number for name, number in named if owner in (OPEN, channel_.owners[name])}
 
     def kept_for(self, owner: str) -> dict[str, int | str]:
         """``bytes`` of notifications that are kept for an identity, their ``limit``, why more names are ``refused``."""
@@ -280,13 +282,13 @@ class Registry:
     def unsubscribe(self, channel: str, name: str, *, owner: str = OPEN, require: Require = anything) -> None:
         """A subscriber is forgotten. UnknownChannelError, ForeignNameError, or what ``require`` raises."""
         with self._lock:
-            found = self._admit(channel, name, owner)
-            require(found)
+            channel_ = self._admit(channel, name, owner)
+            require(channel_)
             self._journal.unsubscribe(channel, name)
             self._unsaid.pop((channel, name), None)
-            found.owners.pop(name, None)
-            if found.acknowledged.pop(name, None) is not None and not found.acknowledged:
-                del found.log.named[channel]
+            channel_.owners.pop(name, None)
+            if channel_.acknowledged.pop(name, None) is not None and not channel_.acknowledged:
+                del channel_.log.named[channel]
 
     def _taken(self, by: Subscribed, number: int) -> None:
         """Notifications up to a number need not come again; the journal hears of it with the next publication.
@@ -300,11 +302,11 @@ class Registry:
                 number = min(number, channel.number)
                 channel.acknowledged[name] = self._unsaid[channel.name, name] = number
 
-    def _tell(self, found: Iterable[AnswerChange]) -> Failures:
+    def _tell(self, changes: Iterable[AnswerChange]) -> Failures:
         """Changes are told as they are found; what was not done."""
         logs, entry_of = self._logs, self._entry
-        for each in found:
-            self._add(logs[each.name], entry_of(each, self._clock()))
+        for change in changes:
+            self._add(logs[change.name], entry_of(change, self._clock()))
         failures = self._strategy.failures()
         self._close_failed(failures.ended)
         return failures
@@ -312,7 +314,7 @@ class Registry:
     def _keep(
         self,
         fresh: Sequence[tuple[Publication, RetryKey | None]],
-        found: Iterable[AnswerChange],
+        changes: Iterable[AnswerChange],
         forgotten: Sequence[int] = (),
     ) -> Failures:
         """Publications and their changes become durable with what subscribers have acknowledged; then they are told.
@@ -321,29 +323,31 @@ class Registry:
         publications are let go.
         """
         at = self._clock()  # one for all, so that channels whose answers change alike have the same entry
-        made = [(self._logs[each.name], self._entry(each, at)) for each in found]
+        entries = [(self._logs[change.name], self._entry(change, at)) for change in changes]
         failures = self._strategy.failures()
-        fresh = [each for each in fresh if each[0].number not in failures.refused]
-        if not (fresh or made or self._unsaid or self._gone or failures.ended):
+        fresh = [publication for publication in fresh if publication[0].number not in failures.refused]
+        if not (fresh or entries or self._unsaid or self._gone or failures.ended):
             return failures
         lasts: dict[int, int] = {}
         wanted: list[UnacknowledgedEntry] = []
-        for log, entry in made:
+        for log, entry in entries:
             number = lasts[log.number] = lasts.get(log.number, log.entries.number) + 1
             if log.named:
                 wanted.append(UnacknowledgedEntry(log.number, number, entry))
-        said = [Subscriber(channel, name, number) for (channel, name), number in self._unsaid.items()]
+        acknowledgements = [Subscriber(channel, name, number) for (channel, name), number in self._unsaid.items()]
         ended = {self._logs[name].number: list(self._logs[name].channels) for name in failures.ended}
         try:
             ended = {**self._gone, **ended}
-            self._journal.accept(Accepted(fresh, wanted, lasts, said, self._settled(lasts), ended, forgotten))
+            self._journal.accept(
+                Accepted(fresh, wanted, lasts, acknowledgements, self._settled(lasts), ended, forgotten)
+            )
         except NotWrittenError:
             self._failed |= failures.ended
             raise
         self._unsaid.clear()
         self._gone.clear()
         self._trimmed.clear()
-        for log, entry in made:
+        for log, entry in entries:
             self._add(log, entry)
         self._close_failed(failures.ended)
         return failures
@@ -379,7 +383,7 @@ class Registry:
     def _settled(self, lasts: dict[int, int]) -> dict[int, int]:
         """By log, up to which number entries are wanted no more: all have acknowledged them, or they are too many."""
         acknowledged = {self._channels[channel].log for channel, _ in self._unsaid}
-        settled = {each.number: each.settled for each in acknowledged}
+        settled = {acknowledgement.number: acknowledgement.settled for acknowledgement in acknowledged}
         for number, last in lasts.items():
             settled[number] = max(settled.get(number, 0), last - self.limits.kept)
         for log in self._trimmed:
@@ -395,8 +399,8 @@ class Registry:
         if self.budget.add(log.owner, log.entries.bytes - before):
             self._trimmed.update(self.budget.trim(log.owner, self._logs.values()))
 
-    def _entry(self, found: AnswerChange, at: int) -> AnswerEntry:
-        return AnswerEntry(found.causes, found.added, found.removed, at, found.size)
+    def _entry(self, change: AnswerChange, at: int) -> AnswerEntry:
+        return AnswerEntry(change.causes, change.added, change.removed, at, change.size)
 
     def _end(self, end: End) -> None:
         """Subscribers are told that no more will come."""

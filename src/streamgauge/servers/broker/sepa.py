@@ -31,7 +31,7 @@ from streamgauge.servers.http.limits import Gate
 PREFIX: Final = "sepa:"
 """How the names of channels begin that are there while somebody asks their query here."""
 
-MOST: Final = 100
+MAX_SUBSCRIPTIONS: Final = 100
 """Subscriptions of one connection."""
 
 _WAITING: Final = 16
@@ -96,10 +96,10 @@ class SharedChannels:
                     self._broker.delete_channel(name)
 
 
-def refuse_graph_parameters(given: Mapping[str, Any]) -> None:
+def refuse_graph_parameters(parameters: Mapping[str, Any]) -> None:
     """MessageError for a graph that is named beside a text: it would be passed over."""
     for name, advice in GRAPH_PARAMETERS.items():
-        if given.get(name):
+        if parameters.get(name):
             raise MessageError(f"{name} is not supported: {advice}")
 
 
@@ -126,13 +126,13 @@ class Conversation:
     def __init__(
         self,
         websocket: WebSocket,
-        asked: SharedChannels,
+        channels: SharedChannels,
         require: Callable[[str], None],
         expected: tuple[type[Exception], ...],
         creation: Gate,
         owner: str = OPEN,
     ) -> None:
-        self._websocket, self._asked, self._require, self._owner = websocket, asked, require, owner
+        self._websocket, self._asked, self._require, self._owner = websocket, channels, require, owner
         self._creation = creation
         self._expected: tuple[type[Exception], ...] = (*expected, MessageError)
         self._signal = events.Signal()
@@ -153,8 +153,8 @@ class Conversation:
             return
         finally:
             hearing.cancel()
-            for each in self._held.values():
-                await run_in_threadpool(self._asked.end, each.subscribed)
+            for subscription in self._held.values():
+                await run_in_threadpool(self._asked.end, subscription.subscribed)
 
     async def _hear(self) -> None:
         try:
@@ -166,18 +166,18 @@ class Conversation:
 
     async def _answer(self, text: str) -> None:
         try:
-            what, given = _read(text)
-            await (self._subscribe(given) if what == "subscribe" else self._unsubscribe(given))
+            what, parameters = _read(text)
+            await (self._subscribe(parameters) if what == "subscribe" else self._unsubscribe(parameters))
         except self._expected as error:
             await self._send({"status_code": 400, "error": type(error).__name__, "error_description": str(error)})
 
-    async def _subscribe(self, given: Mapping[str, Any]) -> None:
-        query, alias = given.get("sparql"), given.get("alias")
+    async def _subscribe(self, parameters: Mapping[str, Any]) -> None:
+        query, alias = parameters.get("sparql"), parameters.get("alias")
         if not isinstance(query, str) or not isinstance(alias, str | None):
             raise MessageError('expected {"subscribe": {"sparql": "SELECT ...", "alias": "a name of yours"}}')
-        refuse_graph_parameters(given)
-        if len(self._held) >= MOST:
-            raise MessageError(f"{MOST} subscriptions are on this connection already: open another one")
+        refuse_graph_parameters(parameters)
+        if len(self._held) >= MAX_SUBSCRIPTIONS:
+            raise MessageError(f"{MAX_SUBSCRIPTIONS} subscriptions are on this connection already: open another one")
         self._require(name_of(query))
         async with self._creation.through():
             subscribed, rows = await run_in_threadpool(self._asked.begin, query, self._signal.set, self._owner)
@@ -185,19 +185,19 @@ class Conversation:
         self._held[spuid] = _Subscription(alias, subscribed)
         await self._notify(spuid, rows, ())
 
-    async def _unsubscribe(self, given: Mapping[str, Any]) -> None:
-        spuid = given.get("spuid")
-        held = self._held.pop(spuid, None) if isinstance(spuid, str) else None
-        if held is None:
+    async def _unsubscribe(self, parameters: Mapping[str, Any]) -> None:
+        spuid = parameters.get("spuid")
+        subscription = self._held.pop(spuid, None) if isinstance(spuid, str) else None
+        if subscription is None:
             raise MessageError("there is no subscription of that spuid on this connection")
-        await run_in_threadpool(self._asked.end, held.subscribed)
+        await run_in_threadpool(self._asked.end, subscription.subscribed)
         await self._send({"unsubscribed": {"spuid": spuid}})
 
     async def _tell(self) -> bool:
         """Send what has come; whether all is well."""
-        for spuid, each in self._held.items():
-            over = each.subscribed.over
-            for notification in each.subscribed.take():
+        for spuid, subscription in self._held.items():
+            over = subscription.subscribed.over
+            for notification in subscription.subscribed.take():
                 await self._notify(spuid, notification.added, notification.removed)
             if over:
                 await self._websocket.close(1011 if over.kind == "error" else 1000, over.why[:120])
@@ -205,16 +205,16 @@ class Conversation:
         return True
 
     async def _notify(self, spuid: str, added: "list[Row] | tuple[Row, ...]", removed: tuple[Row, ...]) -> None:
-        held = self._held[spuid]
-        variables = held.subscribed.channel.variables
-        said: dict[str, Any] = {"spuid": spuid, "sequence": held.sequence}
-        if held.alias is not None:
-            said["alias"] = held.alias
-        held.sequence += 1
+        subscription = self._held[spuid]
+        variables = subscription.subscribed.channel.variables
+        document: dict[str, Any] = {"spuid": spuid, "sequence": subscription.sequence}
+        if subscription.alias is not None:
+            document["alias"] = subscription.alias
+        subscription.sequence += 1
         if len(added) + len(removed) <= _FEW:
-            text = _notification(said, variables, added, removed)
+            text = _notification(document, variables, added, removed)
         else:
-            text = await run_in_threadpool(_notification, said, variables, added, removed)
+            text = await run_in_threadpool(_notification, document, variables, added, removed)
         await events.in_time(self._websocket.send_text(text))
 
     async def _send(self, message: Mapping[str, Any]) -> None:
@@ -223,10 +223,13 @@ class Conversation:
 
 
 def _notification(
-    said: Mapping[str, Any], variables: Sequence[str], added: "list[Row] | tuple[Row, ...]", removed: tuple[Row, ...]
+    document: Mapping[str, Any],
+    variables: Sequence[str],
+    added: "list[Row] | tuple[Row, ...]",
+    removed: tuple[Row, ...],
 ) -> str:
     """The message, made of pieces that each take little time."""
-    head = json.dumps(said, ensure_ascii=False, separators=(",", ":"))[:-1].encode()
+    head = json.dumps(document, ensure_ascii=False, separators=(",", ":"))[:-1].encode()
     texts = [b'{"notification":', head]
     for name, rows in (("addedResults", added), ("removedResults", removed)):
         texts += [f',"{name}":'.encode(), *pieces(variables, rows)]
@@ -235,11 +238,11 @@ def _notification(
 
 def _read(text: str) -> tuple[str, Mapping[str, Any]]:
     try:
-        said = read_json(text)
+        document = read_json(text)
     except ValueError:
-        said = None
-    if isinstance(said, dict):
+        document = None
+    if isinstance(document, dict):
         for what in ("subscribe", "unsubscribe"):
-            if isinstance(said.get(what), dict):
-                return what, said[what]
+            if isinstance(document.get(what), dict):
+                return what, document[what]
     raise MessageError('expected JSON: {"subscribe": {...}} or {"unsubscribe": {...}}')

@@ -182,7 +182,7 @@ def refuse_vanished(path: Path) -> None:
     """JournalError when a journal is missing or empty, and a file beside it shows that there was one."""
     if _size(path):
         return
-    beside = [each.name for each in (mark_of(path), log_of(path)) if _size(each)]
+    beside = [file.name for file in (mark_of(path), log_of(path)) if _size(file)]
     if beside:
         state = "empty" if path.exists() else "missing"
         raise JournalError(
@@ -198,84 +198,84 @@ def _size(path: Path) -> int:
 
 def checked(path: Path, database: sqlite3.Connection, mark: Witness | None) -> tuple[bytes, Sealed]:
     """The name and seal of a journal that is sound; JournalError, in one sentence, for one that is damaged."""
-    found, name, sealed = inspect(database, mark)
-    if found.whole and sealed is not None and name is not None:
+    inspection, name, sealed = inspect(database, mark)
+    if inspection.whole and sealed is not None and name is not None:
         return name, sealed
-    rest = len(found.damages) - 1 + found.more
+    rest = len(inspection.damages) - 1 + inspection.more
     more = f", and {rest} more" if rest > 0 else ""
-    first = unreadable(path) or found.damages[0]
-    raise JournalError(f"{path}: damaged: {first}{more}; {found.remains} can be saved: {advice(path)}")
+    first = unreadable(path) or inspection.damages[0]
+    raise JournalError(f"{path}: damaged: {first}{more}; {inspection.remains} can be saved: {advice(path)}")
 
 
 def inspect(
-    database: sqlite3.Connection, mark: Witness | None, found: Inspection | None = None
+    database: sqlite3.Connection, mark: Witness | None, inspection: Inspection | None = None
 ) -> tuple[Inspection, bytes | None, Sealed | None]:
     """All damages of an open journal, its name and seal where they can be read; ``mark`` is what the witness says.
 
     ``found`` are those that are known already.
     """
-    found = Inspection() if found is None else found
-    _check_schema(database, found)
-    _check_pages(database, found)
+    inspection = Inspection() if inspection is None else inspection
+    _check_schema(database, inspection)
+    _check_pages(database, inspection)
     rows = total = 0
     for table in TABLES:
-        many, value = _check_rows(database, table, found)
-        rows, total = rows + many, total + value
+        count, value = _check_rows(database, table, inspection)
+        rows, total = rows + count, total + value
     name: bytes | None = None
     sealed: Sealed | None = None
     try:
         name, sealed = read_name(database), read_seal(database)
     except sqlite3.Error as error:
-        found.note("tables journal and publication", f"name and seal cannot be read ({error})")
+        inspection.note("tables journal and publication", f"name and seal cannot be read ({error})")
     if name is None or sealed is None:
-        found.note("tables journal and publication", "the checksum of the journal's name or seal does not hold")
-        return found, name, sealed
-    _check_mark(name, sealed, mark, found)
-    if found.whole and (rows, total & (1 << 63) - 1) != sealed[1:]:
-        found.note(
+        inspection.note("tables journal and publication", "the checksum of the journal's name or seal does not hold")
+        return inspection, name, sealed
+    _check_mark(name, sealed, mark, inspection)
+    if inspection.whole and (rows, total & (1 << 63) - 1) != sealed[1:]:
+        inspection.note(
             "all tables", f"the rows are not those that were written ({rows:,} are there, {sealed.rows:,} were sealed)"
         )
-    return found, name, sealed
+    return inspection, name, sealed
 
 
-def _check_schema(database: sqlite3.Connection, found: Inspection) -> None:
+def _check_schema(database: sqlite3.Connection, inspection: Inspection) -> None:
     try:
         there = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
     except sqlite3.Error as error:
-        found.note("page 1", f"the schema cannot be read ({error})")
+        inspection.note("page 1", f"the schema cannot be read ({error})")
         return
     for name, statement in SCHEMA.items():
         if there.get(name) != statement:
-            found.note("page 1", f"the schema of {name} is not a journal's")
+            inspection.note("page 1", f"the schema of {name} is not a journal's")
     others = set(there) - set(SCHEMA)
     if others:
-        found.note(
+        inspection.note(
             "page 1", f"there are tables or indexes that no journal has ({', '.join(map(repr, sorted(others)))})"
         )
 
 
-def _check_pages(database: sqlite3.Connection, found: Inspection) -> None:
+def _check_pages(database: sqlite3.Connection, inspection: Inspection) -> None:
     """SQLite's own check: the structure of every page, the order of keys, indexes against their tables."""
     try:
         for (line,) in database.execute("PRAGMA integrity_check(10)"):
             if line != "ok":
-                found.note("pages", " ".join(str(line).split()))
+                inspection.note("pages", " ".join(str(line).split()))
     except sqlite3.Error as error:
-        found.note("pages", f"they cannot be read ({error})")
+        inspection.note("pages", f"they cannot be read ({error})")
 
 
-def _check_rows(database: sqlite3.Connection, table: str, found: Inspection) -> tuple[int, int]:
+def _check_rows(database: sqlite3.Connection, table: str, inspection: Inspection) -> tuple[int, int]:
     """How many rows of a table can be read, and the sum of their checksums."""
     rows = total = sound = 0
     at = _SUMS_AT.get(table, -1)
-    for row in readable(database, table, found):
+    for row in readable(database, table, inspection):
         value = row[at]
         rows, total = rows + 1, total + (value if isinstance(value, int) else 0)
         if is_sound(table, row):
             sound += 1
         else:
-            found.note(f"table {table}, row {rows:,}", "its checksum does not hold")
-    found.count(f"rows of {table}", sound)
+            inspection.note(f"table {table}, row {rows:,}", "its checksum does not hold")
+    inspection.count(f"rows of {table}", sound)
     return rows, total
 
 
@@ -288,7 +288,7 @@ def is_sound(table: str, row: tuple[object, ...]) -> bool:
         return False
 
 
-def readable(database: sqlite3.Connection, table: str, found: Inspection) -> Iterator[tuple[object, ...]]:
+def readable(database: sqlite3.Connection, table: str, inspection: Inspection) -> Iterator[tuple[object, ...]]:
     """The rows that can be read: up to a damaged page from the first on, then those behind it from the last on back."""
     order = _KEYS.get(table, "rowid")
     keys = order.split(", ")
@@ -299,7 +299,9 @@ def readable(database: sqlite3.Connection, table: str, found: Inspection) -> Ite
             yield row
         return
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        found.note(f"table {table}, after row {last}" if last else f"table {table}", f"it cannot be read ({error})")
+        inspection.note(
+            f"table {table}, after row {last}" if last else f"table {table}", f"it cannot be read ({error})"
+        )
     try:
         behind = ", ".join(f"{key} DESC" for key in keys)
         for key, row in _rows(database, f"SELECT {order}, * FROM {table} ORDER BY {behind}", len(keys)):
@@ -317,19 +319,19 @@ def _rows(
     return ((row[:keys], row[keys:]) for row in database.execute(query))
 
 
-def _check_mark(name: bytes, sealed: Sealed, mark: Witness | None, found: Inspection) -> None:
+def _check_mark(name: bytes, sealed: Sealed, mark: Witness | None, inspection: Inspection) -> None:
     """The witness may lag behind the journal; it is never ahead, nor another's."""
     if mark is None:
         return
     if mark.store != name:
-        found.note("table journal", "its name is another journal's than that of the mark beside it")
+        inspection.note("table journal", "its name is another journal's than that of the mark beside it")
     elif sealed.number < mark.number:
         lost = mark.number - sealed.number
-        found.note(
+        inspection.note(
             f"after transaction {sealed.number:,}", f"{lost:,} acknowledged transactions are missing (log cut or lost)"
         )
     elif sealed.number == mark.number and sealed.witness(name) != mark:
-        found.note(f"transaction {sealed.number:,}", "it is not the one that was acknowledged")
+        inspection.note(f"transaction {sealed.number:,}", "it is not the one that was acknowledged")
 
 
 def in_use(path: Path) -> bool:
@@ -371,9 +373,9 @@ def create_tables(database: sqlite3.Connection) -> None:
 def upgrade(path: Path, database: sqlite3.Connection) -> None:
     """Give a journal's rows their checksums; the transaction stays open. JournalError for one that is damaged."""
     run = database.execute
-    (said,) = run("PRAGMA integrity_check(1)").fetchone()
-    if said != "ok":
-        raise JournalError(f"{path}: damaged: pages: {said}; it has no checksums: restore it from a copy")
+    (outcome,) = run("PRAGMA integrity_check(1)").fetchone()
+    if outcome != "ok":
+        raise JournalError(f"{path}: damaged: pages: {outcome}; it has no checksums: restore it from a copy")
     database.create_function("row_sum", -1, lambda table, *values: row_sum(table, values))
     run("BEGIN IMMEDIATE")
     for statement in _OWNED:

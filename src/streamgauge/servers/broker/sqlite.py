@@ -104,8 +104,8 @@ class SqliteJournal(Journal):
         damaged = name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
         if not damaged:
             return f"{self._path}: no journal can be kept here: {self._unopened(error)}"
-        said = f"{self._path}: no journal can be kept here: page 1 is damaged or was never a journal's"
-        return f"{said}: {advice(self._path)}"
+        message = f"{self._path}: no journal can be kept here: page 1 is damaged or was never a journal's"
+        return f"{message}: {advice(self._path)}"
 
     def _unopened(self, error: sqlite3.Error) -> str:
         """Why the file cannot be opened, which SQLite does not say; SQLite's words for any other error."""
@@ -172,8 +172,8 @@ class SqliteJournal(Journal):
 
     def _counted(self, number: int) -> Sealed:
         """The seal of all rows, for a transaction of that number."""
-        each = [f"SELECT count(*), coalesce(sum(sum), 0) FROM {table}" for table in TABLES]
-        counts = [self._database.execute(query).fetchone() for query in each]
+        queries = [f"SELECT count(*), coalesce(sum(sum), 0) FROM {table}" for table in TABLES]
+        counts = [self._database.execute(query).fetchone() for query in queries]
         return Sealed(number, sum(rows for rows, _ in counts), sum(total for _, total in counts) & (1 << 63) - 1)
 
     def _resume(self, name: bytes, sealed: Sealed, before: Witness | None) -> None:
@@ -239,7 +239,7 @@ class SqliteJournal(Journal):
                 for log, number in members_of(runs)
                 if log in self._lasts and number > wanted.get(log, number)
             ]
-        return iter(sorted(entries, key=lambda each: each[:2]))
+        return iter(sorted(entries, key=lambda entry: entry[:2]))
 
     def numbers(self) -> tuple[int, dict[int, int]]:
         """The last numbers of publications, and of entries by log."""
@@ -248,8 +248,8 @@ class SqliteJournal(Journal):
 
     def keys(self) -> list[tuple[RetryKey, int]]:
         """The keys that are remembered."""
-        found = self._database.execute("SELECT owner, key, digest, number FROM retry ORDER BY number")
-        return [(RetryKey(owner, key, digest), number) for owner, key, digest, number in found]
+        rows = self._database.execute("SELECT owner, key, digest, number FROM retry ORDER BY number")
+        return [(RetryKey(owner, key, digest), number) for owner, key, digest, number in rows]
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts at once."""
@@ -296,8 +296,8 @@ class SqliteJournal(Journal):
             self._cursor.executemany(
                 "UPDATE log SET last = ?, sum = ? WHERE number = ?", self._advanced(accepted.lasts)
             )
-        for each in accepted.acknowledged:
-            self._enrol(each)
+        for subscriber in accepted.acknowledged:
+            self._enrol(subscriber)
         for log, number in accepted.settled.items():
             if number > 0:
                 self._delete("entry", "log = ? AND number <= ?", log, number)

@@ -127,10 +127,10 @@ class SizedCache(Generic[Key, Value]):
 
     def get(self, key: Key) -> Value | None:
         """The value of a key, ``None`` without one; looking it up counts as use."""
-        found = self._kept.get(key)
-        if found is not None:
+        value = self._kept.get(key)
+        if value is not None:
             self._kept.move_to_end(key)
-        return found
+        return value
 
     def put(self, key: Key, value: Value) -> None:
         """Keep a value in the place of that of the key, and let go what is then too much."""
@@ -179,6 +179,6 @@ def form_value(term: Term) -> str:
     return f'"{plain_text(term)}"{f"^^{rest[3:-1]}" if rest.startswith("^^") else rest}'
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1] or found[2]
-    return chr(int(code, 16)) if code else _ESCAPED.get(found[3], found[3])
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
+    return chr(int(code, 16)) if code else _ESCAPED.get(match[3], match[3])

@@ -74,7 +74,7 @@ PROTOTYPE: Final = Vocabulary(
 )
 """As QueryStreamer.js and its server wrote it (eswc2016), but for the datatype, which they did not expand."""
 
-VOCABULARIES: Final = {each.name: each for each in (PAPER, PROTOTYPE)}
+VOCABULARIES: Final = {vocabulary.name: vocabulary for vocabulary in (PAPER, PROTOTYPE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +154,18 @@ def by_label(facts: Iterable[Fact], style: Style) -> tuple[list[ExpiringQuad], l
     """
     own = label_predicates(style.vocabulary)
     always: list[ExpiringQuad] = []
-    found: dict[object, list[Fact]] = {}
+    facts_by_label: dict[object, list[Fact]] = {}
     for fact in dict.fromkeys(facts):
         if fact.triple[1] in own:
             raise LabelError(f"{fact.triple[1]} says times: a fact can't have it as its predicate")
         if fact.static:
             always.append(((*fact.triple, DEFAULT), None))
         else:
-            told = as_labelled(fact, style.label)
-            found.setdefault((told.initial, told.final) if style.grouped else told, []).append(fact)
-    return always, list(found.values())
+            labelled = as_labelled(fact, style.label)
+            facts_by_label.setdefault((labelled.initial, labelled.final) if style.grouped else labelled, []).append(
+                fact
+            )
+    return always, list(facts_by_label.values())
 
 
 def latest_ends(quads: Iterable[ExpiringQuad]) -> list[ExpiringQuad]:
@@ -244,7 +246,7 @@ def read_bounds(initial: Term | None, final: Term | None, style: Style) -> Bound
 def label_predicates(vocabulary: Vocabulary) -> frozenset[Term]:
     """The predicates of labels, which facts can't have."""
     own = vocabulary.interval, vocabulary.initial, vocabulary.final, vocabulary.expiration, vocabulary.instant
-    return frozenset(each for each in own if each is not None)
+    return frozenset(predicate for predicate in own if predicate is not None)
 
 
 @dataclass(slots=True)
@@ -269,11 +271,11 @@ class Labels:
             case Label.EXPIRATION:
                 return [read_bounds(None, final, self.style) for final in self._at(subject, vocabulary.expiration)]
             case Label.INSTANT:
-                return [read_bounds(each, None, self.style) for each in self._at(subject, vocabulary.instant)]
+                return [read_bounds(bounds, None, self.style) for bounds in self._at(subject, vocabulary.instant)]
             case Label.INTERVAL:
                 named = vocabulary.interval is not None
                 nodes = self._at(subject, vocabulary.interval or "") if named else [subject]
-                return [each for node in nodes for each in self._borders(node)]
+                return [border for node in nodes for border in self._borders(node)]
 
     def _borders(self, node: Term) -> list[Bounds]:
         finals = self._at(node, self.style.vocabulary.final)

@@ -22,7 +22,7 @@ from streamgauge.servers.http.replies import problem
 ALL: Final = "*"
 READS: Final = "GET, HEAD"
 METHODS: Final = "GET, HEAD, POST, PUT, PATCH, DELETE"
-ASKED: Final = (
+REQUEST_HEADERS: Final = (
     "Accept, Authorization, Cache-Control, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID"
 )
 """Headers that a page may send."""
@@ -84,8 +84,10 @@ def read_origins(texts: Iterable[str], tokens: bool) -> Origins:
 
     ``tokens`` says whether the service asks for tokens. OriginError for any other text.
     """
-    given = list(texts)
-    return Origins(frozenset(_origin(text) for text in given if text != ALL), ALL in given, ALL in given and not tokens)
+    origins = list(texts)
+    return Origins(
+        frozenset(_origin(text) for text in origins if text != ALL), ALL in origins, ALL in origins and not tokens
+    )
 
 
 def _origin(text: str) -> str:
@@ -134,18 +136,18 @@ class CrossOrigin:
             return problem(403, f"{method[:20]} from pages of {origin[:80]} is refused: --allow-origin names who may")
         allowed = {
             "Access-Control-Allow-Methods": self._origins.methods(origin),
-            "Access-Control-Allow-Headers": ASKED,
+            "Access-Control-Allow-Headers": REQUEST_HEADERS,
             "Access-Control-Max-Age": "600",
             "Vary": "Access-Control-Request-Method, Access-Control-Request-Headers",
         }
         return Response(status_code=204, headers=allowed)
 
 
-def _tell(headers: MutableHeaders, said: Iterable[_Header]) -> None:
+def _tell(headers: MutableHeaders, fields: Iterable[_Header]) -> None:
     """Put what a browser is told in the place of what the app says of origins by itself."""
     for name in ("Access-Control-Allow-Origin", "Access-Control-Expose-Headers"):
         del headers[name]
-    for name, value in said:
+    for name, value in fields:
         if name == "Vary":
             headers.add_vary_header(value)
         else:
@@ -187,13 +189,13 @@ class Tokens:
     def __bool__(self) -> bool:
         return bool(self._tokens)
 
-    def identity(self, given: str | None) -> str:
+    def identity(self, token: str | None) -> str:
         """The identity of a request: ``OPEN`` without tokens, else a name from which the token cannot be told."""
-        return identity(given) if self._tokens and given is not None else OPEN
+        return identity(token) if self._tokens and token is not None else OPEN
 
-    def admits(self, given: str | None) -> bool:
+    def admits(self, bearer: str | None) -> bool:
         """Whether it is one of the tokens; takes the same time for all."""
-        return given is not None and sum(hmac.compare_digest(given.encode(), token) for token in self._tokens) > 0
+        return bearer is not None and sum(hmac.compare_digest(bearer.encode(), token) for token in self._tokens) > 0
 
 
 def identity(token: str) -> str:
@@ -272,8 +274,8 @@ def given(headers: Mapping[str, str], scope: Scope) -> str | None:
     if token is not None:
         return token
     if scope["type"] == "websocket" or scope["method"] == "GET":
-        found = parse_qs(scope["query_string"].decode("latin-1")).get("access_token")
-        return found[0] if found else None
+        tokens = parse_qs(scope["query_string"].decode("latin-1")).get("access_token")
+        return tokens[0] if tokens else None
     return None
 
 

@@ -86,13 +86,13 @@ class PatientHttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._untaken = UntakenWatch(self.loop, transport)
         self._make_room()
-        held = transport.get_extra_info("socket")
+        sock = transport.get_extra_info("socket")
         if (
-            held is not None
-            and held.family in (socket.AF_INET, socket.AF_INET6)
+            sock is not None
+            and sock.family in (socket.AF_INET, socket.AF_INET6)
             and hasattr(socket, "TCP_USER_TIMEOUT")
         ):
-            held.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * HEAD_PATIENCE_S))
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * HEAD_PATIENCE_S))
         self._wait()
 
     @property
@@ -106,8 +106,12 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._idle_since = self.loop.time()
         if self.limit_concurrency is None or len(self.connections) < self.limit_concurrency:
             return
-        others = [each for each in self.connections if isinstance(each, PatientHttpProtocol) and each is not self]
-        idle = [(since, id(each), each) for each in others if (since := each.idle_since) is not None]
+        others = [
+            connection
+            for connection in self.connections
+            if isinstance(connection, PatientHttpProtocol) and connection is not self
+        ]
+        idle = [(since, id(other), other) for other in others if (since := other.idle_since) is not None]
         if idle:
             _, _, oldest = min(idle)
             oldest.give_way()
@@ -302,8 +306,8 @@ class PatientHttpProtocol(HttpToolsProtocol):
         under_way = self.cycle is not None and not self.cycle.response_complete
         if under_way or self.flow.write_paused or self.transport.is_closing():
             return False
-        most = self.limit_concurrency
-        return most is None or (len(self.connections) < most and len(self.tasks) < most)
+        limit = self.limit_concurrency
+        return limit is None or (len(self.connections) < limit and len(self.tasks) < limit)
 
     def _answer(self, prompt: PromptAnswer, target: bytes, headers: Mapping[bytes, bytes]) -> bool:
         """Whether a request is answered at once; then the answer is sent."""

@@ -112,16 +112,16 @@ class Watched:
         collecting = self.collecting
         return self.collected + (0.0 if collecting is None else now - collecting)
 
-    def look(self, now: float, held: int) -> type[TooMuchError] | None:
+    def look(self, now: float, size: int) -> type[TooMuchError] | None:
         """The error that stops it, if something does."""
         collected = self.collected_by(now)
         if self.seen != self.steps:
-            self.seen, self.began, self.held, self.charged, self.spared = self.steps, now, held, 0.0, collected
+            self.seen, self.began, self.held, self.charged, self.spared = self.steps, now, size, 0.0, collected
         self.worked = now - collected
         took = now - self.began
         if min(took, 2 * (took - (collected - self.spared))) >= self.seconds:
             return DeadlineError
-        if self.growth is not None and min(held - self.held, 2 * self.charged) >= self.growth:
+        if self.growth is not None and min(size - self.held, 2 * self.charged) >= self.growth:
             return GrowthError
         return None
 
@@ -233,7 +233,7 @@ class Deadlines:
                     gc.callbacks.remove(self._collected)
                     return
                 self._stop()
-                missed = any(each.missed for each in self._watched.values())
+                missed = any(watched.missed for watched in self._watched.values())
 
     def _collect(self, phase: str, _about: Mapping[str, int]) -> None:
         """Tell a watched thread of a collection. No lock is taken: a thread may come here with any lock held."""
@@ -252,42 +252,42 @@ class Deadlines:
         self._changed, self._watched, self._looking = Lock(), {}, False
 
     def _stop(self) -> None:
-        held = self._size() if any(each.growth is not None for each in self._watched.values()) else 0
-        self._excuse(held)
-        clocks = [(each, time.clock_gettime(each.clock)) for each in self._watched.values()]
-        self._charge(held, clocks)
+        size = self._size() if any(watched.growth is not None for watched in self._watched.values()) else 0
+        self._excuse(size)
+        clocks = [(watched, time.clock_gettime(watched.clock)) for watched in self._watched.values()]
+        self._charge(size, clocks)
         grown: list[Watched] = []
-        for each, now in clocks:
-            if each.stopped is not None:
-                _stop(each)
+        for watched, now in clocks:
+            if watched.stopped is not None:
+                _stop(watched)
                 continue
-            error = each.look(now, held)
+            error = watched.look(now, size)
             if error is GrowthError:
-                grown.append(each)
+                grown.append(watched)
             elif error is not None:
-                each.stopped = error
-                _stop(each)
+                watched.stopped = error
+                _stop(watched)
         if grown:
-            most = max(grown, key=attrgetter("charged"))
-            most.stopped = GrowthError
-            _stop(most)
-            self._excuse(held)
+            largest = max(grown, key=attrgetter("charged"))
+            largest.stopped = GrowthError
+            _stop(largest)
+            self._excuse(size)
 
-    def _excuse(self, held: int) -> None:
+    def _excuse(self, size: int) -> None:
         """Charge nobody with what one takes that was stopped for its growth, up to the look after its end."""
-        taking = any(each.stopped is GrowthError for each in self._watched.values())
+        taking = any(watched.stopped is GrowthError for watched in self._watched.values())
         if taking or self._leaving:
-            for each in self._watched.values():
-                each.held, each.charged = held, 0.0
+            for watched in self._watched.values():
+                watched.held, watched.charged = size, 0.0
         self._leaving = False
 
-    def _charge(self, held: int, clocks: Sequence[tuple[Watched, float]]) -> None:
+    def _charge(self, size: int, clocks: Sequence[tuple[Watched, float]]) -> None:
         """Divide the growth since the last look among the threads by the CPU time of each since then."""
-        grown, self._held = max(0, held - self._held), held
-        worked = [now - each.collected_by(now) - each.worked for each, now in clocks]
+        grown, self._held = max(0, size - self._held), size
+        worked = [now - watched.collected_by(now) - watched.worked for watched, now in clocks]
         total = sum(worked)
-        for (each, _), own in zip(clocks, worked, strict=True):
-            each.charged += grown * own / total if total else 0.0
+        for (watched, _), own in zip(clocks, worked, strict=True):
+            watched.charged += grown * own / total if total else 0.0
 
 
 def _clock(thread: int) -> int:

@@ -111,7 +111,7 @@ class Answers(Generic[Line]):
     def subscribers_of(self, owner: str) -> int:
         """How many of them are an identity's."""
         with self._lock:
-            return sum(each.owner == owner for each in self._subscribers.values())
+            return sum(subscriber.owner == owner for subscriber in self._subscribers.values())
 
     @property
     def oldest(self) -> int:
@@ -171,15 +171,15 @@ class Answers(Generic[Line]):
     def since(self, subscription: AnswerSubscription[Line]) -> list[Numbered[Line]]:
         """The kept answers after a subscription's place, which moves behind them."""
         with self._lock:
-            place, found = subscription.place, []
+            place, answers = subscription.place, []
             for answer in reversed(self._kept):
                 if answer.number <= place:
                     break
-                found.append(answer)
-            if found:
-                subscription.place = found[0].number
-                found.reverse()
-            return found
+                answers.append(answer)
+            if answers:
+                subscription.place = answers[0].number
+                answers.reverse()
+            return answers
 
     def kept(self) -> list[Numbered[Line]]:
         """All kept answers, the oldest first."""
@@ -228,13 +228,13 @@ def event(data: bytes, number: int | str | None = None, kind: str = "") -> bytes
     return b"%sdata: %s\n\n" % (head, data.replace(b"\n", b"\ndata: "))
 
 
-def last_event(given: str | None) -> int | None:
+def last_event(header: str | None) -> int | None:
     """The number of the last event that a client got; ``None`` when it names none. EventError for what is none."""
-    if given is None or given == "":
+    if header is None or header == "":
         return None
-    if not given.isascii() or not given.isdigit():
-        raise EventError(f"Last-Event-ID is {given!r:.40}: expected the number of an event")
-    return int(given)
+    if not header.isascii() or not header.isdigit():
+        raise EventError(f"Last-Event-ID is {header!r:.40}: expected the number of an event")
+    return int(header)
 
 
 class Events(StreamingResponse):

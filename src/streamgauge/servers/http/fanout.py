@@ -147,8 +147,8 @@ class Member(Generic[Sent]):
 
     def was_silent(self) -> bool:
         """Whether nothing was written since this was asked last."""
-        told, self._told = self._told, False
-        return not told
+        active, self._told = self._told, False
+        return not active
 
 
 @dataclass(slots=True)
@@ -216,12 +216,12 @@ class Fanout(Generic[Sent]):
     def _take(self) -> None:
         """The messages, in pieces, for the present members."""
         size = 0
-        for each in self._place.take():
+        for answer in self._place.take():
             if not size or size > PIECE:
-                self._pieces.append(_Piece(self._place.before(each), []))
+                self._pieces.append(_Piece(self._place.before(answer), []))
                 size = 0
-            self._pieces[-1].sent.append(each)
-            size += self._size(each) + 1
+            self._pieces[-1].sent.append(answer)
+            size += self._size(answer) + 1
         self._all = list(self.members)
         self._begin()
 
@@ -265,10 +265,10 @@ class Fanouts(Generic[Key, Sent]):
         size: Callable[[Sent], int],
     ) -> Fanout[Sent]:
         """The fan-out of a key, new where there is none."""
-        found = self._fans.get(key)
-        if found is None or found.over:
-            found = self._fans[key] = Fanout(follow, encode, size, lambda: self._forget(key, found))
-        return found
+        fan = self._fans.get(key)
+        if fan is None or fan.over:
+            fan = self._fans[key] = Fanout(follow, encode, size, lambda: self._forget(key, fan))
+        return fan
 
     def _forget(self, key: Key, fan: Fanout[Sent] | None) -> None:
         if self._fans.get(key) is fan:
@@ -312,7 +312,7 @@ async def as_events(
             yield events.event(json.dumps({"missed": missed}).encode(), kind="missed")
         while True:
             over = place.over
-            for piece in _together(events.event(line(each), each.number) for each in place.take()):
+            for piece in _together(events.event(line(answer), answer.number) for answer in place.take()):
                 yield piece
             if over:
                 yield events.event(json.dumps({over.kind: over.why}).encode(), kind=over.kind)
@@ -335,13 +335,13 @@ def _closed(place: Place[Sent], member: Member[Sent] | None) -> None:
     place.close()
 
 
-def _together(said: Iterable[bytes]) -> Iterator[bytes]:
+def _together(chunks_: Iterable[bytes]) -> Iterator[bytes]:
     """Events joined to few pieces: sending a piece costs more than making it."""
     waiting: list[bytes] = []
     size = 0
-    for each in said:
-        waiting.append(each)
-        size += len(each)
+    for piece in chunks_:
+        waiting.append(piece)
+        size += len(piece)
         if size >= PIECE:
             yield b"".join(waiting)
             waiting.clear()
@@ -368,8 +368,8 @@ async def converse(
             await events.in_time(websocket.send_json({"missed": missed}))
         while not hearing.done():
             over = place.over
-            for each in place.take():
-                await events.in_time(websocket.send_text(text(each)))
+            for answer in place.take():
+                await events.in_time(websocket.send_text(text(answer)))
             if over:
                 await websocket.close(CODES[over.kind], over.why[:120])
                 break

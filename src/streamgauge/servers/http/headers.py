@@ -84,14 +84,12 @@ class Conditions:
         """Whether If-None-Match names one of the current tags: the client has what would be sent."""
         if self.none_match is None:
             return False
-        return (
-            bool(tags) if self.none_match == ANY else any(each.removeprefix("W/") in tags for each in self.none_match)
-        )
+        return bool(tags) if self.none_match == ANY else any(tag.removeprefix("W/") in tags for tag in self.none_match)
 
     def refuse(self, target: str) -> None:
         """PreconditionError for a target without entity tags, of which no condition can hold."""
-        for name, said in (("If-Match", self.match), ("If-None-Match", self.none_match)):
-            if said is not None:
+        for name, condition in (("If-Match", self.match), ("If-None-Match", self.none_match)):
+            if condition is not None:
                 raise PreconditionError(
                     f"{target} has no entity tag, so {name} cannot be held against it: nothing was done, leave it out"
                 )
@@ -102,10 +100,10 @@ UNCONDITIONAL: Final = Conditions()
 
 def read_conditions(headers: RawHeaders) -> Conditions:
     """The conditions of a request; ConditionError for a header that is no list of entity tags."""
-    found = [(name, value.decode("latin-1")) for name, value in headers if name in _FIELDS]
-    if not found:
+    fields = [(name, value.decode("latin-1")) for name, value in headers if name in _FIELDS]
+    if not fields:
         return UNCONDITIONAL
-    return Conditions(*(_tags(field.decode(), [value for name, value in found if name == field]) for field in _FIELDS))
+    return Conditions(*(_tags(field.decode(), [value for name, value in fields if name == field]) for field in _FIELDS))
 
 
 def entity_tag(representation: bytes) -> str:
@@ -114,7 +112,7 @@ def entity_tag(representation: bytes) -> str:
 
 
 def _holds(wanted: tuple[str, ...], tags: Collection[str]) -> bool:
-    return bool(tags) if wanted == ANY else any(each in tags for each in wanted if not each.startswith("W/"))
+    return bool(tags) if wanted == ANY else any(tag in tags for tag in wanted if not tag.startswith("W/"))
 
 
 def _tags(name: str, lines: list[str]) -> tuple[str, ...] | None:
@@ -124,14 +122,14 @@ def _tags(name: str, lines: list[str]) -> tuple[str, ...] | None:
     text = ", ".join(lines)
     if text.strip(" \t") == "*":
         return ANY
-    found, position = [], 0
+    tags_, position = [], 0
     while position < len(text):
         member = _MEMBER.match(text, position)
         if member is None:
             raise ConditionError(f'{name} is {text!r:.80}: expected * or a list of entity tags, as in "a", "b"')
-        found += [member[1]] if member[1] else []
+        tags_ += [member[1]] if member[1] else []
         position = member.end()
-    return tuple(found)
+    return tuple(tags_)
 
 
 def unchanged(validator: bytes, modified: bytes | None, none_match: bytes | None, since: bytes | None) -> bool:
@@ -140,9 +138,9 @@ def unchanged(validator: bytes, modified: bytes | None, none_match: bytes | None
     (RFC 9110, 13.1.2 and 13.1.3; ``modified`` is the representation's Last-Modified, ``since`` the field's value.)
     """
     if none_match is not None:
-        tags = [each.strip().removeprefix(b"W/") for each in none_match.split(b",")]
+        tags = [part.strip().removeprefix(b"W/") for part in none_match.split(b",")]
         return validator in tags or tags == [b"*"]
-    changed, known = (http_date(None if each is None else each.decode("latin-1")) for each in (modified, since))
+    changed, known = (http_date(None if value is None else value.decode("latin-1")) for value in (modified, since))
     return changed is not None and known is not None and changed <= known
 
 
@@ -166,12 +164,12 @@ _LONGEST = 4000
 
 def weights(header: str) -> list[tuple[str, float]]:
     """The names of an Accept header and their weights (RFC 9110, 12.4.2); a weight that cannot be read is 0."""
-    found = []
+    weights_ = []
     for part in header[:_LONGEST].split(","):
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
         if name:
-            found.append((name, _q(parameters)))
-    return found
+            weights_.append((name, _q(parameters)))
+    return weights_
 
 
 def accepts(header: bytes, media_type: str) -> bool:
@@ -181,10 +179,14 @@ def accepts(header: bytes, media_type: str) -> bool:
 
 
 def _q(parameters: Sequence[str]) -> float:
-    given = [value.strip() for name, _, value in (each.partition("=") for each in parameters) if name.strip() == "q"]
-    if not given:
+    values = [
+        value.strip()
+        for name, _, value in (parameter.partition("=") for parameter in parameters)
+        if name.strip() == "q"
+    ]
+    if not values:
         return 1.0
-    return float(given[0]) if _WEIGHT.fullmatch(given[0]) else 0.0
+    return float(values[0]) if _WEIGHT.fullmatch(values[0]) else 0.0
 
 
 @lru_cache(maxsize=2000)
@@ -222,11 +224,11 @@ def of_proxy(scheme: str, headers: Mapping[bytes, bytes]) -> str:
     """By Forwarded (RFC 7239), else X-Forwarded-Host, -Proto and -Prefix, else Host: behind a proxy that sets them."""
     forwarded = _forwarded(headers.get(b"forwarded", b""))
     host = forwarded.get(b"host") or _first(headers, b"x-forwarded-host") or headers.get(b"host", b"")
-    told = forwarded.get(b"proto") or _first(headers, b"x-forwarded-proto")
+    scheme_sent = forwarded.get(b"proto") or _first(headers, b"x-forwarded-proto")
     prefix = _first(headers, b"x-forwarded-prefix").rstrip(b"/").decode("latin-1")
     if not _PREFIX.fullmatch(prefix):
         raise HostError(f"X-Forwarded-Prefix: {prefix!r:.80} is not a path")
-    return f"{_told(told.decode('latin-1') or scheme, host)}{prefix}"
+    return f"{_told(scheme_sent.decode('latin-1') or scheme, host)}{prefix}"
 
 
 def fixed(base: str) -> BaseAddress:
@@ -247,8 +249,8 @@ def _forwarded(header: bytes) -> dict[bytes, bytes]:
 
 
 @lru_cache(maxsize=1000)
-def _told(scheme: str, given: bytes) -> str:
-    host = given.decode("latin-1")
+def _told(scheme: str, host_sent: bytes) -> str:
+    host = host_sent.decode("latin-1")
     if scheme.lower() not in ("http", "https"):
         raise HostError(f"the scheme is {scheme!r:.20}: http or https is served")
     if not _HOST.fullmatch(host):

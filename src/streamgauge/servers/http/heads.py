@@ -122,8 +122,8 @@ class HeadBytes:
         """A request begins, or the connection has ended: the head before is forgotten."""
         self._fields = 0
         if self._held:
-            held, self._held = self._held, 0
-            self._large.release(held)
+            size, self._held = self._held, 0
+            self._large.release(size)
 
     def add_target(self, target: bytes) -> None:
         """A piece of the target was parsed."""
@@ -185,9 +185,9 @@ class KnownHeads:
     At most ``most`` of at most ``longest`` bytes.
     """
 
-    def __init__(self, most: int = 500, longest: int = 2_000) -> None:
+    def __init__(self, limit: int = 500, longest: int = 2_000) -> None:
         self._headers: dict[bytes, Mapping[bytes, bytes]] = {}
-        self._most, self._longest = most, longest
+        self._most, self._longest = limit, longest
 
     def headers(self, rest: bytes) -> Mapping[bytes, bytes] | None:
         """The headers, by lower-case name, of a head that goes on like this; ``None`` when none was read."""

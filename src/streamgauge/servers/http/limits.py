@@ -167,8 +167,8 @@ class CrowdedError(RuntimeError):
 class Gate:
     """``through`` lets in ``room`` at a time, in the order in which they came; ``most`` wait."""
 
-    def __init__(self, most: int, what: str, room: int = 1) -> None:
-        self._most, self._what = most, what
+    def __init__(self, limit: int, what: str, room: int = 1) -> None:
+        self._most, self._what = limit, what
         self._inside, self._waiting = asyncio.Semaphore(room), 0
 
     @asynccontextmanager
@@ -224,7 +224,7 @@ def load_parsers() -> None:
 def refused_patterns(form: al.QueryForm) -> str:
     """The sentence that says which pattern of REGEX or REPLACE costs too much, or that too many may; else empty."""
     slow = 0
-    for call in _calls(found for each in every_pattern(form.pattern) for found in expressions(each)):
+    for call in _calls(expression for inner in every_pattern(form.pattern) for expression in expressions(inner)):
         if call.operator.upper() in ("REGEX", "REPLACE") and len(call.arguments) > 1:
             source = call.arguments[1]
             value = read(source) if isinstance(source, str) else None
@@ -241,11 +241,11 @@ def refused_patterns(form: al.QueryForm) -> str:
     return ""
 
 
-def _calls(found: Iterable[al.Expression]) -> Iterator[al.Call]:
+def _calls(expressions_: Iterable[al.Expression]) -> Iterator[al.Call]:
     """All calls in expressions, those within calls too."""
-    waiting = list(found)
+    waiting = list(expressions_)
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, al.Call):
-            yield each
-            waiting += each.arguments
+        expression = waiting.pop()
+        if isinstance(expression, al.Call):
+            yield expression
+            waiting += expression.arguments

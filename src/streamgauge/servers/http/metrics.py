@@ -78,9 +78,9 @@ class Pauses:
         name, about = "streamgauge_gc_pause_seconds", "Pauses for CPython's collector of garbage."
         parts = (("_sum", self._sum), ("_count", self._count))
         values = tuple(
-            ({**label, "": part}, float(each))
-            for part, found in parts
-            for label, each in zip(labels, found, strict=True)
+            ({**label, "": part}, float(value))
+            for part, values in parts
+            for label, value in zip(labels, values, strict=True)
         )
         yield Metric(name, "summary", about, values)
         longest = tuple(zip(labels, self._longest, strict=True))

@@ -57,7 +57,7 @@ def description(
     paths: dict[str, Json] = {}
     for method, path, operation in described:
         item = paths.setdefault(path, {})
-        if named := [each for name, each in path_parameters.items() if f"{{{name}}}" in path]:
+        if named := [parameter for name, parameter in path_parameters.items() if f"{{{name}}}" in path]:
             item["parameters"] = named
         item[method.lower()] = operation
     return {
@@ -96,8 +96,8 @@ def parameter(name: str, about: str, schema: Json | None = None) -> Json:
 
 def path_parameter(name: str, about: str = "", schema: Json | None = None) -> Json:
     """A parameter of the path."""
-    said = {"description": about} if about else {}
-    return {"name": name, "in": "path", "required": True, **said, "schema": schema or {"type": "string"}}
+    description = {"description": about} if about else {}
+    return {"name": name, "in": "path", "required": True, **description, "schema": schema or {"type": "string"}}
 
 
 def retry_key(about: str) -> Json:

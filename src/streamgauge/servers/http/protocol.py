@@ -125,7 +125,7 @@ def chosen(accept: str, formats: Iterable[str]) -> str | None:
 
     def weight(name: str) -> float:
         ranges = (name, f"{name.partition('/')[0]}/*", "*/*")
-        return next((wanted[each] for each in ranges if each in wanted), 0.0)
+        return next((wanted[range_] for range_ in ranges if range_ in wanted), 0.0)
 
     best = max(names, key=lambda name: (weight(name), -names.index(name)))
     return best if weight(best) > 0 else None

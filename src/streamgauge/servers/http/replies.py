@@ -103,7 +103,7 @@ def error_reply(status: int, sentence: str, *more: Header) -> Reply:
 
 def header_lines(headers: Iterable[Header]) -> bytes:
     """Header fields as HTTP/1.1 sends them."""
-    return b"".join([b"%b: %b\r\n" % each for each in headers])
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
 _LINES: Final = header_lines(ANYONE)

@@ -63,8 +63,8 @@ class RetryMemory(Generic[Value]):
     [7]
     """
 
-    def __init__(self, most: int, known: Iterable[tuple[RetryKey, Value]] = ()) -> None:
-        self._most = most
+    def __init__(self, limit: int, known: Iterable[tuple[RetryKey, Value]] = ()) -> None:
+        self._most = limit
         self._owners: dict[str, OrderedDict[str, tuple[bytes, Value]]] = {}
         for key, value in known:
             self._of(key.owner)[key.name] = key.digest, value
@@ -75,10 +75,10 @@ class RetryMemory(Generic[Value]):
 
     def known(self, key: RetryKey | None) -> Value | None:
         """The result of the request of this key, ``None`` for a new key; KeyReuseError when the request differs."""
-        found = None if key is None else self._of(key.owner).get(key.name)
-        if key is None or found is None:
+        entry = None if key is None else self._of(key.owner).get(key.name)
+        if key is None or entry is None:
             return None
-        digest, value = found
+        digest, value = entry
         if digest == UNKNOWN_DIGEST:
             self._of(key.owner)[key.name] = key.digest, value
         elif digest != key.digest:
@@ -111,8 +111,8 @@ class Once(Generic[Value]):
     A failed request is done anew the next time. The last ``most`` keys of each owner are remembered.
     """
 
-    def __init__(self, most: int) -> None:
-        self._memory = RetryMemory[list[Value]](most)
+    def __init__(self, limit: int) -> None:
+        self._memory = RetryMemory[list[Value]](limit)
 
     async def __call__(self, key: RetryKey | None, do: Callable[[], Awaitable[Value]]) -> Value:
         """The result of ``do`` the first time; KeyReuseError, or KeyBusyError while the first time is under way."""

@@ -52,14 +52,14 @@ def listening(host: str, port: int) -> list[socket.socket]:
     """
     opened: list[socket.socket] = []
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, address in dict.fromkeys((each[0], each[4]) for each in found):
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, address in dict.fromkeys((address_info[0], address_info[4]) for address_info in addresses):
             place = (str(address[0]), opened[0].getsockname()[1] if opened else port)
             both = family == socket.AF_INET6 and address[0] == "::" and socket.has_dualstack_ipv6()
             opened.append(socket.create_server(place, family=family, backlog=BACKLOG, dualstack_ipv6=both))
     except OSError as error:
-        for each in opened:
-            each.close()
+        for sock in opened:
+            sock.close()
         option = _OPTIONS.get(error.errno or 0, "")
         raise PortError(f"cannot listen at {host}:{port}: {obstacle(error)}{option}") from error
     return opened

@@ -100,11 +100,16 @@ def _check_below(allowed: Sequence[str], url: str) -> None:
 
 def _below(url: str, allowed: str) -> bool:
     """Whether a URL is the allowed one or lies below it: same scheme, user, host and port, path in its folder."""
-    asked, known = parse_address(url), parse_address(allowed)
-    same = (asked.scheme, asked.host, asked.port, asked.user) == (known.scheme, known.host, known.port, known.user)
-    if not same or ".." in asked.path.split("/"):
+    requested, known = parse_address(url), parse_address(allowed)
+    same = (requested.scheme, requested.host, requested.port, requested.user) == (
+        known.scheme,
+        known.host,
+        known.port,
+        known.user,
+    )
+    if not same or ".." in requested.path.split("/"):
         return False
-    return asked.path == known.path or asked.path.startswith(known.path.rstrip("/") + "/")
+    return requested.path == known.path or requested.path.startswith(known.path.rstrip("/") + "/")
 
 
 class _Feeding:
@@ -128,9 +133,9 @@ class _Feeding:
 
     def status(self) -> dict[str, object]:
         """The source's identity and state."""
-        found: dict[str, object] = {"source": self.url, "ended": self.ended, "refused": self._source.refused}
-        found |= {"paused": True} if self.paused.is_set() else {}
-        return found | ({"fault": self.fault} if self.fault else {})
+        status_: dict[str, object] = {"source": self.url, "ended": self.ended, "refused": self._source.refused}
+        status_ |= {"paused": True} if self.paused.is_set() else {}
+        return status_ | ({"fault": self.fault} if self.fault else {})
 
     def stop(self) -> None:
         """Read and publish nothing more."""

@@ -99,7 +99,7 @@ def metrics(queries: Queries) -> Iterator[Metric]:
     yield Metric("streamgauge_queries", "gauge", "Registered queries.", (({}, len(running)),))
     elements = tuple(({"stream": name}, float(count)) for name, count in queries.streams().items())
     yield Metric("streamgauge_stream_elements_total", "counter", "Elements that came on a stream.", elements)
-    each: tuple[tuple[str, str, Callable[[RegisteredQuery], float]], ...] = (
+    measures: tuple[tuple[str, str, Callable[[RegisteredQuery], float]], ...] = (
         ("elements_total", "Elements that a query has taken in.", lambda one: one.work.elements),
         ("late_total", "Elements that came too late to count.", lambda one: one.work.late),
         ("answers_total", "Answers that a query has given.", lambda one: one.answers.number),
@@ -108,7 +108,7 @@ def metrics(queries: Queries) -> Iterator[Metric]:
         ("memory_bytes", "What a query is estimated to hold.", lambda one: one.memory),
         ("ended", "1 when a query has ended by itself.", lambda one: bool(one.fault)),
     )
-    for name, about, value in each:
+    for name, about, value in measures:
         values = tuple(({"query": one.name}, float(value(one))) for one in running)
         yield Metric(f"streamgauge_query_{name}", "counter" if name.endswith("_total") else "gauge", about, values)
 
@@ -318,7 +318,7 @@ class QueryService:
     async def streams(self, _request: Request) -> Response:
         """All streams: how many elements came, which queries read them or write them, and what is attached."""
         attached = self._attached.status()
-        found = [
+        listing = [
             {
                 "stream": name,
                 "elements": count,
@@ -328,7 +328,7 @@ class QueryService:
             }
             for name, count in self._queries.streams().items()
         ]
-        return JSONResponse({"streams": found})
+        return JSONResponse({"streams": listing})
 
     async def attach(self, request: Request) -> Response:
         """A source by its URL, where that is allowed."""
@@ -402,8 +402,8 @@ class QueryService:
     async def openapi(self, request: Request) -> Response:
         """The routes, described."""
         schemas = {"Query": _query_schema(self._queries.engines, PROFILES)}
-        found = operations(request.app.routes)
-        return JSONResponse(description("Streamgauge continuous queries", found, _PATH_PARAMETERS, schemas))
+        operations_ = operations(request.app.routes)
+        return JSONResponse(description("Streamgauge continuous queries", operations_, _PATH_PARAMETERS, schemas))
 
     async def page(self, _request: Request) -> Response:
         """The page for people."""

@@ -107,7 +107,11 @@ class Queries:
     def _join(self, running: RegisteredQuery) -> bool:
         """Whether another asks the same and has seen nothing yet, so that both are answered together."""
         with self._lock:
-            same = (each.work for each in self._running.values() if each.question == running.question)
+            same = (
+                running_query.work
+                for running_query in self._running.values()
+                if running_query.question == running.question
+            )
             joined = any(running.begin(work) for work in same)
             if joined:
                 self._enter(running)
@@ -141,7 +145,7 @@ class Queries:
             return
         if output in self._outputs:
             raise ConflictError(f"<{output}> is the output of {self._outputs[output]}: register under another name")
-        seen, open_streams = set[str](), [each.stream for each in question.query.windows]
+        seen, open_streams = set[str](), [window.stream for window in question.query.windows]
         while open_streams:
             stream = open_streams.pop()
             if stream == output:
@@ -194,7 +198,7 @@ class Queries:
         self, running: RegisteredQuery, after: int | None, wake: Callable[[], None], owner: str = OPEN
     ) -> AnswerSubscription[bytes]:
         """A subscriber of a query; QueryLimitError where the identity ``owner`` has too many, of whatever queries."""
-        if sum(each.answers.subscribers_of(owner) for each in self.queries()) >= self.limits.subscribers:
+        if sum(query.answers.subscribers_of(owner) for query in self.queries()) >= self.limits.subscribers:
             raise QueryLimitError(f"{self.limits.subscribers} of your subscribers are there already: end one first")
         return running.answers.subscribe(after, wake, owner)
 
@@ -210,7 +214,7 @@ class Queries:
         """
         with self._lock:
             require(self._shared.get(name))
-            others = sum(len(each) for known, each in self._shared.items() if known != name)
+            others = sum(len(shared) for known, shared in self._shared.items() if known != name)
             if others + len(triples) > self.limits.shared_triples:
                 raise QueryLimitError(f"more than {self.limits.shared_triples} shared triples: bring fewer")
             self._shared[name] = triples

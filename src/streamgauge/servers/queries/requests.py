@@ -73,18 +73,18 @@ def understand(request: QueryRegistration, engine: Engine, limits: QueryLimits) 
 
 def read_static(text: str, limit: int) -> tuple[Triple, ...]:
     """The triples of Turtle or N-Triples text; RequestError names the line, LimitError when they are too many."""
-    found = list[Triple]()
+    triples = list[Triple]()
     try:
         check_turtle(text)
         for quad in ox.parse(text, format=ox.RdfFormat.TURTLE):
-            found.append(to_triple(quad))
-            if len(found) > limit:
+            triples.append(to_triple(quad))
+            if len(triples) > limit:
                 raise QueryLimitError(f"more than {limit} static triples: bring fewer")
     except BoundError as error:
         raise RequestError(f"static: {error}") from error
     except SyntaxError as error:
         raise RequestError(f"static, line {error.lineno}: not Turtle: {error.msg}") from error
-    return tuple(found)
+    return tuple(triples)
 
 
 def _named(semantics: object) -> Semantics | str | None:
@@ -96,8 +96,8 @@ def _named(semantics: object) -> Semantics | str | None:
 
 
 def _semantics(request: QueryRegistration, dialect: str, engine: Engine) -> Semantics:
-    asked = request.semantics or profile_for(dialect, engine)
-    semantics = profile(asked) if isinstance(asked, str) else asked
+    wanted = request.semantics or profile_for(dialect, engine)
+    semantics = profile(wanted) if isinstance(wanted, str) else wanted
     if request.lateness is not None:
         if request.lateness < 0:
             raise RequestError(f"lateness is {request.lateness}: expected ms, at least 0")
@@ -121,14 +121,14 @@ def read_items(
     FormatError and RefusedError say what is wrong.
     """
     media = media_type(kind)
-    made = stream_formats().get(form) if form else formats_by_media_type().get(media)
-    if made is None or made.decoder is None:
+    form_ = stream_formats().get(form) if form else formats_by_media_type().get(media)
+    if form_ is None or form_.decoder is None:
         known = ", ".join(sorted(formats_by_media_type()))
         raise RequestError(f"elements come as one of {known}: {media or 'no content type'} is none (or name ?form=)")
-    arrived = now() if time == "now" or (time is None and made.name in _OF_NOW) else _milliseconds(time)
-    reading = Reading(stream=stream, lateness=_ANY_LATENESS, charset=None if made.binary else charset_of(kind))
-    with document_turn(body, ox.RdfFormat.JSON_LD if made.name == "jsonld" else None):
-        items = made.decoder(reading)(body, "body", arrived)
+    arrived = now() if time == "now" or (time is None and form_.name in _OF_NOW) else _milliseconds(time)
+    reading = Reading(stream=stream, lateness=_ANY_LATENESS, charset=None if form_.binary else charset_of(kind))
+    with document_turn(body, ox.RdfFormat.JSON_LD if form_.name == "jsonld" else None):
+        items = form_.decoder(reading)(body, "body", arrived)
     for item in items:
         if isinstance(item, StreamElement):
             refuse_removal(item)

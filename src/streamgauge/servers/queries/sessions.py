@@ -61,15 +61,15 @@ class EngineSession:
     def __init__(
         self,
         engine: Engine,
-        asked: Sequence[SessionQuery],
+        queries: Sequence[SessionQuery],
         moves: Callable[[ContinuousQuery, Semantics, int], Semantics] | None = None,
         failed: Callable[[str], None] = lambda _why: None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        for each in asked:
-            if reason := engine.refuse(each.query, each.semantics):
+        for query in queries:
+            if reason := engine.refuse(query.query, query.semantics):
                 raise RefusedError(reason)
-        self._engine, self._asked, self._moves = engine, tuple(asked), moves or moved
+        self._engine, self._asked, self._moves = engine, tuple(queries), moves or moved
         self._failed, self._options = failed, dict(options or {})
         self._session: Session | None = None
         self.begun: tuple[tuple[Semantics, int], ...] = ()
@@ -106,10 +106,10 @@ class EngineSession:
         self._after_told, self._session = self.late, None
 
     def _begin(self, first: int) -> Session:
-        moved = [self._moves(each.query, each.semantics, first) for each in self._asked]
-        origin = [origins(one, each.query.windows, first)[0] for one, each in zip(moved, self._asked, strict=True)]
+        moved = [self._moves(query.query, query.semantics, first) for query in self._asked]
+        origin = [origins(one, query.query.windows, first)[0] for one, query in zip(moved, self._asked, strict=True)]
         self.begun = tuple(zip(moved, origin, strict=True))
-        started = [_started(each, one) for each, one in zip(self._asked, moved, strict=True)]
+        started = [_started(query, one) for query, one in zip(self._asked, moved, strict=True)]
         self._session = start(self._engine, started, self._options)
         if (on_failure := getattr(self._session, "on_failure", None)) is not None:
             on_failure(self._failed)
@@ -138,27 +138,27 @@ def as_declared(query: ContinuousQuery, semantics: Semantics, first: int) -> Sem
     return semantics
 
 
-def start(engine: Engine, asked: Sequence[Started], options: Mapping[str, Any] | None = None) -> Session:
+def start(engine: Engine, queries: Sequence[Started], options: Mapping[str, Any] | None = None) -> Session:
     """One session for all queries, shared where the engine can share; ``options`` are the engine's own."""
-    given = dict(options or {})
-    if len(asked) == 1:
-        return engine.start(*asked[0], **given)
+    arguments = dict(options or {})
+    if len(queries) == 1:
+        return engine.start(*queries[0], **arguments)
     together = getattr(engine, "start_all", None)
     if together is not None:
-        return cast(Session, together(asked, **given))
-    return _Several([engine.start(*each, **given) for each in asked])
+        return cast(Session, together(queries, **arguments))
+    return _Several([engine.start(*query, **arguments) for query in queries])
 
 
-def _started(asked: SessionQuery, semantics: Semantics) -> Started:
+def _started(query: SessionQuery, semantics: Semantics) -> Started:
     """A query as the engine starts it; ``since`` is observed here where the beginning gave it, for any engine."""
-    if semantics.since == asked.semantics.since:
-        return asked.query, semantics, asked.emit
+    if semantics.since == query.semantics.since:
+        return query.query, semantics, query.emit
 
     def emit(answer: Answer) -> None:
         if answer.instant is None or is_sent(answer.instant, semantics):
-            asked.emit(answer)
+            query.emit(answer)
 
-    return asked.query, replace(semantics, since=asked.semantics.since), emit
+    return query.query, replace(semantics, since=query.semantics.since), emit
 
 
 class _Several:

@@ -24,7 +24,7 @@ class WindowEstimate:
     """An estimate of how many triples the windows of a query hold."""
 
     def __init__(self, query: ContinuousQuery) -> None:
-        kinds = [(each.window.kind, each.window.size) for each in query.windows]
+        kinds = [(window.window.kind, window.window.size) for window in query.windows]
         self._size = max((size for kind, size in kinds if kind == "time"), default=0)
         self._counted = sum(size for kind, size in kinds if kind == "count")
         self._landmark = any(kind == "landmark" for kind, _ in kinds)
@@ -90,13 +90,13 @@ class QueryWorker:
         self.elements = self.out_of_order = 0
         self.fault = ""
         self._limits, self._members, self._fresh = limits, tuple[AnsweredQuery, ...](), True
-        self._streams: dict[str, int | None] = {each.stream: None for each in question.query.windows}
+        self._streams: dict[str, int | None] = {window.stream: None for window in question.query.windows}
         self._greatest: int | None = None
         self._admitted = question.t0
         self._held = WindowEstimate(question.query)
         moves = moved if question.t0 is None else as_declared
-        asked = [SessionQuery(question.query, question.semantics, self._emit)]
-        self._session = EngineSession(engine, asked, moves, self._failed)
+        queries = [SessionQuery(question.query, question.semantics, self._emit)]
+        self._session = EngineSession(engine, queries, moves, self._failed)
         self._waiting: deque[Input] = deque()
         self._changed = Condition()
         self._busy = self._ending = False
@@ -144,7 +144,7 @@ class QueryWorker:
     def leave(self, member: AnsweredQuery) -> None:
         """A query is answered no more; with the last one it all stops."""
         with self._changed:
-            others = tuple(each for each in self._members if each is not member)
+            others = tuple(other for other in self._members if other is not member)
             if others:
                 self._members = others
                 return
@@ -217,7 +217,7 @@ class QueryWorker:
         if isinstance(item, StreamElement):
             return item
         self._streams[stream] = item.time
-        known = [each for each in self._streams.values() if each is not None]
+        known = [stream for stream in self._streams.values() if stream is not None]
         return Advance(min(known)) if len(known) == len(self._streams) else None
 
     def _work(self) -> None:

@@ -158,9 +158,9 @@ class SseSource(RefusalReport):
         return None
 
     def _headers(self) -> Mapping[str, str]:
-        found = {"accept": "text/event-stream", "cache-control": "no-store"}
+        headers = {"accept": "text/event-stream", "cache-control": "no-store"}
         if self._last:
-            found["last-event-id"] = self._last
+            headers["last-event-id"] = self._last
         if self._options.token is not None:
-            found["authorization"] = f"Bearer {self._options.token}"
-        return found
+            headers["authorization"] = f"Bearer {self._options.token}"
+        return headers

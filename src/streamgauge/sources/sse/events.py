@@ -61,10 +61,10 @@ class EventParser:
         self._keep(rest)
 
     def _keep(self, part: bytes) -> None:
-        room = self._limit + _NAMES - self._length
+        capacity = self._limit + _NAMES - self._length
         self._length += len(part)
-        if room > 0:
-            self._line += part[:room]
+        if capacity > 0:
+            self._line += part[:capacity]
 
     def _ended_line(self) -> ServerEvent | None:
         line, length = self._line, self._length

@@ -32,7 +32,7 @@ OWN = "own"
 """The name of the semantics that a case brings along."""
 
 _WORDS = ("name", "why", "source", "stream", "advance", "expected")
-_ASKED = ("window", "windows", "query", "static", "query_r2s", "window_clause")
+_QUESTION_FIELDS = ("window", "windows", "query", "static", "query_r2s", "window_clause")
 _CHOICES = tuple(field.name for field in fields(Semantics) if field.name not in {"name", "sources"})
 _WINDOW = ("window", "kind", "on", "name")
 _ALL = "SELECT ?s { ?s <urn:p> ?o }"
@@ -59,22 +59,22 @@ class ConformanceCase:
     @property
     def slug(self) -> str:
         """The name as a part of an address: letters a to z and digits, joined by hyphens; ``[`` is ``closed``."""
-        told = self.name.lower().replace("[", " closed ").replace("]", " closed ")
-        return re.sub(r"[^a-z0-9]+", "-", told).strip("-")
+        text = self.name.lower().replace("[", " closed ").replace("]", " closed ")
+        return re.sub(r"[^a-z0-9]+", "-", text).strip("-")
 
     def scaled(self, unit: int) -> "ConformanceCase":
         """The same case with ``unit`` ms for each of its own; stated answers are left out, ``timestamp()`` moves."""
         chosen = self.semantics
         timed = {name: getattr(chosen, name) for name in ("t0", "time_unit", "period", "lateness", "since")}
         semantics = replace(chosen, **{name: ms * unit for name, ms in timed.items() if ms is not None})
-        windows = tuple(_scaled(each, unit) for each in self.query.windows)
+        windows = tuple(_scaled(window, unit) for window in self.query.windows)
         stream = tuple(_later(element, unit) for element in self.stream)
         query = replace(self.query, windows=windows)
         return replace(self, query=query, semantics=semantics, stream=stream, advance=self.advance * unit, expected=())
 
     def widened(self, by: int) -> "ConformanceCase":
         """The same case with time-based windows whose size and slide are longer (ms); stated answers are left out."""
-        windows = tuple(_widened(each, by) for each in self.query.windows)
+        windows = tuple(_widened(window, by) for window in self.query.windows)
         return replace(self, query=replace(self.query, windows=windows), expected=())
 
 
@@ -100,14 +100,14 @@ def _later(element: StreamElement, unit: int) -> StreamElement:
 @cache
 def load() -> tuple[ConformanceCase, ...]:
     """Every case, by theme and then as written; CaseError names what is wrong."""
-    found: list[ConformanceCase] = []
-    for file in sorted(files(__package__).joinpath("cases").iterdir(), key=lambda each: each.name):
+    cases: list[ConformanceCase] = []
+    for file in sorted(files(__package__).joinpath("cases").iterdir(), key=lambda file: file.name):
         if file.name.endswith(".toml"):
-            found += read(file.read_text(encoding="utf-8"), file.name.removesuffix(".toml"))
-    names = [case.name for case in found]
+            cases += read(file.read_text(encoding="utf-8"), file.name.removesuffix(".toml"))
+    names = [case.name for case in cases]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise CaseError(f"two cases are named {twice[0]!r}: name each differently")
-    return tuple(found)
+    return tuple(cases)
 
 
 def read(text: str, theme: str) -> list[ConformanceCase]:
@@ -125,7 +125,7 @@ def _case(table: Mapping[str, Any], theme: str, number: int) -> ConformanceCase:
     where = f"{theme}.toml, case {number}"
     if isinstance(table.get("name"), str):
         where = f"{theme}.toml, case {table['name']!r}"
-    _only(table, (*_WORDS, *_ASKED, *_CHOICES), where)
+    _only(table, (*_WORDS, *_QUESTION_FIELDS, *_CHOICES), where)
     for name in _WORDS:
         if name not in table:
             raise CaseError(f"{where}: {name} is missing")

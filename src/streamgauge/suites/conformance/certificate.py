@@ -61,12 +61,14 @@ def read_deviations(file: Path | None) -> tuple[Deviation, ...]:
         data = tomllib.loads(read_text(file))
         if set(data) - {"deviation"}:
             raise FieldError(f"{', '.join(sorted(set(data) - {'deviation'}))} is unknown: only [[deviation]] tables")
-        found = [decode(Deviation, table, f"deviation {n}") for n, table in enumerate(data.get("deviation", ()), 1)]
+        deviations = [
+            decode(Deviation, table, f"deviation {n}") for n, table in enumerate(data.get("deviation", ()), 1)
+        ]
     except (tomllib.TOMLDecodeError, FieldError) as error:
         raise DeviationError(f"{file}: {error}") from error
-    _refuse_twice(file, "name", [each.name for each in found])
-    _refuse_twice(file, "case", [case for each in found for case in each.cases])
-    return tuple(found)
+    _refuse_twice(file, "name", [deviation.name for deviation in deviations])
+    _refuse_twice(file, "case", [case for deviation in deviations for case in deviation.cases])
+    return tuple(deviations)
 
 
 def _refuse_twice(file: Path, what: str, names: Sequence[str]) -> None:
@@ -76,7 +78,7 @@ def _refuse_twice(file: Path, what: str, names: Sequence[str]) -> None:
 
 def write_deviations(file: Path, deviations: Iterable[Deviation]) -> None:
     """Write the list; entries without a case are left out, and no file stays without an entry."""
-    kept = [each for each in deviations if each.cases]
+    kept = [deviation for deviation in deviations if deviation.cases]
     if not kept:
         file.unlink(missing_ok=True)
         return
@@ -88,7 +90,7 @@ def _table(deviation: Deviation) -> str:
     for field in fields(Deviation):
         value = getattr(deviation, field.name)
         if isinstance(value, tuple):
-            lines += [f"{field.name} = [", *(f"  {_quoted(each)}," for each in value), "]"]
+            lines += [f"{field.name} = [", *(f"  {_quoted(item)}," for item in value), "]"]
         elif value or field.name != "flaky":
             lines.append(f"{field.name} = {_quoted(value)}")
     return "\n".join(lines) + "\n"
@@ -118,21 +120,25 @@ def updated_deviations(
         mine.append(stays)
     result = []
     for old, stays in zip(listed, mine, strict=True):
-        comes, left = _split(left, {case for case, found in left.items() if _shows(old, found)})
+        comes, left = _split(left, {case for case, findings in left.items() if _shows(old, findings)})
         result.append(_kept(old, stays | comes, [case for case in old.cases if case not in known]))
     while left:
-        possible = sorted({each for found in left.values() for each in found})
+        possible = sorted({finding for findings in left.values() for finding in findings})
         finding = max(
-            possible, key=lambda each: (each not in contradicted, sum(each in found for found in left.values()))
+            possible,
+            key=lambda finding_: (
+                finding_ not in contradicted,
+                sum(finding_ in findings for findings in left.values()),
+            ),
         )
-        new, left = _split(left, {case for case, found in left.items() if finding in found})
+        new, left = _split(left, {case for case, findings in left.items() if finding in findings})
         result.append(Deviation(finding, "", "", (finding,), tuple(sorted(new))))
     return tuple(result)
 
 
 def shown(listed: Iterable[Deviation], findings: Sequence[str]) -> bool:
     """Whether an entry has one of the findings."""
-    return any(_shows(each, findings) for each in listed)
+    return any(_shows(deviation, findings) for deviation in listed)
 
 
 def _shows(deviation: Deviation, findings: Sequence[str]) -> bool:
@@ -141,13 +147,15 @@ def _shows(deviation: Deviation, findings: Sequence[str]) -> bool:
 
 def _kept(old: Deviation, explained: Explained, untried: Sequence[str]) -> Deviation:
     """The entry with its tasks of now and those that were not tried, and the findings that they show."""
-    shown = [each for each in old.findings if untried or any(each in found for found in explained.values())]
+    shown = [
+        finding for finding in old.findings if untried or any(finding in findings for findings in explained.values())
+    ]
     return replace(old, findings=tuple(shown), cases=tuple(sorted({*untried, *explained})))
 
 
 def _split(explained: Explained, taken: Set[str]) -> tuple[Explained, Explained]:
     """The tasks that are taken, and the others."""
-    others = {case: found for case, found in explained.items() if case not in taken}
+    others = {case: findings for case, findings in explained.items() if case not in taken}
     return {case: explained[case] for case in explained if case in taken}, others
 
 
@@ -167,13 +175,13 @@ _OPERATORS = {
 _FORMS = {al.Select: "SELECT", al.Ask: "ASK", al.Construct: "CONSTRUCT"}
 
 
-def features(asked: ConformanceTask) -> Iterator[tuple[str, str]]:
+def features(task: ConformanceTask) -> Iterator[tuple[str, str]]:
     """(dimension, value) of everything that the task asks for."""
-    yield "semantics", asked.profile
-    yield "theme", asked.case.theme
-    yield from _chosen(asked.semantics, asked.case.query)
-    yield from (("windows", kind) for kind in _windows(asked.case.query))
-    yield from (("SPARQL", word) for word in _sparql(asked.case.query))
+    yield "semantics", task.profile
+    yield "theme", task.case.theme
+    yield from _chosen(task.semantics, task.case.query)
+    yield from (("windows", kind) for kind in _windows(task.case.query))
+    yield from (("SPARQL", word) for word in _sparql(task.case.query))
 
 
 def _chosen(semantics: Semantics, query: ContinuousQuery) -> Iterator[tuple[str, str]]:
@@ -184,12 +192,12 @@ def _chosen(semantics: Semantics, query: ContinuousQuery) -> Iterator[tuple[str,
 
 
 def _windows(query: ContinuousQuery) -> set[str]:
-    found = {_kind(each.window.kind, each.window.size, each.window.slide) for each in query.windows}
+    kinds = {_kind(window.window.kind, window.window.size, window.window.slide) for window in query.windows}
     if len(query.windows) > 1:
-        found.add("several")
-    if any(each.name is not None for each in query.windows):
-        found.add("named")
-    return found
+        kinds.add("several")
+    if any(window.name is not None for window in query.windows):
+        kinds.add("named")
+    return kinds
 
 
 def _kind(kind: str, size: int, slide: int) -> str:
@@ -200,16 +208,16 @@ def _kind(kind: str, size: int, slide: int) -> str:
 
 def _sparql(query: ContinuousQuery) -> set[str]:
     patterns = list(every_pattern(query.form.pattern))
-    found = {_FORMS[type(query.form)]}
-    found |= {word for kind, word in _OPERATORS.items() if any(isinstance(each, kind) for each in patterns)}
-    trees = [part for each in patterns for tree in expressions(each) for part in every_expression(tree)]
+    features_ = {_FORMS[type(query.form)]}
+    features_ |= {word for kind, word in _OPERATORS.items() if any(isinstance(pattern, kind) for pattern in patterns)}
+    trees = [part for pattern in patterns for tree in expressions(pattern) for part in every_expression(tree)]
     if any(isinstance(part, al.Exists) for part in trees):
-        found.add("EXISTS")
+        features_.add("EXISTS")
     if uses_timestamp(query.form):
-        found.add("timestamp()")
+        features_.add("timestamp()")
     if query.static:
-        found.add("static data")
-    return found
+        features_.add("static data")
+    return features_
 
 
 class TaskStanding(StrEnum):
@@ -254,30 +262,30 @@ class Certificate:
     @property
     def good(self) -> bool:
         """Whether nothing fails and the list is true and complete."""
-        return not self.unknown and not self.bare and not any(each.standing in BAD for each in self.stood)
+        return not self.unknown and not self.bare and not any(task.standing in BAD for task in self.stood)
 
     @property
     def failing(self) -> tuple[ConformanceOutcome, ...]:
         """The tasks that deviate and are not listed so."""
-        bad = (each.outcome for each in self.stood if each.standing in BAD)
+        bad = (task.outcome for task in self.stood if task.standing in BAD)
         return tuple(outcome for outcome in bad if outcome.kind is TaskResult.WRONG)
 
     @property
     def passed(self) -> tuple[ConformanceOutcome, ...]:
         """The tasks that came out right."""
-        return tuple(each.outcome for each in self.stood if each.outcome.kind is TaskResult.PASSED)
+        return tuple(task.outcome for task in self.stood if task.outcome.kind is TaskResult.PASSED)
 
     def counts(self) -> Counter[TaskStanding]:
         """How many tasks stand how."""
-        return Counter(each.standing for each in self.stood)
+        return Counter(task.standing for task in self.stood)
 
     def tally(self) -> Mapping[tuple[str, str], Counter[TaskStanding]]:
         """By what the tasks ask for, (dimension, value), how many stand how."""
-        found: dict[tuple[str, str], Counter[TaskStanding]] = defaultdict(Counter)
-        for each in self.stood:
-            for feature in features(each.outcome.asked):
-                found[feature][each.standing] += 1
-        return found
+        counts: dict[tuple[str, str], Counter[TaskStanding]] = defaultdict(Counter)
+        for task in self.stood:
+            for feature in features(task.outcome.asked):
+                counts[feature][task.standing] += 1
+        return counts
 
 
 def certificate(
@@ -293,18 +301,18 @@ def certificate(
     """
     by_task = {case: deviation for deviation in listed for case in deviation.cases}
     stood = tuple(_stood(outcome, by_task.get(outcome.name), explain) for outcome in outcomes)
-    names = {each.outcome.name for each in stood}
+    names = {task.outcome.name for task in stood}
     unknown = tuple(case for case in by_task if case not in names) if every else ()
-    return Certificate(engine, stood, unknown, tuple(each.name for each in listed if not each.why))
+    return Certificate(engine, stood, unknown, tuple(deviation.name for deviation in listed if not deviation.why))
 
 
 def _stood(
     outcome: ConformanceOutcome, deviation: Deviation | None, explain: Callable[[ConformanceOutcome], Sequence[str]]
 ) -> CertifiedTask:
     if deviation is not None and not deviation.flaky and outcome.kind is TaskResult.WRONG:
-        found = tuple(explain(outcome))
-        if not shown((deviation,), found):
-            return CertifiedTask(outcome, TaskStanding.OTHERWISE, deviation, found)
+        findings = tuple(explain(outcome))
+        if not shown((deviation,), findings):
+            return CertifiedTask(outcome, TaskStanding.OTHERWISE, deviation, findings)
     standing = _STANDING[None if deviation is None else bool(deviation.flaky)]
     return CertifiedTask(outcome, standing[outcome.kind], deviation)
 

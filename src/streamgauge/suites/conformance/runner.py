@@ -154,18 +154,18 @@ class TaskRunner:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def outcome(self, asked: ConformanceTask) -> ConformanceOutcome:
+    def outcome(self, task: ConformanceTask) -> ConformanceOutcome:
         """The outcome of a task; SetUpError when a class, a library or memory is missing, or nothing can start."""
         began = time.monotonic()
-        found = _outcome(self._subject, asked, self._program, self._judge)
+        result = _outcome(self._subject, task, self._program, self._judge)
         if not self._started:
-            _refuse_unstarted(self._subject, found, time.monotonic() - began)
+            _refuse_unstarted(self._subject, result, time.monotonic() - began)
         self._started = True
-        return found
+        return result
 
 
 def certify(
-    subject: Subject, asked: Sequence[ConformanceTask], jobs: int, spark: "Callable[[], SparkSession]"
+    subject: Subject, tasks: Sequence[ConformanceTask], jobs: int, spark: "Callable[[], SparkSession]"
 ) -> Iterator[ConformanceOutcome]:
     """The outcome of every task, in order; ``jobs`` programs run at a time, each given task after task.
 
@@ -178,12 +178,12 @@ def certify(
         for _ in range(jobs):
             free.put(stack.enter_context(TaskRunner(subject, spark)))
 
-        def one(each: ConformanceTask) -> ConformanceOutcome:
+        def one(task: ConformanceTask) -> ConformanceOutcome:
             runner = free.get()
             try:
                 if stopped.is_set():
                     raise SetUpError(f"{subject.name}: not done, as a task before it showed a fault of the set-up")
-                return runner.outcome(each)
+                return runner.outcome(task)
             except SetUpError:
                 stopped.set()
                 raise
@@ -192,7 +192,7 @@ def certify(
 
         with ThreadPoolExecutor(jobs) as pool:
             try:
-                yield from pool.map(one, asked)
+                yield from pool.map(one, tasks)
             except SetUpError:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -218,10 +218,10 @@ def _refuse_unstarted(subject: Subject, outcome: ConformanceOutcome, took: float
         )
 
 
-def _verdict(run: Run, asked: ConformanceTask, folder: Path, spark: "Callable[[], SparkSession]") -> Verdict:
+def _verdict(run: Run, task: ConformanceTask, folder: Path, spark: "Callable[[], SparkSession]") -> Verdict:
     """The verdict by the definition; by whatever may judge where that may not, or where arrival times count."""
-    stream = asked.case.stream
-    if run.header.evaluator != "definition" and asked.semantics.clock is Clock.APPLICATION:
+    stream = task.case.stream
+    if run.header.evaluator != "definition" and task.semantics.clock is Clock.APPLICATION:
         return check(run, definition(stream), first_time(stream), JudgingRules("definition"))
     with TemporaryDirectory(dir=folder) as table:
         write(stream, Path(table) / "part-0.parquet")
@@ -229,47 +229,47 @@ def _verdict(run: Run, asked: ConformanceTask, folder: Path, spark: "Callable[[]
 
 
 def _outcome(
-    subject: Subject, asked: ConformanceTask, tasks: PipeProgram, judge: Callable[[Run, ConformanceTask], Verdict]
+    subject: Subject, task: ConformanceTask, tasks: PipeProgram, judge: Callable[[Run, ConformanceTask], Verdict]
 ) -> ConformanceOutcome:
-    case = asked.case
-    if reason := subject.refuse(case.query, asked.semantics):
-        return ConformanceOutcome(asked, TaskResult.REFUSED, reason)
+    case = task.case
+    if reason := subject.refuse(case.query, task.semantics):
+        return ConformanceOutcome(task, TaskResult.REFUSED, reason)
     try:
         written, language = text(case.query, subject.dialect)
     except ValueError as error:
-        return ConformanceOutcome(asked, TaskResult.REFUSED, str(error))
+        return ConformanceOutcome(task, TaskResult.REFUSED, str(error))
     header = RunHeader(
         subject.name,
         case.query,
         written,
         language,
-        asked.semantics,
+        task.semantics,
         case.advance,
         0,
         evaluator=subject.evaluator,
-        factor=asked.factor,
+        factor=task.factor,
         ordered=subject.evaluator != "spark",
     )
     try:
-        run = in_time(tasks, header, asked)
+        run = in_time(tasks, header, task)
     except TaskRefusedError as error:
-        return ConformanceOutcome(asked, TaskResult.REFUSED, str(error))
+        return ConformanceOutcome(task, TaskResult.REFUSED, str(error))
     if run.header.failure and (reason := set_up_wrongly(run.header.failure)):
         raise SetUpError(
-            f"{subject.name} is not set up rightly, so nothing is certified: {reason}. In the task {asked.name}: "
+            f"{subject.name} is not set up rightly, so nothing is certified: {reason}. In the task {task.name}: "
             f"{run.header.failure}"
         )
-    verdict = judge(run, asked)
+    verdict = judge(run, task)
     if verdict.judgement is Judgement.RIGHT:
-        return ConformanceOutcome(asked, TaskResult.PASSED, run=run, verdict=verdict)
-    return ConformanceOutcome(asked, TaskResult.WRONG, _fault(run, verdict), run, verdict)
+        return ConformanceOutcome(task, TaskResult.PASSED, run=run, verdict=verdict)
+    return ConformanceOutcome(task, TaskResult.WRONG, _fault(run, verdict), run, verdict)
 
 
-def in_time(tasks: PipeProgram, header: RunHeader, asked: ConformanceTask) -> Run:
+def in_time(tasks: PipeProgram, header: RunHeader, task: ConformanceTask) -> Run:
     """The run; the last of a few when the machine did not hand over in time what comes by the wall clock."""
     for _ in range(TRIES):
-        run = tasks.record(header, asked.case.stream, task_of(header))
-        if asked.slack is None or feeder_lateness(run)[1] <= asked.slack:
+        run = tasks.record(header, task.case.stream, task_of(header))
+        if task.slack is None or feeder_lateness(run)[1] <= task.slack:
             break
     return run
 
@@ -279,8 +279,8 @@ def _fault(run: Run, verdict: Verdict) -> str:
     if run.header.failure or verdict.reason:
         return run.header.failure or verdict.reason
     wrong = sum(not window.right for window in verdict.windows if window.due and window.report is not None)
-    said = [(wrong, "wrong"), (verdict.missed, "missed"), (verdict.surplus, "too many")]
-    return f"of {len(verdict.windows)} reports: " + ", ".join(f"{count} {word}" for count, word in said if count)
+    counts = [(wrong, "wrong"), (verdict.missed, "missed"), (verdict.surplus, "too many")]
+    return f"of {len(verdict.windows)} reports: " + ", ".join(f"{count} {word}" for count, word in counts if count)
 
 
 NONE_FITS = "no semantics, no named fault and no two of them give these answers"

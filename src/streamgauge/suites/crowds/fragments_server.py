@@ -77,34 +77,34 @@ class DataSetRenewal:
 
 def main() -> None:
     """Serve until the input ends."""
-    told = task()
-    style = Style(told["method"], Label(told["label"]), template=told["template"])
-    store: Store = MemoryStore() if told["store"] is None else DiskStore(Path(told["store"]))
+    document = task()
+    style = Style(document["method"], Label(document["label"]), template=document["template"])
+    store: Store = MemoryStore() if document["store"] is None else DiskStore(Path(document["store"]))
     dataset = DataSet(NAME, store, style, wall_ms, PAGE)
-    load(Path(told["static"]), store, style)
-    found = {update.time: update for update in updates(elements(told["stream"]), told["slack"])}
+    load(Path(document["static"]), store, style)
+    updates_by_time = {update.time: update for update in updates(elements(document["stream"]), document["slack"])}
     server = Serving(
         application([dataset]),
         "127.0.0.1",
-        told["port"],
+        document["port"],
         lambda: None,
         lambda at: say(address=at + NAME, quads=dataset.size),
         settings={"date_header": False, "server_header": False},
     )
-    asyncio.run(_serve(server, DataSetRenewal(dataset, FactRenewal(told["renewal"]), 0), found))
+    asyncio.run(_serve(server, DataSetRenewal(dataset, FactRenewal(document["renewal"]), 0), updates_by_time))
 
 
-async def _serve(server: Serving, renewal: DataSetRenewal, found: Mapping[int, Update]) -> None:
+async def _serve(server: Serving, renewal: DataSetRenewal, updates_by_time: Mapping[int, Update]) -> None:
     loop = asyncio.get_running_loop()
 
     def apply(begins: int, time: int) -> None:
         renewal.begins = begins
-        renewal.apply(found[time])
+        renewal.apply(updates_by_time[time])
         say(applied=time, at=wall_ms())
 
     def listen() -> None:
         for line in sys.stdin:
-            loop.call_soon_threadsafe(lambda told: apply(told["begins"], told["apply"]), json.loads(line))
+            loop.call_soon_threadsafe(lambda message: apply(message["begins"], message["apply"]), json.loads(line))
         loop.call_soon_threadsafe(setattr, server, "should_exit", True)
 
     threading.Thread(target=listen, daemon=True).start()

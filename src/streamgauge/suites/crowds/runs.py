@@ -40,8 +40,8 @@ class ScenarioRunner:
         """The outcome of a scenario, run now unless it is kept; ProgramError when it could not be run."""
         if (kept := self.store.finished(scenario.name)) is not None:
             return kept
-        found = run(scenario, self.data(scenario), self.folder)
-        return self.store.add(scenario.name, lambda place: _write(place, found)) or found
+        result = run(scenario, self.data(scenario), self.folder)
+        return self.store.add(scenario.name, lambda place: _write(place, result)) or result
 
     def kept(self, scenario: Scenario) -> bool:
         """Whether the outcome is kept."""
@@ -55,8 +55,8 @@ class ScenarioRunner:
     def data(self, scenario: Scenario) -> CrowdData:
         """The scenario's data, made when they are not there."""
         parameters: dict[str, Any] = scenario.parameters
-        made = "-".join(f"{name}={value}" for name, value in sorted(parameters.items())).replace("/", "_")
-        folder = self.folder / "data" / f"{made}-beside={scenario.beside}-{scenario.seed}"
+        label = "-".join(f"{name}={value}" for name, value in sorted(parameters.items())).replace("/", "_")
+        folder = self.folder / "data" / f"{label}-beside={scenario.beside}-{scenario.seed}"
         made_once(folder, lambda place: self._make(scenario, CrowdData(place / "stream", place / "static.nt")))
         check_beside(folder)
         return CrowdData(folder / "stream", folder / "static.nt")
@@ -71,8 +71,8 @@ class ScenarioRunner:
         seal_beside(data.static.parent)
 
 
-def _write(file: Path, found: CrowdOutcome) -> None:
-    file.write_text(json.dumps(seal(msgspec.to_builtins(found))), "utf-8")
+def _write(file: Path, outcome: CrowdOutcome) -> None:
+    file.write_text(json.dumps(seal(msgspec.to_builtins(outcome))), "utf-8")
 
 
 def _read(file: Path) -> CrowdOutcome | None:
@@ -112,7 +112,7 @@ def run(scenario: Scenario, data: CrowdData, folder: Path) -> CrowdOutcome:
         judged.keep(folder / "runs" / scenario.name / f"client-{client}")
     failed = Counter(str(line["failed"]) for line in lines if "failed" in line)
     cpu = {
-        side: tuple(((each.at - sampler.began) / 1e9, each.cpu_percent) for each in samples)
+        side: tuple(((sample.at - sampler.began) / 1e9, sample.cpu_percent) for sample in samples)
         for side, samples in sampler.samples.items()
     }
     return CrowdOutcome(

@@ -97,8 +97,8 @@ class Scenario:
     def name(self) -> str:
         """A file name that no other scenario has."""
         more = sha1(repr(asdict(self)).encode(), usedforsecurity=False).hexdigest()[:8]
-        asked = "distinct" if self.distinct else self.query
-        return f"{self.system}-{self.clients}-{asked}-{self.method}-{self.label}-{more}"
+        label = "distinct" if self.distinct else self.query
+        return f"{self.system}-{self.clients}-{label}-{self.method}-{self.label}-{more}"
 
     @property
     def parameters(self) -> dict[str, object]:
@@ -174,7 +174,7 @@ def _read(text: str) -> ContinuousQuery:
 
 def over_all(query: ContinuousQuery, static: Sequence[Triple]) -> ContinuousQuery:
     """The query over all facts that hold, as the fragments client answers it."""
-    windows = tuple(StreamWindow(each.stream, Window(SLIDE_MS, SLIDE_MS, "landmark")) for each in query.windows)
+    windows = tuple(StreamWindow(window.stream, Window(SLIDE_MS, SLIDE_MS, "landmark")) for window in query.windows)
     return ContinuousQuery(query.form, windows, None, static, sparql=query.sparql)
 
 
@@ -210,9 +210,9 @@ class ServerHistory:
     ) -> None:
         self._scenario, self._static, self._answer = scenario, tuple(static), answer
         by_time = {update.time: update for update in updates(elements, scenario.slack)}
-        held = [(at, by_time[time]) for at, time in applied]
+        times = [(at, by_time[time]) for at, time in applied]
         adds = scenario.renewal == FactRenewal.PUBLISHED and scenario.label == Label.INTERVAL
-        self._history = history(held, elements[0].stream, adds)
+        self._history = history(times, elements[0].stream, adds)
         self._valid: dict[str, Valid] = {}
         self._digests: dict[int, str] = {}
 
@@ -221,8 +221,8 @@ class ServerHistory:
         query, text = continuous(self._scenario, line["client"])
         if text not in self._valid:
             self._valid[text] = Valid(over_all(query, self._static), FRAGMENTS, self._history)
-        found = self._valid[text].within(line["instant"], line["received"])
-        return any(self._digest(rows) == line["rows"] for rows in found)
+        answers = self._valid[text].within(line["instant"], line["received"])
+        return any(self._digest(rows) == line["rows"] for rows in answers)
 
     def _digest(self, rows: tuple[Row, ...]) -> str:
         """Made once for the rows of a query at an instant, which stay as long as this does."""
@@ -277,34 +277,34 @@ def service_findings(
     The verdict is that of the first witness that is not right, or else of the first that was told something. Where
     queries are distinct, or answers name no instant, other clients' answers are not judged.
     """
-    told = [line for line in lines if "answer" in line]
-    if not told:
+    lines_told = [line for line in lines if "answer" in line]
+    if not lines_told:
         return Findings(updates, lambda _line: None, verdict="no answer")
-    advanced = max(line["received"] - begins for line in told)
-    fed = [each for each in elements if each.time <= advanced]
-    answers = {client: [line for line in told if line["client"] == client] for client in witnesses(scenario)}
+    advanced = max(line["received"] - begins for line in lines_told)
+    fed = [element for element in elements if element.time <= advanced]
+    answers = {client: [line for line in lines_told if line["client"] == client] for client in witnesses(scenario)}
     runs = {client: _judged(scenario, client, fed, own, begins) for client, own in answers.items()}
-    verdicts = [each.verdict for each in runs.values()]
-    wrong = [each for each in verdicts if each.judgement not in {Judgement.RIGHT, Judgement.LATE}]
+    verdicts = [run.verdict for run in runs.values()]
+    wrong = [verdict for verdict in verdicts if verdict.judgement not in {Judgement.RIGHT, Judgement.LATE}]
     first = wrong[0] if wrong else next(runs[client].verdict for client, own in answers.items() if own)
-    many = f" ({len(runs) - len(wrong)} of {len(runs)} queries are right)" if len(runs) > 1 else ""
+    message = f" ({len(runs) - len(wrong)} of {len(runs)} queries are right)" if len(runs) > 1 else ""
     known: dict[int, set[str]] = {}
-    for line in told:
+    for line in lines_told:
         known.setdefault(line["instant"], set()).add(line["rows"])
 
     def same(line: Mapping[str, Any]) -> bool | None:
         return None if scenario.distinct or line["instant"] not in known else line["rows"] in known[line["instant"]]
 
-    return Findings(updates, same, verdict=_word(first) + many, runs=runs)
+    return Findings(updates, same, verdict=_word(first) + message, runs=runs)
 
 
 def _word(verdict: Verdict) -> str:
-    said = f"{verdict.judgement}, precision {verdict.precision:.3f}, recall {verdict.recall:.3f}"
-    return f"{said} ({verdict.reason})" if verdict.reason else said
+    message = f"{verdict.judgement}, precision {verdict.precision:.3f}, recall {verdict.recall:.3f}"
+    return f"{message} ({verdict.reason})" if verdict.reason else message
 
 
 def _judged(
-    scenario: Scenario, client: int, fed: Sequence[StreamElement], told: Sequence[Mapping[str, Any]], begins: int
+    scenario: Scenario, client: int, fed: Sequence[StreamElement], answers: Sequence[Mapping[str, Any]], begins: int
 ) -> JudgedRun:
     """The run of a client: what it was told, beside what its query gives over what was fed."""
     service = SERVICES[scenario.system]
@@ -315,9 +315,11 @@ def _judged(
         workload={"name": "trains", "seed": scenario.seed, **scenario.parameters},
         options={"clients": scenario.clients, "client": client},
     )  # fmt: skip
-    hands = [Fed(each.sequence, each.time, (begins + each.time) * 1_000_000, (begins + each.time) * 1_000_000,
-                 len(each.added)) for each in fed]  # fmt: skip
-    run = Run(header, tuple(map(_answer, told)), tuple(hands))
+    hands = []
+    for element in fed:
+        at = (begins + element.time) * 1_000_000
+        hands.append(Fed(element.sequence, element.time, at, at, len(element.added)))
+    run = Run(header, tuple(map(_answer, answers)), tuple(hands))
     return JudgedRun(run, fed, check(run, definition(fed), 0, JudgingRules()))
 
 
@@ -330,15 +332,15 @@ def freshness(answers: Sequence[tuple[int, int, int]], applied: Sequence[int]) -
 
     ``answers`` are (client, received, took), ``applied`` when the server changed; ms.
     """
-    found: list[int] = []
+    delays: list[int] = []
     by_client: dict[int, list[tuple[int, int]]] = {}
     for client, received, took in answers:
         by_client.setdefault(client, []).append((received - took, received))
-    for asked in by_client.values():
-        asked.sort()
-        begun = [at for at, _ in asked]
+    for polls in by_client.values():
+        polls.sort()
+        begun = [at for at, _ in polls]
         for change in applied:
             place = bisect_right(begun, change)
-            if change >= begun[0] and place < len(asked):
-                found.append(asked[place][1] - change)
-    return found
+            if change >= begun[0] and place < len(polls):
+                delays.append(polls[place][1] - change)
+    return delays

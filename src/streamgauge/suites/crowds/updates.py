@@ -69,7 +69,7 @@ def streamed(elements: Sequence[StreamElement]) -> list[UpdateRequest]:
         UpdateRequest(
             at,
             path,
-            b"".join([*(encode_element(each) for each in elements if each.time == at), encode_advance(at)]),
+            b"".join([*(encode_element(element) for element in elements if element.time == at), encode_advance(at)]),
             "application/x-ndjson",
         )
         for at in sorted({element.time for element in elements})
@@ -117,7 +117,7 @@ class Publisher(threading.Thread):
 
     def run(self) -> None:
         """Until all are sent, or ``end``; ``failure`` says how it failed."""
-        times = ((place, each.time) for place, each in enumerate(self.log.elements))
+        times = ((place, element.time) for place, element in enumerate(self.log.elements))
         try:
             self.log.feed_planned(self._feed, times, self._schedule, self._over.is_set)
         except (httpx.HTTPError, OSError) as error:
@@ -130,7 +130,7 @@ class Publisher(threading.Thread):
         """The requests that were acknowledged, in order."""
         log = self.log
         columns = zip(log.elements, log.handed, log.acknowledged, log.known_as, strict=True)
-        return [Handover(each.time, at // NS, back // NS, known) for each, at, back, known in columns if back]
+        return [Handover(row.time, at // NS, back // NS, known) for row, at, back, known in columns if back]
 
     def end(self) -> None:
         """Send no more."""

@@ -38,9 +38,9 @@ _KEY = re.compile(r"\s*([\w.-]+)\s*=")
 
 def not_toml(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
     """The sentence for a text that is no TOML: the line where reading ended, and how lines are written."""
-    found = re.search(r"line (\d+)", str(error))
+    match = re.search(r"line (\d+)", str(error))
     lines = text.splitlines()
-    number = min(int(found[1]) if found else len(lines), max(1, len(lines)))
+    number = min(int(match[1]) if match else len(lines), max(1, len(lines)))
     shown = lines[number - 1].strip()[:80] if lines else ""
     return f"{path}:{number}: not TOML: {shown!r}: a line is [table], or key = value, where text is in quotes"
 
@@ -69,7 +69,7 @@ def _follows(
     kind = problems[0]["type"]
     if kind == "too_short":
         return any(other[: len(keys)] == keys and other != keys for other in by_key)
-    written = (other for other, found in by_key.items() if found[0]["type"] == "extra_forbidden")
+    written = (other for other, problems in by_key.items() if problems[0]["type"] == "extra_forbidden")
     return kind == "missing" and any(
         other[:-1] == keys[:-1] and meant(other[-1], allowed(other[:-1])).endswith(f" {keys[-1]}?") for other in written
     )
@@ -91,18 +91,18 @@ def _said(keys: Sequence[str], problems: Sequence[Any], allowed: Allowed) -> str
 
 def line_of(text: str, keys: Sequence[str]) -> int | None:
     """The line (from 1) of a key in a TOML text: its own, else its table's; ``None`` when neither is written."""
-    table, found = "", None
+    table, line_found = "", None
     wanted = [key for key in keys if not key.isdigit()]
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[+\s*([\w.\"-]+)\s*\]+", line):
             table = header[1]
             if table == ".".join(wanted[: table.count(".") + 1]):
-                found = found or number
+                line_found = line_found or number
         elif key := _KEY.match(line):
             full = f"{table}.{key[1]}".strip(".")
             if full == ".".join(wanted):
                 return number
-    return found
+    return line_found
 
 
 Milliseconds = Annotated[int, BeforeValidator(duration)]
@@ -119,7 +119,7 @@ class _Part(BaseModel):
 
 def _listed_files(value: object) -> tuple[str, ...]:
     files = value if isinstance(value, list | tuple) else [value]
-    if not (files or isinstance(value, tuple)) or not all(isinstance(each, str | Path) and str(each) for each in files):
+    if not (files or isinstance(value, tuple)) or not all(isinstance(file, str | Path) and str(file) for file in files):
         raise ValueError("expected the name of a file, or a list of them")
     return tuple(map(str, files))
 
@@ -179,7 +179,9 @@ class WorkloadPart(_Part):
         if isinstance(self.stream, dict):
             return tuple(NamedSource(address, iri) for iri, address in self.stream.items())
         named = map(named_source, self.file)
-        return tuple(each if each.iri or not self.stream else NamedSource(each.address, self.stream) for each in named)
+        return tuple(
+            source if source.iri or not self.stream else NamedSource(source.address, self.stream) for source in named
+        )
 
     @property
     def timing(self) -> dict[str, Any]:
@@ -227,7 +229,7 @@ class EnginePart(_Part):
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list | tuple):
             return value
-        return tuple(spelled(each, PROFILES) or each if isinstance(each, str) else each for each in listed)
+        return tuple(spelled(name, PROFILES) or name if isinstance(name, str) else name for name in listed)
 
 
 class FeedPart(_Part):
@@ -305,10 +307,10 @@ def _table(at: Any, name: str, override: str) -> Any:
         if not name.isdecimal() or int(name) >= len(at):
             raise ExperimentError(f"-D {override}: {name} is no entry of this list: they are 0 to {len(at) - 1}")
         return at[int(name)]
-    found = at.setdefault(name, {})
-    if not isinstance(found, dict | list):
+    entry = at.setdefault(name, {})
+    if not isinstance(entry, dict | list):
         raise ExperimentError(f"-D {override}: {name} is a value, not a table")
-    return found
+    return entry
 
 
 def _near(data: dict[str, Any], folder: Path) -> dict[str, Any]:

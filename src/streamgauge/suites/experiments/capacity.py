@@ -90,7 +90,7 @@ def probed(value: float, runs: Sequence[tuple[Path, Run, Verdict]], limit: Limit
     """The score of a value from all of its runs: a value is carried when each of them is."""
     windows = [window for _, _, verdict in runs for window in verdict.windows]
     delays = [window.delay for window in windows if window.delay is not None]
-    failed = (found for _, run, verdict in runs if (found := _failed(run, verdict, limit)) is not None)
+    failed = (failure for _, run, verdict in runs if (failure := _failed(run, verdict, limit)) is not None)
     bound, reason = next(failed, (None, ""))
     slow = max((slowest(run.header.query, verdict.windows) for _, run, verdict in runs), default=0.0)
     return LoadProbe(
@@ -135,7 +135,7 @@ def _failed(run: Run, verdict: Verdict, limit: Limit) -> tuple[Bound, str] | Non
 
 def slowest(query: ContinuousQuery, windows: Iterable[WindowVerdict]) -> float:
     """The greatest 99th percentile (ms) of the delays of the reports within a window's slide; 0 without any."""
-    slide = min((each.window.slide for each in query.windows if each.window.kind != "count"), default=1)
+    slide = min((window.window.slide for window in query.windows if window.window.kind != "count"), default=1)
     delays: dict[int, list[float]] = {}
     for window in windows:
         if window.delay is not None:
@@ -202,7 +202,7 @@ def axis(name: str, experiment: Experiment, load: str = PACE) -> CapacityAxis:
             lambda at, to: _with_window(at, Window(_window(at).size, int(to))),
         )
     if name == "time-unit":
-        unit = max(profile(each).time_unit for part in experiment.engine for each in part.semantics)
+        unit = max(profile(semantic).time_unit for part in experiment.engine for semantic in part.semantics)
         return CapacityAxis("time unit", "ms", max(2, unit), Harder.SMALLER, True, _with_unit)
     if name != "load":
         raise ExperimentError(f"--axis {name}: choose from {', '.join(AXES)}")
@@ -219,12 +219,12 @@ def _parameter(experiment: Experiment, load: str) -> CapacityAxis:
     table, _, name = load.rpartition(".")
     if table not in {"workload", "query.parameters"} or not name:
         raise ExperimentError(f"--load {load}: name {PACE}, workload.NAME or query.parameters.NAME")
-    given: Mapping[str, Any] = experiment.query.parameters
+    parameters: Mapping[str, Any] = experiment.query.parameters
     if table == "workload":
         if experiment.workload.name is None:
             raise ExperimentError(f"--load {load}: a recorded stream has no parameters: the load is {PACE}")
-        given = parameters_of(experiment)
-    value = given.get(name)
+        parameters = parameters_of(experiment)
+    value = parameters.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ExperimentError(f"--load {load}: its value is {value!r}: a load is a whole number of at least 1")
     return CapacityAxis(name, "", value, Harder.GREATER, True, lambda at, to: varied(at, {load: int(to)}))
@@ -265,7 +265,7 @@ def _sized(experiment: Experiment, value: float) -> Experiment:
 def _with_window(experiment: Experiment, window: Window) -> Experiment:
     """The same query over another window, as text of its own dialect."""
     planned = plan_query(experiment)
-    windows = tuple(replace(each, window=window) for each in planned.query.windows)
+    windows = tuple(replace(window_, window=window) for window_ in planned.query.windows)
     text = print_query(replace(planned.query, windows=windows), planned.dialect)
     query: dict[str, object] = {"text": text, "static": experiment.query.static, "parameters": {}}
     return varied(experiment, {"query": query})
@@ -346,7 +346,7 @@ def _noise(delays: Sequence[float]) -> float:
     return fall
 
 
-def capacities(experiment: Experiment, asked: CapacitySearch, doing: ExperimentContext) -> Iterator[Capacity]:
+def capacities(experiment: Experiment, search: CapacitySearch, doing: ExperimentContext) -> Iterator[Capacity]:
     """The capacity of every engine under each of its semantics, as each is found.
 
     Every probe is a run folder below ``doing.out`` and not done again; an engine that is not there says so.
@@ -356,7 +356,7 @@ def capacities(experiment: Experiment, asked: CapacitySearch, doing: ExperimentC
     for number, (part, semantics) in enumerate(all_of):
         only = part.model_copy(update={"semantics": (semantics,)})
         try:
-            yield _capacity(experiment, only, asked, shared.part(number, len(all_of)))
+            yield _capacity(experiment, only, search, shared.part(number, len(all_of)))
         except EngineError as error:
             yield Capacity(part.name, semantics, absent=str(error))
 
@@ -371,39 +371,39 @@ def with_engines(experiment: Experiment, names: tuple[str, ...]) -> Experiment:
     return experiment.model_copy(update={"engine": tuple(there[name] for name in map(named, names))})
 
 
-def _capacity(experiment: Experiment, part: EnginePart, asked: CapacitySearch, doing: ExperimentContext) -> Capacity:
+def _capacity(experiment: Experiment, part: EnginePart, search_: CapacitySearch, doing: ExperimentContext) -> Capacity:
     alone = experiment.model_copy(update={"engine": (part,)})
-    first = at(alone, asked.reach.start, asked)
+    first = at(alone, search_.reach.start, search_)
     query = plan_query(first)
     try:
         plan_runs(first, query)
     except ExperimentError as error:
         return Capacity(part.name, part.semantics[0], absent=str(error))
-    found: dict[float, LoadProbe] = {}
+    probed_values: dict[float, LoadProbe] = {}
 
     def passes(value: float) -> bool:
-        share = len(found) / (len(found) + 6)
-        title = f"{part.name} as {part.semantics[0]}, {asked.axis.name} {asked.axis.written(value)}"
+        share = len(probed_values) / (len(probed_values) + 6)
+        title = f"{part.name} as {part.semantics[0]}, {search_.axis.name} {search_.axis.written(value)}"
         doing.tell(title, share)
-        told = replace(doing, tell=lambda what, _share: doing.tell(f"{title}: {what}", share))
-        found[value] = _probe(alone, value, asked, told, first=not found)
-        return found[value].carried
+        context = replace(doing, tell=lambda what, _share: doing.tell(f"{title}: {what}", share))
+        probed_values[value] = _probe(alone, value, search_, context, first=not probed_values)
+        return probed_values[value].carried
 
-    bracket = search(passes, asked.reach)
-    probes = tuple(found[value] for value in sorted(found))
+    bracket = search(passes, search_.reach)
+    probes = tuple(probed_values[value] for value in sorted(probed_values))
     return Capacity(part.name, part.semantics[0], probes, bracket.passed, bracket.failed)
 
 
 def _probe(
-    experiment: Experiment, value: float, asked: CapacitySearch, doing: ExperimentContext, *, first: bool
+    experiment: Experiment, value: float, search: CapacitySearch, doing: ExperimentContext, *, first: bool
 ) -> LoadProbe:
     """One value tried; one that the harness refuses (a window beyond the memory limit) is not carried."""
-    name = f"{asked.axis.folder}={asked.axis.written(value)}"
+    name = f"{search.axis.folder}={search.axis.written(value)}"
     try:
-        asked_for = at(experiment, value, asked)
-        for attempt in range(1, asked.tries + 1):
+        asked_for = at(experiment, value, search)
+        for attempt in range(1, search.tries + 1):
             folder = doing.out / (name if attempt == 1 else f"{name}-again-{attempt}")
-            probe = probed(value, tuple(run_experiment(asked_for, replace(doing, out=folder))), asked.limit)
+            probe = probed(value, tuple(run_experiment(asked_for, replace(doing, out=folder))), search.limit)
             if probe.bound not in SPOILT:
                 break
     except ExperimentError as error:
@@ -413,11 +413,11 @@ def _probe(
     return probe
 
 
-def at(experiment: Experiment, value: float, asked: CapacitySearch) -> Experiment:
+def at(experiment: Experiment, value: float, search: CapacitySearch) -> Experiment:
     """The experiment of a probe: paced, the axis at ``value``, its stream long enough, its time bounded."""
     paced = experiment if experiment.feed.factor is not None else varied(experiment, {PACE: 1.0})
-    long = _long_enough(asked.axis.apply(paced, value), asked.limit.lasting)
-    drain = DRAIN_MS + round(10 * asked.limit.delay)
+    long = _long_enough(search.axis.apply(paced, value), search.limit.lasting)
+    drain = DRAIN_MS + round(10 * search.limit.delay)
     return varied(long, {"feed.time_limit": min(long.feed.time_limit, _wall(long) + drain)})
 
 

@@ -80,8 +80,8 @@ class Bracket:
 
 def search(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
     """The bracket around the border between what passes and what does not, asked as few times as that takes."""
-    found = _bracket(passes, reach)
-    passed, failed = found.passed, found.failed
+    bracket = _bracket(passes, reach)
+    passed, failed = bracket.passed, bracket.failed
     while passed is not None and failed is not None and (middle := reach.between(passed, failed)) is not None:
         if passes(middle):
             passed = middle

@@ -143,13 +143,17 @@ class StreamFacts:
 
 def stream_facts(stream: Path, name: str | None = None) -> StreamFacts:
     """The facts of a stream table on disk; ExperimentError, with its ``name``, for one without triples."""
-    found = manifest(stream)
-    if found.time is None or found.sequence is None:
+    stream_manifest = manifest(stream)
+    if stream_manifest.time is None or stream_manifest.sequence is None:
         raise ExperimentError(f"{name or stream}: the stream has no triples: nothing can be answered on it")
-    told = stream / ADVANCED
-    until = read_json(told, _ADVANCE, 1)["time"] if stream.is_dir() and told.is_file() else found.time.greatest
-    begins = time_at(stream, found.sequence.least)
-    return StreamFacts(found.rows, begins, *found.time, max(found.time.greatest, until))
+    advanced_file = stream / ADVANCED
+    until = (
+        read_json(advanced_file, _ADVANCE, 1)["time"]
+        if stream.is_dir() and advanced_file.is_file()
+        else stream_manifest.time.greatest
+    )
+    begins = time_at(stream, stream_manifest.sequence.least)
+    return StreamFacts(stream_manifest.rows, begins, *stream_manifest.time, max(stream_manifest.time.greatest, until))
 
 
 def stream_folder(part: WorkloadPart, query: ContinuousQuery, seed: int, streams: Path) -> Path:
@@ -179,9 +183,9 @@ def gives_static(experiment: Experiment) -> bool:
 def static_data(part: WorkloadPart, seed: int, stream: Path, tables: Maker) -> StaticFile:
     """The workload's static data, as ``<stream>.nt`` beside the stream table, made unless it is there."""
     workload = load_workload(part.name or "")
-    given = check_parameters(workload, part.parameters)
+    parameters = check_parameters(workload, part.parameters)
     file = stream.with_name(f"{stream.name}.nt")
-    made_once(file, partial(tables.write_static, workload, seed, given))
+    made_once(file, partial(tables.write_static, workload, seed, parameters))
     if not check_beside(file):
         seal_beside(file)
     return StaticFile(file)
@@ -277,9 +281,9 @@ def _trials(experiment: Experiment, planned: PlannedQuery) -> Iterator[Trial]:
 
 def workload_fields(part: WorkloadPart, query: ContinuousQuery, seed: int) -> Mapping[str, object]:
     """The fields that tell a workload's stream for a seed from another; a run's header has them."""
-    source = part.name or ", ".join(each.address for each in part.sources)
-    given = {key: str(value) for key, value in part.parameters.items()}
-    return {"name": source, "seed": seed, **given, **identity(part, query)}
+    source = part.name or ", ".join(source.address for source in part.sources)
+    parameters = {key: str(value) for key, value in part.parameters.items()}
+    return {"name": source, "seed": seed, **parameters, **identity(part, query)}
 
 
 BYTES_PER_TRIPLE = 800
@@ -288,12 +292,12 @@ BYTES_PER_TRIPLE = 800
 
 def refuse_window(query: ContinuousQuery, triples: int, span: int, limit_mb: int) -> None:
     """Refuse windows whose estimated content (triples over ``span`` ms) exceeds the memory limit."""
-    held = sum(_held(each.window, triples, span) for each in query.windows)
-    needed = held * BYTES_PER_TRIPLE / 1e6
+    triples_held = sum(_held(window.window, triples, span) for window in query.windows)
+    needed = triples_held * BYTES_PER_TRIPLE / 1e6
     if needed > limit_mb:
-        sizes = " and ".join(_size(each.window) for each in query.windows)
+        sizes = " and ".join(_size(window.window) for window in query.windows)
         raise ExperimentError(
-            f"{sizes} would hold about {held:,.0f} triples, {needed:,.0f} MB: more than "
+            f"{sizes} would hold about {triples_held:,.0f} triples, {needed:,.0f} MB: more than "
             f"memory_limit_mb = {limit_mb}; take a smaller window or raise memory_limit_mb"
         )
 

@@ -177,12 +177,12 @@ class ProgressReader:
         while self._lines and not self.wrong:
             received, text = self._lines.popleft()
             try:
-                said = decode_output(text.encode())
+                output = decode_output(text.encode())
             except LineError as error:
                 self.wrong = f"A line of the engine is no answer: {error}"
                 return
-            if not isinstance(said, Late):
-                self._answers.append(replace(said, received=received))
+            if not isinstance(output, Late):
+                self._answers.append(replace(output, received=received))
 
     def verdict(self) -> Verdict | None:
         """The verdict on the run that goes on, up to the newest instant that was answered; ``None`` where it has none.
@@ -197,14 +197,14 @@ class ProgressReader:
         if run.header.semantics.clock is not Clock.APPLICATION:
             self.wrong = "Its windows are of arrival times: it is judged when it is over."
             return None
-        found = judge_run(_until(run, self._answers, horizon, self._started), Path(self._stream), Means(_no_spark))
-        if not found.windows and found.evaluator is not None:
+        verdict_ = judge_run(_until(run, self._answers, horizon, self._started), Path(self._stream), Means(_no_spark))
+        if not verdict_.windows and verdict_.evaluator is not None:
             return None  # nothing is due yet
-        if found.judgement is Judgement.UNKNOWN:
-            self.wrong = f"Not judged while it runs: {found.reason}"
+        if verdict_.judgement is Judgement.UNKNOWN:
+            self.wrong = f"Not judged while it runs: {verdict_.reason}"
             return None
-        self.so_far = found
-        return found
+        self.so_far = verdict_
+        return verdict_
 
     def _horizon(self) -> int | None:
         """The time (ms) up to which reports are judged: the newest that was answered, or the feed's of a second ago."""

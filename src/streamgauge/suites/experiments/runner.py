@@ -78,9 +78,9 @@ class FeedProgress:
 
     def follow(self, items: Iterator[AnyFollowed]) -> Iterator[AnyFollowed]:
         """The elements of the stream in whatever form, each noted as it is taken."""
-        for each in items:
-            self._last = each
-            yield each
+        for item in items:
+            self._last = item
+            yield item
         self._over = True
 
     @property
@@ -231,8 +231,8 @@ def beside_static(experiment: Experiment, trial: Trial, stream: Path, context: E
     """The trial with the workload's static data, if it has some; ExperimentError when the engine does not take it."""
     if not trial.static:
         return trial
-    found = static_data(experiment.workload, trial.seed, stream, context.tables)
-    query = trial.query.query.with_static(as_taken(trial.system, found))
+    static = static_data(experiment.workload, trial.seed, stream, context.tables)
+    query = trial.query.query.with_static(as_taken(trial.system, static))
     if reason := load_engine(trial.system).refuse(query, trial.semantics):
         raise ExperimentError(f"engine {trial.system} refuses this query beside static data: {reason}")
     return replace(trial, query=replace(trial.query, query=query))
@@ -250,7 +250,7 @@ def estimate(
     experiment: Experiment, runs: Sequence[Trial], facts: StreamFacts, context: ExperimentContext
 ) -> RunEstimate:
     """How long those of the runs take that are not kept, by the stream of the first."""
-    to_do = [each for each in runs if context.again or not (context.store.place(each.name) / "verdict.json").exists()]
+    to_do = [run for run in runs if context.again or not (context.store.place(run.name) / "verdict.json").exists()]
     span = _duration(experiment, facts) - (0 if experiment.workload.name is not None else facts.first)
     return RunEstimate(len(to_do), span, facts.triples, experiment.feed.factor)
 
@@ -270,8 +270,8 @@ def recorded_run(
     stored = StoredStream(stream)
     so_far = FeedProgress(stored, header.begin, header.advanced_to)
     stored.follow = so_far.follow
-    told, watch = _progress(trial, header, stream, so_far, context)
-    with progress_told(so_far, told):
+    progress, watch = _progress(trial, header, stream, so_far, context)
+    with progress_told(so_far, progress):
         return record(header, program(trial.system), stored, limits, task=task, watch=watch)
 
 

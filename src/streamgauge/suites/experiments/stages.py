@@ -281,10 +281,10 @@ class Pipeline:
             self.context.tell(f"diagnose: {trial.name}", 0.0)
             session = self.context.spark if self.on_spark else None
             try:
-                found = explain_stored(folder, parse, self.stream(trial.seed), session)
-                cautions = (*verdict.cautions, *found.cautions)
-                write_verdict(folder, replace(verdict, diagnosis=found.explained.diagnosis, cautions=cautions))
-                size, note = found.seen, found.note
+                diagnosis = explain_stored(folder, parse, self.stream(trial.seed), session)
+                cautions = (*verdict.cautions, *diagnosis.cautions)
+                write_verdict(folder, replace(verdict, diagnosis=diagnosis.explained.diagnosis, cautions=cautions))
+                size, note = diagnosis.seen, diagnosis.note
             except (NoPrefixError, RefusedError) as error:
                 note = f"none: {error}"
         self._tell(Stage.DIAGNOSE, trial.name, size, began, kept=kept, where="in this process", note=note)

@@ -148,8 +148,8 @@ class Configuration:
         except TableError as error:
             raise ConfigurationError(f"{error}; `streamgauge sepbm generate` writes it") from error
         rows = zip(*(table.column(name).to_pylist() for name in ("n", "channel", "sign", "row")), strict=True)
-        for (number, channel), found in groupby(rows, lambda row: row[:2]):
-            signed = [(sign, tuple(row)) for _, _, sign, row in found]
+        for (number, channel), group in groupby(rows, lambda row: row[:2]):
+            signed = [(sign, tuple(row)) for _, _, sign, row in group]
             yield DueRows(
                 channel, number, *(tuple(row for sign, row in signed if sign == wanted) for wanted in (1, -1))
             )
@@ -240,9 +240,9 @@ def read(folder: Path) -> Configuration:
     except SealError as error:
         raise ConfigurationError(str(error)) from error
     try:
-        said = json.loads("".join(_lines(file)))
-        alike = {name: (str(of), str(value)) for name, (of, value) in said["alike"].items()}
-        version, made = said["version"], said["made"]
+        document = json.loads("".join(_lines(file)))
+        alike = {name: (str(of), str(value)) for name, (of, value) in document["alike"].items()}
+        version, made_from = document["version"], document["made"]
     except ConfigurationError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -250,11 +250,11 @@ def read(folder: Path) -> Configuration:
     if version != VERSION:
         raise ConfigurationError(f"{file}: version {version}: this is read as {VERSION}, generate it again")
     channels = tuple(
-        SepbmChannel(each.stem, "".join(_lines(each))) for each in sorted((folder / CHANNELS).glob("*.rq"))
+        SepbmChannel(path.stem, "".join(_lines(path))) for path in sorted((folder / CHANNELS).glob("*.rq"))
     )
     if not channels:
         raise ConfigurationError(f"{folder / CHANNELS}: there is no channel: queries are expected here, as NAME.rq")
-    return Configuration(folder, channels, About(made, alike))
+    return Configuration(folder, channels, About(made_from, alike))
 
 
 def write(
@@ -266,8 +266,8 @@ def write(
 ) -> None:
     """All but the base load and what is due; the same values give the same bytes. OSError as the disk has it."""
     made_folder(folder / CHANNELS)
-    said = {"version": VERSION, "made": about.made, "alike": about.alike}
-    _put(folder / ABOUT, json.dumps(said, indent=2) + "\n")
+    document = {"version": VERSION, "made": about.made, "alike": about.alike}
+    _put(folder / ABOUT, json.dumps(document, indent=2) + "\n")
     _put(folder / ONTOLOGY, triples_text(sorted(set(ontology))))
     for channel in channels:
         _put(folder / CHANNELS / f"{channel.name}.rq", channel.query)
@@ -278,10 +278,10 @@ def write(
 def write_due(folder: Path, due: Iterable[DueRows]) -> None:
     """Write the rows due, by publication, channel, sign and row."""
     rows = sorted(
-        (each.publication, each.channel, -sign, tuple(cell or "" for cell in row), sign, row)
-        for each in due
-        for sign, found in ((1, each.added), (-1, each.removed))
-        for row in found
+        (change.publication, change.channel, -sign, tuple(cell or "" for cell in row), sign, row)
+        for change in due
+        for sign, rows in ((1, change.added), (-1, change.removed))
+        for row in rows
     )
     with tables.writer(folder / DUE, _DUE) as writer:
         for first in range(0, len(rows), _ROWS):
@@ -290,7 +290,7 @@ def write_due(folder: Path, due: Iterable[DueRows]) -> None:
                 *((channel, number, sign, list(row)) for number, channel, _, _, sign, row in part), strict=True
             )
             writer.write_table(
-                pa.table([pa.array(*each) for each in zip(columns, _DUE.types, strict=True)], schema=_DUE)
+                pa.table([pa.array(*column) for column in zip(columns, _DUE.types, strict=True)], schema=_DUE)
             )
 
 
@@ -301,7 +301,9 @@ def triples_text(triples: Iterable[Triple]) -> str:
 
 def changes(due: Iterable[DueRows]) -> dict[tuple[int, str], tuple[frozenset[Row], frozenset[Row]]]:
     """The rows due by publication and channel, as sets, on which two ways of finding them must agree."""
-    return {(each.publication, each.channel): (frozenset(each.added), frozenset(each.removed)) for each in due}
+    return {
+        (change.publication, change.channel): (frozenset(change.added), frozenset(change.removed)) for change in due
+    }
 
 
 def _line(publication: Publication) -> str:
@@ -309,10 +311,10 @@ def _line(publication: Publication) -> str:
     return f'{{"n": {publication.number}, "add": {add}, "remove": {remove}}}\n'
 
 
-def _publication(said: dict[str, Any], number: int) -> Publication:
-    if said["n"] != number:
-        raise ValueError(f"its number is {said['n']}, publications are numbered from 1")
-    added, removed = (to_triples(ox.parse(said[name], format=ox.RdfFormat.N_TRIPLES)) for name in ("add", "remove"))
+def _publication(document: dict[str, Any], number: int) -> Publication:
+    if document["n"] != number:
+        raise ValueError(f"its number is {document['n']}, publications are numbered from 1")
+    added, removed = (to_triples(ox.parse(document[name], format=ox.RdfFormat.N_TRIPLES)) for name in ("add", "remove"))
     return Publication(number, added, removed)
 
 
@@ -336,7 +338,7 @@ Span = tuple[int, int]
 def in_order(sequence: Iterable[Publication], order: Sequence[int]) -> list[Publication]:
     """The publications in the order in which they took effect; ConfigurationError when it is not one of all of them."""
     listed = list(sequence)
-    if order and sorted(order) != [each.number for each in listed]:
+    if order and sorted(order) != [publication.number for publication in listed]:
         raise ConfigurationError(f"an order of {len(order)} publications: it must have each of {len(listed)} once")
     return [listed[number - 1] for number in order] if order else listed
 
@@ -344,13 +346,13 @@ def in_order(sequence: Iterable[Publication], order: Sequence[int]) -> list[Publ
 def spans(publications: Sequence[Publication], there: Iterable[Triple]) -> Mapping[Triple, list[Span]]:
     """The states in which each fact of ``there`` or of a publication stands: the first and the last, inclusive."""
     begun = dict.fromkeys(there, 0)
-    found: dict[Triple, list[Span]] = {}
-    for state, each in enumerate(publications, 1):
-        for triple in dict.fromkeys(each.removed):
-            if triple not in each.added and triple in begun:
-                found.setdefault(triple, []).append((begun.pop(triple), state - 1))
-        for triple in each.added:
+    spans_by_triple: dict[Triple, list[Span]] = {}
+    for state, publication in enumerate(publications, 1):
+        for triple in dict.fromkeys(publication.removed):
+            if triple not in publication.added and triple in begun:
+                spans_by_triple.setdefault(triple, []).append((begun.pop(triple), state - 1))
+        for triple in publication.added:
             begun.setdefault(triple, state)
     for triple, first in begun.items():
-        found.setdefault(triple, []).append((first, len(publications)))
-    return found
+        spans_by_triple.setdefault(triple, []).append((first, len(publications)))
+    return spans_by_triple

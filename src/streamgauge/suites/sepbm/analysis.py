@@ -105,10 +105,10 @@ class NotificationScore(NamedTuple):
 
 def in_effect(published: Iterable[PublicationRecord]) -> tuple[PublicationRecord, ...]:
     """Publications in the order in which they took effect: by the system's numbers, else by acknowledgement."""
-    found = tuple(published)
-    if all(each.known_as is not None for each in found):
-        return tuple(sorted(found, key=lambda each: each.known_as or 0))
-    return tuple(sorted(found, key=lambda each: (each.acknowledged, each.called)))
+    records = tuple(published)
+    if all(record.known_as is not None for record in records):
+        return tuple(sorted(records, key=lambda record: record.known_as or 0))
+    return tuple(sorted(records, key=lambda record: (record.acknowledged, record.called)))
 
 
 def analyse(due: Iterable[DueRows], recording: SepbmRecording) -> Analysis:
@@ -117,19 +117,19 @@ def analyse(due: Iterable[DueRows], recording: SepbmRecording) -> Analysis:
     ``due`` has to be that of this order (``DueRows.publication`` is the number in the sequence).
     """
     published = in_effect(recording.published)
-    place = {each.number: at for at, each in enumerate(published)}
+    place = {record.number: at for at, record in enumerate(published)}
     names = set(recording.channels)
-    wanted = _wanted([each for each in due if each.channel in names], place)
-    told, surplus = _matched(wanted, _heard(recording.heard), published)
+    wanted = _wanted([change for change in due if change.channel in names], place)
+    delivered, surplus = _matched(wanted, _heard(recording.heard), published)
     missed = [event for events in wanted.values() for event in events]
-    times = [each.acknowledged for each in published] + [each.received for each in recording.heard]
+    times = [record.acknowledged for record in published] + [heard_one.received for heard_one in recording.heard]
     return Analysis(
         recording.channels,
         published,
-        tuple(told),
+        tuple(delivered),
         tuple(sorted(missed, key=lambda event: place[event.publication or 0])),
         tuple(surplus),
-        min((each.called for each in published), default=recording.started),
+        min((record.called for record in published), default=recording.started),
         max(times, default=recording.started),
     )
 
@@ -141,18 +141,18 @@ _Part = TypeVar("_Part")
 def _wanted(due: Iterable[DueRows], place: dict[int, int]) -> dict[_Key, list[DueEvent]]:
     """The due events of each row, in order of effect, without those that no publication of the recording allows."""
     wanted: dict[_Key, list[DueEvent]] = defaultdict(list)
-    for each in sorted((one for one in due if one.publication in place), key=lambda one: place[one.publication]):
-        for kind, rows in ((ChangeKind.NEW, each.added), (ChangeKind.RETRACTED, each.removed)):
+    for one in sorted((one for one in due if one.publication in place), key=lambda one: place[one.publication]):
+        for kind, rows in ((ChangeKind.NEW, one.added), (ChangeKind.RETRACTED, one.removed)):
             for row in rows:
-                wanted[each.channel, kind, row].append(DueEvent(each.channel, kind, row, each.publication))
+                wanted[one.channel, kind, row].append(DueEvent(one.channel, kind, row, one.publication))
     return wanted
 
 
 def _heard(heard: Iterable[ReceivedNotification]) -> Iterable[tuple[_Key, ReceivedNotification]]:
-    for each in sorted(heard, key=lambda one: one.received):
-        for kind, rows in ((ChangeKind.NEW, each.added), (ChangeKind.RETRACTED, each.removed)):
+    for notification in sorted(heard, key=lambda one: one.received):
+        for kind, rows in ((ChangeKind.NEW, notification.added), (ChangeKind.RETRACTED, notification.removed)):
             for row in rows:
-                yield (each.channel, kind, row), each
+                yield (notification.channel, kind, row), notification
 
 
 def _matched(
@@ -162,17 +162,17 @@ def _matched(
 ) -> tuple[list[DeliveredEvent], list[DueEvent]]:
     """Each told row with the first event of it that it may tell of, which is no longer wanted; rows that have none."""
     clock = PublicationTimes(published)
-    told: list[DeliveredEvent] = []
+    delivered: list[DeliveredEvent] = []
     surplus: list[DueEvent] = []
-    for key, each in heard:
+    for key, notification in heard:
         events = wanted.get(key, [])
-        event = clock.first(events, each)
+        event = clock.first(events, notification)
         if event is None:
             surplus.append(DueEvent(*key, None))
             continue
         events.remove(event)
-        told.append(clock.told(event, each))
-    return told, surplus
+        delivered.append(clock.told(event, notification))
+    return delivered, surplus
 
 
 class PublicationTimes:
@@ -180,20 +180,20 @@ class PublicationTimes:
 
     def __init__(self, published: Sequence[PublicationRecord]) -> None:
         """``published`` in the order in which they took effect."""
-        self._called = {each.number: each.called for each in published}
-        self._numbers = {each.known_as: each.number for each in published if each.known_as is not None}
+        self._called = {record.number: record.called for record in published}
+        self._numbers = {record.known_as: record.number for record in published if record.known_as is not None}
         self._next: dict[int, int] = {}
         earliest: int | None = None
-        for each in reversed(published):
+        for record in reversed(published):
             if earliest is not None:
-                self._next[each.number] = earliest
-            earliest = each.acknowledged if earliest is None else min(earliest, each.acknowledged)
+                self._next[record.number] = earliest
+            earliest = record.acknowledged if earliest is None else min(earliest, record.acknowledged)
 
     def first(self, events: Sequence[DueEvent], heard: ReceivedNotification) -> DueEvent | None:
         """The earliest eligible due event of a row, of those that the causes name when they name one."""
-        allowed = [each for each in events if self._called[each.publication or 0] <= heard.received]
+        allowed = [event for event in events if self._called[event.publication or 0] <= heard.received]
         named = self._caused(heard)
-        return next((each for each in allowed if each.publication in named), allowed[0] if allowed else None)
+        return next((event for event in allowed if event.publication in named), allowed[0] if allowed else None)
 
     def _caused(self, heard: ReceivedNotification) -> Collection[int | None]:
         return {self._numbers.get(cause) for cause in heard.causes}
@@ -221,36 +221,38 @@ def score(
     def counts(event: DueEvent) -> bool:
         return event.channel in names and (kind is None or event.kind is kind)
 
-    told = [each for each in analysis.told if counts(each.event)]
+    delivered = [event for event in analysis.told if counts(event.event)]
     missed = [event for event in analysis.missed if counts(event)]
-    made = [each.made for each in told if each.made is not None]
+    evaluated = [event.made for event in delivered if event.made is not None]
     return NotificationScore(
-        due=len(told) + len(missed),
-        told=len(told),
+        due=len(delivered) + len(missed),
+        told=len(delivered),
         missed=len(missed),
         surplus=sum(map(counts, analysis.surplus)),
-        deferred=sum(each.deferred for each in told),
-        miscaused=sum(each.caused is False for each in told),
-        made=times(made) if len(made) == len(told) else None,
-        received=times([each.received for each in told]),
+        deferred=sum(event.deferred for event in delivered),
+        miscaused=sum(event.caused is False for event in delivered),
+        made=times(evaluated) if len(evaluated) == len(delivered) else None,
+        received=times([event.received for event in delivered]),
         throughput=throughput(analysis, counts),
     )
 
 
 def by_channel(analysis: Analysis) -> dict[str, NotificationScore]:
     """The metrics of every channel."""
-    told = _apart(analysis.told, lambda each: each.event.channel)
+    delivered = _apart(analysis.told, lambda delivered_event: delivered_event.event.channel)
     missed, surplus = (_apart(part, lambda event: event.channel) for part in (analysis.missed, analysis.surplus))
     return {
-        name: score(replace(analysis, channels=(name,), told=told[name], missed=missed[name], surplus=surplus[name]))
+        name: score(
+            replace(analysis, channels=(name,), told=delivered[name], missed=missed[name], surplus=surplus[name])
+        )
         for name in analysis.channels
     }
 
 
-def _apart(found: Iterable[_Part], name: Callable[[_Part], str]) -> dict[str, tuple[_Part, ...]]:
+def _apart(parts: Iterable[_Part], name: Callable[[_Part], str]) -> dict[str, tuple[_Part, ...]]:
     apart: dict[str, list[_Part]] = defaultdict(list)
-    for each in found:
-        apart[name(each)].append(each)
+    for part in parts:
+        apart[name(part)].append(part)
     return defaultdict(tuple, {key: tuple(parts) for key, parts in apart.items()})
 
 
@@ -264,23 +266,25 @@ def throughput(
     A publication is complete when it was acknowledged, and all its notifications that count were told, within it.
     """
     began, ended = interval or (analysis.began, analysis.ended)
-    called = {each.number: each.called for each in analysis.published}
-    complete = {each.number for each in analysis.published if began <= each.called and each.acknowledged <= ended}
+    called = {record.number: record.called for record in analysis.published}
+    complete = {
+        record.number for record in analysis.published if began <= record.called and record.acknowledged <= ended
+    }
     complete -= {event.publication for event in analysis.missed if event.publication is not None and counts(event)}
-    for each in analysis.told:
-        number = each.event.publication
-        if number is not None and counts(each.event) and called[number] + _taken(each) > ended:
+    for delivered_event in analysis.told:
+        number = delivered_event.event.publication
+        if number is not None and counts(delivered_event.event) and called[number] + _taken(delivered_event) > ended:
             complete.discard(number)
     return Throughput(len(complete), (ended - began) / 1e9)
 
 
-def _taken(told: DeliveredEvent) -> int:
-    return told.received if told.made is None else told.made
+def _taken(event: DeliveredEvent) -> int:
+    return event.received if event.made is None else event.made
 
 
-def times(found: Collection[int]) -> TimeStatistics | None:
+def times(durations: Collection[int]) -> TimeStatistics | None:
     """Statistics of notification times in ns; ``None`` without any."""
-    if not found:
+    if not durations:
         return None
-    ms = [each / 1e6 for each in found]
+    ms = [duration / 1e6 for duration in durations]
     return TimeStatistics(len(ms), fmean(ms), percentile(ms, 50) or 0.0, percentile(ms, 99) or 0.0, max(ms))

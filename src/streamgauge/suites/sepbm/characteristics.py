@@ -29,7 +29,7 @@ from streamgauge.suites.sepbm.selection import selected
 def patterns_of(form: al.QueryForm) -> list[al.TriplePattern]:
     """The triple patterns of a query, those in EXISTS too; a path is one for each property that it names."""
     groups = (part for part in every_pattern(form.pattern) if isinstance(part, al.BGP))
-    return [each for group in groups for triple in group.patterns for each in _plain(triple)]
+    return [part for group in groups for triple in group.patterns for part in _plain(triple)]
 
 
 def matches(triple: al.TriplePattern) -> Column:
@@ -44,15 +44,15 @@ def matches(triple: al.TriplePattern) -> Column:
 
 def involved(rules: Rules, wanted: Iterable[al.TriplePattern]) -> list[Rule]:
     """The rules from which facts that match may follow, in any number of steps."""
-    found: dict[Rule, None] = {}
+    reached: dict[Rule, None] = {}
     new = list(wanted)
     while new:
         pattern = new.pop()
         for rule in rules.rules:
-            if rule not in found and _meet(rule.head, pattern):
-                found[rule] = None
+            if rule not in reached and _meet(rule.head, pattern):
+                reached[rule] = None
                 new += rule.body
-    return list(found)
+    return list(reached)
 
 
 def _plain(triple: al.TriplePattern) -> Iterator[al.TriplePattern]:
@@ -71,8 +71,8 @@ def _named(path: al.Path) -> Iterator[al.Node]:
         case al.Inverse(path=inner) | al.Repeat(path=inner):
             yield from _named(inner)
         case al.Sequence(steps=several) | al.Alternative(choices=several):
-            for each in several:
-                yield from _named(each)
+            for part in several:
+                yield from _named(part)
         case al.NegatedSet():
             yield al.Var("predicate")
 
@@ -182,20 +182,24 @@ class DueChange(NamedTuple):
 def characterise(spark: SparkSession, configuration: Configuration) -> list[ChannelCharacter]:
     """The channels of the queries themselves, in their order; those that are only alike are left out."""
     rules = configuration.rules()
-    graphs = {each.number: each.added for each in configuration.sequence()}
+    graphs = {publication.number: publication.added for publication in configuration.sequence()}
     brought: dict[str, list[DueChange]] = {}
-    for each in configuration.due():
-        if each.added:
-            brought.setdefault(each.channel, []).append(DueChange(graphs[each.publication], each.added))
-    forms = {each.name: selected(each) for each in configuration.channels if each.name not in configuration.about.alike}
+    for channel in configuration.due():
+        if channel.added:
+            brought.setdefault(channel.channel, []).append(DueChange(graphs[channel.publication], channel.added))
+    forms = {
+        channel.name: selected(channel)
+        for channel in configuration.channels
+        if channel.name not in configuration.about.alike
+    }
     total, inputs = _inputs(standing(spark, configuration).select(*TRIPLE).distinct(), forms)
-    found = []
+    characters = []
     for name, form in forms.items():
         size, result = inputs[name], _answers(configuration, name)
         needed = len(involved(rules, patterns_of(form)))
         reads = DataTraits(needed, size, size / total if total else 0.0, result, result / size if size else None)
-        found.append(ChannelCharacter(name, asks(form), reads, brings(brought.get(name, ()))))
-    return found
+        characters.append(ChannelCharacter(name, asks(form), reads, brings(brought.get(name, ()))))
+    return characters
 
 
 def _answers(configuration: Configuration, name: str) -> int:
@@ -212,15 +216,17 @@ def ranked(characters: Sequence[ChannelCharacter], times: Mapping[str, Mapping[s
 
     Left out are properties that are the same for all channels, and channels of which either is unknown.
     """
-    found = []
+    traits = []
     for strategy, of in times.items():
         for name in MEANING:
-            pairs = [(each.values[name], of[each.channel]) for each in characters if each.channel in of]
+            pairs = [
+                (character.values[name], of[character.channel]) for character in characters if character.channel in of
+            ]
             known = [(value, time) for value, time in pairs if value is not None]
             rho = spearman([value for value, _ in known], [time for _, time in known])
             if rho is not None:
-                found.append(RankedTrait(strategy, name, rho, len(known)))
-    return sorted(found, key=lambda one: (one.strategy, -abs(one.rho), one.property))
+                traits.append(RankedTrait(strategy, name, rho, len(known)))
+    return sorted(traits, key=lambda one: (one.strategy, -abs(one.rho), one.property))
 
 
 def spearman(one: Sequence[float], two: Sequence[float]) -> float | None:
@@ -253,8 +259,8 @@ def asks(form: al.Select) -> ChannelQueryTraits:
 def _inputs(closure: DataFrame, forms: Mapping[str, al.Select]) -> tuple[int, dict[str, int]]:
     """How many facts there are, and how many each query reads; one pass over the closure."""
     counted = [fn.count_if(_any(matches(triple) for triple in patterns_of(form))) for form in forms.values()]
-    total, *found = closure.agg(fn.count("*"), *counted).collect()[0]
-    return total, dict(zip(forms, found, strict=True))
+    total, *counts = closure.agg(fn.count("*"), *counted).collect()[0]
+    return total, dict(zip(forms, counts, strict=True))
 
 
 def _any(conditions: Iterable[Column]) -> Column:
@@ -263,18 +269,18 @@ def _any(conditions: Iterable[Column]) -> Column:
 
 def brings(brought: Sequence[DueChange]) -> ChangeTraits:
     """P1 and P3 to P10 of a channel, from the publications that brought rows of it, in their order."""
-    graphs = [each.graph for each in brought]
-    rows = [row for each in brought for row in each.rows]
-    inside = [[_contains(each.graph, row) for row in each.rows] for each in brought]
+    graphs = [change.graph for change in brought]
+    rows = [row for change in brought for row in change.rows]
+    inside = [[_contains(change.graph, row) for row in change.rows] for change in brought]
     texts = [blocks(written(graph)) for graph in graphs]
-    told = [blocks("\n".join(cell or "" for cell in row)) for row in rows]
+    row_texts = [blocks("\n".join(cell or "" for cell in row)) for row in rows]
     return ChangeTraits(
         recurring=len(brought),
         contained=_mean([flag for flags in inside for flag in flags]),
         notifications=len(rows),
         equal_size=_commonest(map(len, texts)),
         equal_graphs=_mean([_equal(*pair) for pair in pairwise(texts)]),
-        equal_rows=_mean([_equal(*pair) for pair in pairwise(told)]),
+        equal_rows=_mean([_equal(*pair) for pair in pairwise(row_texts)]),
         same_type=_commonest(map(_types, graphs)),
         same_structure=_commonest(frozenset(predicate for _, predicate, _ in graph) for graph in graphs),
         at_most_one=_mean([len(flags) == 1 for flags in inside if not all(flags)]),

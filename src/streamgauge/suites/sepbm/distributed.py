@@ -82,14 +82,16 @@ def explicit(spark: SparkSession, configuration: Configuration, order: Sequence[
     """The explicit facts with their intervals; publishing what stands and deleting what does not change nothing."""
     publications = in_order(configuration.sequence(), order)
     base = _base(spark, configuration)
-    touched = dict.fromkeys(triple for each in publications for triple in (*each.added, *each.removed))
+    touched = dict.fromkeys(
+        triple for publication in publications for triple in (*publication.added, *publication.removed)
+    )
     moving = _frame(spark, touched)
     own = base.join(fn.broadcast(moving), [*TRIPLE], "left_semi").toArrow()
     there = set(zip(*(own.column(name).to_pylist() for name in TRIPLE), strict=True))
     still = base.join(fn.broadcast(moving), [*TRIPLE], "left_anti")
     always = still.select(*TRIPLE, fn.lit(0).alias("lo"), fn.lit(len(publications)).alias("hi"))
-    found = spans(publications, there)
-    rows = [(triple, span) for triple, listed in found.items() for span in listed]
+    spans_by_triple = spans(publications, there)
+    rows = [(triple, span) for triple, listed in spans_by_triple.items() for span in listed]
     return always.unionByName(_frame(spark, (triple for triple, _ in rows), [span for _, span in rows]))
 
 
@@ -100,19 +102,21 @@ def _base(spark: SparkSession, configuration: Configuration) -> DataFrame:
         raise ConfigurationError(f"{file}: the base load is missing")
     lines = spark.read.text(location(file), lineSep="\n")
     terms = fn.split("value", " ", 3)
-    said = fn.concat(fn.lit(f"{file}: expected a canonical N-Triples line: s p o .: "), fn.col("value"))
+    message = fn.concat(fn.lit(f"{file}: expected a canonical N-Triples line: s p o .: "), fn.col("value"))
     ends = fn.coalesce(terms.getItem(2).endswith(_END), fn.lit(False))
-    end = fn.when(ends, terms.getItem(2)).otherwise(fn.raise_error(said).cast("string"))
-    found = lines.select(terms.getItem(0).alias("subject"), terms.getItem(1).alias("predicate"), end.alias("object"))
-    return found.withColumn("object", fn.expr(f"substring(object, 1, length(object) - {len(_END)})"))
+    end = fn.when(ends, terms.getItem(2)).otherwise(fn.raise_error(message).cast("string"))
+    triples = lines.select(terms.getItem(0).alias("subject"), terms.getItem(1).alias("predicate"), end.alias("object"))
+    return triples.withColumn("object", fn.expr(f"substring(object, 1, length(object) - {len(_END)})"))
 
 
-def _frame(spark: SparkSession, triples: Iterable[Triple], found: Sequence[Span] | None = None) -> DataFrame:
+def _frame(spark: SparkSession, triples: Iterable[Triple], triple_spans: Sequence[Span] | None = None) -> DataFrame:
     """Triples as a table, with their intervals where they are given."""
     listed = list(triples)
     columns = {name: pa.array([triple[at] for triple in listed], pa.string()) for at, name in enumerate(TRIPLE)}
-    if found is not None:
-        columns |= {name: pa.array([span[at] for span in found], pa.int32()) for at, name in enumerate(("lo", "hi"))}
+    if triple_spans is not None:
+        columns |= {
+            name: pa.array([span[at] for span in triple_spans], pa.int32()) for at, name in enumerate(("lo", "hi"))
+        }
     return spark.createDataFrame(pa.table(columns))
 
 
@@ -128,21 +132,21 @@ def due(
     Every fact gets the states in which it stands, the closure and the answers follow over intervals, and only rows
     that come or go after state 0 are collected. ValueError names what of a query Spark does not evaluate.
     """
-    numbers = [0, *(each.number for each in in_order(configuration.sequence(), order))]
+    numbers = [0, *(publication.number for publication in in_order(configuration.sequence(), order))]
     tell("closure")
     facts = kept(standing(spark, configuration, order))
     try:
         profile = look(facts)
-        found: dict[tuple[int, str], tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
+        rows_by_change: dict[tuple[int, str], tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
         for shape in shapes(configuration):
             tell(shape.name)
             for channel, state, sign, row in _moved(spark, facts, profile, shape, len(numbers)):
-                found[state, channel][sign < 0].append(row)
+                rows_by_change[state, channel][sign < 0].append(row)
     finally:
         facts.unpersist()
     return [
         DueRows(channel, numbers[state], tuple(added), tuple(removed))
-        for (state, channel), (added, removed) in sorted(found.items())
+        for (state, channel), (added, removed) in sorted(rows_by_change.items())
     ]
 
 
@@ -173,16 +177,16 @@ def _moved(
         spark, state_stream(facts, count), state_reports(count), shape.form, many=1, means=ContentChoices(known=profile)
     )
     names = [f"t{index}" for index in range(len(moved.columns) - 2)]
-    told = moved.toDF("report", "net", *names).filter("report > 0")
+    changed = moved.toDF("report", "net", *names).filter("report > 0")
     if shape.value is not None:
         values = pa.table({"value": list(shape.channels), "channel": list(shape.channels.values())})
-        told = told.join(fn.broadcast(spark.createDataFrame(values)), fn.col(names[-1]) == fn.col("value"))
-        told = told.withColumn("channel", fn.explode("channel")).drop("value", names[-1])
+        changed = changed.join(fn.broadcast(spark.createDataFrame(values)), fn.col(names[-1]) == fn.col("value"))
+        changed = changed.withColumn("channel", fn.explode("channel")).drop("value", names[-1])
     else:
-        told = told.withColumn("channel", fn.lit(shape.channels[""][0]))
-    found = told.toArrow()
-    channel, report, net = (found.column(name).to_pylist() for name in ("channel", "report", "net"))
-    terms = [found.column(name).to_pylist() for name in found.column_names if name.startswith("t")]
+        changed = changed.withColumn("channel", fn.lit(shape.channels[""][0]))
+    table = changed.toArrow()
+    channel, report, net = (table.column(name).to_pylist() for name in ("channel", "report", "net"))
+    terms = [table.column(name).to_pylist() for name in table.column_names if name.startswith("t")]
     rows: Iterable[Row] = zip(*terms, strict=True) if terms else iter([()] * len(net))
     yield from zip(channel, report, net, rows, strict=True)
 
@@ -223,10 +227,10 @@ class DistributedData:
         """The statements about each resource, sorted."""
         among = fn.broadcast(_among(self._spark, resources))
         table = self._facts.join(among, "subject", "left_semi").select(*TRIPLE).toArrow()
-        found: dict[Term, list[Triple]] = {}
+        triples_by_subject: dict[Term, list[Triple]] = {}
         for triple in sorted(zip(*(table.column(name).to_pylist() for name in TRIPLE), strict=True)):
-            found.setdefault(triple[0], []).append(triple)
-        return {term: tuple(said) for term, said in found.items()}
+            triples_by_subject.setdefault(triple[0], []).append(triple)
+        return {term: tuple(triples) for term, triples in triples_by_subject.items()}
 
     def write_base(self, without: Sequence[Term], file: Path) -> None:
         """The facts that are about none of these resources as N-Triples, sorted by bytes."""
@@ -247,34 +251,34 @@ class DistributedRows:
 
     def count(self) -> int:
         """How many there are."""
-        found: int = self.rows.count()
-        return found
+        count_: int = self.rows.count()
+        return count_
 
-    def resources(self, rule: SelectionRule, seed: int, name: str, most: int) -> list[Term]:
+    def resources(self, rule: SelectionRule, seed: int, name: str, limit: int) -> list[Term]:
         """The first ``most`` IRIs in an order drawn for the query, of those that have statements."""
         columns = self.rows.columns if rule is SelectionRule.ANY else self.rows.columns[:1]
-        named = reduce(DataFrame.unionByName, [self.rows.select(fn.col(each).alias("subject")) for each in columns])
-        found = named.filter(_is_iri(fn.col("subject"))).distinct().join(self.described, "subject", "left_semi")
-        return _drawn(found, seed, name, most)
+        named = reduce(DataFrame.unionByName, [self.rows.select(fn.col(column).alias("subject")) for column in columns])
+        subjects = named.filter(_is_iri(fn.col("subject"))).distinct().join(self.described, "subject", "left_semi")
+        return _drawn(subjects, seed, name, limit)
 
-    def values(self, other_than: Term | None, seed: int, name: str, most: int) -> list[Term]:
+    def values(self, other_than: Term | None, seed: int, name: str, limit: int) -> list[Term]:
         """The first ``most`` terms of the last column in an order drawn by seed and name."""
         values = self.rows.select(self.rows.columns[-1]).distinct()
         if other_than is not None:
             values = values.filter(fn.col(values.columns[0]) != other_than)
-        return _drawn(values, seed, name, most)
+        return _drawn(values, seed, name, limit)
 
 
-def _drawn(terms: DataFrame, seed: int, name: str, most: int) -> list[Term]:
+def _drawn(terms: DataFrame, seed: int, name: str, limit: int) -> list[Term]:
     """The first ``most`` of the distinct terms of a frame of one column, in an order drawn by seed and name.
 
     The order is that of ``workloads.draws.text_bits``, then of the terms.
     """
     (column,) = terms.columns
     hashed = fn.xxhash64(fn.lit(seed), fn.lit(f"sepbm {name}"), column)
-    ordered = terms.orderBy(fn.shiftrightunsigned(hashed, 11), column).limit(most)
-    found: list[Term] = ordered.toArrow().column(column).to_pylist()
-    return found
+    ordered = terms.orderBy(fn.shiftrightunsigned(hashed, 11), column).limit(limit)
+    terms_drawn: list[Term] = ordered.toArrow().column(column).to_pylist()
+    return terms_drawn
 
 
 def _is_iri(column: Column) -> Column:

@@ -136,7 +136,9 @@ def _triples(table: pa.Table) -> tuple[Triple, ...]:
     return tuple(dict.fromkeys(zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)))
 
 
-def generate(world: World, asked: ConfigurationRequest, folder: Path, tell: Tell = lambda _what: None) -> Configuration:
+def generate(
+    world: World, request: ConfigurationRequest, folder: Path, tell: Tell = lambda _what: None
+) -> Configuration:
     """Makes a configuration's folder, whole or not at all; the same world and wishes give the same bytes.
 
     On Spark where the world's facts are there. ConfigurationError says what cannot be done; ``tell`` is told what is
@@ -148,8 +150,8 @@ def generate(world: World, asked: ConfigurationRequest, folder: Path, tell: Tell
     def make(place: Path) -> None:
         tell("closure")
         with closing(_data(world)) as data:
-            _write(data, world, asked, place, tell)
-        write_due(place, _due(world, read(place), asked.reference, tell))
+            _write(data, world, request, place, tell)
+        write_due(place, _due(world, read(place), request.reference, tell))
         seal_beside(place)
 
     return read(made_once(folder, make))
@@ -175,20 +177,20 @@ def _due(world: World, stored: Configuration, reference: Reference, tell: Tell) 
     return due(world.facts.sparkSession, stored, (), tell)
 
 
-def _write(data: SourceData, world: World, asked: ConfigurationRequest, place: Path, tell: Tell) -> None:
+def _write(data: SourceData, world: World, request: ConfigurationRequest, place: Path, tell: Tell) -> None:
     """All but what is due."""
-    full = _FullClosure(data, world, asked, tell)
+    full = _FullClosure(data, world, request, tell)
     if rules_of(world.ontology).rules and data.closure == data.explicit:
         raise ConfigurationError("the ontology derives nothing of the data: are the IRIs in it those in the data?")
     answers, chosen = full.chosen()
     alike = full.alike()
     resources = [term for terms in chosen.values() for term in terms]
     described = data.descriptions(resources)
-    turns = selection.arranged(resources, asked.publications, asked.deletes, asked.seed)
+    turns = selection.arranged(resources, request.publications, request.deletes, request.seed)
     moved = sum(map(len, described.values()))
-    made = {
+    made_from = {
         "of": dict(world.origin),
-        **asdict(asked),
+        **asdict(request),
         "explicit": data.explicit,
         "closure": data.closure,
         "base": data.explicit - moved,
@@ -196,7 +198,7 @@ def _write(data: SourceData, world: World, asked: ConfigurationRequest, place: P
         "queries": {name: {"answers": answers[name], "resources": len(terms)} for name, terms in chosen.items()},
     }
     channels = (*world.queries, *(channel for channel, _, _ in alike))
-    about = About(made, {channel.name: (of, value) for channel, of, value in alike})
+    about = About(made_from, {channel.name: (of, value) for channel, of, value in alike})
     write(place, about, world.ontology, channels, selection.publications(turns, described))
     tell("base load")
     data.write_base(resources, place / BASE)
@@ -228,40 +230,42 @@ class _FullClosure:
             rows = self._rows(channel, as_set(selected(channel)))
             answers[channel.name] = rows.count()
             offered[channel.name] = rows.resources(self.asked.rule, self.asked.seed, channel.name, wanted)
-        found = selection.dealt(offered, wanted)
-        there = sum(map(len, found.values()))
+        values = selection.dealt(offered, wanted)
+        there = sum(map(len, values.values()))
         if there < wanted:
             raise ConfigurationError(
                 f"the answers name {there} resources, {wanted} are needed: ask for less publications"
             )
-        return answers, found
+        return answers, values
 
     def alike(self) -> list[tuple[SepbmChannel, str, Term]]:
         """The channels that are asked for beyond the queries: of which query, with which value."""
         wanted = self.asked.channels - len(self.world.queries)
         if wanted <= 0:
             return []
-        shapes = {each.name: shape for each in self.world.queries if (shape := varied(selected(each))) is not None}
+        shapes = {query.name: shape for query in self.world.queries if (shape := varied(selected(query))) is not None}
         offered = {}
         for channel in self.world.queries:
             if channel.name in shapes:
                 self.tell(f"channels like {channel.name}")
                 offered[channel.name] = self._values(channel, shapes[channel.name], wanted)
-        found = selection.dealt(offered, wanted)
-        there = sum(map(len, found.values()))
+        values_by_channel = selection.dealt(offered, wanted)
+        there = sum(map(len, values_by_channel.values()))
         if there < wanted:
-            most = there + len(self.world.queries)
-            raise ConfigurationError(f"the data have values for {most} channels: ask for no more, or for larger data")
+            available = there + len(self.world.queries)
+            raise ConfigurationError(
+                f"the data have values for {available} channels: ask for no more, or for larger data"
+            )
         return [
             (shapes[name].channel(f"{name}-{number}", value), name, value)
-            for name, values in found.items()
+            for name, values in values_by_channel.items()
             for number, (_, value) in enumerate(values, 1)
         ]
 
-    def _values(self, channel: SepbmChannel, shape: VariedQuery, most: int) -> list[tuple[str, Term]]:
+    def _values(self, channel: SepbmChannel, shape: VariedQuery, limit: int) -> list[tuple[str, Term]]:
         """The values that a channel may ask for in the place of the query's own value."""
-        values = self._rows(channel, shape.general).values(shape.own, self.asked.seed, f"like {channel.name}", most)
-        return [(channel.name, each) for each in values]
+        values = self._rows(channel, shape.general).values(shape.own, self.asked.seed, f"like {channel.name}", limit)
+        return [(channel.name, value) for value in values]
 
     def _rows(self, channel: SepbmChannel, form: Select) -> "LocalRows | DistributedRows":
         try:

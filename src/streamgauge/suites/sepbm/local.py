@@ -63,10 +63,10 @@ class LocalData:
 
     def descriptions(self, resources: Sequence[Term]) -> dict[Term, tuple[Triple, ...]]:
         """The statements about each resource, sorted."""
-        found: dict[Term, list[Triple]] = {term: [] for term in resources}
-        for triple in sorted(triple for triple in self._facts if triple[0] in found):
-            found[triple[0]].append(triple)
-        return {term: tuple(said) for term, said in found.items()}
+        triples_by_subject: dict[Term, list[Triple]] = {term: [] for term in resources}
+        for triple in sorted(triple for triple in self._facts if triple[0] in triples_by_subject):
+            triples_by_subject[triple[0]].append(triple)
+        return {term: tuple(triples) for term, triples in triples_by_subject.items()}
 
     def write_base(self, without: Sequence[Term], file: Path) -> None:
         """The facts that are about none of these resources as N-Triples, sorted by bytes."""
@@ -89,43 +89,43 @@ class LocalRows:
         """How many there are."""
         return len(self.rows)
 
-    def resources(self, rule: SelectionRule, seed: int, name: str, most: int) -> list[Term]:
+    def resources(self, rule: SelectionRule, seed: int, name: str, limit: int) -> list[Term]:
         """The first ``most`` IRIs in an order drawn for the query, of those that have statements."""
         named = chain.from_iterable(row if rule is SelectionRule.ANY else row[:1] for row in self.rows)
-        found = {term for term in named if term is not None and term.startswith("<") and not term.startswith("<<")}
-        return _drawn(found & self.described, seed, name, most)
+        resources = {term for term in named if term is not None and term.startswith("<") and not term.startswith("<<")}
+        return _drawn(resources & self.described, seed, name, limit)
 
-    def values(self, other_than: Term | None, seed: int, name: str, most: int) -> list[Term]:
+    def values(self, other_than: Term | None, seed: int, name: str, limit: int) -> list[Term]:
         """The first ``most`` terms of the last column in an order drawn by seed and name."""
-        found = {term for row in self.rows if (term := row[-1]) is not None}
-        return _drawn(found - {other_than}, seed, name, most)
+        values = {term for row in self.rows if (term := row[-1]) is not None}
+        return _drawn(values - {other_than}, seed, name, limit)
 
 
-def _drawn(terms: set[Term], seed: int, name: str, most: int) -> list[Term]:
+def _drawn(terms: set[Term], seed: int, name: str, limit: int) -> list[Term]:
     listed = sorted(terms)
     drawn = zip(text_bits(seed, f"sepbm {name}", listed).tolist(), listed, strict=True)
-    return [term for _, term in sorted(drawn)[:most]]
+    return [term for _, term in sorted(drawn)[:limit]]
 
 
 def due_in_memory(configuration: Configuration, order: Sequence[int] = ()) -> list[DueRows]:
     """The rows due, in the order in which publications took effect: as ``distributed.due`` finds them."""
     publications = in_order(configuration.sequence(), order)
-    numbers = [0, *(each.number for each in publications)]
+    numbers = [0, *(publication.number for publication in publications)]
     base, last = dict.fromkeys(configuration.base()), len(publications)
-    touched = {triple for each in publications for triple in (*each.added, *each.removed)}
+    touched = {triple for publication in publications for triple in (*publication.added, *publication.removed)}
     facts = dict.fromkeys((triple for triple in base if triple not in touched), _mask(0, last))
     for triple, listed in spans(publications, [triple for triple in base if triple in touched]).items():
         facts[triple] = sum(_mask(*span) for span in listed)
     states = _States(standing_closure(configuration.rules(), facts, last + 1), last)
-    found: dict[tuple[int, str], tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
+    rows_by_change: dict[tuple[int, str], tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
     for shape in shapes(configuration):
         for row, mask in states.rows(shape.form).items():
-            for channel, told in _told(shape, row):
+            for channel, row_told in _told(shape, row):
                 for state, gone in _flips(mask, last):
-                    found[state, channel][gone].append(told)
+                    rows_by_change[state, channel][gone].append(row_told)
     return [
         DueRows(channel, numbers[state], tuple(added), tuple(removed))
-        for (state, channel), (added, removed) in sorted(found.items())
+        for (state, channel), (added, removed) in sorted(rows_by_change.items())
     ]
 
 
@@ -176,33 +176,33 @@ class _States:
         branches = _branches(body.pattern) if isinstance(body, al.Project) else None
         if branches is None:
             return self._one_by_one(form)
-        found: dict[Row, int] = {}
+        masks: dict[Row, int] = {}
         for branch in branches:
             for row, mask in self._solutions(branch, form.variables):
-                found[row] = found.get(row, 0) | mask
-        return found
+                masks[row] = masks.get(row, 0) | mask
+        return masks
 
     def _solutions(self, branch: _Branch, names: Sequence[str]) -> Iterator[tuple[Row, int]]:
         patterns = tuple(map(_visible, branch.patterns))
-        variables = tuple(dict.fromkeys(var for each in patterns for var in al.triple_variables(each)))
+        variables = tuple(dict.fromkeys(var for pattern in patterns for var in al.triple_variables(pattern)))
         body: al.Pattern = al.BGP(patterns)
         for condition in branch.conditions:
             body = al.Filter(condition, body)
         every = al.Select(al.Project(body, variables), tuple(var.name for var in variables))
         for solution in answer(every, self._dataset):
             bound = dict(zip(every.variables, solution, strict=True))
-            facts = (tuple(_term(node, bound) for node in plain_nodes(each)) for each in patterns)
+            facts = (tuple(_term(node, bound) for node in plain_nodes(pattern)) for pattern in patterns)
             mask = reduce(and_, (self._masks[fact] for fact in facts), _mask(0, self._last))  # type: ignore[index]
             if mask:
                 yield tuple(map(bound.get, names)), mask
 
     def _one_by_one(self, form: al.Select) -> Mapping[Row, int]:
-        found: dict[Row, int] = {}
+        masks: dict[Row, int] = {}
         for state in range(self._last + 1):
-            held = {fact: mask for fact, mask in self._masks.items() if mask >> state & 1}
-            for row in answer(form, _dataset(held)):
-                found[row] = found.get(row, 0) | 1 << state
-        return found
+            present = {fact: mask for fact, mask in self._masks.items() if mask >> state & 1}
+            for row in answer(form, _dataset(present)):
+                masks[row] = masks.get(row, 0) | 1 << state
+        return masks
 
 
 def _dataset(facts: Masks) -> Dataset:
@@ -226,7 +226,7 @@ def _branches(pattern: al.Pattern) -> list[_Branch] | None:
     """The pattern as alternatives, each a join of triple patterns under conditions; ``None`` where it is none."""
     match pattern:
         case al.BGP(patterns=patterns):
-            plain = all(isinstance(each.predicate, al.Var | str) for each in patterns)
+            plain = all(isinstance(pattern.predicate, al.Var | str) for pattern in patterns)
             return [_Branch(patterns)] if plain else None
         case al.Join(left=left, right=right):
             first, second = _branches(left), _branches(right)
@@ -249,7 +249,7 @@ def _filtered(pattern: al.Filter, inner: list[_Branch] | None) -> list[_Branch] 
     if inner is None or any(isinstance(part, al.Exists) for part in parts):
         return None
     about = {part for part in parts if isinstance(part, al.Var)}
-    bound = ({var for each in branch.patterns for var in al.triple_variables(each)} for branch in inner)
+    bound = ({var for pattern in branch.patterns for var in al.triple_variables(pattern)} for branch in inner)
     if not all(about <= variables for variables in bound):
         return None
     return [replace(branch, conditions=(*branch.conditions, condition)) for branch in inner]
@@ -271,19 +271,19 @@ def sequential(
     facts = dict.fromkeys(configuration.base())
     publications = in_order(configuration.sequence(), order)
     before = answers(rules, facts, queries)
-    for done, each in enumerate(publications, 1):
-        for triple in each.removed:
+    for done, publication in enumerate(publications, 1):
+        for triple in publication.removed:
             facts.pop(triple, None)
-        facts.update(dict.fromkeys(each.added))
+        facts.update(dict.fromkeys(publication.added))
         now = answers(rules, facts, queries)
-        yield from _differences(each.number, before, now)
+        yield from _differences(publication.number, before, now)
         before = now
         tell(done, len(publications))
 
 
 def snapshots(channels: Iterable[SepbmChannel]) -> dict[str, Snapshot]:
     """The channels' queries, to be answered by the definition's evaluator."""
-    return {each.name: Snapshot(ContinuousQuery(parse_sparql(each.query), ())) for each in channels}
+    return {channel.name: Snapshot(ContinuousQuery(parse_sparql(channel.query), ())) for channel in channels}
 
 
 def answers(rules: Rules, facts: Iterable[Triple], queries: Mapping[str, Snapshot]) -> Answers:

@@ -87,7 +87,7 @@ def write(
     Subscribers are told of what comes after the base load, under SENS unless another semantics is given.
     RecordingError when the disk is full.
     """
-    told = replace(SENS, since=1) if semantics is None else semantics
+    semantics_used = replace(SENS, since=1) if semantics is None else semantics
     with _recording_errors():
         if (folder / ABOUT).exists():
             shutil.rmtree(folder / CHANNELS, ignore_errors=True)
@@ -96,14 +96,17 @@ def write(
         _put(folder, _BESIDE, recording.beside)
         tables.write_part(folder / _SAMPLES, 0, tables.records_table("samples", recording.samples))
         places = _places(recording.published)
-        channels = {each.name: each for each in configuration.channels}
-        sizes = {each.number: len(each.added) + len(each.removed) for each in configuration.sequence()}
+        channels = {channel.name: channel for channel in configuration.channels}
+        sizes = {
+            publication.number: len(publication.added) + len(publication.removed)
+            for publication in configuration.sequence()
+        }
         fed = _fed(recording, sizes)
         for name, heard in _by_channel(recording).items():
-            answers = tuple(_answer(each, channels[name].variables, places) for each in heard)
-            header = _header(recording, channels[name], told, configuration)
+            answers = tuple(_answer(notification, channels[name].variables, places) for notification in heard)
+            header = _header(recording, channels[name], semantics_used, configuration)
             write_run(folder / CHANNELS / name, Run(header, answers, fed, recording.samples), f"../../{FACTS}")
-            causes = {"report": list(range(len(heard))), "causes": [each.causes for each in heard]}
+            causes = {"report": list(range(len(heard))), "causes": [notification.causes for notification in heard]}
             tables.write_part(folder / CHANNELS / name / _CAUSES, 0, pa.table(causes, schema=_SCHEMAS[_CAUSES]))
         write_json(folder / ABOUT, {"format": FORMAT, "version": VERSION, **_about(recording)})
 
@@ -127,17 +130,17 @@ def read(folder: Path) -> SepbmRecording:
         samples = tables.samples(folder)
         try:
             names = tuple(map(str, about["channels"]))
-            given = {name: about[name] for name in _PLAIN}
+            fields = {name: about[name] for name in _PLAIN}
         except (KeyError, TypeError) as error:
             raise RecordingError(f"{folder / ABOUT}: field {error} is missing") from error
-        heard = [each for name in names for each in _heard(folder / CHANNELS / name, name)]
+        heard = [notification for name in names for notification in _heard(folder / CHANNELS / name, name)]
         return SepbmRecording(
             channels=names,
             published=published,
             heard=tuple(sorted(heard, key=attrgetter("received"))),
             samples=samples,
             beside=beside,
-            **given,
+            **fields,
         )
 
 
@@ -166,20 +169,22 @@ def _put(folder: Path, name: str, records: Iterable[tuple[Any, ...]]) -> None:
 
 
 def _rows(path: Path) -> Iterator[tuple[Any, ...]]:
-    found = tables.read(path, _SCHEMAS[path.name])
-    return zip(*(column.to_pylist() for column in found.columns), strict=True)
+    table = tables.read(path, _SCHEMAS[path.name])
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
 def _places(published: Iterable[PublicationRecord]) -> Mapping[int, int]:
     """By the system's number of a publication its place in the order in which they took effect, from 1."""
-    return {each.known_as: place for place, each in enumerate(in_effect(published), 1) if each.known_as is not None}
+    return {
+        record.known_as: place for place, record in enumerate(in_effect(published), 1) if record.known_as is not None
+    }
 
 
 def _by_channel(recording: SepbmRecording) -> dict[str, list[ReceivedNotification]]:
-    found: dict[str, list[ReceivedNotification]] = {name: [] for name in recording.channels}
-    for each in recording.heard:
-        found[each.channel].append(each)
-    return found
+    notifications: dict[str, list[ReceivedNotification]] = {name: [] for name in recording.channels}
+    for notification in recording.heard:
+        notifications[notification.channel].append(notification)
+    return notifications
 
 
 def _answer(heard: ReceivedNotification, variables: tuple[str, ...], places: Mapping[int, int]) -> Answer:
@@ -188,25 +193,25 @@ def _answer(heard: ReceivedNotification, variables: tuple[str, ...], places: Map
 
 
 def _heard(folder: Path, channel: str) -> list[ReceivedNotification]:
-    causes = [tuple(found) for _, found in _rows(folder / _CAUSES)]
+    causes = [tuple(numbers) for _, numbers in _rows(folder / _CAUSES)]
     answers = tables.answers(folder, finished=True)
     if len(causes) != len(answers):
         raise RecordingError(
             f"{folder / _CAUSES}: {len(causes)} rows for {len(answers)} answers: one for each belongs here"
         )
     return [
-        ReceivedNotification(channel, why, each.added, each.removed, each.received, each.made)
-        for each, why in zip(answers, causes, strict=True)
+        ReceivedNotification(channel, why, answer.added, answer.removed, answer.received, answer.made)
+        for answer, why in zip(answers, causes, strict=True)
     ]
 
 
 def _fed(recording: SepbmRecording, sizes: Mapping[int, int]) -> tuple[Fed, ...]:
     """Each publication when it was called, as an element after which time has come as far as its place."""
-    found = []
-    for place, each in enumerate(in_effect(recording.published), 1):
-        found.append(Fed(each.number, place, each.called, each.called, sizes[each.number]))
-        found.append(Fed(ADVANCE, place, each.called, each.called))
-    return tuple(found)
+    inputs = []
+    for place, record in enumerate(in_effect(recording.published), 1):
+        inputs.append(Fed(record.number, place, record.called, record.called, sizes[record.number]))
+        inputs.append(Fed(ADVANCE, place, record.called, record.called))
+    return tuple(inputs)
 
 
 def continuous(channel: SepbmChannel) -> ContinuousQuery:
@@ -266,9 +271,9 @@ class JudgedRecording:
     @property
     def right(self) -> bool:
         """Whether nothing was missed or told without reason, and every verdict that there is says so too."""
-        judged = (each.judgement in {Judgement.RIGHT, Judgement.LATE} for each in self.verdicts.values())
-        found = self.recording.failure is None and not self.analysis.missed and not self.analysis.surplus
-        return found and all(judged)
+        judged = (verdict.judgement in {Judgement.RIGHT, Judgement.LATE} for verdict in self.verdicts.values())
+        complete = self.recording.failure is None and not self.analysis.missed and not self.analysis.surplus
+        return complete and all(judged)
 
 
 def outcome(folder: Path, configuration: Configuration, judging: JudgingMeans) -> JudgedRecording:
@@ -291,11 +296,14 @@ def due(configuration: Configuration, recording: SepbmRecording, judging: Judgin
 
 def another_order(configuration: Configuration, recording: SepbmRecording) -> tuple[int, ...]:
     """All publications as they took effect, those that were not published last; empty where it is the sequence's."""
-    effect = [each.number for each in in_effect(recording.published)]
+    effect = [record.number for record in in_effect(recording.published)]
     if effect == sorted(effect):
         return ()
     done = set(effect)
-    return (*effect, *(each.number for each in configuration.sequence() if each.number not in done))
+    return (
+        *effect,
+        *(publication.number for publication in configuration.sequence() if publication.number not in done),
+    )
 
 
 def judge(
@@ -329,8 +337,10 @@ def _verdict(folder: Path) -> Verdict | None:
 
 def kept_verdicts(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]:
     """The verdicts that ``judge`` left, none unless all are there."""
-    found = {name: each for name in recording.channels if (each := _verdict(folder / CHANNELS / name)) is not None}
-    return found if len(found) == len(recording.channels) else {}
+    verdicts = {
+        name: verdict for name in recording.channels if (verdict := _verdict(folder / CHANNELS / name)) is not None
+    }
+    return verdicts if len(verdicts) == len(recording.channels) else {}
 
 
 def _facts(folder: Path, configuration: Configuration, recording: SepbmRecording, judging: JudgingMeans) -> None:

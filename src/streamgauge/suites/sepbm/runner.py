@@ -81,7 +81,7 @@ class RunPlan:
         if self.channels is None:
             return configuration.channels
         there = {channel.name: channel for channel in configuration.channels}
-        wanted = {name for each in self.channels for name in (SLOW if each == "slow" else (each,))}
+        wanted = {name for channel in self.channels for name in (SLOW if channel == "slow" else (channel,))}
         for name in sorted(wanted - there.keys()):
             raise ValueError(f"there is no channel {name} in {configuration.folder}: there are {', '.join(there)}")
         return tuple(channel for name, channel in there.items() if name in wanted)
@@ -111,9 +111,11 @@ def run(
     times = times or RunnerClock()
     channels = plan.chosen(configuration)
     sequence = tuple(islice(configuration.sequence(), plan.first))
-    for each in sequence:
-        if each.added and each.removed:
-            raise ValueError(f"publication {each.number} publishes and deletes: make it two, one for each operation")
+    for publication in sequence:
+        if publication.added and publication.removed:
+            raise ValueError(
+                f"publication {publication.number} publishes and deletes: make it two, one for each operation"
+            )
     system = start(name, options, times.clock)
     observed = _Observation(system, configuration, channels, sequence, plan, times)
     observed.measure(progress)
@@ -159,15 +161,15 @@ class _Observation:
 
     def recording(self, name: str, options: Mapping[str, str]) -> SepbmRecording:
         """All that was observed; publications are those that were acknowledged, in the order of the sequence."""
-        log, order = self._log, {each.name: place for place, each in enumerate(self._channels)}
+        log, order = self._log, {channel.name: place for place, channel in enumerate(self._channels)}
         self._refuse_unasked()
         columns = zip(log.elements, log.planned, log.acknowledged, log.known_as, strict=True)
         return SepbmRecording(
             name,
             dict(options),
             tuple(order),
-            tuple(PublicationRecord(each.number, at, back, known) for each, at, back, known in columns if back),
-            tuple(sorted(self._heard, key=lambda each: (each.received, order[each.channel]))),
+            tuple(PublicationRecord(row.number, at, back, known) for row, at, back, known in columns if back),
+            tuple(sorted(self._heard, key=lambda notification: (notification.received, order[notification.channel]))),
             () if self._sampler is None else tuple(self._sampler.samples["system"]),
             self._started,
             ((self._started or self._clock()) - self._began) / 1e9,
@@ -181,16 +183,17 @@ class _Observation:
 
     def _refuse_unasked(self) -> None:
         """Leave out what is no notification of a channel that is there, by how wide its rows are; it is a failure."""
-        width = {each.name: len(each.variables) for each in self._channels}
+        width = {channel.name: len(channel.variables) for channel in self._channels}
         fits = [
-            all(len(row) == width.get(each.channel) for row in (*each.added, *each.removed)) and each.channel in width
-            for each in self._heard
+            all(len(row) == width.get(notification.channel) for row in (*notification.added, *notification.removed))
+            and notification.channel in width
+            for notification in self._heard
         ]
         if not all(fits):
             name = self._heard[fits.index(False)].channel
-            said = f"rows of another width than {width[name]}" if name in width else "which is not there"
-            self._fail(f"it told {fits.count(False)} times what nobody asked, first of channel {name}, {said}")
-            self._heard = [each for each, fit in zip(self._heard, fits, strict=True) if fit]
+            message = f"rows of another width than {width[name]}" if name in width else "which is not there"
+            self._fail(f"it told {fits.count(False)} times what nobody asked, first of channel {name}, {message}")
+            self._heard = [notification for notification, fit in zip(self._heard, fits, strict=True) if fit]
 
     def _fail(self, sentence: str) -> None:
         self._failures.append(sentence)
@@ -198,15 +201,15 @@ class _Observation:
 
     def _await(self, progress: Progress | None) -> None:
         """Wait until all is done, or the time is over."""
-        seconds, many = self._plan.seconds, len(self._log.elements)
+        seconds, total = self._plan.seconds, len(self._log.elements)
         until = time.monotonic() + seconds
         while not self._over.wait(max(0.0, min(_LOOK_S, until - time.monotonic()))):
             if progress is not None:
-                progress(self._doing, self._log.done, many)
+                progress(self._doing, self._log.done, total)
             if time.monotonic() >= until:
                 self._fail(
                     f"after the time limit of {seconds:g} s it was still at: {self._doing}, "
-                    f"{self._log.done} of {many} publications acknowledged"
+                    f"{self._log.done} of {total} publications acknowledged"
                 )
 
     def _end(self) -> None:
@@ -274,7 +277,7 @@ class _Observation:
             self._publish_share(shares[0])
             return
         work = [partial(self._publish_share, share) for share in shares if share]
-        threads = [threading.Thread(target=self._guarded, args=(each,), daemon=True) for each in work]
+        threads = [threading.Thread(target=self._guarded, args=(part,), daemon=True) for part in work]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -314,15 +317,15 @@ def run_series(wanted: Iterable[SeriesRun], folder: Path, tell: Tell) -> dict[st
     """Do what is not kept yet; by its name why a run could not be done at all."""
     todo = list(wanted)
     lacking: dict[str, str] = {}
-    for place, each in enumerate(todo):
-        if is_finished(each, folder):
+    for place, plan in enumerate(todo):
+        if is_finished(plan, folder):
             continue
-        tell(f"{each.name} ({place + 1} of {len(todo)} runs)", place / len(todo))
+        tell(f"{plan.name} ({place + 1} of {len(todo)} runs)", place / len(todo))
         try:
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                pool.submit(_do, each, folder).result()
+                pool.submit(_do, plan, folder).result()
         except (UnusableSystemError, BrokenProcessPool) as error:
-            lacking[each.name] = str(error)
+            lacking[plan.name] = str(error)
     return lacking
 
 
@@ -338,5 +341,5 @@ def _store(folder: Path) -> RunStore[Path]:
 
 def _do(wanted: SeriesRun, folder: Path) -> None:
     configuration = read(wanted.configuration)
-    found = run(configuration, wanted.system, wanted.options, wanted.plan)
-    _store(folder).add(wanted.name, lambda place: recordings.write(place, found, configuration))
+    recorded = run(configuration, wanted.system, wanted.options, wanted.plan)
+    _store(folder).add(wanted.name, lambda place: recordings.write(place, recorded, configuration))

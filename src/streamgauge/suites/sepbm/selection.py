@@ -64,13 +64,13 @@ def shapes(configuration: Configuration) -> Iterator[ChannelShape]:
 
 def _shapes(channel: SepbmChannel, alike: dict[Term, tuple[str, ...]]) -> Iterator[ChannelShape]:
     form = selected(channel)
-    found = varied(form) if alike else None
-    if found is None or found.own is None:
+    shape = varied(form) if alike else None
+    if shape is None or shape.own is None:
         yield ChannelShape(channel.name, as_set(form), None, {"": (channel.name,)})
     else:
-        alike = {**alike, found.own: (channel.name, *alike.get(found.own, ()))}
-    if found is not None:
-        yield ChannelShape(channel.name, found.general, found.value, alike)
+        alike = {**alike, shape.own: (channel.name, *alike.get(shape.own, ()))}
+    if shape is not None:
+        yield ChannelShape(channel.name, shape.general, shape.value, alike)
 
 
 def selected(channel: SepbmChannel) -> al.Select:
@@ -112,7 +112,7 @@ def _body(form: al.Select) -> al.Pattern | None:
     if not isinstance(pattern, al.Project):
         return None
     for part in every_pattern(pattern.pattern):
-        trees = [each for tree in expressions(part) for each in every_expression(tree)]
+        trees = [expression for tree in expressions(part) for expression in every_expression(tree)]
         if not isinstance(part, al.BGP | al.Join | al.Union | al.Filter) or any(
             isinstance(t, al.Exists) for t in trees
         ):
@@ -178,23 +178,23 @@ MOST_DELETED: Final = 0.4
 """The largest share of deletions: each resource is deleted at most once, half of them are published again."""
 
 
-def dealt(offered: Mapping[str, Sequence[Item]], most: int) -> dict[str, list[Item]]:
+def dealt(offered: Mapping[str, Sequence[Item]], limit: int) -> dict[str, list[Item]]:
     """To each name its share of ``most``: in turn each takes the next of what it is offered that nobody has taken.
 
     So all have the same number unless some are offered too few; then the others have more.
     """
     taken: dict[Item, None] = {}
-    found: dict[str, list[Item]] = {name: [] for name in offered}
+    items: dict[str, list[Item]] = {name: [] for name in offered}
     left = {name: iter(items) for name, items in offered.items()}
-    while left and len(taken) < most:
+    while left and len(taken) < limit:
         for name in [*left]:
             item = next((item for item in left[name] if item not in taken), None)
             if item is None:
                 del left[name]
-            elif len(taken) < most:
+            elif len(taken) < limit:
                 taken[item] = None
-                found[name].append(item)
-    return found
+                items[name].append(item)
+    return items
 
 
 def distinct_resources(publications: int, deletes: float) -> int:

@@ -50,7 +50,7 @@ def open_rooms(bench: Bench) -> list[Room]:
 
 
 def _modules() -> Iterator[Any]:
-    for found in iter_modules(__path__, f"{__name__}."):
-        module = import_module(found.name)
+    for module_info in iter_modules(__path__, f"{__name__}."):
+        module = import_module(module_info.name)
         if hasattr(module, "open_room"):
             yield module

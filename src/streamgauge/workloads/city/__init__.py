@@ -55,12 +55,12 @@ PARAMETERS = {
 }
 
 
-def plan(seed: int, **given: object) -> TablePlan:
+def plan(seed: int, **parameters_: object) -> TablePlan:
     """How the stream table (formats.stream.SCHEMA) is made: a stream for each sensor, an element for each reading.
 
     ParameterError names a parameter that is unknown or out of range, FormatError the line and field of a file.
     """
-    values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
+    values: dict[str, Any] = resolve(NAME, PARAMETERS, parameters_)
     _check(values)
     if values["data"]:
         table = files.table(_files(values), values["interval"], values["speedup"])
@@ -73,9 +73,9 @@ def plan(seed: int, **given: object) -> TablePlan:
     return TablePlan(drawing.ids, rows, READING, SCHEMA, drawing, written, order=_ORDER)
 
 
-def static_plan(seed: int, **given: object) -> TablePlan:
+def static_plan(seed: int, **parameters_: object) -> TablePlan:
     """How the triples are made that say what does not change: sensors, where they are, events (``static_triples``)."""
-    values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
+    values: dict[str, Any] = resolve(NAME, PARAMETERS, parameters_)
     _check(values)
     sensors, wanted = _sensors(values), values["static_triples"]
     least = sum(_triples(kind) * number for kind, number in sensors.items())
@@ -118,7 +118,7 @@ def _triples(kind: str) -> int:
 def _sensor(seed: int, kind: str, ids: Ints) -> list[Statement]:
     sensor, where = _iri(f"{kind}-", ids), _iri(f"{kind}-", ids, "/place")
     latitude, longitude = place(seed, kind, ids)
-    found = [
+    statements = [
         Statement(sensor, RDF_TYPE, text(len(ids), f"<{SSN}Sensor>")),
         Statement(where, RDF_TYPE, text(len(ids), f"<{SSN}FeatureOfInterest>")),
         Statement(where, f"<{CT}hasStartLatitude>", latitude),
@@ -126,12 +126,12 @@ def _sensor(seed: int, kind: str, ids: Ints) -> list[Statement]:
     ]
     for name in KINDS[kind]:
         observed = _iri(f"{kind}-", ids, f"/{name}")
-        found += [
+        statements += [
             Statement(sensor, f"<{SSN}observes>", observed),
             Statement(observed, RDF_TYPE, text(len(ids), f"<{CT}{name}>")),
             Statement(observed, f"<{SSN}isPropertyOf>", where),
         ]
-    return found
+    return statements
 
 
 def _event(seed: int, ids: Ints) -> list[Statement]:
@@ -281,14 +281,14 @@ def written(readings: pa.RecordBatch) -> pa.RecordBatch:
     for kind in KINDS:
         rows = np.flatnonzero(pc.equal(kinds, kind).to_numpy(zero_copy_only=False))
         groups.append((rows, _statements(kind, readings.take(pa.array(rows)))))
-    found = exploded(groups)
-    n, time, sensor = (column[found.row] for column in numbers_of(readings, "n", "time", "sensor"))
+    exploded_rows = exploded(groups)
+    n, time, sensor = (column[exploded_rows.row] for column in numbers_of(readings, "n", "time", "sensor"))
     columns = [
-        text(len(n), CITY, kinds.take(pa.array(found.row)), "-", sensor),
+        text(len(n), CITY, kinds.take(pa.array(exploded_rows.row)), "-", sensor),
         pa.array(time),
         pa.array(n),
-        pa.array(found.position, pa.int32()),
-        *found.triples,
+        pa.array(exploded_rows.position, pa.int32()),
+        *exploded_rows.triples,
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
@@ -314,19 +314,19 @@ def _statements(kind: str, rows: pa.RecordBatch) -> list[Statement]:
     sensor, time = numbers_of(rows, "sensor", "time")
     count, name = len(sensor), text(len(sensor), CITY, f"{kind}-", sensor)
     place = text(count, "<", name, "/place-", time, ">")
-    found: list[Statement] = []
+    statements: list[Statement] = []
     for observed, seen in zip(KINDS[kind], SEEN, strict=False):
         observation = text(count, "<", name, f"/observation-{observed}-", time, ">")
         value = place if observed == "Location" else rows.column(seen)
-        found += [
+        statements += [
             Statement(observation, RDF_TYPE, text(count, f"<{SSN}Observation>")),
             Statement(observation, f"<{SSN}observedBy>", text(count, "<", name, ">")),
             Statement(observation, f"<{SSN}observedProperty>", text(count, "<", name, f"/{observed}>")),
             Statement(observation, f"<{SAO}hasValue>", value),
         ]
     if kind == "user":
-        found += [Statement(place, f"<{CT}has{end}>", rows.column(end)) for end in ("Latitude", "Longitude")]
-    return found
+        statements += [Statement(place, f"<{CT}has{end}>", rows.column(end)) for end in ("Latitude", "Longitude")]
+    return statements
 
 
 _ORDER: Final = Order(("time", "kind", "sensor", *SEEN, "Latitude", "Longitude"))

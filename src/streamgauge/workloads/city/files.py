@@ -72,10 +72,10 @@ class _Line:
     def time(self, name: str) -> int:
         value = self.text(name)
         try:
-            found = datetime.fromisoformat(value).replace(tzinfo=UTC)
+            moment = datetime.fromisoformat(value).replace(tzinfo=UTC)
         except ValueError:
             raise self._wrong(name, "a time such as 2014-08-01T07:50:00") from None
-        return round(found.timestamp() * 1000)
+        return round(moment.timestamp() * 1000)
 
     def _wrong(self, name: str, expected: str) -> FormatError:
         return FormatError(f"{self._where}: field {name} is {self._fields[name]!r}: expected {expected}")
@@ -125,15 +125,15 @@ def sensors(paths: Sequence[Path]) -> dict[str, int]:
 def table(paths: Sequence[Path], interval: int, speedup: int) -> pa.Table:
     """The readings of the files (``model``): the first file of a kind is its sensor 1, and so on."""
     numbers: Counter[str] = Counter()
-    found: list[tuple[str, int, FileReading]] = []
+    readings: list[tuple[str, int, FileReading]] = []
     for path in paths:
         of = kind(path)
         numbers[of] += 1
-        found += [(of, numbers[of], reading) for reading in _readings(path, of)]
-    begin = min((reading.time for _, _, reading in found if reading.time is not None), default=0)
+        readings += [(of, numbers[of], reading) for reading in _readings(path, of)]
+    begin = min((reading.time for _, _, reading in readings if reading.time is not None), default=0)
     turns: Counter[tuple[str, int]] = Counter()
     rows = []
-    for of, number, reading in found:
+    for of, number, reading in readings:
         turn, turns[of, number] = turns[of, number], turns[of, number] + 1
         time = turn * interval if reading.time is None else (reading.time - begin) // speedup
         seen = (*reading.seen, *(None for _ in range(len(SEEN) - len(reading.seen))))

@@ -27,27 +27,27 @@ PARAMETERS = {
 _DOUBLE = f"^^<{XSD}double>"
 
 
-def plan(seed: int, **given: object) -> TablePlan:
+def plan(seed: int, **parameters_: object) -> TablePlan:
     """How the stream table (formats.stream.SCHEMA) is made of the files; nothing is drawn: the seed changes nothing.
 
     ParameterError names what is missing or wrong, FormatError the file and line.
     """
     del seed
-    return table_plan(to_table(elements(**given)))
+    return table_plan(to_table(elements(**parameters_)))
 
 
 generate = on_spark(plan)
 
 
-def elements(**given: object) -> tuple[StreamElement, ...]:
+def elements(**parameters_: object) -> tuple[StreamElement, ...]:
     """The same stream as elements, one per time."""
-    values = resolve(NAME, PARAMETERS, given)
+    values = resolve(NAME, PARAMETERS, parameters_)
     if not values["data"]:
         raise ParameterError(f"{NAME}: data is missing: name the folder or file of CSRBench's stream")
     interval = values["interval"]
     assert isinstance(interval, int)
-    found = read_stream(str(values["data"]), stream=str(values["stream"]), interval=interval)
-    return tuple(_as_integers(found)) if values["values"] == "integer" else tuple(found)
+    elements_ = read_stream(str(values["data"]), stream=str(values["stream"]), interval=interval)
+    return tuple(_as_integers(elements_)) if values["values"] == "integer" else tuple(elements_)
 
 
 def _as_integers(stream: Iterable[StreamElement]) -> Iterator[StreamElement]:

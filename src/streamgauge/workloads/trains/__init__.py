@@ -72,12 +72,12 @@ PARAMETERS = {
 }
 
 
-def plan(seed: int, **given: object) -> TablePlan:
+def plan(seed: int, **parameters: object) -> TablePlan:
     """How the stream table with ``until`` is made: an element for each departure on a board at each update.
 
     It ends with the next update. In order of sequence; ParameterError names what is out of range.
     """
-    values = _checked(given)
+    values = _checked(parameters)
     size, named = _size(values), _named(values)
     rows = size.departures * size.updates * len(named)
     drawing = Renewing(seed, size, (values["delay_changes"], values["platform_changes"]))
@@ -86,13 +86,13 @@ def plan(seed: int, **given: object) -> TablePlan:
     return TablePlan(size.departures, rows, RENEWED, RENEWED_SCHEMA, drawing, writer, size.updates, order)
 
 
-def static_plan(seed: int, **given: object) -> TablePlan:
+def static_plan(seed: int, **parameters: object) -> TablePlan:
     """How what does not change is made: each station's departures, and those of their properties that stay."""
-    values = _checked(given)
+    values = _checked(parameters)
     size, named = _size(values), _named(values)
-    held = [name for name in PROPERTIES if name not in named]
-    rows, order = size.departures * (1 + len(held)), Order(("station", "number"), number=False)
-    drawing, writer = Boards(seed, size), StaticWriter(held)
+    properties = [name for name in PROPERTIES if name not in named]
+    rows, order = size.departures * (1 + len(properties)), Order(("station", "number"), number=False)
+    drawing, writer = Boards(seed, size), StaticWriter(properties)
     return TablePlan(size.departures, rows, DEPARTURE, TRIPLE_SCHEMA, drawing, writer, order=order)
 
 
@@ -109,8 +109,8 @@ def _size(values: dict[str, Any]) -> "BoardsSize":
     return BoardsSize(**{name: values[name] for name in names})
 
 
-def _checked(given: dict[str, object]) -> dict[str, Any]:
-    values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
+def _checked(parameters: dict[str, object]) -> dict[str, Any]:
+    values: dict[str, Any] = resolve(NAME, PARAMETERS, parameters)
     check_range(NAME, values, ("stations", "per_hour", "ahead", "update", "speedup", "head_signs", "platforms"))
     if values["per_hour"] > 3_600:
         raise ParameterError(f"{NAME}: per_hour is {values['per_hour']}: it must be at most 3600, add stations instead")
@@ -131,14 +131,14 @@ class RenewalWriter:
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch; an element ends ``update`` ms after its time."""
         subject = _departure(rows)
-        found = exploded([(np.arange(len(rows)), [_said(rows, subject, name) for name in self.named])])
-        n, time = (column[found.row] for column in numbers_of(rows, "n", "time"))
+        exploded_rows = exploded([(np.arange(len(rows)), [_said(rows, subject, name) for name in self.named])])
+        n, time = (column[exploded_rows.row] for column in numbers_of(rows, "n", "time"))
         columns = [
             text(len(n), self.stream),
             pa.array(time),
             pa.array(n),
-            pa.array(found.position, pa.int32()),
-            *found.triples,
+            pa.array(exploded_rows.position, pa.int32()),
+            *exploded_rows.triples,
             pa.array(time + self.update),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=RENEWED_SCHEMA)
@@ -155,8 +155,10 @@ class StaticWriter:
         subject = _departure(rows)
         (station,) = numbers_of(rows, "station")
         link = Statement(text(len(rows), f"<{TD}station-", station, ">"), f"<{T}hasDeparture>", subject)
-        said = [link, *(_said(rows, subject, name) for name in self.held)]
-        return pa.RecordBatch.from_arrays(list(exploded([(np.arange(len(rows)), said)]).triples), schema=TRIPLE_SCHEMA)
+        statements = [link, *(_said(rows, subject, name) for name in self.held)]
+        return pa.RecordBatch.from_arrays(
+            list(exploded([(np.arange(len(rows)), statements)]).triples), schema=TRIPLE_SCHEMA
+        )
 
 
 def _departure(rows: pa.RecordBatch) -> pa.Array:
@@ -255,7 +257,7 @@ def departures(seed: int, size: BoardsSize, ids: Ints) -> Departures:
     begin = of[1] * _HOUR // size.per_hour
     slot = max(1, _HOUR // size.per_hour)
     late = draws.unit(seed, "delayed", *of) < size.delayed
-    found = Departures(
+    departures = Departures(
         *of,
         leaves=begin + draws.below(slot, seed, "leaves", *of) + 1,
         late=np.where(late, draws.below(_LATEST, seed, "delay", *of) + 1, 0),
@@ -263,8 +265,8 @@ def departures(seed: int, size: BoardsSize, ids: Ints) -> Departures:
         sign=draws.below(size.head_signs, seed, "head sign", *of) + 1,
         route=draws.below(5_000, seed, "route", *of) + 100,
     )
-    first, last = _turns(size, found.leaves)
-    return found.take(np.flatnonzero((found.leaves * 1000 <= size.horizon) & (last >= first)))
+    first, last = _turns(size, departures.leaves)
+    return departures.take(np.flatnonzero((departures.leaves * 1000 <= size.horizon) & (last >= first)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,10 +294,10 @@ class Renewing:
 
     def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
         """The updates of the departures of some ids."""
-        found = departures(self.seed, self.size, ids)
-        first, last = _turns(self.size, found.leaves)
+        departures_ = departures(self.seed, self.size, ids)
+        first, last = _turns(self.size, departures_.leaves)
         of, since = expanded(last - first + 1)
-        rows, turn, begins = found.take(of), first[of] + since, since == 0
+        rows, turn, begins = departures_.take(of), first[of] + since, since == 0
         key = (rows.station, rows.number, turn)
         step = np.where(draws.below(3, self.seed, "shorter", *key) == 0, -1, 1)
         grown = np.where(draws.unit(self.seed, "grown", *key) < self.changes[0], step, 0)
@@ -307,6 +309,6 @@ class Renewing:
 
 def _turns(size: BoardsSize, leaves: Ints) -> tuple[Ints, Ints]:
     """The first and the last update at which departures are on the board: before they leave, within the stream."""
-    each = size.update * size.speedup
-    first = -(-np.maximum(0, leaves * 1000 - size.ahead) // each)
-    return first, np.minimum((leaves * 1000 - 1) // each, size.duration // size.update)
+    turn_length = size.update * size.speedup
+    first = -(-np.maximum(0, leaves * 1000 - size.ahead) // turn_length)
+    return first, np.minimum((leaves * 1000 - 1) // turn_length, size.duration // size.update)

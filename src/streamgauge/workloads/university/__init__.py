@@ -32,7 +32,7 @@ QUERIES = Path(__file__).parent / "queries"
 ONTOLOGY = Path(__file__).parent / "ontology.ttl"
 """The facts about classes and properties that the queries need."""
 
-MOST = 1 << 20
+MAX_UNIVERSITIES = 1 << 20
 """How many universities there are at most, and how many resources one has."""
 
 TASKS = 1024
@@ -46,15 +46,17 @@ PARAMETERS = {
 }
 
 
-def plan(seed: int, **given: object) -> TablePlan:
+def plan(seed: int, **parameters_: object) -> TablePlan:
     """How the stream table (formats.stream.SCHEMA) is made: an element for each resource, university by university.
 
     ParameterError names a parameter that is unknown or out of range.
     """
-    values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
+    values: dict[str, Any] = resolve(NAME, PARAMETERS, parameters_)
     first, count = values["first"], values["universities"]
-    if first < 0 or not 1 <= count <= MOST - first:
-        raise ParameterError(f"{NAME}: universities {count} from {first} on: at least 1, with numbers below {MOST}")
+    if first < 0 or not 1 <= count <= MAX_UNIVERSITIES - first:
+        raise ParameterError(
+            f"{NAME}: universities {count} from {first} on: at least 1, with numbers below {MAX_UNIVERSITIES}"
+        )
     if values["extended"] != "no":
         if values["extended"] not in LISTS:
             raise ParameterError(f"{NAME}: extended is {values['extended']!r}: there are no, {', '.join(LISTS)}")
@@ -139,13 +141,13 @@ class Random:
         self._state, drawn = next_int(self._state, bound)
         return drawn
 
-    def within(self, least: int, most: int) -> int:
+    def within(self, least: int, upper: int) -> int:
         """A whole number from ``least`` to ``most``, both included."""
-        return least + self.below(most - least + 1)
+        return least + self.below(upper - least + 1)
 
-    def some(self, count: int, least: int, most: int) -> list[int]:
+    def some(self, count: int, least: int, upper: int) -> list[int]:
         """Different whole numbers from ``least`` to ``most``, in the order in which they are drawn."""
-        left = list(range(least, most + 1))
+        left = list(range(least, upper + 1))
         return [left.pop(self.within(0, len(left) - 1)) for _ in range(count)]
 
 
@@ -207,11 +209,11 @@ def descriptions(number: int, seed: int) -> Iterator[list[Triple]]:
     random = Random(seed_of(seed, number))
     departments = random.within(15, 25)
     yield [typed(university(number), "University"), (university(number), ub("name"), plain(f"University{number}"))]
-    for each in range(departments):
-        department = _drawn(each, number, random)
+    for index in range(departments):
+        department = _drawn(index, number, random)
         yield [
             typed(department.iri, "Department"),
-            (department.iri, ub("name"), plain(f"Department{each}")),
+            (department.iri, ub("name"), plain(f"Department{index}")),
             *_at(department.iri, "subOrganizationOf", number),
         ]
         yield from _people(department)
@@ -258,57 +260,57 @@ def _person(department: Department, kind: str, number: int, relation: str) -> tu
 
 def _faculty(department: Department, kind: str, number: int) -> list[Triple]:
     random = department.random
-    person, said, reach = _person(department, kind, number, "worksFor")
+    person, triples, reach = _person(department, kind, number, "worksFor")
     for course in _courses(random, department.courses):
-        said.append((person, ub("teacherOf"), department.member(f"Course{course}")))
+        triples.append((person, ub("teacherOf"), department.member(f"Course{course}")))
         department.courses += 1
     for course in _courses(random, department.graduate_courses):
-        said.append((person, ub("teacherOf"), department.member(f"GraduateCourse{course}")))
+        triples.append((person, ub("teacherOf"), department.member(f"GraduateCourse{course}")))
         department.graduate_courses += 1
     for degree in ("undergraduateDegreeFrom", "mastersDegreeFrom", "doctoralDegreeFrom"):
-        said += _at(person, degree, random.below(UNIVERSITIES))
-    said += reach
+        triples += _at(person, degree, random.below(UNIVERSITIES))
+    triples += reach
     if kind in PROFESSORS:
-        said.append((person, ub("researchInterest"), plain(f"Research{random.below(INTERESTS)}")))
+        triples.append((person, ub("researchInterest"), plain(f"Research{random.below(INTERESTS)}")))
     if kind == "FullProfessor" and number == department.chair:
-        said.append((person, ub("headOf"), department.iri))
+        triples.append((person, ub("headOf"), department.iri))
     for publication in range(random.within(*PUBLICATIONS[kind])):
         name = f"{kind}{number}/Publication{publication}"
         department.publications.append((department.member(name), f"Publication{publication}", [person]))
-    return said
+    return triples
 
 
-def _courses(random: Random, given: int) -> range:
+def _courses(random: Random, begin: int) -> range:
     """The next one or two courses: which of those left in the pool is drawn does not matter, that it is drawn does."""
     count = random.within(1, 2)
-    for taken in range(given, given + count):
+    for taken in range(begin, begin + count):
         random.within(0, POOL - taken - 1)
-    return range(given, given + count)
+    return range(begin, begin + count)
 
 
 def _student(department: Department, number: int) -> list[Triple]:
     random = department.random
     person, first, reach = _person(department, "UndergraduateStudent", number, "memberOf")
-    said = first + reach
+    triples = first + reach
     taken = random.some(random.within(2, 4), 0, department.courses - 1)
-    said += [(person, ub("takesCourse"), department.member(f"Course{course}")) for course in taken]
+    triples += [(person, ub("takesCourse"), department.member(f"Course{course}")) for course in taken]
     if random.below(5) == 0:
-        said.append(_advised(department, person))
-    return said
+        triples.append(_advised(department, person))
+    return triples
 
 
 def _graduate(department: Department, number: int) -> list[Triple]:
     random = department.random
     person, first, reach = _person(department, "GraduateStudent", number, "memberOf")
-    said = first + reach
+    triples = first + reach
     taken = random.some(random.within(1, 3), 0, department.graduate_courses - 1)
-    said += [(person, ub("takesCourse"), department.member(f"GraduateCourse{course}")) for course in taken]
-    said += _at(person, "undergraduateDegreeFrom", random.below(UNIVERSITIES))
+    triples += [(person, ub("takesCourse"), department.member(f"GraduateCourse{course}")) for course in taken]
+    triples += _at(person, "undergraduateDegreeFrom", random.below(UNIVERSITIES))
     random.below(1)
-    said.append(_advised(department, person))
+    triples.append(_advised(department, person))
     for publication in random.some(random.within(0, 5), 0, len(department.publications) - 1):
         department.publications[publication][2].append(person)
-    return said
+    return triples
 
 
 def _advised(department: Department, person: Term) -> Triple:
@@ -322,8 +324,8 @@ def _rest(department: Department) -> Iterator[list[Triple]]:
         group = department.member(f"ResearchGroup{number}")
         yield [typed(group, "ResearchGroup"), (group, ub("subOrganizationOf"), department.iri)]
     for publication, name, authors in department.publications:
-        said = [typed(publication, "Publication"), (publication, ub("name"), plain(name))]
-        yield said + [(publication, ub("publicationAuthor"), author) for author in authors]
+        triples = [typed(publication, "Publication"), (publication, ub("name"), plain(name))]
+        yield triples + [(publication, ub("publicationAuthor"), author) for author in authors]
     for kind, count in (("Course", department.courses), ("GraduateCourse", department.graduate_courses)):
         for number in range(count):
             course = department.member(f"{kind}{number}")
@@ -336,7 +338,7 @@ def _assistants(department: Department) -> Iterator[list[Triple]]:
     chosen = department.random.some(teaching + research, 0, department.graduates - 1)
     courses = department.random.some(teaching, 0, department.courses - 1)
     yield from (_teaching(department, *pair) for pair in zip(chosen, courses, strict=False))
-    yield from ([typed(_graduate_iri(department, each), "ResearchAssistant")] for each in chosen[teaching:])
+    yield from ([typed(_graduate_iri(department, number_), "ResearchAssistant")] for number_ in chosen[teaching:])
 
 
 def _teaching(department: Department, graduate: int, course: int) -> list[Triple]:
@@ -367,30 +369,30 @@ class Chosen:
 
     def below(self, bound: int) -> int:
         """A whole number below a bound; its bias is below bound / 2^160."""
-        self._bits, found = divmod(self._bits, bound)
-        return found
+        self._bits, remainder = divmod(self._bits, bound)
+        return remainder
 
 
 def extended(descriptions: Iterable[list[Triple]], seed: int, words: Words) -> Iterator[list[Triple]]:
     """The descriptions with people's names, addresses and telephones, titles, and universities' names."""
-    for said in descriptions:
-        subject = said[0][0]
-        kind = said[0][2]
-        if any(predicate == _PERSON for _, predicate, _ in said):
-            yield _extended_person(said, Chosen(seed, subject), words)
-        elif kind == ub("Publication") and said[0][1] == RDF_TYPE:
-            yield _named(said, _title(Chosen(seed, subject), words))
-        elif kind == ub("University") and said[0][1] == RDF_TYPE:
-            yield _named(said, f"University of {Chosen(seed, subject).of(words.places)}")
+    for description in descriptions:
+        subject = description[0][0]
+        kind = description[0][2]
+        if any(predicate == _PERSON for _, predicate, _ in description):
+            yield _extended_person(description, Chosen(seed, subject), words)
+        elif kind == ub("Publication") and description[0][1] == RDF_TYPE:
+            yield _named(description, _title(Chosen(seed, subject), words))
+        elif kind == ub("University") and description[0][1] == RDF_TYPE:
+            yield _named(description, f"University of {Chosen(seed, subject).of(words.places)}")
         else:
-            yield said
+            yield description
 
 
-def _extended_person(said: list[Triple], chosen: Chosen, words: Words) -> list[Triple]:
-    subject = said[0][0]
+def _extended_person(triples: list[Triple], chosen: Chosen, words: Words) -> list[Triple]:
+    subject = triples[0][0]
     first, last = chosen.of(words.first), chosen.of(words.last)
     phone = f"+1-{200 + chosen.below(800)}-{200 + chosen.below(800)}-{chosen.below(10_000):04}"
-    host = next(value for _, predicate, value in said if predicate == _PERSON).rpartition("@")[2].rstrip('"')
+    host = next(value for _, predicate, value in triples if predicate == _PERSON).rpartition("@")[2].rstrip('"')
     address = f"{first}.{last}@{host}".lower()
     values = {_NAME: plain(f"{first} {last}"), _PERSON: plain(address), _PHONE: plain(phone)}
     more = [
@@ -398,7 +400,7 @@ def _extended_person(said: list[Triple], chosen: Chosen, words: Words) -> list[T
         (subject, foaf("surname"), plain(last)),
         (subject, foaf("mbox"), f"<mailto:{address}>"),
     ]
-    return [(s, p, values.get(p, o)) for s, p, o in said] + more
+    return [(s, p, values.get(p, o)) for s, p, o in triples] + more
 
 
 def _title(chosen: Chosen, words: Words) -> str:
@@ -406,8 +408,8 @@ def _title(chosen: Chosen, words: Words) -> str:
     return f"{chosen.of(words.manners)} {first} and {chosen.of(words.manners)} {second}, Part {1 + chosen.below(9)}"
 
 
-def _named(said: list[Triple], name: str) -> list[Triple]:
-    return [(s, p, plain(name) if p == _NAME else o) for s, p, o in said]
+def _named(triples: list[Triple], name: str) -> list[Triple]:
+    return [(s, p, plain(name) if p == _NAME else o) for s, p, o in triples]
 
 
 STREAM: Final = "http://ex.org/streams/university"
@@ -436,14 +438,14 @@ class DrawnUniversities:
 
 def described(number: int, seed: int, names: str = "no") -> Iterator[list[Triple]]:
     """The statements of each resource of one university, plain or of the Extended Data Set."""
-    found = descriptions(number, seed)
-    return found if names == "no" else extended(found, seed, words(names))
+    triples = descriptions(number, seed)
+    return triples if names == "no" else extended(triples, seed, words(names))
 
 
 def _batches(number: int, seed: int, names: str, interval: int, order: int) -> Iterator[pa.RecordBatch]:
     rows: list[tuple[int, int, Triple]] = []
-    for at, said in enumerate(described(number, seed, names)):
-        rows += [(at, position, triple) for position, triple in enumerate(said)]
+    for at, triples in enumerate(described(number, seed, names)):
+        rows += [(at, position, triple) for position, triple in enumerate(triples)]
         if len(rows) >= _ROWS:
             yield _batch(rows, order, interval)
             rows = []

@@ -64,12 +64,12 @@ PARAMETERS = {
 }
 
 
-def plan(seed: int, **given: object) -> TablePlan:
+def plan(seed: int, **parameters_: object) -> TablePlan:
     """How the stream table (formats.stream.SCHEMA) of PARAMETERS is made, in order of sequence.
 
     ParameterError names a parameter that is unknown or out of range.
     """
-    values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
+    values: dict[str, Any] = resolve(NAME, PARAMETERS, parameters_)
     _check(values)
     size = StreamSize(
         values["stations"], values["interval"], values["duration"], values["min_temp"], values["max_temp"]
@@ -78,7 +78,7 @@ def plan(seed: int, **given: object) -> TablePlan:
     drawing = DrawnObservations(seed, size, values, regular)
     humid = values["humidity"] and values["observes"] == "temperature"
     seen = SETS["humidity" if humid else values["observes"]]
-    ids, most = drawing.ids()
+    ids, limit = drawing.ids()
     return TablePlan(
         ids=ids,
         rows=size.stations * (size.duration // size.interval + 1) * len(seen) * _TRIPLES,
@@ -86,18 +86,18 @@ def plan(seed: int, **given: object) -> TablePlan:
         schema=SCHEMA,
         draw=drawing,
         write=ObservationWriter(seed, seen, values["stream"], values["streams"]),
-        most=most,
+        most=limit,
         order=_BY_ARRIVAL if drawing.arrives else _BY_NUMBER if drawing.walks else None,
     )
 
 
-def static_plan(seed: int, **given: object) -> TablePlan | None:
+def static_plan(seed: int, **parameters_: object) -> TablePlan | None:
     """How the triples are made that say what does not change about the stations and where they are.
 
     As many rows as ``static_triples`` says, ``None`` without any; ParameterError when these are too few for the
     stations.
     """
-    values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
+    values: dict[str, Any] = resolve(NAME, PARAMETERS, parameters_)
     _check(values)
     wanted = values["static_triples"]
     if not wanted:
@@ -123,10 +123,10 @@ static = on_spark(static_plan)
 def _check(values: dict[str, Any]) -> None:
     check_range(NAME, values, ("stations", "interval", "streams"))
     check_range(NAME, values, ("static_triples",), 0)
-    most = 1 << 24 if values["values"] == "uniform" else 99_999
+    bound = 1 << 24 if values["values"] == "uniform" else 99_999
     for name in ("min_temp", "max_temp"):
-        if abs(values[name]) > most:
-            raise ParameterError(f"{NAME}: {name} is {values[name]}: xsd:float is exact from {-most} to {most}")
+        if abs(values[name]) > bound:
+            raise ParameterError(f"{NAME}: {name} is {values[name]}: xsd:float is exact from {-bound} to {bound}")
     if values["max_temp"] <= values["min_temp"]:
         raise ParameterError(f"{NAME}: max_temp is {values['max_temp']}: it must be above min_temp")
     if values["late_share"] and not values["late_bound"]:
@@ -159,7 +159,9 @@ def _known() -> tuple[Triple, ...]:
     weather = f"<{WEATHER}WeatherObservation>"
     precipitation = f"<{WEATHER}PrecipitationObservation>"
     above = {"RainfallObservation": precipitation, "SnowfallObservation": precipitation}
-    classes = [(f"<{WEATHER}{each.kind}>", _SUBCLASS, above.get(each.kind, weather)) for each in PHENOMENA]
+    classes = [
+        (f"<{WEATHER}{phenomenon.kind}>", _SUBCLASS, above.get(phenomenon.kind, weather)) for phenomenon in PHENOMENA
+    ]
     hurricanes = [
         (f"<{PLACES}hurricane-{wind}>", predicate, value)
         for wind in _HURRICANES
@@ -174,23 +176,23 @@ def _known() -> tuple[Triple, ...]:
 
 
 def _state(ids: Ints) -> list[Statement]:
-    said = {RDF_TYPE: _same(ids, f"<{GN}Feature>"), _NAME: _label("State", ids), _PARENT: _same(ids, _COUNTRY)}
-    return _facts(_thing("state", ids), said)
+    statements = {RDF_TYPE: _same(ids, f"<{GN}Feature>"), _NAME: _label("State", ids), _PARENT: _same(ids, _COUNTRY)}
+    return _facts(_thing("state", ids), statements)
 
 
 def _city(seed: int, states: int, ids: Ints) -> list[Statement]:
-    said = {
+    statements = {
         RDF_TYPE: _same(ids, f"<{GN}PopulatedPlace>"),
         _NAME: _label("City", ids),
         _PARENT: _thing("state", ids % states),
         f"<{GN}population>": integers(1000 + draws.below(1_000_000, seed, "population", ids)),
         **_coordinates(seed, "city", ids),
     }
-    return _facts(_thing("city", ids), said)
+    return _facts(_thing("city", ids), statements)
 
 
 def _station(seed: int, stations: int, ids: Ints) -> list[Statement]:
-    said = {
+    statements = {
         RDF_TYPE: _same(ids, f"<{OM_OWL}System>"),
         _NAME: _label("Station", ids),
         _PARENT: _thing("city", ids // 4),
@@ -198,18 +200,18 @@ def _station(seed: int, stations: int, ids: Ints) -> list[Statement]:
         f"<{GEO}alt>": tenths(draws.below(30_000, seed, "altitude", ids)),
         f"<{GN}neighbour>": system((ids + 1) % stations),
     }
-    return _facts(system(ids), said)
+    return _facts(system(ids), statements)
 
 
 def _place(seed: int, cities: int, ids: Ints) -> list[Statement]:
-    said = {
+    statements = {
         RDF_TYPE: formatted(ids % len(_KINDS), lambda kind: f"<{PLACES}{_KINDS[kind]}>"),
         _PARENT: _thing("city", ids // 3 % cities),
         _NAME: _label("Place", ids),
         f"<{PLACES}insured>": integers(1000 + draws.below(1_000_000, seed, "insured", ids)),
         **_coordinates(seed, "place", ids),
     }
-    return _facts(_thing("place", ids), said)
+    return _facts(_thing("place", ids), statements)
 
 
 def _facts(subject: pa.Array, objects: Mapping[str, pa.Array]) -> list[Statement]:
@@ -258,18 +260,21 @@ class ObservationWriter:
         n, station, time, value = numbers_of(observations, "n", "station", "time", "value")
         elements = np.arange(len(n)) * len(self.seen)
         groups = [
-            (elements + which, _statements(each, station, time, each.drawn(self.seed, station, time, value)))
-            for which, each in enumerate(self.seen)
+            (
+                elements + which,
+                _statements(phenomenon, station, time, phenomenon.drawn(self.seed, station, time, value)),
+            )
+            for which, phenomenon in enumerate(self.seen)
         ]
-        found = exploded(groups)
-        of, which = np.divmod(found.row, len(self.seen))
+        exploded_rows = exploded(groups)
+        of, which = np.divmod(exploded_rows.row, len(self.seen))
         sequence = n[of] * len(self.seen) + which
         columns = [
             self._stream(station[of]),
             pa.array(time[of]),
             pa.array(sequence),
-            pa.array(found.position, pa.int32()),
-            *found.triples,
+            pa.array(exploded_rows.position, pa.int32()),
+            *exploded_rows.triples,
         ]
         return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
@@ -302,10 +307,10 @@ def _number(measure: pa.Array, value: Ints, unit: str) -> list[Statement]:
 
 
 def _truth(measure: pa.Array, value: Ints) -> list[Statement]:
-    said = {0: f'"false"^^<{XSD}boolean>', 1: f'"true"^^<{XSD}boolean>'}
+    booleans = {0: f'"false"^^<{XSD}boolean>', 1: f'"true"^^<{XSD}boolean>'}
     return [
         Statement(measure, RDF_TYPE, text(len(value), f"<{OM_OWL}TruthData>")),
-        Statement(measure, f"<{OM_OWL}booleanValue>", formatted((value > 0).astype(np.int64), said.__getitem__)),
+        Statement(measure, f"<{OM_OWL}booleanValue>", formatted((value > 0).astype(np.int64), booleans.__getitem__)),
     ]
 
 
@@ -357,8 +362,8 @@ class DrawnObservations:
             return (stations, -(-self.regular.count // stations)) if self.walks else (self.regular.count, 1)
         if arrival == "pareto":
             return stations, observations.turns(self.size)
-        cells, each = observations.cells(self.size, arrival), BURST if arrival == "bursts" else 2
-        return (stations, cells * each) if self.walks else (stations * cells, each)
+        cells, per_cell = observations.cells(self.size, arrival), BURST if arrival == "bursts" else 2
+        return (stations, cells * per_cell) if self.walks else (stations * cells, per_cell)
 
     def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
         """The observations of some ids."""

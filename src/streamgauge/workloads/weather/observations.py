@@ -101,8 +101,8 @@ class Regular:
         """The numbers of all observations of some stations."""
         places = np.argsort(self.stations)[stations]
         of, turn = expanded(np.maximum(0, -(-(self.count - places) // self.size.stations)))
-        found: Ints = places[of] + turn * self.size.stations
-        return found
+        places_: Ints = places[of] + turn * self.size.stations
+        return places_
 
     def values(self, n: Ints) -> Ints:
         """The temperatures of observations by number."""

@@ -74,7 +74,7 @@ def test_a_window_capped_at_n_elements_is_named(cap, newest, slide):
     run = recording(TEXT, QUERY, window=(20, slide), advance=120)
     closes = range(20, 121, slide)
     contents = [held(close - 20, close) for close in closes]
-    found = diagnosed(with_rows(run, rows(each[-cap:] if newest else each[:cap] for each in contents)), TEXT)
+    found = diagnosed(with_rows(run, rows(content[-cap:] if newest else content[:cap] for content in contents)), TEXT)
     assert f"window capped at the {'newest' if newest else 'oldest'} {cap} elements" in best(found)
 
 
@@ -110,9 +110,9 @@ def test_a_clock_that_drifts_is_named(percent, named):
         [each for each in held(0, 120) if close - 10 <= int(each[1] * rate + 1e-9) < close]
         for close in range(10, int(120 * rate + 1e-9) + 1, 10)
     ]
-    answers = [replace(run.answers[0], added=tuple(each)) for each in rows(contents)]
+    answers = [replace(run.answers[0], added=tuple(row)) for row in rows(contents)]
     if named:
-        answers = [replace(each, instant=10 * n, scope=None) for n, each in enumerate(answers, 1)]
+        answers = [replace(answer, instant=10 * n, scope=None) for n, answer in enumerate(answers, 1)]
     found = diagnosed(replace(run, answers=tuple(answers)), TEXT)
     assert best(found)
     assert all(name.startswith(("clock ", "each window ")) for name in best(found))

@@ -48,7 +48,7 @@ def right_answers(world: World) -> list[Told]:
     query = world.query()
     starts = origins(world.semantics, query.windows, world.elements[0].time)
     found = (expected(world.elements, query, world.semantics, world.advanced_to, t0) for t0 in starts)
-    return [[(each.due.instant, list(each.rows)) for each in reports] for reports in found]
+    return [[(report.due.instant, list(report.rows)) for report in reports] for reports in found]
 
 
 def same(world: World, left: Told, right: Told, named: bool) -> bool:
@@ -82,18 +82,18 @@ def draw_with(rng: Random, choose: Callable[[Random], Sequence[Into | IntoReport
     right = right_world(rng, shape, semantics)
     names = choose(rng)
     world: World | None = right
-    for inject in (each for each in names if each in ENGINE):
+    for inject in (name for name in names if name in ENGINE):
         world = inject(rng, world, shape) if world is not None else None
     if world is None:
         return None
     reports: Told | None = told(world)
-    for inject in (each for each in names if each in REPORTS):
+    for inject in (name for name in names if name in REPORTS):
         if reports is None or len(reports) < 4:
             return None
         reports = inject(rng, reports, right)
     if not reports or len(reports) < 4:
         return None
     named = semantics.origin is not Origin.SEARCH and rng.random() < 0.5
-    if names and any(same(right, reports, each, named) for each in right_answers(right)):
+    if names and any(same(right, reports, answer, named) for answer in right_answers(right)):
         return None
-    return Case(tuple(each.__name__ for each in names), shape.name, right, run(right, reports, named, rng))
+    return Case(tuple(name.__name__ for name in names), shape.name, right, run(right, reports, named, rng))

@@ -19,7 +19,7 @@ IntoReports = Callable[[Random, Told, World], Told | None]
 
 
 def borders(rng, world, shape):
-    others = [each for each in Borders if each is not world.semantics.borders]
+    others = [Border for Border in Borders if Border is not world.semantics.borders]
     return _semantics(world, borders=rng.choice(others))
 
 
@@ -250,9 +250,9 @@ def first_only(rng, world, shape):
 def full(rng, world, shape):
     """What comes while the last RANGE holds n elements is dropped."""
     most, kept = rng.randint(1, 4), []
-    for each in world.elements:
-        if len([other for other in kept if each.time - other.time < world.window.size]) < most:
-            kept.append(each)
+    for element in world.elements:
+        if len([other for other in kept if element.time - other.time < world.window.size]) < most:
+            kept.append(element)
     return replace(world, elements=tuple(kept))
 
 
@@ -348,7 +348,7 @@ def _text(world: World, text: str | None) -> World | None:
 
 
 def _stream(world: World, time: Callable[[int], int]) -> World:
-    return replace(world, elements=tuple(replace(each, time=time(each.time)) for each in world.elements))
+    return replace(world, elements=tuple(replace(element, time=time(element.time)) for element in world.elements))
 
 
 def lost_head(rng, reports, world):
@@ -361,7 +361,7 @@ def lost_tail(rng, reports, world):
 
 def lost_between(rng, reports, world):
     gone = set(rng.sample(range(len(reports)), _few(rng, reports)))
-    return [each for i, each in enumerate(reports) if i not in gone]
+    return [report for i, report in enumerate(reports) if i not in gone]
 
 
 def twice(rng, reports, world):

@@ -87,7 +87,7 @@ def every_other_element_dropped(world: World) -> Told:
 
 def blackouts_of_two_seconds(world: World) -> Told:
     """What comes in the first two of every five seconds is lost."""
-    elements = tuple(each for each in world.elements if each.time % 5000 >= 2000)
+    elements = tuple(element for element in world.elements if element.time % 5000 >= 2000)
     return told(replace(world, elements=elements))
 
 
@@ -122,24 +122,24 @@ def a_hole_in_the_middle_of_windows(world: World) -> Told:
 
 def one_sensor_is_four_seconds_late(world: World) -> Told:
     """The observations of one sensor are taken to be four seconds younger than they are, those of others not."""
-    late = {obs for each in world.elements for obs, _, of in each.added if of.endswith("System_C1>")}
+    late = {obs for element in world.elements for obs, _, of in element.added if of.endswith("System_C1>")}
 
     def time(each: tuple[int, tuple[str, str, str]]) -> int:
         number = each[1][0].rpartition("_")[2]
         return each[0] + (4000 if any(obs.rpartition("_")[2] == number for obs in late) else 0)
 
     def held(_n: int, at: int, _inside: Graph) -> Graph:
-        return [each for each in world.facts() if at - world.window.size <= time(each) < at]
+        return [fact for fact in world.facts() if at - world.window.size <= time(fact) < at]
 
     return _holding(world, held)
 
 
 def a_frozen_sensor(world: World) -> Told:
     """Every reading but the first of three is the one before it."""
-    values = [each.added[-1][2] for each in world.elements]
+    values = [element.added[-1][2] for element in world.elements]
     elements = tuple(
-        replace(each, added=(*each.added[:-1], (*each.added[-1][:2], values[n - n % 3])))
-        for n, each in enumerate(world.elements)
+        replace(element, added=(*element.added[:-1], (*element.added[-1][:2], values[n - n % 3])))
+        for n, element in enumerate(world.elements)
     )
     return told(replace(world, elements=elements))
 
@@ -172,7 +172,7 @@ def _told(world: World) -> list[tuple[int, int, list[Row]]]:
 
 
 def _kept(world: World, keeps: Callable[[int], bool]) -> Told:
-    return told(replace(world, elements=tuple(each for n, each in enumerate(world.elements, 1) if keeps(n))))
+    return told(replace(world, elements=tuple(element for n, element in enumerate(world.elements, 1) if keeps(n))))
 
 
 def _holding(world: World, hold: Callable[[int, int, Graph], Graph]) -> Told:

@@ -61,7 +61,7 @@ class World:
                                static=self.static)  # fmt: skip
 
     def facts(self) -> Graph:
-        return [(each.time, triple) for each in self.elements for triple in each.added]
+        return [(element.time, triple) for element in self.elements for triple in element.added]
 
 
 @cache
@@ -150,7 +150,7 @@ def run(right: World, reports: Told, named: bool, rng: Random) -> Run:
         bags = [rows] if right.semantics.grain is Grain.REPORT else [[row] for row in rows]
         at = instant if named else None
         answers.extend(Answer(variables, tuple(bag), instant=at, received=instant) for bag in bags)
-    fed = [Fed(each.sequence, each.time, 0, 0, len(each.added)) for each in right.elements]
+    fed = [Fed(element.sequence, element.time, 0, 0, len(element.added)) for element in right.elements]
     fed.append(Fed(-1, right.advanced_to, 0, 0))
     header = RunHeader("injected", query, right.text, "rspql", right.semantics, right.advanced_to, 0)
     return Run(header, tuple(answers), tuple(fed))

@@ -423,11 +423,11 @@ def test_what_a_cache_dated_anew_is_of_the_time_that_expires_tells(
     more: dict[str, str], expected: tuple[int, int, int]
 ) -> None:
     """Facts are valid at the origin's instant: without versions Date alone tells it."""
-    said = httpx.Headers({"date": date(NOW), "cache-control": "max-age=10", "dataset-version": "7.1", **more})
-    lived = lifetime(said, 7000)
+    headers = httpx.Headers({"date": date(NOW), "cache-control": "max-age=10", "dataset-version": "7.1", **more})
+    lived = lifetime(headers, 7000)
     assert (lived.at, lived.now, lived.until) == expected
-    del said["dataset-version"]
-    assert lifetime(said, 7000).at == NOW
+    del headers["dataset-version"]
+    assert lifetime(headers, 7000).at == NOW
 
 
 def test_without_a_date_the_own_clock_is_taken() -> None:

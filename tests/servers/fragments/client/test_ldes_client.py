@@ -108,9 +108,9 @@ def ours(address: str) -> set[Any]:
 
 
 def canonical(triples: Any) -> ox.Dataset:
-    found = ox.Dataset(triples)
-    found.canonicalize(ox.CanonicalizationAlgorithm.UNSTABLE)
-    return found
+    dataset = ox.Dataset(triples)
+    dataset.canonicalize(ox.CanonicalizationAlgorithm.UNSTABLE)
+    return dataset
 
 
 @pytest.mark.slow

@@ -54,10 +54,10 @@ class Boards:
         if self.label is Label.INSTANT:
             times = [(time, time + 1) for time in range(-(-at // APART) * APART, at + lasts, APART)]
         return [
-            Fact((name, f"<{T}{key}>", _number(value)), *each)
+            Fact((name, f"<{T}{key}>", _number(value)), *time_)
             for name, values in self.board.items()
             for key, value in values.items()
-            for each in times
+            for time_ in times
         ]
 
     def begin(self, served, lasts=LASTS):

@@ -104,13 +104,13 @@ class Served:
         """What had ended by then is forgotten."""
         writes.sweep(self.dataset, before)
         for triple, times in list(self.held.items()):
-            self.held[triple] = [each for each in times if each[1] is None or each[1] > before]
+            self.held[triple] = [time_ for time_ in times if time_[1] is None or time_[1] > before]
             if not self.held[triple]:
                 del self.held[triple]
         self._note()
 
     def _note(self):
-        facts = tuple(Fact(triple, *each) for triple, times in self.held.items() for each in times)
+        facts = tuple(Fact(triple, *time_) for triple, times in self.held.items() for time_ in times)
         self.history[self.dataset.version.decode()] = facts
         self.changed.append(clock())
 

@@ -120,7 +120,7 @@ def fact(number, begin, end):
 async def lived(on, label, lasts=500, count=8, start=20_000):
     """Facts that last so many ms: some known before, some written as they begin, some taken out when they end."""
     times = [(START + start + 2_137 * number, START + start + 2_137 * number + lasts) for number in range(count)]
-    facts = [fact(number, *each) for number, each in enumerate(times)]
+    facts = [fact(number, *time_) for number, time_ in enumerate(times)]
     loop = asyncio.get_running_loop()
     on.served.add([fact(99, START, START + 10 * HOUR)])
     if label is Label.INTERVAL:
@@ -135,7 +135,7 @@ async def lived(on, label, lasts=500, count=8, start=20_000):
         else:
             loop.call_at(at, on.served.add, [each])
     await on.run(START + start + 2_137 * count + 2_000)
-    return [(*on.seen(f'"{number}"', *each), number) for number, each in enumerate(times)]
+    return [(*on.seen(f'"{number}"', *time_), number) for number, time_ in enumerate(times)]
 
 
 def judged(on, found, within=300):

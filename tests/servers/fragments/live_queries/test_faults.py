@@ -60,7 +60,7 @@ def test_a_server_that_is_away_is_said_and_waited_for(plan):
 
     failures = run(watched())
     assert len(failures) > 1
-    assert all("503" in each.why for each in failures)
+    assert all("503" in failure.why for failure in failures)
     assert failures[-1].again > failures[0].again
 
 
@@ -134,7 +134,7 @@ def test_a_label_that_is_no_time_is_said():
 
     failures = run(watched())
     assert failures
-    assert all("tomorrow" in each.why for each in failures)
+    assert all("tomorrow" in failure.why for failure in failures)
 
 
 def test_polls_no_more_often_than_wanted():

@@ -71,4 +71,4 @@ def test_what_one_server_does_not_say_is_no_answer():
     found, failures = run(watched())
     assert found == {("a", '"1"')}
     assert failures
-    assert all("one.test" in each for each in failures)
+    assert all("one.test" in failure for failure in failures)

@@ -123,7 +123,7 @@ TIMED = [Fact(("<urn:a>", "<urn:p>", "<urn:timed>"), None, simulated.START + 60_
 def test_named_graphs_are_the_datas_own(text, rows, name):
     own = quads("a p b g", "a p c h", "a q d i")
     found, _ = at_once(text, own, Style(name), [*TIMED, Fact(quads("a in h")[0])])
-    assert {row[0] for row in found} == {f"<urn:{each}>" for each in rows}
+    assert {row[0] for row in found} == {f"<urn:{row}>" for row in rows}
 
 
 @pytest.mark.parametrize("facts", [[], [Fact(("<urn:a>", "<urn:p>", "<urn:timed>"), None, START + 5000)]])

@@ -109,7 +109,7 @@ def test_what_may_pass_is_tried_again_for_so_long(status, patience, worked):
     assert f"--patience is {patience / 1000:g} s" in str(error)
     assert patience / 1000 - 65 < seconds <= patience / 1000 + 30
     assert failures
-    assert all(f"answers {status}" in each.why for each in failures)
+    assert all(f"answers {status}" in failure.why for failure in failures)
 
 
 @pytest.mark.slow

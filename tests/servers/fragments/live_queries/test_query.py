@@ -110,7 +110,7 @@ def test_the_rewriter_splits_what_is_joined(text, dynamic, static):
 
 
 def _predicates(pattern):
-    return [each.pattern.predicate[-2] for each in pattern_needs(pattern)] if isinstance(pattern, al.Pattern) else []
+    return [need.pattern.predicate[-2] for need in pattern_needs(pattern)] if isinstance(pattern, al.Pattern) else []
 
 
 class Least(Random):
@@ -138,7 +138,7 @@ class Least(Random):
     ],
 )
 def test_when_a_poll_is_due(timing, polled, expected):
-    said = PollResult({}, 0, **{"due": None, "until": None, **polled})
-    assert timing.next(0, 100, said, Least()) == expected
-    spread = [timing.next(0, 100, said, Random(seed)) - expected for seed in range(50)]
+    poll_result = PollResult({}, 0, **{"due": None, "until": None, **polled})
+    assert timing.next(0, 100, poll_result, Least()) == expected
+    spread = [timing.next(0, 100, poll_result, Random(seed)) - expected for seed in range(50)]
     assert 0 <= min(spread) < max(spread) <= min(5_000, expected / 10)

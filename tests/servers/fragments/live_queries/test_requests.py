@@ -33,7 +33,7 @@ def test_first_in_six_requests_then_one_that_is_small(name):
 @pytest.mark.slow
 def test_a_cache_saves_most_of_what_the_published_plan_asks():
     costs = {cache: run(measured("graphs", "streamer", cache, 3, 20)) for cache in ("on", "off", "prototype")}
-    later = {cache: max(cycle.requests for cycle in found[1:]) for cache, found in costs.items()}
+    later = {cache: max(cycle.requests for cycle in cost[1:]) for cache, cost in costs.items()}
     assert later["on"] * 5 < later["off"]
     assert later["prototype"] < later["off"]
 

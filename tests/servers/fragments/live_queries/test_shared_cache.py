@@ -36,10 +36,10 @@ class Shared(httpx.AsyncBaseTransport):
         if self._kept.get(key, (0, None))[0] <= clock():
             self._kept[key] = await self._fetched(request)
         _, response = self._kept[key]
-        told = httpx.Headers({**response.headers, "date": formatdate(clock() // 1000, usegmt=True)})
-        if request.headers.get("if-none-match", "-") == told.get("etag"):
-            return httpx.Response(304, headers=told)
-        return httpx.Response(response.status_code, headers=told, stream=simulated.Body(response.content))
+        headers = httpx.Headers({**response.headers, "date": formatdate(clock() // 1000, usegmt=True)})
+        if request.headers.get("if-none-match", "-") == headers.get("etag"):
+            return httpx.Response(304, headers=headers)
+        return httpx.Response(response.status_code, headers=headers, stream=simulated.Body(response.content))
 
     async def _fetched(self, request):
         """What the server says, and until when that may be said again."""

@@ -38,10 +38,10 @@ class Server:
 
     def dataset(self, name: str, quads: list[ExpiringQuad], **more: object) -> DataSet:
         store = MemoryStore()
-        made = DataSet(name, store, Style(), lambda: self.now, **more)  # type: ignore[arg-type]
-        made.change((), quads)
-        self.datasets.append(made)
-        return made
+        data_set = DataSet(name, store, Style(), lambda: self.now, **more)  # type: ignore[arg-type]
+        data_set.change((), quads)
+        self.datasets.append(data_set)
+        return data_set
 
     def ask(self, address: str, method: str = "GET", app=None, **headers: str) -> httpx.Response:
         return asyncio.run(self._ask(address, method, app or application(self.datasets), headers))

@@ -77,8 +77,8 @@ def process(words: Sequence[str], port: int = 0) -> Iterator[tuple["subprocess.P
     try:
         for line in running.stderr:
             said.append(line)
-            if found := re.search(r" at http://[^ ]*:(\d+)/$", line.strip()):
-                yield running, int(found[1])
+            if match := re.search(r" at http://[^ ]*:(\d+)/$", line.strip()):
+                yield running, int(match[1])
                 break
         else:
             raise AssertionError("".join(said))

@@ -22,9 +22,9 @@ S1, S2 = iri("s1"), iri("s2")
 
 
 def server(end: int | None = None, **more: int) -> Server:
-    made = Server()
-    made.dataset("data", [((S1, iri("p"), '"a"', ""), end), ((S2, iri("p"), '"b"', ""), None)], **more)
-    return made
+    server = Server()
+    server.dataset("data", [((S1, iri("p"), '"a"', ""), end), ((S2, iri("p"), '"b"', ""), None)], **more)
+    return server
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_the_page_for_people_says_when():
 
 @pytest.mark.parametrize("name", methods())
 def test_the_page_for_people_says_when_each_fact_holds(name):
-    made = Server()
+    server = Server()
     style = Style(name, Label.INTERVAL, template=f"{BASE}/data{{?subject,predicate,object}}")
-    data = DataSet("data", MemoryStore(), style, lambda: made.now, 100)
-    made.datasets.append(data)
+    data = DataSet("data", MemoryStore(), style, lambda: server.now, 100)
+    server.datasets.append(data)
     writes.add(data, [Fact((iri("s"), iri("p"), '"a"'), 1_000_000, 1_010_000), Fact((iri("s"), iri("q"), '"b"'))])
-    text = made.ask(address("data", subject=f"{E}s"), accept="text/html").text
+    text = server.ask(address("data", subject=f"{E}s"), accept="text/html").text
     assert "always" in text
-    whole = made.ask(address("data"), accept="text/html").text
+    whole = server.ask(address("data"), accept="text/html").text
     assert "until 1970-01-01 00:16:50 UTC" in whole
     asserted = name in ("graphs", "implicit", "reifiers")
     assert ("from 1970-01-01 00:16:40 UTC until 1970-01-01 00:16:50 UTC" in text) == asserted
@@ -199,11 +199,11 @@ WISH = st.tuples(*[st.one_of(st.none(), TERM)] * 3, st.one_of(st.none(), st.samp
 
 @given(steps=st.lists(STEP, max_size=8), wishes=st.lists(WISH, min_size=1, max_size=3), size=st.integers(1, 4))
 def test_what_is_kept_is_what_would_be_made(steps, wishes, size):
-    made = Server()
-    data = made.dataset("data", [], page_size=size)
+    server = Server()
+    data = server.dataset("data", [], page_size=size)
     for removed, added, later in steps:
         data.change(removed, added)
-        made.now += later
+        server.now += later
         for wish, (number, limit) in product(wishes, ((1, None), (2, None), (1, 3), (2, 3))):
             wanted, many = select(wish), limit or size
             kept, whole = data.page(wanted, number, limit), data.quads(wanted, 0, 100)

@@ -36,9 +36,9 @@ LONG_WAY = [
 
 def many():
     """A data set of more than a page."""
-    made = Server()
-    made.dataset("data", [((iri(f"s{n}"), iri("p"), f'"{n}"', ""), None) for n in range(250)])
-    return made
+    server = Server()
+    server.dataset("data", [((iri(f"s{n}"), iri("p"), f'"{n}"', ""), None) for n in range(250)])
+    return server
 
 
 @pytest.mark.parametrize(("method", "target", "headers"), PROMPT)
@@ -67,11 +67,11 @@ def test_what_is_not_a_page_goes_the_long_way(target, headers):
 
 @pytest.mark.parametrize("shape", list(FragmentShape))
 def test_turtle_says_the_same_in_fewer_bytes(shape):
-    made = Server()
+    server = Server()
     quads = [(iri(f"s{n % 7}"), f"<http://example.org/v#p{n % 5}>", iri(f"o{n % 3}"), "") for n in range(90)]
-    made.dataset("data", [(quad, None) for quad in quads], shape=shape)
+    server.dataset("data", [(quad, None) for quad in quads], shape=shape)
     for asked in ({}, {"predicate": "http://example.org/v#p1"}, {"object": f"{E}o1"}, {"subject": f"{E}s1"}):
-        pages = [made.ask(address("data", **asked), accept=kind) for kind in ("application/n-triples", "text/turtle")]
+        pages = [server.ask(address("data", **asked), accept=kind) for kind in ("application/n-triples", "text/turtle")]
         said = [{quad for quad in read(page).quads if "_:" not in "".join(quad)} for page in pages]
         assert said[0] == said[1]
         assert len(pages[1].content) < len(pages[0].content) / 1.8
@@ -115,10 +115,10 @@ def test_the_best_coding(header, name):
 
 
 def server() -> Server:
-    made = Server()
-    made.dataset("data", [((iri("s"), iri("p"), '"o <b>"', iri("g")), None)])
-    made.dataset("more", [((iri("s"), iri("p"), '"o"', ""), None)], shape=FragmentShape.TRIPLES)
-    return made
+    server = Server()
+    server.dataset("data", [((iri("s"), iri("p"), '"o <b>"', iri("g")), None)])
+    server.dataset("more", [((iri("s"), iri("p"), '"o"', ""), None)], shape=FragmentShape.TRIPLES)
+    return server
 
 
 ERRORS = [
@@ -168,18 +168,18 @@ def test_options():
 
 
 def test_too_much_to_compare():
-    made = Server()
-    data = made.dataset("data", [])
+    server = Server()
+    data = server.dataset("data", [])
     data.store.count = lambda match: SCANNED + 1
-    response = made.ask(address("data", subject="?x", object="?x"))
+    response = server.ask(address("data", subject="?x", object="?x"))
     assert (response.status_code, "compared one by one" in response.json()["error"]) == (422, True)
 
 
 def test_a_failure_is_an_answer(caplog):
-    made = Server()
-    data = made.dataset("data", [])
+    server = Server()
+    data = server.dataset("data", [])
     data.store.first_page = lambda *_: 1 / 0
-    response = made.ask(address("data"))
+    response = server.ask(address("data"))
     assert (response.status_code, response.headers["access-control-allow-origin"]) == (500, "*")
     assert "ZeroDivisionError" in caplog.text
 
@@ -300,10 +300,10 @@ def test_what_changed_and_what_was_there_count_as_requests():
         made.ask(address("data"), method="POST", app=app),
         made.ask(address("data"), method="HEAD", app=app),
     ]
-    assert [each.status_code for each in answers] == [200, 410, 410, 403, 200]
+    assert [answer.status_code for answer in answers] == [200, 410, 410, 403, 200]
     after = counted(made.ask(BASE + "/metrics", app=app).text)
     sent = after.pop("bytes_total") - before.pop("bytes_total")
-    assert sent == sum(len(each.content) for each in answers) + before.pop("last")
+    assert sent == sum(len(answer.content) for answer in answers) + before.pop("last")
     assert {key: value - before.get(key, 0) for key, value in after.items() if key != "last"} == {
         'requests_total{dataset="",status="200"}': 1,  # the metrics themselves, which say what was before them
         'requests_total{dataset="data",status="200"}': 2,
@@ -319,16 +319,16 @@ def counted(text):
 
 
 def test_bodies_are_kept_within_a_limit():
-    made = Server()
-    made.dataset("data", [((iri(f"s{n}"), iri("p"), '"o"', ""), None) for n in range(50)])
-    app = application(made.datasets, limits=FragmentLimits(kept=20_000))
+    server = Server()
+    server.dataset("data", [((iri(f"s{n}"), iri("p"), '"o"', ""), None) for n in range(50)])
+    app = application(server.datasets, limits=FragmentLimits(kept=20_000))
     for n in [*range(50), *range(50)]:
-        made.ask(address("data", subject=f"{E}s{n}"), app=app)
-    held = re.search(
-        r"^streamgauge_fragments_kept_bytes (\d+)", made.ask(BASE + "/metrics", app=app).text, re.MULTILINE
+        server.ask(address("data", subject=f"{E}s{n}"), app=app)
+    match = re.search(
+        r"^streamgauge_fragments_kept_bytes (\d+)", server.ask(BASE + "/metrics", app=app).text, re.MULTILINE
     )
-    assert held
-    assert 10_000 < int(held[1]) <= 20_000
+    assert match
+    assert 10_000 < int(match[1]) <= 20_000
 
 
 def test_repeated_and_odd_addresses_are_said_as_they_were_asked():
@@ -368,9 +368,9 @@ CANNOT_MATCH = [
 @pytest.mark.parametrize("pattern", CANNOT_MATCH)
 def test_a_pattern_that_cannot_match_is_an_empty_fragment_with_its_controls(pattern):
     """Comunica binds literals to subjects: nothing matches."""
-    made = Server()
-    made.dataset("data", [((iri("s"), iri("p"), '"a"', ""), None)])
-    reply = made.ask(f"{BASE}/data?{pattern}", "GET", application(made.datasets), accept="application/trig")
+    server = Server()
+    server.dataset("data", [((iri("s"), iri("p"), '"a"', ""), None)])
+    reply = server.ask(f"{BASE}/data?{pattern}", "GET", application(server.datasets), accept="application/trig")
     assert reply.status_code == 200
     assert "hydra:totalItems 0" in reply.text
     assert "hydra:search" in reply.text

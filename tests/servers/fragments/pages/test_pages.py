@@ -30,11 +30,11 @@ COUNT = 25
 
 def server(shape: FragmentShape = FragmentShape.QUADS, page_size: int = 10) -> Server:
     """25 triples in the default graph and as many in three others."""
-    made = Server()
+    server = Server()
     quads = [(iri(f"s{n % 5}"), iri(f"p{n % 3}"), f'"{n}"', "") for n in range(COUNT)]
     quads += [(iri(f"s{n % 5}"), iri(f"p{n % 3}"), iri(f"s{n % 4}"), iri(f"g{n % 3}")) for n in range(COUNT)]
-    made.dataset("data", [(quad, None) for quad in quads], shape=shape, page_size=page_size)
-    return made
+    server.dataset("data", [(quad, None) for quad in quads], shape=shape, page_size=page_size)
+    return server
 
 
 @pytest.mark.parametrize("kind", WITH_GRAPHS)
@@ -88,7 +88,9 @@ def forms(page):
         assert page.values(form, f"{HYDRA}variableRepresentation") == [f"<{HYDRA}ExplicitRepresentation>"]
         (template,) = page.values(form, f"{HYDRA}template")
         mappings = page.values(form, f"{HYDRA}mapping")
-        pairs = [(page.values(each, f"{HYDRA}variable"), page.values(each, f"{HYDRA}property")) for each in mappings]
+        pairs = [
+            (page.values(mapping, f"{HYDRA}variable"), page.values(mapping, f"{HYDRA}property")) for mapping in mappings
+        ]
         found.append((template, {variable: named for ((variable,), (named,)) in pairs}))
     return sorted(found, key=lambda pair: len(pair[1]))
 
@@ -150,9 +152,9 @@ def test_a_page_says_each_triple_of_its_metadata_once(shape):
 
 @pytest.mark.parametrize("total", [0, 1, 9, 10, 11, 20])
 def test_no_empty_page_is_linked(total):
-    made = Server()
-    made.dataset("data", [((iri(f"s{n}"), iri("p"), '"o"', ""), None) for n in range(total)], page_size=10)
-    pages = crawl(made, address("data"))
+    server = Server()
+    server.dataset("data", [((iri(f"s{n}"), iri("p"), '"o"', ""), None) for n in range(total)], page_size=10)
+    pages = crawl(server, address("data"))
     assert [len(page.data) for page in pages] == [min(10, total - at) for at in range(0, max(total, 1), 10)]
     assert [page.total for page in pages] == [total] * len(pages)
 
@@ -174,13 +176,13 @@ def test_graphs_are_left_out_where_a_format_has_none(kind):
 
 
 def test_blank_nodes_have_names_that_can_be_asked_for():
-    made = Server()
+    server = Server()
     quads = [("_:b1", iri("p"), "_:b2", "_:g"), (iri("s"), iri("p"), '"_:b1"', "")]
-    made.dataset("data", [(quad, None) for quad in quads])
-    page = read(made.ask(address("data"), accept="application/n-quads"))
+    server.dataset("data", [(quad, None) for quad in quads])
+    page = read(server.ask(address("data"), accept="application/n-quads"))
     named = f"{BASE}/.well-known/genid/"
     assert set(page.data) == {(f"<{named}b1>", iri("p"), f"<{named}b2>", f"<{named}g>"), quads[1]}
-    again = read(made.ask(address("data", subject=f"{named}b1", graph=f"{named}g"), accept="application/n-quads"))
+    again = read(server.ask(address("data", subject=f"{named}b1", graph=f"{named}g"), accept="application/n-quads"))
     assert again.total == 1
 
 
@@ -189,29 +191,29 @@ TERM = f"<<( {iri('s')} {iri('p')} _:b1 )>>"
 
 @pytest.mark.parametrize("kind", ["application/trig", "application/n-quads", "text/turtle", "application/n-triples"])
 def test_triple_terms_where_a_format_has_them(kind):
-    made = Server()
-    made.dataset("data", [((iri("r"), f"<{RDF}reifies>", TERM, ""), None)])
-    response = made.ask(address("data"), accept=kind)
+    server = Server()
+    server.dataset("data", [((iri("r"), f"<{RDF}reifies>", TERM, ""), None)])
+    response = server.ask(address("data"), accept=kind)
     assert "version=1.2" in response.headers["content-type"]
     named = TERM.replace("_:b1", f"<{BASE}/.well-known/genid/b1>")
     assert (iri("r"), f"<{RDF}reifies>", named, "") in read(response).quads
 
 
 def test_triple_terms_are_not_had_as_json_ld():
-    made = Server()
-    made.dataset("data", [((iri("r"), f"<{RDF}reifies>", TERM, ""), None), ((iri("s"), iri("p"), '"o"', ""), None)])
-    refused = made.ask(address("data"), accept="application/ld+json")
+    server = Server()
+    server.dataset("data", [((iri("r"), f"<{RDF}reifies>", TERM, ""), None), ((iri("s"), iri("p"), '"o"', ""), None)])
+    refused = server.ask(address("data"), accept="application/ld+json")
     assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (406, "*")
     assert "application/trig" in refused.json()["error"]
-    others = made.ask(address("data"), accept="application/ld+json, text/turtle;q=0.1")
+    others = server.ask(address("data"), accept="application/ld+json, text/turtle;q=0.1")
     assert others.headers["content-type"].startswith("text/turtle")
-    assert made.ask(address("data", subject="http://example.org/s"), accept="application/ld+json").status_code == 200
+    assert server.ask(address("data", subject="http://example.org/s"), accept="application/ld+json").status_code == 200
 
 
 TERMS = st.sampled_from([iri("a"), iri("b"), iri("c")])
 QUADS = st.lists(st.tuples(TERMS, TERMS, st.one_of(TERMS, st.just('"a"'))), max_size=25).flatmap(
     lambda triples: st.tuples(
-        *(st.tuples(st.just(each), st.sampled_from(["", iri("a"), iri("g")])) for each in triples)
+        *(st.tuples(st.just(triple), st.sampled_from(["", iri("a"), iri("g")])) for triple in triples)
     )
 )
 NODES = st.sampled_from(["", "?x", "?y", "http://example.org/a", "http://example.org/b"])
@@ -226,13 +228,13 @@ ROWS = st.lists(
 )
 def test_the_pages_of_a_fragment_hold_what_it_selects_once(drawn, places, rows, size):
     quads = list(dict.fromkeys((*triple, graph) for triple, graph in drawn))
-    made = Server()
-    made.dataset("data", [(quad, None) for quad in quads], page_size=size)
+    server = Server()
+    server.dataset("data", [(quad, None) for quad in quads], page_size=size)
     given_ = dict(zip(("subject", "predicate", "object", "graph"), places, strict=True))
     if rows is not None:
         given_["values"] = f"(?x ?y) {{ {' '.join(f'({x} {y})' for x, y in rows)} }}"
     expected = [quad for quad in quads if any(fits(quad, places, row) for row in ([None] if rows is None else rows))]
-    pages = crawl(made, address("data", **given_))
+    pages = crawl(server, address("data", **given_))
     found = [quad for page in pages for quad in page.data]
     assert sorted(found) == sorted(expected)
     assert {page.total for page in pages} == {len(expected)}

@@ -130,9 +130,9 @@ def test_a_damaged_store_without_checksums_ends_nothing_by_a_signal(
 
 
 def sound(folder: Path) -> bool:
-    before = {each.name: each.read_bytes() for each in folder.iterdir()}
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
     found = recovery.verify(folder)
-    assert {each.name: each.read_bytes() for each in folder.iterdir()} == before, "verify changed the files"
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before, "verify changed the files"
     return found.whole
 
 
@@ -186,9 +186,9 @@ def test_an_emptied_store_is_not_made_anew(
     stores: dict[str, tuple[Path, dict[str, Path]]], tmp_path: Path, state: str, evidence: tuple[str, ...]
 ) -> None:
     folder = copied(stores["changed"][0], tmp_path / "one")
-    for each in folder.iterdir():
-        if each.name not in evidence:
-            each.unlink()
+    for path in folder.iterdir():
+        if path.name not in evidence:
+            path.unlink()
     if state == "empty":
         (folder / "data.mdb").touch()
     for _ in range(2):
@@ -268,12 +268,12 @@ def test_a_store_without_checksums_opens_and_is_saved_with_them(tmp_path: Path) 
     changed(tmp_path / "made", 1, 20)
     plain(tmp_path / "made", folder)
     store = DiskStore(folder, KEEP)
-    made = DiskStore(tmp_path / "made", KEEP)
-    assert answers(store) == answers(made)
-    assert store.change(*step(20), at=20) == made.change(*step(20), at=20)
-    assert answers(store) == answers(made)
+    disk_store = DiskStore(tmp_path / "made", KEEP)
+    assert answers(store) == answers(disk_store)
+    assert store.change(*step(20), at=20) == disk_store.change(*step(20), at=20)
+    assert answers(store) == answers(disk_store)
     store.close()
-    made.close()
+    disk_store.close()
     assert (folder / "held").stat().st_size == 0
     assert recovery.verify(folder).whole
     saved = recovery.save(folder, tmp_path / "new")

@@ -55,8 +55,8 @@ def test_terms_of_graphs_that_come_and_go_are_dropped(keep: Keep | None) -> None
     records = MemoryKeyValues()
     store = Store(records, keep)
     for number in range(300):
-        gone = [(f"<urn:{each}>", "<urn:p>", '"0"', f"<urn:g{number - 1}>") for each in range(5)]
-        come = [((f"<urn:{each}>", "<urn:p>", '"0"', f"<urn:g{number}>"), None) for each in range(5)]
+        gone = [(f"<urn:{index}>", "<urn:p>", '"0"', f"<urn:g{number - 1}>") for index in range(5)]
+        come = [((f"<urn:{index}>", "<urn:p>", '"0"', f"<urn:g{number}>"), None) for index in range(5)]
         store.change(gone, come, number)
     terms = sum(1 for _ in records.sizes(b"t"))
     assert terms == sum(1 for _ in records.sizes(b"n"))

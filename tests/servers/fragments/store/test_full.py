@@ -18,7 +18,7 @@ EVERYTHING = (None, None, None, None)
 
 
 def batch(number: int) -> list[tuple[Quad, int | None]]:
-    return [((f"<urn:s{number}-{each}>", "<urn:p>", f'"{each}"', f"<urn:g{number}>"), number) for each in range(500)]
+    return [((f"<urn:s{number}-{index}>", "<urn:p>", f'"{index}"', f"<urn:g{number}>"), number) for index in range(500)]
 
 
 def fill(store: DiskStore, why: str) -> int:

@@ -134,13 +134,13 @@ def test_a_change_for_which_there_is_no_room_leaves_all_as_it_was(tmp_path: Path
     there.change((), [(quad(n), None) for n in range(300)])
     before = shown(there)
     refused = 0
-    for many in range(1_000, 12_000, 1_000):
+    for index in range(1_000, 12_000, 1_000):
         change = None
         try:
-            change = there.prepare([quad(1)], [(quad(n), None) for n in range(1_000, 1_000 + many)])
+            change = there.prepare([quad(1)], [(quad(n), None) for n in range(1_000, 1_000 + index)])
             if there.make(change) is not None:
-                undone = there.change([each for each, _ in drop(many)], [(quad(1), None)])
-                assert len(undone.removed) == many
+                undone = there.change([each for each, _ in drop(index)], [(quad(1), None)])
+                assert len(undone.removed) == index
         except FullError:
             refused += 1
             if change is not None:

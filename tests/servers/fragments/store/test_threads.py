@@ -14,7 +14,7 @@ SIZE, CHANGES = 150, 20
 
 
 def state(number: int) -> list[Quad]:
-    return [(f"<urn:{each}>", "<urn:p>", f'"{number}"', f"<urn:g{number}>") for each in range(SIZE)]
+    return [(f"<urn:{index}>", "<urn:p>", f'"{number}"', f"<urn:g{number}>") for index in range(SIZE)]
 
 
 def read(store: Store, done: Event) -> int:

@@ -120,7 +120,7 @@ def test_what_is_written_is_what_a_model_holds(style: Style, data: st.DataObject
     for what, wanted, come, at in data.draw(operations(style.label)):
         done(held, model, what, wanted, come, at)
         assert facts(held) == model.facts
-        assert {each.fact for each in located_facts(held.store, (None, None, None), style)} == model.facts
+        assert {fact.fact for fact in located_facts(held.store, (None, None, None), style)} == model.facts
         assert tidy(held)
 
 

@@ -158,8 +158,8 @@ def test_the_same_key_twice_at_once_is_done_once():
             return await asyncio.gather(*(web.post("/trains", content=body, headers=headers) for _ in range(4)))
 
     answers = asyncio.run(run())
-    assert {each.status_code for each in answers} == {200}
-    assert len({each.text for each in answers}) == 1
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.text for answer in answers}) == 1
     assert answers[0].json()["facts"] == {"added": 300, "removed": 0}
 
 
@@ -227,5 +227,5 @@ def test_names_that_are_given_at_once_are_different():
     for name in "ab":
         draft = queue._drafted(data, [addition([Fact(triple(n, name), None, NOW + 5) for n in range(3)])])
         drafts.append(draft.planned(f"w{name}"))
-    names = [{quad[3] for quad, _ in each.added if quad[3]} for each in drafts]
+    names = [{quad[3] for quad, _ in draft.added if quad[3]} for draft in drafts]
     assert len(names[0] | names[1]) == len(names[0]) + len(names[1])

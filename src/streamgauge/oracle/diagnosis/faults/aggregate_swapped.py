@@ -15,7 +15,7 @@ FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 def proposals(seen: Seen) -> Iterator[Fault]:
     """Every other function for each aggregate, and the same one with DISTINCT or without."""
-    groups = [each for each in every_pattern(seen.case.query.form.pattern) if isinstance(each, al.Group)]
+    groups = [pattern for pattern in every_pattern(seen.case.query.form.pattern) if isinstance(pattern, al.Group)]
     for aggregate in dict.fromkeys(value for group in groups for _, value in group.aggregates):
         for other in _others(aggregate):
             text, computed = _text(aggregate), _text(other)

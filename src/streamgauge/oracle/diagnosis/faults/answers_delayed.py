@@ -23,13 +23,13 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     yield Fault(early, "delay", lambda case: replace(case, tellings=(*case.tellings, _early)))
 
 
-def _empty_first(told: tuple[Said, ...]) -> tuple[Said, ...]:
-    return (*(replace(said, rows=()) for said in told[:1]), *_silent_first(told))
+def _empty_first(sayings: tuple[Said, ...]) -> tuple[Said, ...]:
+    return (*(replace(saying, rows=()) for saying in sayings[:1]), *_silent_first(sayings))
 
 
-def _silent_first(told: tuple[Said, ...]) -> tuple[Said, ...]:
-    return tuple(replace(now, rows=before.rows) for before, now in pairwise(told))
+def _silent_first(sayings: tuple[Said, ...]) -> tuple[Said, ...]:
+    return tuple(replace(now, rows=before.rows) for before, now in pairwise(sayings))
 
 
-def _early(told: tuple[Said, ...]) -> tuple[Said, ...]:
-    return tuple(replace(now, rows=after.rows) for now, after in pairwise(told))
+def _early(sayings: tuple[Said, ...]) -> tuple[Said, ...]:
+    return tuple(replace(now, rows=after.rows) for now, after in pairwise(sayings))

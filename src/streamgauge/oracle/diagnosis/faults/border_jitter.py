@@ -49,8 +49,8 @@ class _Jitter:
         self.r2s = operator(case.query, case.semantics)
 
     def swaying(self) -> Swaying:
-        told = tuple(Said(due.instant, self.rows_at(due) or (), due) for due in self.due)
-        return Swaying(told, self.emissions, (0, ()), self._choices())
+        sayings = tuple(Said(due.instant, self.rows_at(due) or (), due) for due in self.due)
+        return Swaying(sayings, self.emissions, (0, ()), self._choices())
 
     def _choices(self) -> int:
         """How many single moves of a border past some element there are, over all reports."""
@@ -66,8 +66,8 @@ class _Jitter:
         starts = (begun,) if self.shared and i else self._moves(due.views[0].first)
         for start, end in product(starts, self._moves(due.views[0].last + 1)):
             cost = (end != 0) + (start != 0 and not (self.shared and i))
-            said, now = self._said(due, start, end, before)
-            yield cost, (end if self.shared else 0, now), said
+            saying, now = self._said(due, start, end, before)
+            yield cost, (end if self.shared else 0, now), saying
 
     def _moves(self, border: int) -> tuple[int, ...]:
         """How far a border may move: not at all, or past some elements, at most one time unit."""
@@ -75,19 +75,23 @@ class _Jitter:
         near = times[bisect_left(times, border - unit) : bisect_left(times, border + unit)]
         return tuple(dict.fromkeys((0, *(time - border + (time >= border) for time in near))))
 
-    def _said(self, due: DueReport, start: int, end: int, before: Rows) -> tuple[Said | None, Rows]:
-        view = due.views[0]
+    def _said(self, due_report: DueReport, start: int, end: int, before: Rows) -> tuple[Said | None, Rows]:
+        view = due_report.views[0]
         last = view.last + end
         seen = self.simulator.seen(self.case, last) if end else view.seen
-        moved = replace(due, views=(replace(view, first=max(self.case.t0, view.first + start), last=last, seen=seen),))
+        moved = replace(
+            due_report, views=(replace(view, first=max(self.case.t0, view.first + start), last=last, seen=seen),)
+        )
         rows = self.rows_at(moved)
         if rows is None:
             return None, before
         now = rows if self.r2s is not R2S.RSTREAM else ()
         sent = list(
             streamed(
-                ((due, before), (due, rows)), self.r2s, replace(self.case.semantics, notify_empty=True, since=None)
+                ((due_report, before), (due_report, rows)),
+                self.r2s,
+                replace(self.case.semantics, notify_empty=True, since=None),
             )
         )
-        said = Said(due.instant, sent[-1][1], moved)
-        return (said if said.rows or self.case.semantics.notify_empty else None), now
+        saying = Said(due_report.instant, sent[-1][1], moved)
+        return (saying if saying.rows or self.case.semantics.notify_empty else None), now

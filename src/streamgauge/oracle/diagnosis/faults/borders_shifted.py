@@ -47,11 +47,11 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     """One shift for all windows, and one for each; none where some answer fits exactly under no borders."""
     shifts = _shifts(seen)
     least = [shift.least for shift in shifts.values()]
-    moved = [each for each in least if any(each)]
+    moved = [shift for shift in least if any(shift)]
     if not moved:
         return
-    low = max(each[0] for shift in shifts.values() for each in (shift.start, shift.end))
-    high = min(each[1] for shift in shifts.values() for each in (shift.start, shift.end))
+    low = max(border[0] for shift in shifts.values() for border in (shift.start, shift.end))
+    high = min(border[1] for shift in shifts.values() for border in (shift.start, shift.end))
     if low <= high:
         same = _least(low, high)
         how = "late" if same > 0 else "early"
@@ -116,15 +116,15 @@ def _shifted(case: Case, same: int) -> Case:
 
 
 def _each_shifted(case: Case, shifts: Mapping[int, Shift]) -> Case:
-    def scoping(_case: Case, due: DueReport) -> DueReport:
-        shift = shifts.get(due.instant)
-        return due if shift is None else _between(due, *shift.least)
+    def scoping(_case: Case, due_report: DueReport) -> DueReport:
+        shift = shifts.get(due_report.instant)
+        return due_report if shift is None else _between(due_report, *shift.least)
 
     return case.scoped(scoping)
 
 
-def _between(due: DueReport, start: int, end: int) -> DueReport:
+def _between(due_report: DueReport, start: int, end: int) -> DueReport:
     """A report whose window's borders are moved (ms)."""
-    view = due.views[0]
+    view = due_report.views[0]
     moved = replace(view, first=view.first + start, last=view.last + end, seen=SEEN if end > 0 else view.seen)
-    return replace(due, views=(moved,))
+    return replace(due_report, views=(moved,))

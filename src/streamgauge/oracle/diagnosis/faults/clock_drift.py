@@ -25,7 +25,7 @@ from streamgauge.semantics.arrivals import first_close
 
 FASTEST = Fraction(1, 4)
 ROUND = tuple(sign * Fraction(n, 100) for n in (1, 2, 5, 10, 15, 20) for sign in (1, -1))
-MOST = 150
+MAX_RATES = 150
 """How many rates of each clock are tried beside the round ones, the slowest drifts."""
 SEEN = 2**62
 """A rank past every arrival: borders in time alone decide."""
@@ -78,10 +78,10 @@ def _rates(seen: Seen, crossings: Callable[[int], Iterator[Fraction]]) -> list[F
     """One rate within each stretch between crossings, and the crossings; no round rates."""
     t0 = seen.case.t0
     offsets = [time - t0 for time in seen.case.stream.times if time > t0]
-    found = {rate for offset in offsets for rate in crossings(offset) if abs(rate) <= FASTEST}
-    ordered = sorted({*found, -FASTEST, Fraction(0), FASTEST})
+    rates = {rate for offset in offsets for rate in crossings(offset) if abs(rate) <= FASTEST}
+    ordered = sorted({*rates, -FASTEST, Fraction(0), FASTEST})
     between = [(low + high) / 2 for low, high in pairwise(ordered)]
-    return sorted({*found, *between} - {Fraction(0), *ROUND}, key=abs)[:MOST]
+    return sorted({*rates, *between} - {Fraction(0), *ROUND}, key=abs)[:MAX_RATES]
 
 
 def _running(offset: int, window: Window) -> Iterator[Fraction]:
@@ -124,22 +124,22 @@ def _last(case: Case, rate: Fraction) -> int:
     return case.t0 + first + floor((case.advanced_to - case.t0 - first) / (slide * (1 + rate))) * slide
 
 
-def _at_rate(case: Case, due: DueReport, rate: Fraction) -> DueReport:
+def _at_rate(case: Case, due_report: DueReport, rate: Fraction) -> DueReport:
     def moved(view: View) -> View:
         first, last = ((border - case.t0) / (1 + rate) for border in (view.first, view.last + 1))
         return _between(case, view, case.t0 + ceil(first), case.t0 + ceil(last) - 1)
 
-    return replace(due, views=tuple(map(moved, due.views)))
+    return replace(due_report, views=tuple(map(moved, due_report.views)))
 
 
-def _delayed(case: Case, due: DueReport, rate: Fraction) -> DueReport:
-    delay = rate * (due.instant - case.t0 - _first(case))
+def _delayed(case: Case, due_report: DueReport, rate: Fraction) -> DueReport:
+    delay = rate * (due_report.instant - case.t0 - _first(case))
 
     def moved(view: View) -> View:
         start = view.first if view.first == case.t0 else ceil(view.first + delay)
         return _between(case, view, start, ceil(view.last + 1 + delay) - 1)
 
-    return replace(due, views=tuple(map(moved, due.views)))
+    return replace(due_report, views=tuple(map(moved, due_report.views)))
 
 
 def _between(case: Case, view: View, first: int, last: int) -> View:

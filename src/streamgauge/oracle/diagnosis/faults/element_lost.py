@@ -6,7 +6,7 @@ from functools import partial
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream, ordinal
 
-MOST = 60
+MAX_LOST = 60
 """How many elements are tried one by one; in longer streams only the first and the last."""
 
 
@@ -14,7 +14,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     """One fault per element, unless there are many."""
     elements = seen.case.stream.elements
     count = len(elements)
-    for at in range(count) if count <= MOST else sorted({0, count - 1}):
+    for at in range(count) if count <= MAX_LOST else sorted({0, count - 1}):
         which = {0: "first", count - 1: "last"}.get(at) or ordinal(at + 1)
         sentence = f"The {which} element of the stream (at {elements[at].time:,} ms) is lost."
         stream = Stream(elements[:at] + elements[at + 1 :])

@@ -13,8 +13,8 @@ from streamgauge.query.traversal import every_pattern
 
 def proposals(seen: Seen) -> Iterator[Fault]:
     """One fault per condition, and one for all of them."""
-    found = [pattern for pattern in every_pattern(seen.case.query.form.pattern) if isinstance(pattern, al.Filter)]
-    conditions = tuple(dict.fromkeys(each for pattern in found for each in _conjuncts(pattern.condition)))
+    filters = [pattern for pattern in every_pattern(seen.case.query.form.pattern) if isinstance(pattern, al.Filter)]
+    conditions = tuple(dict.fromkeys(conjunct for pattern in filters for conjunct in _conjuncts(pattern.condition)))
     for condition in conditions:
         text = expression(condition)
         part = Part(f"condition ignored: {text}", f"The condition {text} is not applied.")
@@ -26,14 +26,14 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 def _conjuncts(condition: al.Expression) -> tuple[al.Expression, ...]:
     if isinstance(condition, al.Call) and condition.operator == "&&":
-        return tuple(each for argument in condition.arguments for each in _conjuncts(argument))
+        return tuple(conjunct for argument in condition.arguments for conjunct in _conjuncts(argument))
     return (condition,)
 
 
 def _without(pattern: al.Pattern, conditions: frozenset[al.Expression]) -> al.Pattern:
     if not isinstance(pattern, al.Filter):
         return pattern
-    kept = [each for each in _conjuncts(pattern.condition) if each not in conditions]
+    kept = [conjunct for conjunct in _conjuncts(pattern.condition) if conjunct not in conditions]
     inner = pattern.pattern
     for condition in kept:
         inner = al.Filter(condition, inner)

@@ -49,13 +49,13 @@ def _naming(case: Case, name: Callable[[Said], int]) -> Case:
     return replace(case, tellings=(*case.tellings, partial(_named, name=name)))
 
 
-def _named(told: tuple[Said, ...], name: Callable[[Said], int]) -> tuple[Said, ...]:
-    return tuple(replace(said, instant=name(said)) for said in told)
+def _named(sayings: tuple[Said, ...], name: Callable[[Said], int]) -> tuple[Said, ...]:
+    return tuple(replace(saying, instant=name(saying)) for saying in sayings)
 
 
-def _start(said: Said) -> int:
-    return said.due.views[0].start
+def _start(saying: Said) -> int:
+    return saying.due.views[0].start
 
 
-def _moved(said: Said, offset: int) -> int:
-    return said.instant + offset
+def _moved(saying: Said, offset: int) -> int:
+    return saying.instant + offset

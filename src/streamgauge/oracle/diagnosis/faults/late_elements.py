@@ -17,15 +17,15 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 
 def _all(case: Case) -> Case:
-    ordered = sorted(case.stream.elements, key=lambda each: (each.time, each.sequence))
-    stream = Stream(replace(each, sequence=at) for at, each in enumerate(ordered))
+    ordered = sorted(case.stream.elements, key=lambda element: (element.time, element.sequence))
+    stream = Stream(replace(element, sequence=at) for at, element in enumerate(ordered))
     return replace(case.under(lateness=None), stream=stream)
 
 
 def _ordered(case: Case) -> Case:
     greatest, kept = -(2**62), []
-    for each in sorted(case.stream.elements, key=lambda element: element.sequence):
-        if each.time >= greatest:
-            kept.append(each)
-            greatest = each.time
+    for element in sorted(case.stream.elements, key=lambda element: element.sequence):
+        if element.time >= greatest:
+            kept.append(element)
+            greatest = element.time
     return replace(case.under(lateness=None), stream=Stream(kept))

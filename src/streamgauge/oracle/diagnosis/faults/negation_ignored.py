@@ -12,10 +12,10 @@ from streamgauge.query.traversal import every_pattern
 
 def proposals(seen: Seen) -> Iterator[Fault]:
     """Faults for queries with MINUS and UNION; NOT EXISTS is a condition like others."""
-    found = {type(pattern) for pattern in every_pattern(seen.case.query.form.pattern)}
-    if al.Minus in found:
+    operators = {type(pattern) for pattern in every_pattern(seen.case.query.form.pattern)}
+    if al.Minus in operators:
         yield Fault(Part("MINUS ignored", "MINUS takes nothing away."), "minus", partial(rewritten, change=_kept))
-    if al.Union in found:
+    if al.Union in operators:
         for side in ("left", "right"):
             part = Part(f"UNION: {side} branch lost", f"Solutions of the {side} branch of UNION are lost.")
             yield Fault(part, "union", partial(rewritten, change=partial(_other, side=side)))

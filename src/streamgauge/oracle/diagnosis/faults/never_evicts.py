@@ -13,18 +13,18 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     """Never, and one slide late."""
     never = Part("nothing evicted", "Nothing is ever evicted: answers are over everything since t0.")
     yield Fault(never, "eviction", partial(Case.scoped, scoping=_back_to_t0))
-    slides = [each.window.slide for each in seen.case.query.windows if each.window.kind == "time"]
+    slides = [window.window.slide for window in seen.case.query.windows if window.window.kind == "time"]
     if slides:
         late = Part("eviction one slide late", "What leaves a window is evicted one slide late.")
         yield Fault(late, "eviction", partial(Case.scoped, scoping=partial(_earlier, back=slides[0])))
 
 
-def _back_to_t0(case: Case, due: DueReport) -> DueReport:
-    return replace(due, views=tuple(_from(view, case.t0) for view in due.views))
+def _back_to_t0(case: Case, due_report: DueReport) -> DueReport:
+    return replace(due_report, views=tuple(_from(view, case.t0) for view in due_report.views))
 
 
-def _earlier(case: Case, due: DueReport, back: int) -> DueReport:
-    return replace(due, views=tuple(_from(view, max(case.t0, view.first - back)) for view in due.views))
+def _earlier(case: Case, due_report: DueReport, back: int) -> DueReport:
+    return replace(due_report, views=tuple(_from(view, max(case.t0, view.first - back)) for view in due_report.views))
 
 
 def _from(view: View, first: int) -> View:

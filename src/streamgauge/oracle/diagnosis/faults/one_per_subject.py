@@ -38,12 +38,12 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 def _predicates(seen: Seen) -> tuple[str, ...]:
     """The predicates of patterns whose subject and object are variables, but for those that link to other patterns."""
     patterns = every_pattern(seen.case.query.form.pattern)
-    asked = [triple for bgp in patterns if isinstance(bgp, al.BGP) for triple in bgp.patterns]
-    subjects = {triple.subject for triple in asked}
+    triples = [triple for bgp in patterns if isinstance(bgp, al.BGP) for triple in bgp.patterns]
+    subjects = {triple.subject for triple in triples}
     return tuple(
         dict.fromkeys(
             triple.predicate
-            for triple in asked
+            for triple in triples
             if isinstance(triple.predicate, str) and isinstance(triple.object, al.Var) and triple.object not in subjects
         )
     )
@@ -57,11 +57,11 @@ def _kept(inside: Sequence[Arrival], element: Callable[[Arrival], int], keys: Ke
     keyed = {number: keys(triples) for number, triples in together.items()}
     holder: dict[Hashable, int] = {}
     for number, of_triples in keyed.items():  # in order of time
-        for key in (key for each in of_triples.values() for key in each):
+        for key in (key for triple in of_triples.values() for key in triple):
             holder[key] = number if newest else holder.get(key, number)
     for arrival in inside:
         number = element(arrival)
-        left = tuple(each for each in arrival.triples if _holds(keyed[number].get(each, ()), number, holder))
+        left = tuple(triple for triple in arrival.triples if _holds(keyed[number].get(triple, ()), number, holder))
         if left:
             yield arrival if len(left) == len(arrival.triples) else replace(arrival, triples=left)
 
@@ -87,11 +87,11 @@ def _objects(triples: Sequence[Triple], predicate: str) -> dict[Triple, tuple[Ha
 def _objects_of(triples: tuple[Triple, ...], predicate: str) -> dict[Triple, tuple[Hashable, ...]]:
     """The objects of a predicate, by triple; an element stands in many windows, and is grouped once."""
     group = _groups(triples)
-    found: dict[Term, dict[Term, None]] = defaultdict(dict)
+    objects: dict[Term, dict[Term, None]] = defaultdict(dict)
     for subject, name, term in triples:
         if name == predicate:
-            found[group(subject)][term] = None
-    return {triple: tuple(found.get(group(triple[0]), ())) for triple in triples}
+            objects[group(subject)][term] = None
+    return {triple: tuple(objects.get(group(triple[0]), ())) for triple in triples}
 
 
 def _groups(triples: Sequence[Triple]) -> Callable[[Term], Term]:

@@ -18,7 +18,7 @@ from streamgauge.query.traversal import (
 )
 
 COMPARISONS = ("<", "<=", "=", "!=", ">=", ">")
-_OTHERS = {each: tuple(other for other in COMPARISONS if other != each) for each in COMPARISONS}
+_OTHERS = {operator: tuple(other for other in COMPARISONS if other != operator) for operator in COMPARISONS}
 _OTHERS |= {"&&": ("||",), "||": ("&&",)}
 
 

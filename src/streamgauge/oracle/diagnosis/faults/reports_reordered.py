@@ -37,16 +37,16 @@ def _merged(place: ExplanationPlace) -> Iterator[Move]:
 
 def _exchanged(place: ExplanationPlace) -> Iterator[Move]:
     """The report here has the rows of a later one, which has the rows of this; those between are as said."""
-    told, i = place.told, place.i
+    sayings, i = place.told, place.i
     if same(place, place.said.rows) is not None:
         return
-    for other in range(i + 1, min(len(told), i + MAX_APART)):
-        at = same(place, told[other].rows)
+    for other in range(i + 1, min(len(sayings), i + MAX_APART)):
+        at = same(place, sayings[other].rows)
         if at is None:
             continue
-        for between in told[i + 1 : other]:
+        for between in sayings[i + 1 : other]:
             at = None if at is None else place.recorded.take(between, at)
-        after = None if at is None else place.recorded.take(replace(told[other], rows=place.said.rows), at)
+        after = None if at is None else place.recorded.take(replace(sayings[other], rows=place.said.rows), at)
         if after is not None:
             yield other + 1 - i, after - place.j
 

@@ -18,8 +18,8 @@ _WAYS = (("rounded", ROUND_HALF_UP), ("rounded half to even", ROUND_HALF_EVEN), 
 def proposals(seen: Seen) -> Iterator[Fault]:
     """Numbers rounded, or cut off, to as many digits after the point as the recorded ones have."""
     computed = computed_columns(seen.case.query.form)
-    found = [finite(row[at]) for row in seen.all_rows() for at in computed if at < len(row)]
-    digits = max((_digits(value) for value in found if value is not None), default=None)
+    numbers = [finite(row[at]) for row in seen.all_rows() for at in computed if at < len(row)]
+    digits = max((_digits(value) for value in numbers if value is not None), default=None)
     if digits is None or digits > MOST_DIGITS:
         return
     for how, rounding in _WAYS:

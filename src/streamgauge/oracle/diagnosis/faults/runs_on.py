@@ -7,13 +7,13 @@ from functools import partial
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
 
-MOST = 10
+MAX_RUNS_ON = 10
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
     """Up to ten slides more."""
-    slides = [each.window.slide for each in seen.case.query.windows if each.window.kind != "count"]
-    for more in range(1, MOST + 1) if slides else ():
+    slides = [window.window.slide for window in seen.case.query.windows if window.window.kind != "count"]
+    for more in range(1, MAX_RUNS_ON + 1) if slides else ():
         by = more * slides[0]
         part = Part(
             f"goes on for {by} ms", f"The engine goes on reporting for {by:,} ms after the stream's time ended."

@@ -26,7 +26,7 @@ def _keep(case: Case, side: Side) -> Case:
 
 
 def _split(pattern: al.Pattern, side: Side) -> al.Pattern:
-    inside = tuple(each for each in pattern.patterns if each in side) if isinstance(pattern, al.BGP) else ()
+    inside = tuple(pattern for pattern in pattern.patterns if pattern in side) if isinstance(pattern, al.BGP) else ()
     if not isinstance(pattern, al.BGP) or not inside:
         return pattern
     kept, rest = al.Graph(f"<{KEPT}>", al.BGP(inside)), without(pattern, side)

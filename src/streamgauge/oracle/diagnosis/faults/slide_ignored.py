@@ -12,7 +12,7 @@ _WINDOWS = {Borders.CLOSED: "[t - {0} ms, t]", Borders.CLOSED_OPEN: "(t - {0} ms
 
 def proposals(seen: Seen) -> Iterator[Fault]:
     """The pure RANGE with and without what is exactly as old as it is long."""
-    size = max((each.window.size for each in seen.case.query.windows if each.window.kind == "time"), default=None)
+    size = max((window.window.size for window in seen.case.query.windows if window.window.kind == "time"), default=None)
     if size is None:
         return
     for borders, window in _WINDOWS.items():

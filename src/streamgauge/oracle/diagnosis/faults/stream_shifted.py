@@ -13,7 +13,7 @@ UNITS = (10, 100, 1000)
 def proposals(seen: Seen) -> Iterator[Fault]:
     """Shifts by one time unit and one slide either way; times cut to 10, 100 and 1,000 ms."""
     case = seen.case
-    slides = {each.window.slide for each in case.query.windows if each.window.kind != "count"}
+    slides = {window.window.slide for window in case.query.windows if window.window.kind != "count"}
     for step in sorted({case.semantics.time_unit, *slides}):
         for shift in (-step, step):
             how = "later" if shift > 0 else "earlier"
@@ -21,11 +21,11 @@ def proposals(seen: Seen) -> Iterator[Fault]:
             part = Part(f"times shifted by {shift} ms", sentence)
             yield Fault(part, "stream", partial(Case.on, stream=_shifted(case.stream, shift)))
     for unit in UNITS:
-        stream = Stream(replace(each, time=each.time - each.time % unit) for each in case.stream.elements)
+        stream = Stream(replace(element, time=element.time - element.time % unit) for element in case.stream.elements)
         if stream.times != case.stream.times:
             part = Part(f"times cut to {unit} ms", f"The engine keeps times to {unit:,} ms only.")
             yield Fault(part, "stream", partial(Case.on, stream=stream))
 
 
 def _shifted(stream: Stream, shift: int) -> Stream:
-    return Stream(replace(each, time=each.time + shift) for each in stream.elements)
+    return Stream(replace(element, time=element.time + shift) for element in stream.elements)

@@ -11,24 +11,24 @@ from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream
 from streamgauge.semantics.arrivals import Arrival
 
-MOST = 30
+MAX_CAPS = 30
 """How many caps are tried in each way."""
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
     """Every cap below the most that a window can hold, smallest first; triples where elements are not all as large."""
-    longest = max((each.window.size for each in seen.case.query.windows if each.window.kind == "time"), default=0)
+    longest = max((window.window.size for window in seen.case.query.windows if window.window.kind == "time"), default=0)
     if not longest:
         return
     elements = seen.case.stream.elements
-    uneven = len({len(each.added) for each in elements}) > 1
+    uneven = len({len(element.added) for element in elements}) > 1
     for unit, times in (
-        ("element", [each.time for each in elements]),
-        ("triple", [each.time for each in elements for _ in each.added]),
+        ("element", [element.time for element in elements]),
+        ("triple", [element.time for element in elements for _ in element.added]),
     ):
         times.sort()
-        most = max((bisect_right(times, time + longest) - bisect_left(times, time) for time in times), default=0)
-        caps = range(1, min(most, MOST + 1))
+        largest = max((bisect_right(times, time + longest) - bisect_left(times, time) for time in times), default=0)
+        caps = range(1, min(largest, MAX_CAPS + 1))
         for cap in caps if unit == "element" or uneven else ():
             for which in ("newest", "oldest"):
                 rule = partial(_capped, cap=cap, newest=which == "newest", single=unit == "triple")
@@ -54,19 +54,19 @@ def _capped(
 
 def _triples(inside: Sequence[Arrival], cap: int, newest: bool) -> Iterable[Arrival]:
     """The first or last triples, in order of arrival."""
-    left, found = cap, []
+    left, kept = cap, []
     for arrival in reversed(inside) if newest else inside:
         if left > 0:
             part = arrival.triples[-left:] if newest else arrival.triples[:left]
-            found.append(arrival if len(part) == len(arrival.triples) else replace(arrival, triples=part))
+            kept.append(arrival if len(part) == len(arrival.triples) else replace(arrival, triples=part))
             left -= len(part)
-    return reversed(found) if newest else found
+    return reversed(kept) if newest else kept
 
 
 def _admitted(stream: Stream, size: int, cap: int) -> Stream:
     """The stream without what comes while the last ``size`` ms already hold ``cap`` elements."""
     kept: list[StreamElement] = []
-    for each in sorted(stream.elements, key=lambda element: element.sequence):
-        if sum(other.time > each.time - size for other in kept[-cap:]) < cap:
-            kept.append(each)
+    for element in sorted(stream.elements, key=lambda element: element.sequence):
+        if sum(other.time > element.time - size for other in kept[-cap:]) < cap:
+            kept.append(element)
     return Stream(kept)

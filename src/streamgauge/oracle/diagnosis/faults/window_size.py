@@ -11,7 +11,7 @@ from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
 
 def proposals(seen: Seen) -> Iterator[Fault]:
     """Other sizes and slides of the first time-based window."""
-    windows = [each.window for each in seen.case.query.windows if each.window.kind != "landmark"]
+    windows = [window.window for window in seen.case.query.windows if window.window.kind != "landmark"]
     if not windows:
         return
     window, unit = windows[0], seen.case.semantics.time_unit
@@ -51,5 +51,8 @@ def window_part(declared: Window, window: Window) -> Part:
 
 def change(case: Case, window: Window, other: Window) -> Case:
     """The case with another window in place of one of the query's."""
-    windows = tuple(replace(each, window=other) if each.window == window else each for each in case.query.windows)
+    windows = tuple(
+        replace(other_window, window=other) if other_window.window == window else other_window
+        for other_window in case.query.windows
+    )
     return case.asking(replace(case.query, windows=windows))

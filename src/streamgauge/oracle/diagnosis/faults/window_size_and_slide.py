@@ -10,7 +10,7 @@ from streamgauge.model.semantics import Report, Scope
 from streamgauge.oracle.diagnosis.faults.window_size import change, others, window_part
 from streamgauge.oracle.diagnosis.models import Fault, Seen
 
-MOST = 120
+MAX_PAIRS = 120
 """How many windows are tried: first those that close as often as was recorded, then those near the declared one."""
 LONGEST = 40
 """How many sizes a grid may have; grids of more are not tried."""
@@ -18,14 +18,14 @@ LONGEST = 40
 
 def proposals(seen: Seen) -> Iterator[Fault]:
     """Sizes and slides on a grid, as far as the number and the instants of the recorded answers allow."""
-    windows = [each.window for each in seen.case.query.windows if each.window.kind != "landmark"]
+    windows = [window.window for window in seen.case.query.windows if window.window.kind != "landmark"]
     if not windows:
         return
     window, step = windows[0], _step(seen)
-    found = [other for other in _grid(window) if _possible(seen, other, step)] + _read(seen, window, step)
+    sizes = [other for other in _grid(window) if _possible(seen, other, step)] + _read(seen, window, step)
     simpler = {window, *others(window, seen.case.semantics.time_unit)}
-    nearest = sorted({*found} - simpler, key=lambda each: (not _as_many(seen, each), *_apart(each, window)))
-    for other in nearest[:MOST]:
+    nearest = sorted({*sizes} - simpler, key=lambda size: (not _as_many(seen, size), *_apart(size, window)))
+    for other in nearest[:MAX_PAIRS]:
         part = window_part(window, other)
         yield Fault(part, "window", partial(change, window=window, other=other), fine=True)
 

@@ -22,7 +22,7 @@ def strategies() -> tuple[str, ...]:
 
 def begin(name: str, rules: Rules) -> Strategy:
     """A strategy by its name, with no facts; UnknownStrategyError."""
-    if (found := spelled(name, strategies())) is None:
+    if (spelling := spelled(name, strategies())) is None:
         raise UnknownStrategyError(f"there is no strategy {name}: {offered(name, strategies())}")
-    strategy: Strategy = import_module(f"{__name__}.{found}").start(rules)
+    strategy: Strategy = import_module(f"{__name__}.{spelling}").start(rules)
     return strategy

@@ -15,7 +15,7 @@ from streamgauge.servers.broker.evaluation import Graph, Guessing
 
 SIGHTINGS: Final = 2
 """How often a template must have been learned before it is used."""
-MOST: Final = 50
+MAX_TEMPLATE_ROWS: Final = 50
 """The most rows that one template makes of a publication."""
 
 Place: TypeAlias = tuple[str, Term]
@@ -47,7 +47,7 @@ class GraphSS:
         for template, seen in self._templates.get(_key(graph, main), Counter[Template]()).most_common():
             if seen >= SIGHTINGS:
                 values = [list(_values(place, graph, main)) for place in template]
-                yield from islice(product(*values), MOST)
+                yield from islice(product(*values), MAX_TEMPLATE_ROWS)
 
 
 def main_subject(graph: Graph) -> Term:

@@ -72,7 +72,9 @@ class Incremental(Strategy):
             return NO_FAILURES
         refused, self._refused = self._refused, {}
         ended = self._driver.failed().items()  # one that fails while it is created is none of the channels yet
-        return Failures(refused, {self._names[each]: str(why) for each, why in ended if each in self._names})
+        return Failures(
+            refused, {self._names[standing]: str(why) for standing, why in ended if standing in self._names}
+        )
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there."""
@@ -128,8 +130,8 @@ class Incremental(Strategy):
 
     def rows(self, name: str) -> Iterable[Row]:
         """The rows of an answer as it is now, gone through later."""
-        found = self._standing[name].kept.solutions().copy()
-        return (row for row, count in found.items() if count > 0)
+        solutions = self._standing[name].kept.solutions().copy()
+        return (row for row, count in solutions.items() if count > 0)
 
     def size(self, name: str) -> int:
         """How many rows are kept of an answer."""
@@ -137,15 +139,15 @@ class Incremental(Strategy):
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
         """Each publication's own differences."""
-        for each in publications:
-            cause = (each.number,)
+        for publication in publications:
+            cause = (publication.number,)
             try:
-                changed = self._changed(each)
+                changed = self._changed(publication)
             except TooMuchError as error:
-                self._refused[each.number] = str(error)
+                self._refused[publication.number] = str(error)
                 continue
-            for standing, found in changed:
-                yield AnswerChange(self._names[standing], cause, found.added, found.removed)
+            for standing, change in changed:
+                yield AnswerChange(self._names[standing], cause, change.added, change.removed)
 
     def _changed(self, publication: Publication) -> Iterator[tuple[StandingQuery, Difference]]:
         added, named = parted(publication.added)
@@ -163,6 +165,6 @@ class Incremental(Strategy):
         """The closure, those with these terms; facts of named graphs where the subject is such a question."""
         if subject is not None and " " in subject and not subject.startswith("<<"):
             name, own = asked(subject)
-            found = self._driver.graphs.match(name, own, predicate, end)
-            return (NOT_HERE if fact is None else in_graph(*fact) for fact in found)
+            match = self._driver.graphs.match(name, own, predicate, end)
+            return (NOT_HERE if fact is None else in_graph(*fact) for fact in match)
         return self._driver.closure.facts.match(subject, predicate, end)

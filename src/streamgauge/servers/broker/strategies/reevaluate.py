@@ -20,11 +20,11 @@ class Reevaluate(Evaluating):
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
         """The differences of all publications together; each may be due to any of them."""
-        changed = [self.stored.change(each.added, each.removed) for each in publications]
+        changed = [self.stored.change(publication.added, publication.removed) for publication in publications]
         if not any(changed):
             return
-        causes = tuple(each.number for each in publications)
-        for name, asked in self.channels.items():
-            added, removed = self.differences(asked)
+        causes = tuple(publication.number for publication in publications)
+        for name, channel in self.channels.items():
+            added, removed = self.differences(channel)
             if added or removed:
                 yield AnswerChange(name, causes, added, removed)

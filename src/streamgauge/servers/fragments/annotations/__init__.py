@@ -96,14 +96,14 @@ def triple_nodes(pattern: TriplePattern) -> tuple[Node, Node, Node]:
 
 def methods() -> tuple[str, ...]:
     """The names of the methods, sorted."""
-    return tuple(sorted(each.name for each in iter_modules(__path__)))
+    return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
 def named(name: str) -> str:
     """The method's name as it is written, from that name in any case; UnknownMethodError lists those there are."""
-    if (found := spelled(name, methods())) is None:
+    if (spelling := spelled(name, methods())) is None:
         raise UnknownMethodError(f"there is no annotation method {name!r}: {offered(name, methods())}")
-    return found
+    return spelling
 
 
 @cache

@@ -28,8 +28,8 @@ def fragment(triple: Triple, style: labels.Style) -> Term:
     names = rest.removesuffix("}").split(",")
     if not brace or not rest.endswith("}") or len(names) < 3:
         raise FragmentTemplateError(f"{style.template!r} is no template: expected one like http://host/data{{?s,p,o}}")
-    given = (f"{name}={quote(_parameter(term), safe='')}" for name, term in zip(names, triple, strict=False))
-    return f"<{base}?{'&'.join(given)}>"
+    parameters = (f"{name}={quote(_parameter(term), safe='')}" for name, term in zip(names, triple, strict=False))
+    return f"<{base}?{'&'.join(parameters)}>"
 
 
 def _parameter(term: Term) -> str:
@@ -77,8 +77,8 @@ def _facts(quad: Quad, same: dict[Term, list[Term]], read: labels.Labels) -> lis
     if quad[1] == SAME_AS and quad[2] in same.get(quad[0], ()):
         return []
     address = fragment(quad[:3], read.style)
-    times = [each for subject in (address, *same.get(address, ())) for each in read.of(subject)]
-    return [Fact(quad[:3], *each) for each in times or [(None, None)]]
+    times = [time_ for subject in (address, *same.get(address, ())) for time_ in read.of(subject)]
+    return [Fact(quad[:3], *time_) for time_ in times or [(None, None)]]
 
 
 def form(pattern: TriplePattern, number: int, style: labels.Style) -> AnnotatedForm:

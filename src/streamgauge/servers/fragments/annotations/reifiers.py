@@ -34,11 +34,11 @@ def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
             reifiers.setdefault(quad[2], []).append(quad[0])
         else:
             plain.append(quad[:3])
-    found: dict[Fact, None] = {}
+    facts_: dict[Fact, None] = {}
     for triple in plain:
-        times = [each for reifier in reifiers.get(triple_term(triple), ()) for each in read.of(reifier)]
-        found.update((Fact(triple, *each), None) for each in times or [(None, None)])
-    return list(found)
+        times = [bounds for reifier in reifiers.get(triple_term(triple), ()) for bounds in read.of(reifier)]
+        facts_.update((Fact(triple, *time_), None) for time_ in times or [(None, None)])
+    return list(facts_)
 
 
 def form(pattern: TriplePattern, number: int, style: labels.Style) -> AnnotatedForm:

@@ -19,10 +19,10 @@ def annotate(facts: Sequence[Fact], style: labels.Style, fresh: Namer) -> list[E
 
 
 def _by_predicate(group: Iterable[Fact]) -> dict[Term, list[Fact]]:
-    found: dict[Term, list[Fact]] = {}
+    facts_by_predicate: dict[Term, list[Fact]] = {}
     for fact in group:
-        found.setdefault(fact.triple[1], []).append(fact)
-    return found
+        facts_by_predicate.setdefault(fact.triple[1], []).append(fact)
+    return facts_by_predicate
 
 
 def _singleton(predicate: Term, members: Sequence[Fact], style: labels.Style, name: str) -> list[ExpiringQuad]:

@@ -160,8 +160,8 @@ class HopelessError(SourceError):
 class StatusError(SourceError):
     """A response of a status other than 200; ``status`` is it."""
 
-    def __init__(self, address: str, status: int, said: str) -> None:
-        super().__init__(address, f"answers {status}{said}")
+    def __init__(self, address: str, status: int, detail: str) -> None:
+        super().__init__(address, f"answers {status}{detail}")
         self.status = status
 
 
@@ -248,10 +248,10 @@ def read_quads(response: Response, limit: int) -> tuple[Quad, ...]:
 
     Blank nodes are named by the address that they came from and their order, so that no two documents share one.
     """
-    found = response.made.get("quads")
-    if found is None:
-        found = response.made["quads"] = tuple(_parsed(response, limit))
-    return found  # type: ignore[return-value]
+    quads = response.made.get("quads")
+    if quads is None:
+        quads = response.made["quads"] = tuple(_parsed(response, limit))
+    return quads  # type: ignore[return-value]
 
 
 def _parsed(response: Response, limit: int) -> list[Quad]:
@@ -261,19 +261,19 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
             response.address, f"is {response.kind or 'of no stated media type'!r}, which is no RDF syntax"
         )
     naming = naming_of(response.address)
-    found: list[Quad] = []
+    quads: list[Quad] = []
     try:
         body = text_in_utf8(response.body)
         check_rdf(body, form)
         for quad in ox.parse(without_versions(body, form), format=form, base_iri=response.address):
-            if len(found) >= limit:
+            if len(quads) >= limit:
                 raise SourceError(response.address, f"has more than {limit} quads: raise the limit `quads`")
-            found.append(named_quad(quad, naming))
+            quads.append(named_quad(quad, naming))
     except SyntaxError as error:
         raise SourceError(response.address, f"is no {form.name}, line {error.lineno}: {reason(error)}") from error
     except (ValueError, OSError) as error:
         raise SourceError(response.address, f"cannot be read as {form.name}: {error}") from error
-    return found
+    return quads
 
 
 def naming_of(address: str) -> Relabel:

@@ -71,12 +71,12 @@ class ServerClock:
     _at: int = 0
     _last: int | None = None
 
-    def seen(self, shown: ShownTime, asked: int, came: int) -> None:
+    def seen(self, shown: ShownTime, sent: int, came: int) -> None:
         """A response that was asked for and came at these own times, which are rounded down, shows a time.
 
         An exchange that contradicts those before it means that a clock was set: it counts alone.
         """
-        low, high = float(shown.time - came - 1), float(shown.time + shown.resolution - asked)
+        low, high = float(shown.time - came - 1), float(shown.time + shown.resolution - sent)
         wider = self._drift(came)
         before_low, before_high = self._low - wider, self._high + wider
         if high < before_low - SET_BACK:
@@ -300,17 +300,17 @@ class CachingHttpClient:
         """The time of an address's server now (ms), by the estimate; the own time where nothing is known."""
         return self.clock() if self.same_clock else self.server_clock(address).time(self.clock())
 
-    def due(self, address: str, time: int, told: bool) -> int:
+    def due(self, address: str, time: int, stated: bool) -> int:
         """The own time (ms) at which a time of an address's server is due.
 
         Where changes are ``told`` by events, when the server's clock shows it, by the estimate; else in the first whole
         second of that clock at which a response is certain to show it.
         """
-        shown = time if told else -(-time // SECOND) * SECOND
+        shown = time if stated else -(-time // SECOND) * SECOND
         if self.same_clock:
             return shown
         clock = self.server_clock(address)
-        return clock.reached(shown) if told else clock.surely(shown)
+        return clock.reached(shown) if stated else clock.surely(shown)
 
     def sets(self, address: str) -> int:
         """How often the clock of an address's server was found to have been set back."""
@@ -411,8 +411,8 @@ def _fresh(lived: Lifetime, answer: HttpAnswer) -> float:
 def _condition(answer: HttpAnswer) -> dict[str, str]:
     """The condition of a revalidation (RFC 9110, 13.1): the first validator that can be sent back."""
     pairs = (("etag", "if-none-match"), ("last-modified", "if-modified-since"))
-    said = ((condition, answer.headers.get(name, "")) for name, condition in pairs)
-    return next(({condition: value} for condition, value in said if _SENDABLE.fullmatch(value)), {})
+    headers = ((condition, answer.headers.get(name, "")) for name, condition in pairs)
+    return next(({condition: value} for condition, value in headers if _SENDABLE.fullmatch(value)), {})
 
 
 def _excerpt(answer: HttpAnswer) -> str:

@@ -85,7 +85,7 @@ class _Metadata:
         return [pair for predicate in predicates for pair in self._by.get(predicate, ())]
 
     def of(self, subject: Term, predicate: Term) -> list[Term]:
-        return [object_ for each, object_ in self._by.get(predicate, ()) if each == subject]
+        return [object_ for other, object_ in self._by.get(predicate, ()) if other == subject]
 
     def about(self, subjects: Iterable[Term], *predicates: Term) -> Term | None:
         """The object for the first of the subjects that has one, else any object of the predicates."""
@@ -94,23 +94,25 @@ class _Metadata:
         return first if first is not None else next((object_ for _, object_ in pairs), None)
 
 
-def read_page(quads: tuple[Quad, ...], response: Response, asked: str) -> FragmentPage:
+def read_page(quads: tuple[Quad, ...], response: Response, requested: str) -> FragmentPage:
     """The page of a body's quads, requested at the address ``asked``."""
-    own = tuple(dict.fromkeys((f"<{asked}>", f"<{response.address}>")))
+    own = tuple(dict.fromkeys((f"<{requested}>", f"<{response.address}>")))
     graph = _metadata_graph(quads, own)
-    told = [quad for quad in quads if quad[3] == graph] if graph is not None else quads
-    said = _Metadata(told)
-    topics = (*own, *(topic for _, topic in said.pairs(_TOPIC)))
-    data = tuple(quad for quad in quads if quad[3] != graph) if graph is not None else _without_controls(quads, said)
-    following = said.about(topics, *_NEXT)
+    statements = [quad for quad in quads if quad[3] == graph] if graph is not None else quads
+    metadata = _Metadata(statements)
+    topics = (*own, *(topic for _, topic in metadata.pairs(_TOPIC)))
+    data = (
+        tuple(quad for quad in quads if quad[3] != graph) if graph is not None else _without_controls(quads, metadata)
+    )
+    following = metadata.about(topics, *_NEXT)
     return FragmentPage(
         data,
-        _number(said.about((*topics, *_wholes(said, own)), *_COUNTS)),
-        _number(said.about(topics, f"<{_HYDRA}itemsPerPage>")),
+        _number(metadata.about((*topics, *_wholes(metadata, own)), *_COUNTS)),
+        _number(metadata.about(topics, f"<{_HYDRA}itemsPerPage>")),
         following[1:-1] if following is not None and is_iri(following) else None,
-        _forms(said),
-        next((default for _, default in said.pairs(f"<{_SD}defaultGraph>")), None),
-        next((plain_text(template) for _, template in said.pairs(CHANGES) if is_literal(template)), None),
+        _forms(metadata),
+        next((default for _, default in metadata.pairs(f"<{_SD}defaultGraph>")), None),
+        next((plain_text(template) for _, template in metadata.pairs(CHANGES) if is_literal(template)), None),
     )
 
 
@@ -126,35 +128,35 @@ def _metadata_graph(quads: tuple[Quad, ...], own: tuple[Term, ...]) -> Term | No
             controlled.add(graph)
             if predicate in (_SUBSET, _VIEW) and (object_ in own or subject in own):
                 wholes.setdefault(graph, []).append(subject)
-    exact = [graph for graph, found in topics.items() if set(found) & {*own, *wholes.get(graph, ())}]
+    exact = [graph for graph, topic in topics.items() if set(topic) & {*own, *wholes.get(graph, ())}]
     return next((graph for graph in (*exact, *topics) if graph in controlled), None)
 
 
-def _wholes(said: _Metadata, own: tuple[Term, ...]) -> tuple[Term, ...]:
+def _wholes(metadata: _Metadata, own: tuple[Term, ...]) -> tuple[Term, ...]:
     """The wholes that the page is stated to be part of, in reverse order: the fragment, then the data set."""
-    parts = (*said.pairs(_SUBSET), *said.pairs(_VIEW))
+    parts = (*metadata.pairs(_SUBSET), *metadata.pairs(_VIEW))
     return tuple(whole for whole, part in reversed(parts) if part in own)
 
 
-def _forms(said: _Metadata) -> tuple[SearchForm, ...]:
-    found = (_form(said, form) for _, form in said.pairs(f"<{_HYDRA}search>"))
-    return tuple(form for form in found if form is not None)
+def _forms(metadata: _Metadata) -> tuple[SearchForm, ...]:
+    forms = (_form(metadata, form) for _, form in metadata.pairs(f"<{_HYDRA}search>"))
+    return tuple(form for form in forms if form is not None)
 
 
-def _form(said: _Metadata, form: Term) -> SearchForm | None:
+def _form(metadata: _Metadata, form: Term) -> SearchForm | None:
     """A form that asks by subject, predicate and object, with a template."""
     names: dict[str, str] = {}
-    for mapping in said.of(form, f"<{_HYDRA}mapping>"):
-        place = next((_place(each) for each in said.of(mapping, f"<{_HYDRA}property>")), None)
-        for name in said.of(mapping, f"<{_HYDRA}variable>"):
+    for mapping in metadata.of(form, f"<{_HYDRA}mapping>"):
+        place = next((_place(property_) for property_ in metadata.of(mapping, f"<{_HYDRA}property>")), None)
+        for name in metadata.of(mapping, f"<{_HYDRA}variable>"):
             if place is not None:
                 names[place] = plain_text(name)
-    templates = [plain_text(template) for template in said.of(form, f"<{_HYDRA}template>")]
+    templates = [plain_text(template) for template in metadata.of(form, f"<{_HYDRA}template>")]
     if not templates or not {"subject", "predicate", "object"} <= names.keys():
         return None
-    bare = f"<{_HYDRA}BasicRepresentation>" in said.of(form, f"<{_HYDRA}variableRepresentation>")
-    most, largest = (next(map(_number, said.of(form, bound)), None) for bound in (MOST_VALUES, MOST_QUADS))
-    return SearchForm(templates[0], names, bare, most, largest)
+    bare = f"<{_HYDRA}BasicRepresentation>" in metadata.of(form, f"<{_HYDRA}variableRepresentation>")
+    max_values, largest = (next(map(_number, metadata.of(form, bound)), None) for bound in (MOST_VALUES, MOST_QUADS))
+    return SearchForm(templates[0], names, bare, max_values, largest)
 
 
 def _place(property_: Term) -> str | None:
@@ -163,13 +165,13 @@ def _place(property_: Term) -> str | None:
     return PLACES.get(property_) or (VALUES if _BINDINGS.fullmatch(property_) else None)
 
 
-def _without_controls(quads: tuple[Quad, ...], said: _Metadata) -> tuple[Quad, ...]:
+def _without_controls(quads: tuple[Quad, ...], metadata: _Metadata) -> tuple[Quad, ...]:
     """The data of a document that does not keep its metadata apart: all but what is said of controls in their terms."""
-    forms = {form for _, form in said.pairs(f"<{_HYDRA}search>")}
-    subjects = {dataset for dataset, _ in said.pairs(f"<{_HYDRA}search>")} | forms
-    subjects |= {mapping for form in forms for mapping in said.of(form, f"<{_HYDRA}mapping>")}
-    subjects |= {subject for subject, _ in said.pairs(*_COUNTS, *_NEXT, _VIEW)}
-    subjects |= {subject for subject, topic in said.pairs(_TOPIC) if topic in subjects}
+    forms = {form for _, form in metadata.pairs(f"<{_HYDRA}search>")}
+    subjects = {dataset for dataset, _ in metadata.pairs(f"<{_HYDRA}search>")} | forms
+    subjects |= {mapping for form in forms for mapping in metadata.of(form, f"<{_HYDRA}mapping>")}
+    subjects |= {subject for subject, _ in metadata.pairs(*_COUNTS, *_NEXT, _VIEW)}
+    subjects |= {subject for subject, topic in metadata.pairs(_TOPIC) if topic in subjects}
     if not forms:
         return quads
     return tuple(quad for quad in quads if quad[0] not in subjects or not quad[1].startswith(_OF_CONTROLS))
@@ -213,10 +215,10 @@ class PageReader:
 
     def _leaf(self, response: Response, address: str) -> PageResponse:
         key = "page", address
-        found = response.made.get(key)
-        if not isinstance(found, FragmentPage):
-            found = response.made[key] = read_page(read_quads(response, self.web.limits.quads), response, address)
-        return PageResponse(response, found)
+        page = response.made.get(key)
+        if not isinstance(page, FragmentPage):
+            page = response.made[key] = read_page(read_quads(response, self.web.limits.quads), response, address)
+        return PageResponse(response, page)
 
     async def all(self, address: str) -> tuple[PageResponse, ...]:
         """All pages of the fragment that begins at an address.
@@ -281,7 +283,7 @@ def _settled(leaves: tuple[PageResponse, ...]) -> bool:
     if None not in versions:
         return len(versions) == 1
     changed = [leaf.response.changed for leaf in leaves]
-    known = [each for each in changed if each is not None]
+    known = [page for page in changed if page is not None]
     if len(known) == len(leaves):
         return max(known) + SECOND <= min(leaf.response.at for leaf in leaves)
     return all(leaf.response.validator is None for leaf in leaves)

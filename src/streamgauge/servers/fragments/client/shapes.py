@@ -73,7 +73,7 @@ def described(member: Term, graph: ShapeGraph, shapes: Sequence[Term]) -> Iterat
             walk = _walk(path, node, graph, MAX_DEPTH)
             yield from (_plain(quad) for quad in walk.quads)
             following = [(end, inner) for end in walk.ends if (inner or is_blank(end)) and not is_literal(end)]
-            waiting += [each for each in following if each not in seen]
+            waiting += [shape for shape in following if shape not in seen]
             seen.update(following)
 
 

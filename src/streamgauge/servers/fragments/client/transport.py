@@ -208,7 +208,7 @@ class HttpSender:
     _gates: dict[Origin, asyncio.Semaphore] = field(default_factory=dict)
     _users: dict[Origin, int] = field(default_factory=dict)
 
-    async def send(self, asked: HttpRequest) -> HttpAnswer:
+    async def send(self, http_request: HttpRequest) -> HttpAnswer:
         """The answer; UnavailableError when there is none after all attempts, SourceError for one beyond limits.
 
         With ``limits.put_off`` a server that asks to wait for longer than ``limits.patience`` is not asked again.
@@ -216,25 +216,25 @@ class HttpSender:
         """
         wait: float | None = None
         for attempt in range(self.limits.attempts):
-            answer, fault, wait = await self._attempt(asked)
+            answer, fault, wait = await self._attempt(http_request)
             if answer is not None:
                 return answer
             if self.limits.put_off and wait is not None and wait > self.limits.patience:
-                raise UnavailableError(asked.address, fault, wait)
+                raise UnavailableError(http_request.address, fault, wait)
             if attempt + 1 < self.limits.attempts:
                 self.counters.retries += 1
                 await self.sleep(self._delay(attempt, wait))
-        raise UnavailableError(asked.address, f"{fault}, after {self.limits.attempts} attempts", wait)
+        raise UnavailableError(http_request.address, f"{fault}, after {self.limits.attempts} attempts", wait)
 
-    async def _attempt(self, asked: HttpRequest) -> tuple[HttpAnswer | None, str, float | None]:
+    async def _attempt(self, http_request: HttpRequest) -> tuple[HttpAnswer | None, str, float | None]:
         """The answer, or what was wrong and the seconds that the server asks to wait."""
         try:
             async with asyncio.timeout(self.limits.seconds):
-                answer = await self._follow(asked)
+                answer = await self._follow(http_request)
         except TimeoutError:
             return None, f"no answer within {self.limits.seconds:g} s", None
         except (httpx.HTTPError, httpx.StreamError, CutResponseError, OSError) as error:
-            _refuse_hopeless(asked.address, error)
+            _refuse_hopeless(http_request.address, error)
             return None, f"no answer: {obstacle(error)}", None
         if answer.status in TRANSIENT:
             return None, f"answers {answer.status}", retry_after(answer.headers, self.clock())
@@ -246,36 +246,38 @@ class HttpSender:
             return float(_BACK_OFF_S * 2**attempt * (0.5 + self.random.random()))
         return float(min(wait, self.limits.patience) + _BACK_OFF_S * self.random.random())
 
-    async def _follow(self, asked: HttpRequest) -> HttpAnswer:
-        address, seen = asked.address, {asked.address}
+    async def _follow(self, http_request: HttpRequest) -> HttpAnswer:
+        address, seen = http_request.address, {http_request.address}
         while True:
-            answer = await self._one(asked, address)
+            answer = await self._one(http_request, address)
             location = answer.headers.get("location")
             if answer.status not in _REDIRECTS or location is None:
                 return answer
-            address = asked.reach.redirect(address, location)
+            address = http_request.reach.redirect(address, location)
             if address in seen or len(seen) > self.limits.redirects:
-                raise SourceError(asked.address, f"redirects in a circle or more than {self.limits.redirects} times")
+                raise SourceError(
+                    http_request.address, f"redirects in a circle or more than {self.limits.redirects} times"
+                )
             seen.add(address)
 
     @asynccontextmanager
-    async def flowing(self, asked: HttpRequest) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[bytes]]]:
+    async def flowing(self, http_request: HttpRequest) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[bytes]]]:
         """A response that goes on, and its bytes as they come; UnavailableError when it breaks or is silent.
 
         It is asked for once, follows no redirects and is not counted among the requests that are under way at once.
         """
-        request = self._request(asked, asked.reach.check(asked.address))
+        request = self._request(http_request, http_request.reach.check(http_request.address))
         request.extensions["timeout"]["read"] = self.limits.silence
         self._count(request)
         try:
             async with asyncio.timeout(self.limits.seconds):
                 response = await self.client.send(request, stream=True, follow_redirects=False)
         except (TimeoutError, httpx.HTTPError, OSError) as error:
-            _refuse_hopeless(asked.address, error)
-            raise UnavailableError(asked.address, f"no answer: {obstacle(error)}") from error
+            _refuse_hopeless(http_request.address, error)
+            raise UnavailableError(http_request.address, f"no answer: {obstacle(error)}") from error
         try:
             self.counters.received += _head(response)
-            yield response, self._chunks(asked.address, response)
+            yield response, self._chunks(http_request.address, response)
         finally:
             await response.aclose()
 
@@ -294,19 +296,19 @@ class HttpSender:
             self.counters.received += len(chunk)
             yield chunk
 
-    def _request(self, asked: HttpRequest, url: httpx.URL) -> httpx.Request:
+    def _request(self, http_request: HttpRequest, url: httpx.URL) -> httpx.Request:
         return self.client.build_request(
-            "GET" if asked.content is None else "POST",
+            "GET" if http_request.content is None else "POST",
             url,
-            headers=asked.headers,
-            content=asked.content,
-            extensions={PRIVATE: asked.reach.takes_private(url)},
+            headers=http_request.headers,
+            content=http_request.content,
+            extensions={PRIVATE: http_request.reach.takes_private(url)},
             timeout=self.limits.seconds,
         )
 
-    async def _one(self, asked: HttpRequest, address: str) -> HttpAnswer:
-        url = asked.reach.check(address)
-        request = self._request(asked, url)
+    async def _one(self, http_request: HttpRequest, address: str) -> HttpAnswer:
+        url = http_request.reach.check(address)
+        request = self._request(http_request, url)
         async with self._gate(origin(url)):
             begun = self.clock()
             self._count(request)

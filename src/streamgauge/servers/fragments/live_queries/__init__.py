@@ -95,13 +95,13 @@ def _parsed(query: str) -> al.QueryForm:
     except QueryError as error:
         if (dialect := recognised(query)) is None:
             raise
-        said = f"this query ({dialect}) has windows over streams: `streamgauge query` answers it"
-        raise RefusedQueryError(f"{said}; what is kept current over Linked Data has none") from error
+        message = f"this query ({dialect}) has windows over streams: `streamgauge query` answers it"
+        raise RefusedQueryError(f"{message}; what is kept current over Linked Data has none") from error
 
 
 def _names(pattern: al.Pattern) -> tuple[Term, ...]:
     """Names of graphs under which all of a query is looked at: those that it says, and another one."""
-    graphs = [each.name for each in every_pattern(pattern) if isinstance(each, al.Graph)]
+    graphs = [inner.name for inner in every_pattern(pattern) if isinstance(inner, al.Graph)]
     return (*dict.fromkeys(name for name in graphs if not isinstance(name, al.Var)), "<urn:streamgauge:any>")
 
 
@@ -116,10 +116,10 @@ def _apart(form: al.QueryForm) -> LiveQuery:
 class OrderedAnswer:
     """From the bag of what is kept to the answer: in order, cut, shaped."""
 
-    def __init__(self, asked: LiveQuery, order: AnswerOrder) -> None:
-        self._order, self._kept = order, wanted(asked.kept)
-        self._names = wanted(asked.form)
-        self._shape = shape(asked.form, self._names)
+    def __init__(self, live_query: LiveQuery, order: AnswerOrder) -> None:
+        self._order, self._kept = order, wanted(live_query.kept)
+        self._names = wanted(live_query.form)
+        self._shape = shape(live_query.form, self._names)
         self._cut: Bag = {}
         self._shown: Bag = {}
 
@@ -182,8 +182,10 @@ def pattern_needs(pattern: al.Pattern, outer: Iterable[al.Var] = ()) -> tuple[Pa
     walked = walk.pattern(walk.normal.pattern(without_slices(pattern)))
     walked.restrict({variable: frozenset((OUTER,)) for variable in outer})
     return tuple(
-        replace(each, suppliers={variable: ids for variable, ids in walk.suppliers.get(number, _NONE).items() if ids})
-        for number, each in enumerate(walk.patterns)
+        replace(
+            pattern, suppliers={variable: ids for variable, ids in walk.suppliers.get(number, _NONE).items() if ids}
+        )
+        for number, pattern in enumerate(walk.patterns)
     )
 
 
@@ -255,30 +257,34 @@ class _NeedWalk:
 
         def restrict(known: Suppliers) -> None:
             first.restrict(known)
-            for each in others:
-                each.restrict({var: ids | known.get(var, frozenset()) for var, ids in first.certain.items()})
+            for other in others:
+                other.restrict({var: ids | known.get(var, frozenset()) for var, ids in first.certain.items()})
 
         return _WalkedPattern(first.certain, restrict)
 
     def _join(self, parts: Sequence[al.Pattern]) -> _WalkedPattern:
         """Parts that all have to match: each is restricted by the others."""
         walked = [
-            each for at, part in enumerate(parts) for each in self._operand(part, [*parts[:at], *parts[at + 1 :]])
+            walked_pattern
+            for at, part in enumerate(parts)
+            for walked_pattern in self._operand(part, [*parts[:at], *parts[at + 1 :]])
         ]
 
         def restrict(known: Suppliers) -> None:
-            for each in walked:
-                each.restrict(_merged((known, *(other.certain for other in walked if other is not each))))
+            for walked_pattern in walked:
+                walked_pattern.restrict(
+                    _merged((known, *(other.certain for other in walked if other is not walked_pattern)))
+                )
 
-        return _WalkedPattern(_merged(each.certain for each in walked), restrict)
+        return _WalkedPattern(_merged(walked_pattern.certain for walked_pattern in walked), restrict)
 
     def _operand(self, part: al.Pattern, others: Sequence[al.Pattern]) -> list[_WalkedPattern]:
-        found = leaf(part)
-        if found is None or found.graph is not None:
+        leaf_ = leaf(part)
+        if leaf_ is None or leaf_.graph is not None:
             return [self.pattern(part)]
-        if found.repeated is not None:
-            return self._path(found.bgp.patterns[0], found.repeated, others)
-        return [self._triple(each) for each in found.bgp.patterns]
+        if leaf_.repeated is not None:
+            return self._path(leaf_.bgp.patterns[0], leaf_.repeated, others)
+        return [self._triple(pattern) for pattern in leaf_.bgp.patterns]
 
     def _triple(self, triple: al.TriplePattern) -> _WalkedPattern:
         number = len(self.patterns)
@@ -305,8 +311,8 @@ def _begins(triple: al.TriplePattern, others: Sequence[al.Pattern]) -> bool:
     """Whether a path is followed from nodes that are known to be in the graph: a constant, or a place in a pattern."""
     if isinstance(triple.subject, str) or isinstance(triple.object, str):
         return True
-    plain = [found for found in map(leaf, others) if found is not None and found.repeated is None and not found.graph]
-    nodes = {node for each in plain for one in each.bgp.patterns for node in (one.subject, one.object)}
+    plain = [leaf_ for leaf_ in map(leaf, others) if leaf_ is not None and leaf_.repeated is None and not leaf_.graph]
+    nodes = {node for leaf_ in plain for one in leaf_.bgp.patterns for node in (one.subject, one.object)}
     if triple.subject in nodes:
         return True
     elsewhere = {var for other in others for var in al.pattern_variables(other)}
@@ -317,7 +323,7 @@ def _over_nothing(pattern: al.Pattern) -> bool:
     """Whether a pattern may have solutions over a graph without triples."""
     match pattern:
         case al.BGP(patterns=patterns):
-            paths = [each.predicate for each in patterns]
+            paths = [pattern.predicate for pattern in patterns]
             return all(isinstance(path, al.Repeat) and nullable(path) for path in paths)
         case al.Join(left=left, right=right):
             return _over_nothing(left) and _over_nothing(right)
@@ -334,8 +340,8 @@ def _over_nothing(pattern: al.Pattern) -> bool:
 
 
 def _all(walked: Sequence[_WalkedPattern], known: Suppliers) -> None:
-    for each in walked:
-        each.restrict(known)
+    for walked_pattern in walked:
+        walked_pattern.restrict(known)
 
 
 def _alone(walked: _WalkedPattern) -> _WalkedPattern:
@@ -394,12 +400,12 @@ class LivePlan(Protocol):
 
 def first_of(sources: Sequence[LinkedDataSource], times: Sequence[int | None], web: CachingHttpClient) -> int | None:
     """The first of the sources' times (ms, each of its own clock) by the own clock: see ``CachingHttpClient.due``."""
-    found = [
+    firsts = [
         web.due(source.address, time, getattr(source, "told", False))
         for source, time in zip(sources, times, strict=True)
         if time is not None
     ]
-    return min(found, default=None)
+    return min(firsts, default=None)
 
 
 class Caching(StrEnum):

@@ -70,7 +70,7 @@ def fact_graphs(style: Style | FactGraphs) -> FactGraphs:
     if isinstance(style, FactGraphs):
         return style
     triple = TriplePattern(Var("s"), Var("p"), Var("o"))
-    in_graph = any(isinstance(each.graph, Var) for each in method(style.method).form(triple, 0, style).own)
+    in_graph = any(isinstance(pattern_.graph, Var) for pattern_ in method(style.method).form(triple, 0, style).own)
     return FactGraphs.ANY if in_graph else FactGraphs.DEFAULT
 
 
@@ -84,15 +84,17 @@ def fact_form(wanted: PatternNeed, style: Style | FactGraphs) -> FactForm:
         return _in_graph(pattern, wanted.graph, style)
     plain = QuadPattern(*triple_nodes(pattern))
     if isinstance(style, FactGraphs):
-        asked = QuadPattern(*triple_nodes(pattern), ANYWHERE) if style is FactGraphs.ANY else plain
-        return FactForm(AnnotatedForm((plain,), (), None, None), ((FormPlace(plain, asked),),), asked)
+        requested = QuadPattern(*triple_nodes(pattern), ANYWHERE) if style is FactGraphs.ANY else plain
+        return FactForm(AnnotatedForm((plain,), (), None, None), ((FormPlace(plain, requested),),), requested)
     form = method(style.method).form(pattern, 0, style)
-    in_graph = [each for each in form.patterns if each.nodes[:3] == plain.nodes[:3] and isinstance(each.graph, Var)]
+    in_graph = [
+        pattern for pattern in form.patterns if pattern.nodes[:3] == plain.nodes[:3] and isinstance(pattern.graph, Var)
+    ]
     if in_graph:
         anywhere = QuadPattern(*triple_nodes(pattern), ANYWHERE)
-        group = tuple(FormPlace(each, anywhere if each in in_graph else each) for each in form.patterns)
+        group = tuple(FormPlace(pattern, anywhere if pattern in in_graph else pattern) for pattern in form.patterns)
         return FactForm(form, (group,), anywhere)
-    group = tuple(FormPlace(each, each) for each in form.patterns)
+    group = tuple(FormPlace(pattern, pattern) for pattern in form.patterns)
     if plain in form.patterns:
         return FactForm(form, (group,), plain)
     return FactForm(form, ((FormPlace(plain, plain),), group), plain)
@@ -105,8 +107,8 @@ def _in_graph(pattern: TriplePattern, graph: Node, style: Style | FactGraphs) ->
         return FactForm(AnnotatedForm((plain,), (), None, None), ((FormPlace(plain, plain),),), plain)
     form = method(style.method).form(pattern, 0, style)
     own = form.own[0].graph
-    asked = [QuadPattern(*(graph if node == own else node for node in each.nodes)) for each in form.patterns]
-    return FactForm(form, (tuple(FormPlace(each, each) for each in asked),), plain, leads=True)
+    requested = [QuadPattern(*(graph if node == own else node for node in pattern.nodes)) for pattern in form.patterns]
+    return FactForm(form, (tuple(FormPlace(pattern_, pattern_) for pattern_ in requested),), plain, leads=True)
 
 
 def facts_of(quads: Iterable[Quad], style: Style | FactGraphs) -> list[Fact]:
@@ -125,17 +127,17 @@ def named_of(quads: Iterable[Quad], style: Style | FactGraphs) -> list[Quad]:
     return [quad for quad in read.others if quad[3] != DEFAULT and not read.of(quad[3])]
 
 
-def terms_at(nodes: tuple[Node, ...], variable: Var, found: Iterable[TermTuple]) -> frozenset[Term]:
+def terms_at(nodes: tuple[Node, ...], variable: Var, terms: Iterable[TermTuple]) -> frozenset[Term]:
     """The terms at a variable's place in the triples, or quads, that match nodes."""
     place = nodes.index(variable)
-    return frozenset(each[place] for each in matching_terms(nodes, found))
+    return frozenset(term[place] for term in matching_terms(nodes, terms))
 
 
 def bound_terms(pattern: QuadPattern, quads: Iterable[Quad]) -> dict[Var, frozenset[Term]]:
     """The terms of a pattern's variables in the quads that match it."""
-    nodes, found = pattern.nodes, pattern_quads(pattern, quads)
+    nodes, quads_ = pattern.nodes, pattern_quads(pattern, quads)
     places_of = {variable: nodes.index(variable) for variable in pattern.variables}
-    return {variable: frozenset(quad[place] for quad in found) for variable, place in places_of.items()}
+    return {variable: frozenset(quad[place] for quad in quads_) for variable, place in places_of.items()}
 
 
 SEEDS: Final = 1000
@@ -192,11 +194,11 @@ class HeldFragment:
     def having(self, quads: Iterable[Quad]) -> list[Quad]:
         """Which of some quads are of it, when they are there."""
         pattern, variable = self.key
-        found = pattern_quads(pattern, quads)
+        quads_ = pattern_quads(pattern, quads)
         if variable is None:
-            return found
+            return quads_
         place = pattern.nodes.index(variable)
-        return [quad for quad in found if quad[place] in self.terms]
+        return [quad for quad in quads_ if quad[place] in self.terms]
 
 
 @dataclass(slots=True)
@@ -213,7 +215,7 @@ class SourceReading:
 
     async def cover(self, asking: FactForm, values: KnownValues) -> dict[FragmentKey, HeldFragment]:
         """The fragments that have the quads of a pattern's facts and labels, at least of facts that have the values."""
-        found: dict[FragmentKey, HeldFragment] = {}
+        fragments: dict[FragmentKey, HeldFragment] = {}
         for group in asking.groups:
             known: dict[Var, frozenset[Term]] = dict(values)
             waiting = list(group)
@@ -223,10 +225,10 @@ class SourceReading:
                 fragment = await self._fetch(place.asked, known)
                 quads = [] if fragment is None else fragment.of(place.asked)
                 if fragment is not None:
-                    found[fragment.key] = fragment
+                    fragments[fragment.key] = fragment
                 for variable, terms in (bound_terms(place.pattern, quads) | asking.computed(place, quads)).items():
                     known[variable] = known.get(variable, terms) & terms
-        return found
+        return fragments
 
     async def take_all(self, predicates: frozenset[Term]) -> None:
         """Fetch all that has one of these predicates; without any, everything."""
@@ -253,14 +255,16 @@ class SourceReading:
     async def _more(self, key: FragmentKey, terms: frozenset[Term]) -> HeldFragment:
         """The fragment of a key, fetched as far as it is not there."""
         pattern, variable = key
-        held = self.fragments.get(key) or HeldFragment(key, frozenset(), frozenset(), ())
-        missing = sorted(terms - held.terms)
-        if missing or not held.parts:
+        fragment = self.fragments.get(key) or HeldFragment(key, frozenset(), frozenset(), ())
+        missing = sorted(terms - fragment.terms)
+        if missing or not fragment.parts:
             seeds = [] if variable is None else [{variable: term} for term in missing]
             fetched = await self.source.fetch(pattern, seeds)
             self.came.append(fetched)
-            made = HeldFragment(key, held.terms | terms, held.quads.union(fetched.quads), (*held.parts, fetched))
-            self.fragments[key] = made
+            read = HeldFragment(
+                key, fragment.terms | terms, fragment.quads.union(fetched.quads), (*fragment.parts, fetched)
+            )
+            self.fragments[key] = read
         return self.fragments[key]
 
     def _rank(self, known: KnownValues, place: FormPlace) -> int:
@@ -273,26 +277,28 @@ class SourceReading:
 
 def _narrowest(pattern: QuadPattern, known: KnownValues) -> Var | None:
     """The variable with the fewest values."""
-    found = [variable for variable in pattern.variables if variable in known]
-    return min(found, key=lambda variable: len(known[variable]), default=None)
+    variables = [variable for variable in pattern.variables if variable in known]
+    return min(variables, key=lambda variable: len(known[variable]), default=None)
 
 
 def quads_of(fragments: Iterable[HeldFragment]) -> dict[Quad, None]:
     """All quads of fragments, each once."""
-    return {quad: None for each in fragments for quad in each.quads}
+    return {quad: None for fragment in fragments for quad in fragment.quads}
 
 
 def parts_of(fragments: Iterable[HeldFragment]) -> Iterator[FetchedQuads]:
     """The responses that fragments were made of."""
-    return (part for each in fragments for part in each.parts)
+    return (part for fragment in fragments for part in fragment.parts)
 
 
 def versions(parts: Iterable[FetchedQuads]) -> frozenset[str]:
     """The versions of the data set that parts are of, as far as they say."""
-    return frozenset(each.version for each in parts if each.version is not None)
+    return frozenset(part.version for part in parts if part.version is not None)
 
 
-def predicates_of(asked: Sequence[FactForm]) -> frozenset[Term]:
+def predicates_of(forms: Sequence[FactForm]) -> frozenset[Term]:
     """The predicates of all that is asked for; none when a variable stands in such a place."""
-    found = {place.asked.predicate for each in asked for group in each.groups for place in group}
-    return frozenset() if any(isinstance(each, Var) for each in found) else frozenset(map(str, found))
+    predicates = {place.asked.predicate for form in forms for group in form.groups for place in group}
+    return (
+        frozenset() if any(isinstance(predicate, Var) for predicate in predicates) else frozenset(map(str, predicates))
+    )

@@ -123,8 +123,8 @@ class FactReader:
         self._sources, self._wanted, self._web = sources, wanted, web
         self._settled_for, self._by_changes = settled, by_changes
         self._style = style
-        self._asking = [fact_form(each, style) for each in wanted]
-        self._names = any(each.graph is not None for each in wanted)
+        self._asking = [fact_form(pattern, style) for pattern in wanted]
+        self._names = any(pattern.graph is not None for pattern in wanted)
         self._settled: dict[tuple[int, int], _Settled] = {}
         self._order: list[int] = []
         self._followed: list[dict[FragmentKey, HeldFragment]] = [{} for _ in sources]
@@ -133,7 +133,7 @@ class FactReader:
         self._shown: dict[int, tuple[int, int]] = {}
         self._told: dict[frozenset[frozenset[Quad]], _FactsAndGraphs] = {}
 
-    async def read(self, given: KnownValues | None = None) -> list[SourceFacts]:
+    async def read(self, known_values: KnownValues | None = None) -> list[SourceFacts]:
         """The facts by source, each as it was at one version; ``given`` are the values that come from outside.
 
         SourceError when a source cannot be read, or changes faster than it can be.
@@ -145,10 +145,10 @@ class FactReader:
                 if use is CacheUse.CACHED and any(part.lost for part in parts):
                     use = CacheUse.REVALIDATE
                     continue
-                reads = await self._read(parts, given or {})
+                reads = await self._read(parts, known_values or {})
             torn = [part.source.address for at, part in enumerate(parts) if self._torn(at, part)]
             old = use is CacheUse.CACHED and any(self._ended(at, read) for at, read in enumerate(reads))
-            self._seen = [frozenset(map(_stamp, parts_of(each.values()))) for each in self._followed]
+            self._seen = [frozenset(map(_stamp, parts_of(fragments.values()))) for fragments in self._followed]
             if not torn and not old:
                 return reads
             use, self._settled = CacheUse.REVALIDATE, dict(settled)
@@ -156,19 +156,19 @@ class FactReader:
 
     async def _begun(self, number: int, use: CacheUse) -> SourceReading:
         """A source with what is known of it, brought to one version; with nothing where that can't be."""
-        source, held = self._sources[number], self._followed[number]
+        source, followed = self._sources[number], self._followed[number]
         if not self._follows(source):
             return SourceReading(source)
-        known = versions(parts_of(held.values()))
+        known = versions(parts_of(followed.values()))
         changed = await source.changed(next(iter(known))) if len(known) == 1 else None
         if changed is not None:
-            if _busy_elsewhere(changed, held.values()):
+            if _busy_elsewhere(changed, followed.values()):
                 self._left.add(source.address)
-            return SourceReading(source, {key: each.moved(changed) for key, each in held.items()})
+            return SourceReading(source, {key: fragment.moved(changed) for key, fragment in followed.items()})
         part = SourceReading(source, lost=len(known) == 1)
         if part.lost and use is CacheUse.CACHED:
             return part
-        by_subject = any(isinstance(each.pattern.subject, str) for each in self._wanted)
+        by_subject = any(isinstance(pattern.pattern.subject, str) for pattern in self._wanted)
         if not by_subject and await source.count(ALL) <= SMALL * len(self._asking):
             await part.take_all(predicates_of(self._asking))
         return part
@@ -190,43 +190,49 @@ class FactReader:
         came = frozenset(map(_stamp, parts_of(self._followed[at].values()))) - self._seen[at]
         return ends is not None and ends <= now and not came
 
-    async def _read(self, parts: Sequence[SourceReading], given: KnownValues) -> list[SourceFacts]:
-        found: dict[int, PatternRows] = {}
+    async def _read(self, parts: Sequence[SourceReading], known_values: KnownValues) -> list[SourceFacts]:
+        rows_by_pattern: dict[int, PatternRows] = {}
         used: list[dict[FragmentKey, HeldFragment]] = [{} for _ in parts]
         for number in await self._sequence(parts):
-            values = self._values(number, given, found)
+            values = self._values(number, known_values, rows_by_pattern)
             known = await gather_all(self._known(number, at, part, values) for at, part in enumerate(parts))
-            found[number] = PatternRows().union(*(each.rows for each in known))
-            for own, each in zip(used, known, strict=True):
-                own.update(each.fragments)
+            rows_by_pattern[number] = PatternRows().union(*(part.rows for part in known))
+            for own, fragment in zip(used, known, strict=True):
+                own.update(fragment.fragments)
         self._followed = [
-            {key: part.fragments.get(key, each) for key, each in own.items()}
+            {key: part.fragments.get(key, fragment) for key, fragment in own.items()}
             for own, part in zip(used, parts, strict=True)
         ]
-        reads = [self._onward(at, self._whole(each)) for at, each in enumerate(self._followed)]
+        reads = [self._onward(at, self._whole(fragments)) for at, fragments in enumerate(self._followed)]
         self._told = {key: self._told[key] for key in map(_quads, self._followed) if key in self._told}
         without = {at for at, read in enumerate(reads) if all(fact.static for fact in read.facts)}
-        self._settled = {place: each for place, each in self._settled.items() if place[1] not in without}
+        self._settled = {place: settled for place, settled in self._settled.items() if place[1] not in without}
         return reads
 
     async def _sequence(self, parts: Sequence[SourceReading]) -> list[int]:
         """The patterns in the order in which they are read: what may have changed first."""
         if not self._order:
-            several = any(each.suppliers for each in self._wanted)
+            several = any(pattern.suppliers for pattern in self._wanted)
             asks = several and any(not part.fragments for part in parts)
-            counts = await gather_all(_count(parts, each) for each in self._asking) if asks else [0] * len(self._wanted)
-            takes = [frozenset[int]().union(*each.suppliers.values()) for each in self._wanted]
+            counts = await gather_all(_count(parts, form) for form in self._asking) if asks else [0] * len(self._wanted)
+            takes = [frozenset[int]().union(*pattern.suppliers.values()) for pattern in self._wanted]
             self._order = read_order(counts, takes, [(number,) for number in range(len(takes))], (OUTER,))
         settled = {number for number, _ in self._settled}
         return sorted(self._order, key=settled.__contains__)
 
-    def _values(self, number: int, given: KnownValues, found: Mapping[int, PatternRows]) -> KnownValues:
+    def _values(
+        self, number: int, known_values: KnownValues, rows_by_pattern: Mapping[int, PatternRows]
+    ) -> KnownValues:
         """The values that a pattern's variables may have: any supplier's rows have all values that matter."""
         values: dict[Var, frozenset[Term]] = {}
         for variable, suppliers in self._wanted[number].suppliers.items():
-            sets = [terms_at(self._wanted[each].nodes, variable, found[each]) for each in suppliers if each in found]
-            if OUTER in suppliers and variable in given:
-                sets.append(given[variable])
+            sets = [
+                terms_at(self._wanted[supplier].nodes, variable, rows_by_pattern[supplier])
+                for supplier in suppliers
+                if supplier in rows_by_pattern
+            ]
+            if OUTER in suppliers and variable in known_values:
+                sets.append(known_values[variable])
             if sets:
                 values[variable] = frozenset.intersection(*sets)
         return values
@@ -237,13 +243,13 @@ class FactReader:
         if kept is not None:
             return kept
         fragments = await part.cover(self._asking[number], values)
-        said = self._of(fragments)
-        rows: PatternRows = frozenset(fact.triple for fact in said.facts)
+        facts = self._of(fragments)
+        rows: PatternRows = frozenset(fact.triple for fact in facts.facts)
         if self._wanted[number].graph is not None:
-            rows = frozenset(said.named)
+            rows = frozenset(facts.named)
         known = _Settled(fragments, rows, self._web.clock(), values)
         self._settled.pop((number, at), None)
-        if rows and all(fact.static for fact in said.facts) and not self._follows(part.source):
+        if rows and all(fact.static for fact in facts.facts) and not self._follows(part.source):
             self._settled[number, at] = known
         return known
 
@@ -261,10 +267,10 @@ class FactReader:
 
     def _whole(self, fragments: Mapping[FragmentKey, HeldFragment]) -> SourceFacts:
         parts = list(parts_of(fragments.values()))
-        ends = [each.until for each in parts if each.until is not None]
-        at = max((each.at for each in parts), default=0)
-        said = self._of(fragments)
-        return SourceFacts(said.facts, at, min(ends, default=None), said.named)
+        ends = [part.until for part in parts if part.until is not None]
+        at = max((part.at for part in parts), default=0)
+        facts = self._of(fragments)
+        return SourceFacts(facts.facts, at, min(ends, default=None), facts.named)
 
     def _onward(self, number: int, read: SourceFacts) -> SourceFacts:
         """The facts of a source, at no earlier time than before, unless the source's clock was set back."""
@@ -286,19 +292,19 @@ class FactReader:
 
 def _quads(fragments: Mapping[FragmentKey, HeldFragment]) -> frozenset[frozenset[Quad]]:
     """The quads of fragments, as a key."""
-    return frozenset(each.quads for each in fragments.values())
+    return frozenset(fragment.quads for fragment in fragments.values())
 
 
-async def _count(parts: Sequence[SourceReading], asked: FactForm) -> int:
-    return sum(await gather_all(part.source.count(asked.entry) for part in parts))
+async def _count(parts: Sequence[SourceReading], fact_form: FactForm) -> int:
+    return sum(await gather_all(part.source.count(fact_form.entry) for part in parts))
 
 
-def _busy_elsewhere(changed: FetchedChange, held: Iterable[HeldFragment]) -> bool:
+def _busy_elsewhere(changed: FetchedChange, fragments: Iterable[HeldFragment]) -> bool:
     """Whether much changed of which few quads are of what is held."""
     quads = [*changed.added, *changed.removed]
     if len(quads) <= MUCH:
         return False
-    own = frozenset(quad for each in held for quad in each.having(quads))
+    own = frozenset(quad for fragment in fragments for quad in fragment.having(quads))
     return sum(quad in own for quad in quads) * 10 < len(quads)
 
 
@@ -358,12 +364,12 @@ def joined_bags(left: tuple[Row, Bag], right: tuple[Row, Bag]) -> Bag:
     Each side is the names of its columns and a bag.
     """
     names, rows = left
-    others, found = right
+    others, counts = right
     pairs = [(names.index(name), at) for at, name in enumerate(others) if name in names]
     more = [at for at, name in enumerate(others) if name not in names]
     result: Bag = {}
     for row, count in rows.items():
-        for other, times in found.items():
+        for other, times in counts.items():
             cells = _merged(row, other, pairs)
             if cells is not None:
                 add(result, (*cells, *(other[at] for at in more)), count * times)
@@ -386,18 +392,18 @@ MOST_GRAPHS: Final = 500
 
 def asks_graphs(pattern: al.Pattern) -> bool:
     """Whether GRAPH is anywhere in a pattern."""
-    return any(isinstance(each, al.Graph) for each in every_pattern(pattern))
+    return any(isinstance(inner, al.Graph) for inner in every_pattern(pattern))
 
 
 def named_graphs(reads: Sequence[SourceFacts]) -> NamedTriples:
     """The named graphs that sources have together, names in order; SourceError when they are too many."""
-    found: dict[Term, set[Triple]] = {}
+    graphs: dict[Term, set[Triple]] = {}
     for quad in (quad for read in reads for quad in read.named):
-        found.setdefault(quad[3], set()).add(quad[:3])
-    if len(found) > MOST_GRAPHS:
-        asked = f"{len(found)} named graphs have what it asks for"
-        raise SourceError("GRAPH", f"{asked}: name the graph, or connect ?g; at most {MOST_GRAPHS} are taken")
-    return {name: frozenset(found[name]) for name in sorted(found)}
+        graphs.setdefault(quad[3], set()).add(quad[:3])
+    if len(graphs) > MOST_GRAPHS:
+        message = f"{len(graphs)} named graphs have what it asks for"
+        raise SourceError("GRAPH", f"{message}: name the graph, or connect ?g; at most {MOST_GRAPHS} are taken")
+    return {name: frozenset(graphs[name]) for name in sorted(graphs)}
 
 
 class FetchedGraphs:
@@ -423,10 +429,10 @@ class FetchedGraphs:
 class _QueryEvaluation:
     """A query's evaluator over named graphs of these names, and what holds in it."""
 
-    def __init__(self, asked: LiveQuery, names: tuple[Term, ...]) -> None:
+    def __init__(self, live_query: LiveQuery, names: tuple[Term, ...]) -> None:
         self.names = names
         pool = WindowJoins()
-        self.kept = KeptAnswer(asked.kept, pool.leaf, names=names)
+        self.kept = KeptAnswer(live_query.kept, pool.leaf, names=names)
         self.holding = Holding(*pool.feeds(None))
         self.graphs = FetchedGraphs(pool, names)
 
@@ -436,18 +442,18 @@ class IncrementalPlan:
 
     def __init__(
         self,
-        asked: LiveQuery,
+        live_query: LiveQuery,
         sources: Sequence[LinkedDataSource],
         style: Style,
         web: CachingHttpClient,
         settled: int,
         caching: Caching = Caching.ON,
     ) -> None:
-        self._asked, self._sources, self._web = asked, sources, web
+        self._asked, self._sources, self._web = live_query, sources, web
         by_changes = caching is Caching.ON
-        self._reader = FactReader(sources, style, pattern_needs(asked.kept.pattern), web, settled, by_changes)
-        self._evaluating = _QueryEvaluation(asked, ())
-        self._ordered = None if asked.order is None else OrderedAnswer(asked, asked.order)
+        self._reader = FactReader(sources, style, pattern_needs(live_query.kept.pattern), web, settled, by_changes)
+        self._evaluating = _QueryEvaluation(live_query, ())
+        self._ordered = None if live_query.order is None else OrderedAnswer(live_query, live_query.order)
 
     async def poll(self) -> PollResult:
         """Read what is due, let facts enter and leave."""

@@ -98,19 +98,19 @@ class PollTiming:
     share: float = 0.1
     spread: int = 5_000
 
-    def next(self, begun: int, now: int, polled: PollResult, random: Random, told: bool = False) -> int:
+    def next(self, begun: int, now: int, polled: PollResult, random: Random, notified: bool = False) -> int:
         """When to poll after a poll that began and ended at these times, by the own clock."""
         due = self._due(begun, now, polled)
         if self.at_most_every is not None:
             due = max(due, begun + self.at_most_every)
-        if told:
+        if notified:
             return max(due, now)
         due = max(due, now + SHORTEST)
         return due + int(random.uniform(0, min(self.spread, self.share * (due - begun))))
 
-    def soonest(self, begun: int, told: bool = False) -> int:
+    def soonest(self, begun: int, notified: bool = False) -> int:
         """When to poll at the earliest after a poll that began then, whatever is new."""
-        return begun + max(SHORTEST_TOLD if told else SHORTEST, self.at_most_every or 0)
+        return begun + max(SHORTEST_TOLD if notified else SHORTEST, self.at_most_every or 0)
 
     def _due(self, begun: int, now: int, polled: PollResult) -> int:
         times = [
@@ -158,16 +158,16 @@ class PollPatience:
             raise error
         now = self.clock()
         self.since = now if self.since is None else self.since
-        asked = error.after if isinstance(error, UnavailableError) else None
-        wait = max(self.backoff.next(), asked or 0.0)
+        after = error.after if isinstance(error, UnavailableError) else None
+        wait = max(self.backoff.next(), after or 0.0)
         if self.longest is not None and now - self.since + wait * 1000 > self.longest:
             address = error.address if isinstance(error, SourceError) else "what was read"
             why = str(error).removeprefix(f"{address}: ")
-            told = f" and asks to come again in {asked:g} s" if asked else ""
+            message = f" and asks to come again in {after:g} s" if after else ""
             cause = (
                 f", as --patience is {self.longest / 1000:g} s" if self.longest else ": --patience 10m goes on trying"
             )
-            raise GaveUpError(address, f"{why}{told}: given up{cause}")
+            raise GaveUpError(address, f"{why}{message}: given up{cause}")
         return wait
 
     def _permanent(self, error: SourceError) -> bool:

@@ -51,7 +51,7 @@ from streamgauge.servers.fragments.live_queries.incremental import (
 
 def materialised_needs(static: al.Pattern, row: Mapping[al.Var, Term]) -> tuple[PatternNeed, ...]:
     """The needs of a static part beside a row: its patterns, with values filled in where no join is lost."""
-    return tuple(_filled(each, row) for each in pattern_needs(static, row))
+    return tuple(_filled(need, row) for need in pattern_needs(static, row))
 
 
 def _filled(wanted: PatternNeed, row: Mapping[al.Var, Term]) -> PatternNeed:
@@ -71,7 +71,7 @@ def _filled(wanted: PatternNeed, row: Mapping[al.Var, Term]) -> PatternNeed:
     return PatternNeed(pattern, left)
 
 
-MOST: Final = 10_000
+MAX_STATIC_ANSWERS: Final = 10_000
 """Answers that are kept; those least lately used go first."""
 
 AnswerLookup: TypeAlias = Callable[[Row], Awaitable[tuple[Bag, int]]]
@@ -84,7 +84,7 @@ class StaticAnswers:
 
     find: AnswerLookup
     clock: Callable[[], int]
-    most: int = MOST
+    most: int = MAX_STATIC_ANSWERS
     hits: int = 0
     misses: int = 0
     _kept: OrderedDict[Row, tuple[Bag, int]] = field(default_factory=OrderedDict)
@@ -105,9 +105,9 @@ class StaticAnswers:
         if task is None:
             task = self._asked[key] = asyncio.ensure_future(self.find(key))
             task.add_done_callback(partial(self._over, key))
-        found = await asyncio.shield(task)
-        self._keep(key, found)
-        return found[0]
+        entry = await asyncio.shield(task)
+        self._keep(key, entry)
+        return entry[0]
 
     def _over(self, key: Row, task: asyncio.Task[tuple[Bag, int]]) -> None:
         """A question is answered; that it failed is known although nobody may wait any more."""
@@ -115,8 +115,8 @@ class StaticAnswers:
         if not task.cancelled():
             task.exception()
 
-    def _keep(self, key: Row, found: tuple[Bag, int]) -> None:
-        self._kept[key] = found
+    def _keep(self, key: Row, entry: tuple[Bag, int]) -> None:
+        self._kept[key] = entry
         self._kept.move_to_end(key)
         while len(self._kept) > self.most:
             self._kept.popitem(last=False)
@@ -157,7 +157,7 @@ def split_query(pattern: al.Pattern, static: IsStatic) -> QuerySplit:
     if not still or not moving:
         return QuerySplit(core, None, around)
     conditions = _conditions(around)
-    parts = (_filtered(reduce(al.Join, each), conditions) for each in (moving, still))
+    parts = (_filtered(reduce(al.Join, group), conditions) for group in (moving, still))
     return QuerySplit(next(parts), next(parts), around)
 
 
@@ -182,12 +182,12 @@ def _sorted(core: al.Pattern, static: IsStatic) -> tuple[list[al.Pattern], list[
         if asks_graphs(part):
             moving.append(part)
             continue
-        found = leaf(part)
-        if found is None or found.repeated is not None:
+        leaf_ = leaf(part)
+        if leaf_ is None or leaf_.repeated is not None:
             (still if _is_still(part, static) else moving).append(part)
             continue
         for kind, wanted in ((still, True), (moving, False)):
-            patterns = tuple(each for each in found.bgp.patterns if static(each) is wanted)
+            patterns = tuple(pattern for pattern in leaf_.bgp.patterns if static(pattern) is wanted)
             kind += [al.BGP(patterns)] if patterns else []
     return still, moving
 
@@ -196,7 +196,7 @@ def _is_still(part: al.Pattern, static: IsStatic) -> bool:
     """Whether all of a group is static; inline data goes with the dynamic part, where it makes fewer rows."""
     if isinstance(part, al.Values):
         return False
-    return all(static(each.pattern) for each in pattern_needs(part))
+    return all(static(need.pattern) for need in pattern_needs(part))
 
 
 def _conditions(around: Callable[[al.Pattern], al.Pattern]) -> list[al.Expression]:
@@ -204,7 +204,7 @@ def _conditions(around: Callable[[al.Pattern], al.Pattern]) -> list[al.Expressio
     mark = al.Values((), ())
     for pattern in every_pattern(around(mark)):
         if isinstance(pattern, al.Filter) and _is_above(pattern, mark):
-            return [each for each in _all(pattern) if not reads_patterns(each)]
+            return [condition for condition in _all(pattern) if not reads_patterns(condition)]
     return []
 
 
@@ -215,26 +215,26 @@ def _is_above(pattern: al.Pattern, mark: al.Pattern) -> bool:
 
 
 def _all(pattern: al.Pattern) -> list[al.Expression]:
-    found: list[al.Expression] = []
+    conditions: list[al.Expression] = []
     while isinstance(pattern, al.Filter):
-        found += conjuncts(pattern.condition)
+        conditions += conjuncts(pattern.condition)
         pattern = pattern.pattern
-    return found
+    return conditions
 
 
 def _filtered(part: al.Pattern, conditions: Collection[al.Expression]) -> al.Pattern:
     """The part under those conditions that it alone decides; they stay above the join too."""
     sure = _sure(part)
-    for each in conditions:
-        if al.expression_variables(each) and al.expression_variables(each) <= sure:
-            part = al.Filter(each, part)
+    for condition in conditions:
+        if al.expression_variables(condition) and al.expression_variables(condition) <= sure:
+            part = al.Filter(condition, part)
     return part
 
 
 def _sure(part: al.Pattern) -> frozenset[al.Var]:
     """Variables that every solution of a join binds: those of its blocks."""
-    blocks = [each for each in operands(part) if isinstance(each, al.BGP)]
-    return frozenset(var for each in blocks for var in al.pattern_variables(each))
+    blocks = [operand for operand in operands(part) if isinstance(operand, al.BGP)]
+    return frozenset(var for block in blocks for var in al.pattern_variables(block))
 
 
 @dataclass(slots=True)
@@ -292,7 +292,7 @@ class StreamerPlan:
         if parts.split.static is not None:
             rows = await self._joined(parts, names, rows)
             names = tuple(dict.fromkeys((*names, *map(_name, al.pattern_variables(parts.split.static)))))
-        inline = al.Values(tuple(map(al.Var, names)), tuple(row for row, many in rows.items() for _ in range(many)))
+        inline = al.Values(tuple(map(al.Var, names)), tuple(row for row, count in rows.items() for _ in range(count)))
         return LocalEvaluator(with_pattern(self.asked.kept, parts.split.around(inline))).answer(holding, named)
 
     async def _joined(self, parts: _Rewritten, names: Row, rows: Bag) -> Bag:
@@ -302,10 +302,10 @@ class StreamerPlan:
         by_key: dict[Row, Bag] = {}
         for row, count in rows.items():
             by_key.setdefault(tuple(row[place] for place in at), {})[row] = count
-        found = await gather_all(self._static(parts, key) for key in by_key)
+        statics = await gather_all(self._static(parts, key) for key in by_key)
         others = tuple(map(_name, al.pattern_variables(parts.split.static)))
         result: Bag = {}
-        for own, static in zip(by_key.values(), found, strict=True):
+        for own, static in zip(by_key.values(), statics, strict=True):
             add_all(result, joined_bags((names, own), (others, static)))
         return result
 
@@ -318,11 +318,13 @@ class StreamerPlan:
     async def _ask(self, parts: QuerySplit, local: LocalEvaluator, key: Row) -> tuple[Bag, int]:
         """The answer of a materialised static query, and until when it may be used (own clock, ms)."""
         assert parts.static is not None
-        given: dict[al.Var, Term] = {var: term for var, term in zip(parts.shared, key, strict=True) if term is not None}
+        bindings: dict[al.Var, Term] = {
+            var: term for var, term in zip(parts.shared, key, strict=True) if term is not None
+        }
         reader = FactReader(
-            self.sources, fact_graphs(self.style), materialised_needs(parts.static, given), self.web, self.settled
+            self.sources, fact_graphs(self.style), materialised_needs(parts.static, bindings), self.web, self.settled
         )
-        reads = await reader.read({var: frozenset((term,)) for var, term in given.items()})
+        reads = await reader.read({var: frozenset((term,)) for var, term in bindings.items()})
         triples = {fact.triple for read in reads for fact in read.facts}
         until = first_of(self.sources, [read.until for read in reads], self.web)
         now = self.web.clock()
@@ -355,7 +357,7 @@ class StreamerPlan:
         wanted = pattern_needs(pattern)
         reads = await FactReader(self.sources, self.style, wanted, self.web, self.settled).read()
         facts = [fact for read in reads for fact in read.facts]
-        known = {each.pattern: _still(each.pattern, facts) for each in wanted if each.graph is None}
+        known = {pattern.pattern: _still(pattern.pattern, facts) for pattern in wanted if pattern.graph is None}
         return split_query(pattern, lambda triple: known.get(triple, False))
 
 

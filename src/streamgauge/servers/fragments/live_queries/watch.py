@@ -61,7 +61,7 @@ EXCHANGES: Final = 5
 BETWEEN: Final = 0.31
 """Seconds between them: Dates show it more precisely where they fall into different parts of a second."""
 
-MOST: Final = 100_000
+MAX_CHANGED_QUADS: Final = 100_000
 """Changed quads that are remembered until a poll takes them; beyond that what changed is asked for."""
 
 
@@ -89,7 +89,7 @@ class HeardChanges:
     def add(self, version: str, added: tuple[Quad, ...], removed: tuple[Quad, ...]) -> None:
         """The next version."""
         self._size += len(added) + len(removed)
-        if self._size > MOST:
+        if self._size > MAX_CHANGED_QUADS:
             self.restart(version)
         else:
             self._versions.append(version)
@@ -240,7 +240,7 @@ class Push:
     async def rest(self, seconds: float) -> None:
         """Wait so long, or until something is heard."""
         waits: tuple[Awaitable[object], ...] = (self.web.sleep(seconds), self._news.wait())
-        tasks = [asyncio.ensure_future(each) for each in waits]
+        tasks = [asyncio.ensure_future(wait) for wait in waits]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -257,7 +257,7 @@ class Push:
     def _listened(self, source: PushingSource) -> ListenedSource:
         backoff = Backoff(self.random, FIRST_WAIT, LONGEST_WAIT)
         listened = ListenedSource(source, self.web, self.tell, self._news, backoff)
-        self._tasks += [asyncio.create_task(each) for each in (listened.run(), listened.keep_time())]
+        self._tasks += [asyncio.create_task(coroutine) for coroutine in (listened.run(), listened.keep_time())]
         return listened
 
     def _polled(self, source: LinkedDataSource) -> LinkedDataSource:
@@ -360,14 +360,14 @@ def follow(
 
 
 async def _answers(
-    asked: LiveQuery, addresses: Sequence[str], terms: WatchTerms, web: CachingHttpClient | None
+    live_query: LiveQuery, addresses: Sequence[str], terms: WatchTerms, web: CachingHttpClient | None
 ) -> AsyncGenerator[Answer, None]:
     own = web or CachingHttpClient(guarded_client(), steady_clock(), asyncio.sleep, ClientLimits(put_off=True))
     push = Push(own, terms.tell, terms.random) if terms.hears is ChangeDelivery.PUSH else None
-    prepare = partial(prepared, asked, addresses, terms, own, push)
-    rest, told = (own.sleep, bool) if push is None else (push.rest, push.hears)
-    how = terms.timing, terms.sends, terms.tell, terms.random, terms.patience, told
-    loop = PollLoop(asked, prepare, own.round, own.clock, own.sleep, rest, *how)
+    prepare = partial(prepared, live_query, addresses, terms, own, push)
+    rest, hears = (own.sleep, bool) if push is None else (push.rest, push.hears)
+    how = terms.timing, terms.sends, terms.tell, terms.random, terms.patience, hears
+    loop = PollLoop(live_query, prepare, own.round, own.clock, own.sleep, rest, *how)
     answers = loop.answers()
     try:
         async for answer in answers:
@@ -381,14 +381,14 @@ async def _answers(
 
 
 async def prepared(
-    asked: LiveQuery, addresses: Sequence[str], terms: WatchTerms, web: CachingHttpClient, push: Push | None = None
+    live_query: LiveQuery, addresses: Sequence[str], terms: WatchTerms, web: CachingHttpClient, push: Push | None = None
 ) -> LivePlan:
     """The plan of a query, its sources opened, and listened to with ``push``; SourceError when one cannot be."""
     sources = await gather_all(open_source(address, web) for address in addresses)
     if push is not None:
         sources = push.over(sources)
     settled = terms.settled if terms.caching is Caching.ON else 0
-    plan = PLANS[terms.plan](asked, sources, terms.style, web, settled, terms.caching)
+    plan = PLANS[terms.plan](live_query, sources, terms.style, web, settled, terms.caching)
     return plan if terms.caching is Caching.ON else UncachedPlan(plan, web)
 
 

@@ -75,10 +75,10 @@ def canonical_term(text: Term) -> Term:
 
 
 def _variable(text: str) -> Var:
-    found = _VARIABLE.fullmatch(text)
-    if found is None:
+    match = _VARIABLE.fullmatch(text)
+    if match is None:
         raise TermError(f"{text:.80}: a variable is ? and letters, digits or _")
-    return Var(found[1])
+    return Var(match[1])
 
 
 def _iri(text: str) -> Term:
@@ -89,21 +89,21 @@ def _iri(text: str) -> Term:
 
 
 def _literal(text: str) -> Term:
-    found = _LITERAL_FORM.fullmatch(text)
-    if found is None:
+    match = _LITERAL_FORM.fullmatch(text)
+    if match is None:
         raise TermError(f"{text:.80}: not a literal: {_FORMS}")
-    if found["type"] and not _ABSOLUTE.fullmatch(found["type"]):
-        raise TermError(f"{found['type']:.80}: not an absolute IRI, as a datatype is")
+    if match["type"] and not _ABSOLUTE.fullmatch(match["type"]):
+        raise TermError(f"{match['type']:.80}: not an absolute IRI, as a datatype is")
     try:
-        return to_term(_made(found))
+        return to_term(_made(match))
     except ValueError as error:
         raise TermError(f"{text:.80}: {error}") from error
 
 
-def _made(found: re.Match[str]) -> ox.Literal:
-    if found["type"]:
-        return ox.Literal(found["text"], datatype=ox.NamedNode(found["type"]))
-    return ox.Literal(found["text"], language=found["tag"], direction=_WAYS[found["way"]])
+def _made(match: re.Match[str]) -> ox.Literal:
+    if match["type"]:
+        return ox.Literal(match["text"], datatype=ox.NamedNode(match["type"]))
+    return ox.Literal(match["text"], language=match["tag"], direction=_WAYS[match["way"]])
 
 
 def _triple(text: str) -> Term:
@@ -148,11 +148,11 @@ def read_bindings(text: str) -> list[BindingRow]:
 def _tokens(text: str) -> Iterator[Token]:
     at, text = 0, text.strip()
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None or found.lastgroup is None:
+        match = _TOKEN.match(text, at)
+        if match is None or match.lastgroup is None:
             raise BindingsError(f"values: not understood at {text[at : at + 40]!r}: write (?x ?y) {{ (<a> UNDEF) }}")
-        kind = found.lastgroup
-        begin, at = found.start(kind), found.end()
+        kind = match.lastgroup
+        begin, at = match.start(kind), match.end()
         if text[begin:at] == "<<(":
             at = triple_end(text, begin)
             if at < 0:
@@ -261,8 +261,8 @@ def fits(quad: Quad, match: Match) -> bool:
 
 def matches_of(quads: Iterable[Quad]) -> set[Match]:
     """The matches that select some of the quads, sixteen for each."""
-    each = (product((s, None), (p, None), (o, None), (g, None)) for s, p, o, g in quads)
-    return set(chain.from_iterable(each))
+    selections = (product((s, None), (p, None), (o, None), (g, None)) for s, p, o, g in quads)
+    return set(chain.from_iterable(selections))
 
 
 SWEEP: Final = 2_000
@@ -316,8 +316,8 @@ def _same(nodes: Sequence[Node | None]) -> EqualPlaces:
 
 def _within(one: Branch, other: Branch) -> bool:
     """Whether all that one selects the other does."""
-    held = all(wide is None or wide == narrow for narrow, wide in zip(one.match, other.match, strict=True))
-    return held and all(
+    wider = all(wide is None or wide == narrow for narrow, wide in zip(one.match, other.match, strict=True))
+    return wider and all(
         pair in one.same or (one.match[pair[0]] is not None and one.match[pair[0]] == one.match[pair[1]])
         for pair in other.same
     )
@@ -401,19 +401,21 @@ def read_fragment_request(path: bytes, query: bytes, shape: FragmentShape, base:
 
     A page has at most ``largest`` quads.
     """
-    given = _given(query, shape)
+    parameters = _given(query, shape)
     try:
-        wanted = _requested(given, shape, base)
-        rows = read_bindings(_text(given["values"])) if given.get("values") else None
+        wanted = _requested(parameters, shape, base)
+        rows = read_bindings(_text(parameters["values"])) if parameters.get("values") else None
     except (TermError, BindingsError) as error:
         raise FragmentRequestError(str(error)) from error
     local = rows and [{variable: unskolemised(term, base) for variable, term in row.items()} for row in rows]
     chosen, page = select(wanted, local), _address(path, query)
-    limit = _number("limit", given["limit"], largest) if "limit" in given else None
-    if "page" not in given:
+    limit = _number("limit", parameters["limit"], largest) if "limit" in parameters else None
+    if "page" not in parameters:
         return FragmentRequest(wanted, chosen, 1, page, page, limit)
     rest = b"&".join(part for part in query.split(b"&") if not part.startswith(b"page="))
-    return FragmentRequest(wanted, chosen, _number("page", given["page"], LAST_PAGE), _address(path, rest), page, limit)
+    return FragmentRequest(
+        wanted, chosen, _number("page", parameters["page"], LAST_PAGE), _address(path, rest), page, limit
+    )
 
 
 def raw_path(scope: Scope) -> bytes:
@@ -424,23 +426,23 @@ def raw_path(scope: Scope) -> bytes:
 
 def _given(query: bytes, shape: FragmentShape) -> dict[str, bytes]:
     """The value of each parameter, still percent-encoded."""
-    given, known = dict[str, bytes](), _KNOWN[shape]
+    parameters, known = dict[str, bytes](), _KNOWN[shape]
     for part in query.split(b"&") if query else ():
         raw, _, value = part.partition(b"=")
         name = _PLACE_NAMES.get(raw) or _text(raw)
         if name not in known:
             raise FragmentRequestError(f"{name:.40}: not a parameter of this form, which has {', '.join(known)}")
-        if name in given:
+        if name in parameters:
             raise FragmentRequestError(f"{name} is given twice: give it once")
-        given[name] = value
-    return given
+        parameters[name] = value
+    return parameters
 
 
-def _requested(given: dict[str, bytes], shape: FragmentShape, base: str) -> RequestedNodes:
-    nodes = [_node(name, given[name]) if name in given else None for name in PLACES[shape]]
+def _requested(parameters: dict[str, bytes], shape: FragmentShape, base: str) -> RequestedNodes:
+    nodes = [_node(name, parameters[name]) if name in parameters else None for name in PLACES[shape]]
     for node in nodes:
         if type(node) is str and _PATH in node:
-            nodes = [unskolemised(each, base) for each in nodes]
+            nodes = [unskolemised(node, base) for node in nodes]
             break
     subject, predicate, object_ = nodes[:3]
     return subject, predicate, object_, nodes[3] if shape is FragmentShape.QUADS else DEFAULT
@@ -461,10 +463,10 @@ def _any_node(name: str, raw: bytes) -> Node | None:
     return node
 
 
-def _number(name: str, raw: bytes, most: int) -> int:
+def _number(name: str, raw: bytes, limit: int) -> int:
     text = _text(raw)
-    if not _NUMBER.fullmatch(text) or int(text) > most:
-        raise FragmentRequestError(f"{name}: {text!r:.20} is not a number from 1 to {most}: write one")
+    if not _NUMBER.fullmatch(text) or int(text) > limit:
+        raise FragmentRequestError(f"{name}: {text!r:.20} is not a number from 1 to {limit}: write one")
     return int(text)
 
 

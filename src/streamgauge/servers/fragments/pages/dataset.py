@@ -37,22 +37,22 @@ class ValidityError(ValueError):
     """A time that is none, or that a label can't say; the sentence says what to write."""
 
 
-def validity(given: Mapping[str, str], label: Label, now: int) -> Bounds:
+def validity(options: Mapping[str, str], label: Label, now: int) -> Bounds:
     """[initial, final) of a request's facts, ms, by ``from``, ``until`` and ``for`` at ``now`` (ms).
 
     Without ``from`` intervals begin now; without all three facts hold always.
     """
-    if "until" in given and "for" in given:
+    if "until" in options and "for" in options:
         raise ValidityError("until and for say the same: give one")
-    since = read_time(given["from"], now) if "from" in given else now
-    final = read_time(given["until"], now) if "until" in given else None
-    if "for" in given:
-        final = since + _duration(given["for"])
-    if label is Label.INSTANT and given.keys() & set(VALIDITY_PARAMETERS):
+    since = read_time(options["from"], now) if "from" in options else now
+    final = read_time(options["until"], now) if "until" in options else None
+    if "for" in options:
+        final = since + _duration(options["for"])
+    if label is Label.INSTANT and options.keys() & set(VALIDITY_PARAMETERS):
         if final is not None:
             raise ValidityError("an instant label says one time: give from, or nothing for now")
         return since, since + 1
-    if "from" not in given and final is None:
+    if "from" not in options and final is None:
         return None, None
     if label is Label.EXPIRATION and since > now:
         raise ValidityError("an expiration label can't say that a fact begins later: write it then, or use intervals")
@@ -111,9 +111,9 @@ def located_facts(store: Store, wanted: TripleMatch, style: Style) -> Iterator[L
     form = method(style.method).form(pattern, 0, style)
     asserted: set[Quad] = set()
     for row in _rows(store, (*form.patterns, *form.also), form.links, {}):
-        found = _located(row, pattern, form, style)
-        asserted.update(quad for quad in found.own if quad[:3] == found.fact.triple)
-        yield found
+        located = _located(row, pattern, form, style)
+        asserted.update(quad for quad in located.own if quad[:3] == located.fact.triple)
+        yield located
     for quad in _quads(store, (*wanted, DEFAULT)):
         if quad not in asserted and not _says_times(quad, store, style):
             yield LocatedFact(Fact(quad[:3]), (quad,))
@@ -126,11 +126,11 @@ def graph_times(store: Store, graph: Term, style: Style) -> list[Bounds]:
     """
     if graph == DEFAULT:
         return []
-    said = store.page((graph, None, None, DEFAULT), 0, LABELLED)
-    nodes = [item for _, predicate, item, _ in said if predicate == style.vocabulary.interval]
-    said += [quad for node in nodes for quad in store.page((node, None, None, DEFAULT), 0, LABELLED)]
+    statements = store.page((graph, None, None, DEFAULT), 0, LABELLED)
+    nodes = [item for _, predicate, item, _ in statements if predicate == style.vocabulary.interval]
+    statements += [quad for node in nodes for quad in store.page((node, None, None, DEFAULT), 0, LABELLED)]
     try:
-        return [each for each in read_labels(said, style).of(graph) if each != (None, None)]
+        return [bounds for bounds in read_labels(statements, style).of(graph) if bounds != (None, None)]
     except LabelError:
         return []
 
@@ -141,10 +141,10 @@ LABELLED: Final = 100
 
 def _located(row: VariableRow, pattern: TriplePattern, form: AnnotatedForm, style: Style) -> LocatedFact:
     def made(patterns: Sequence[QuadPattern]) -> tuple[Quad, ...]:
-        return tuple(_terms(each.nodes, row) for each in patterns)
+        return tuple(_terms(pattern.nodes, row) for pattern in patterns)
 
     triple = _terms((*triple_nodes(pattern), DEFAULT), row)[:3]
-    initial, final = (None if each is None else row[each] for each in (form.initial, form.final))
+    initial, final = (None if place is None else row[place] for place in (form.initial, form.final))
     own, label = made(form.own + form.also), made(form.label)
     member = None if form.member is None else form.member.bound(row).match
     return LocatedFact(
@@ -185,11 +185,11 @@ def _rows(
 
 def _extended(row: VariableRow, pattern: QuadPattern, quad: Quad) -> VariableRow | None:
     """The row with a quad's terms; ``None`` when it does not fit. A variable is a named graph only."""
-    found = dict(row)
+    extended = dict(row)
     for node, term in zip(pattern.nodes, quad, strict=True):
-        if isinstance(node, Var) and (found.setdefault(node, term) != term or term == DEFAULT):
+        if isinstance(node, Var) and (extended.setdefault(node, term) != term or term == DEFAULT):
             return None
-    return found
+    return extended
 
 
 def _linked(row: VariableRow | None, links: Sequence[ComputedVariable]) -> VariableRow | None:
@@ -207,9 +207,9 @@ def _linked(row: VariableRow | None, links: Sequence[ComputedVariable]) -> Varia
 def _quads(store: Store, match: Match) -> Iterator[Quad]:
     """All quads of a match, some at a time."""
     offset = 0
-    while found := store.page(match, offset, _BATCH):
-        yield from found
-        offset += len(found)
+    while batch := store.page(match, offset, _BATCH):
+        yield from batch
+        offset += len(batch)
 
 
 def _says_times(quad: Quad, store: Store, style: Style) -> bool:
@@ -219,7 +219,8 @@ def _says_times(quad: Quad, store: Store, style: Style) -> bool:
         return True
     form = method(style.method).form(_ANY, 0, style)
     return any(
-        fits(quad, part.match) and any(store.count((each, time, None, DEFAULT)) for each in holders for time in times)
+        fits(quad, part.match)
+        and any(store.count((holder, time, None, DEFAULT)) for holder in holders for time in times)
         for part in (*form.patterns, *form.also)
         if part.predicate != _ANY.predicate
         for holders in ([(quad[1],)] if isinstance(part.predicate, Var) else [(quad[0], quad[2])])
@@ -362,15 +363,15 @@ class DataSet:
         if not selection.plain:
             scanned = self._scan(selection)
             return scanned[offset : offset + limit], len(scanned)
-        found: list[Quad] = []
+        quads_: list[Quad] = []
         total = 0
         for match in selection.matches:
             count = self.store.count(match)
-            wanted = limit - len(found)
+            wanted = limit - len(quads_)
             if wanted > 0 and offset < total + count:
-                found += self.store.page(match, max(0, offset - total), wanted)
+                quads_ += self.store.page(match, max(0, offset - total), wanted)
             total += count
-        return found, total
+        return quads_, total
 
     def lacks(self, selection: Selection) -> bool:
         """Whether many quads would be looked at one by one, and ``scanned`` is to do it beside the loop."""
@@ -383,9 +384,9 @@ class DataSet:
         """The version, and the quads that a selection takes when they are compared one by one; from any thread."""
         while True:
             version = self.store.version
-            found = self._scanned(selection)
+            quads = self._scanned(selection)
             if version == self.store.version:
-                return version, found
+                return version, quads
 
     def hold(self, selection: Selection, scanned: tuple[int, list[Quad]]) -> None:
         """Hold ``scanned`` quads, of which pages are made while nothing changes."""
@@ -401,13 +402,13 @@ class DataSet:
         total = sum(map(self.store.count, selection.matches))
         if total > SCANNED:
             raise TooManyError(f"{total} quads would be compared one by one, {SCANNED} at most: bind another place")
-        found = (quad for match in selection.matches for quad in _quads(self.store, match))
-        return list(dict.fromkeys(filter(selection.takes, found)))
+        quads = (quad for match in selection.matches for quad in _quads(self.store, match))
+        return list(dict.fromkeys(filter(selection.takes, quads)))
 
     def _make(self, key: Key, selection: Selection, number: int, size: int) -> Page:
         if len(key) == 4:
-            first, many, end = self.store.first_page(key, size, self.clock())
-            return Page(tuple(first), many, end, self._changed)
+            first, count, end = self.store.first_page(key, size, self.clock())
+            return Page(tuple(first), count, end, self._changed)
         quads, total = self.quads(selection, (number - 1) * size, size)
         return Page(tuple(quads), total, self.until(selection) if total else None, self._changed)
 

@@ -69,15 +69,15 @@ class PageView:
 
     def layout(self, previous: int | None, following: int | None) -> Layout:
         """The layout of its metadata, with the numbers of the pages before and after."""
-        dataset, asked = self.dataset, self.asked
-        s, p, o, g = asked.wanted
+        dataset, request = self.dataset, self.asked
+        s, p, o, g = request.wanted
         return Layout(
             self.base,
             dataset.name,
             dataset.shape,
             self.size,
             dataset.largest,
-            asked.page == asked.fragment,
+            request.page == request.fragment,
             previous is not None,
             following is not None,
             not (type(s) is str or type(p) is str or type(o) is str)
@@ -86,14 +86,14 @@ class PageView:
 
     def metadata(self, syntax: Syntax) -> tuple[str, bytes]:
         """The metadata of the page, in a syntax; and bytes that are the same for the same metadata only."""
-        asked, total, previous, following = self.asked, self.page.total, self.previous, self.next
+        request, total, previous, following = self.asked, self.page.total, self.previous, self.next
         template = metadata_template(self.layout(previous, following), syntax)
-        fragment = self.base + asked.fragment
+        fragment = self.base + request.fragment
         holes = {
             "G": f"{fragment}#metadata",
             "F": fragment,
-            "P": self.base + asked.page,
-            "A": f"{fragment}{'&' if '?' in asked.fragment else '?'}page=1",
+            "P": self.base + request.page,
+            "A": f"{fragment}{'&' if '?' in request.fragment else '?'}page=1",
             "B": "" if previous is None else self.address(previous),
             "C": "" if following is None else self.address(following),
             "N": str(total),
@@ -101,8 +101,8 @@ class PageView:
         parts = [*template.parts]
         for place, letter in template.holes:
             parts[place] = holes[letter]
-        said = f"{fragment}\n{asked.page}\n{asked.number}\n{total}\n"
-        return "".join(parts), template.digest + said.encode()
+        identity = f"{fragment}\n{request.page}\n{request.number}\n{total}\n"
+        return "".join(parts), template.digest + identity.encode()
 
     def address(self, number: int | None) -> str:
         """The address of another page; nothing where there is none."""
@@ -132,9 +132,9 @@ def _templates() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("streamgauge.servers.fragments.pages", ".")
-    found = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    found.globals["style"] = Markup(style())
-    return found
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment.globals["style"] = Markup(style())
+    return environment
 
 
 def fragment_page(view: PageView) -> str:
@@ -181,7 +181,7 @@ def _when(dataset: DataSet, quad: Quad, known: dict[Term, list[Bounds]], now: in
         timed = [(None, end)]
     if not timed:
         return f'<td data-label="holds">{_ALWAYS}</td>'
-    times = " ".join([f"<span>{escape(_interval(*each))}</span>" for each in timed])
+    times = " ".join([f"<span>{escape(_interval(*bounds))}</span>" for bounds in timed])
     return f'<td data-label="holds">{times}</td>'
 
 
@@ -195,21 +195,21 @@ def _annotated(dataset: DataSet, quad: Quad, known: dict[Term, list[Bounds]]) ->
             known[quad[3]] = graph_times(dataset.store, quad[3], dataset.style)
         return known[quad[3]]
     try:
-        found = [each.fact for each in located_facts(dataset.store, quad[:3], dataset.style) if quad in each.own]
+        facts = [fact.fact for fact in located_facts(dataset.store, quad[:3], dataset.style) if quad in fact.own]
     except LabelError:
         return []
-    return [(fact.initial, fact.final) for fact in found if not fact.static]
+    return [(fact.initial, fact.final) for fact in facts if not fact.static]
 
 
 def _interval(initial: int | None, final: int | None) -> str:
-    began, ends = ("" if each is None else _spoken(each) for each in (initial, final))
+    began, ends = ("" if time is None else _spoken(time) for time in (initial, final))
     return f"from {began} until {ends}" if began and ends else f"from {began}" if began else f"until {ends}"
 
 
 def index_page(base: str, datasets: Sequence[DataSet]) -> str:
     """The list of data sets."""
     rows: list[Mapping[str, object]] = [
-        {"name": each.name, "address": f"{base}/{quote(each.name)}", "size": each.size} for each in datasets
+        {"name": dataset.name, "address": f"{base}/{quote(dataset.name)}", "size": dataset.size} for dataset in datasets
     ]
     return visible(_templates().get_template("index.html").render(datasets=rows))
 
@@ -349,14 +349,18 @@ def _names(wanted: RequestedNodes, quads: Sequence[Quad]) -> tuple[str, dict[Ter
     subject, predicate, item, _ = wanted
     if len(quads) < _FEW or isinstance(subject, str):
         return "", {}
-    asked = {"p:": predicate, "o:": item}
-    names = {term: name for name, term in asked.items() if isinstance(term, str) and is_iri(term)}
+    prefixes = {"p:": predicate, "o:": item}
+    names = {term: name for name, term in prefixes.items() if isinstance(term, str) and is_iri(term)}
     declared = "".join([f"@prefix {name} {term} .\n" for term, name in names.items()])
-    found = _LOCAL.fullmatch(quads[0][1]) if predicate not in names else None
-    if found is not None:
-        declared += f"@prefix n: {found[1]}> .\n"
-        locals_ = [(each, _LOCAL.fullmatch(each)) for each in dict.fromkeys([quad[1] for quad in quads])]
-        names |= {each: f"n:{local[2]}" for each, local in locals_ if local is not None and local[1] == found[1]}
+    match = _LOCAL.fullmatch(quads[0][1]) if predicate not in names else None
+    if match is not None:
+        declared += f"@prefix n: {match[1]}> .\n"
+        locals_ = [
+            (predicate_, _LOCAL.fullmatch(predicate_)) for predicate_ in dict.fromkeys([quad[1] for quad in quads])
+        ]
+        names |= {
+            predicate_: f"n:{local[2]}" for predicate_, local in locals_ if local is not None and local[1] == match[1]
+        }
     return declared, names
 
 

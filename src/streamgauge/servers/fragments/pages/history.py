@@ -76,23 +76,23 @@ class HistoryRequest:
 def read_history_request(dataset: DataSet, scope: Scope, headers: Headers, addressing: BaseAddress) -> HistoryRequest:
     """The request for a history; FragmentRequestError or HostError says what is wrong with it."""
     base = addressing(scope["scheme"], headers)
-    fragment, given = split_request(dataset, scope, base, ("since", "what"))
-    return HistoryRequest(fragment, given.get("since"), given.get("what"), base)
+    fragment, parameters = split_request(dataset, scope, base, ("since", "what"))
+    return HistoryRequest(fragment, parameters.get("since"), parameters.get("what"), base)
 
 
 def split_request(
     dataset: DataSet, scope: Scope, base: str, names: Collection[str]
 ) -> tuple[FragmentRequest, dict[str, str]]:
     """The fragment of a request, and the named parameters beside it; FragmentRequestError for other parameters."""
-    given: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     parts = []
     for part in scope["query_string"].split(b"&"):
         name, _, value = part.partition(b"=")
         if name.decode("latin-1") in names:
-            given[name.decode()] = unquote_plus(value.decode("latin-1"))
+            parameters[name.decode()] = unquote_plus(value.decode("latin-1"))
         elif part:
             parts.append(part)
-    return read_fragment_request(raw_path(scope), b"&".join(parts), dataset.shape, base, dataset.largest), given
+    return read_fragment_request(raw_path(scope), b"&".join(parts), dataset.shape, base, dataset.largest), parameters
 
 
 def store_version(dataset: DataSet, version: str) -> int | None:
@@ -104,14 +104,14 @@ def store_version(dataset: DataSet, version: str) -> int | None:
 
 def fragment_changes(dataset: DataSet, selection: Selection, since: int | None) -> QuadChanges | None:
     """The changes of a fragment; ``None`` when they are not known, or more than the fragment's quads."""
-    found = [None if since is None else dataset.store.changed(match, since) for match in selection.matches]
-    known = [each for each in found if each is not None]
-    if len(known) < len(found):
+    changes = [None if since is None else dataset.store.changed(match, since) for match in selection.matches]
+    known = [change for change in changes if change is not None]
+    if len(known) < len(changes):
         return None
-    added = _taken(selection, (each.added for each in known))
-    removed = _taken(selection, (each.removed for each in known))
-    many = len(added) + len(removed)
-    if many > LARGE and many > sum(map(dataset.store.count, selection.matches)):
+    added = _taken(selection, (change.added for change in known))
+    removed = _taken(selection, (change.removed for change in known))
+    count = len(added) + len(removed)
+    if count > LARGE and count > sum(map(dataset.store.count, selection.matches)):
         return None
     return QuadChanges(dataset.store.version, added, removed)
 
@@ -216,44 +216,46 @@ class PastHandler:
     def _reply(self, dataset: DataSet, scope: Scope, now: int) -> Reply:
         headers = dict(scope["headers"])
         base = self._addressing(scope["scheme"], headers)
-        fragment, given = split_request(dataset, scope, base, ("at",))
-        instant = read_time(given["at"], now)
+        fragment, parameters = split_request(dataset, scope, base, ("at",))
+        instant = read_time(parameters["at"], now)
         quads = _past_quads(dataset, fragment, instant)
         if quads is None:
             return error_reply(
-                410, f"what was there at {given['at']:.40} is not kept here: ask for a later time, or none"
+                410, f"what was there at {parameters['at']:.40} is not kept here: ask for a later time, or none"
             )
         size = fragment.limit or dataset.page_size
         first = (fragment.number - 1) * size
         page = Page(tuple(quads[first : first + size]), len(quads), None, instant)
-        made = represent(PageView(dataset, base, _then(fragment, given["at"]), page, instant), headers)
+        representation = represent(PageView(dataset, base, _then(fragment, parameters["at"]), page, instant), headers)
         timed: list[Header] = [
             (b"cache-control", _FOR_EVER if instant < now else b"no-cache"),
             (b"memento-datetime", date_text(instant // 1000)),
             (b"link", f'<{base}{fragment.page}>; rel="original"'.encode("latin-1")),
         ]
-        if unchanged(made.tag, None, headers.get(b"if-none-match"), None):
-            return Reply(304, [*made.kept_headers, *timed])
-        return Reply(200, [*made.headers, *timed], made.body)
+        if unchanged(representation.tag, None, headers.get(b"if-none-match"), None):
+            return Reply(304, [*representation.kept_headers, *timed])
+        return Reply(200, [*representation.headers, *timed], representation.body)
 
 
 def _past_quads(dataset: DataSet, fragment: FragmentRequest, instant: int) -> list[Quad] | None:
     """All that the fragment had; ``None`` when that is not known."""
-    found: dict[Quad, None] = {}
+    quads_: dict[Quad, None] = {}
     for match in fragment.selection.matches:
         quads = dataset.store.at(match, instant, 0, SCANNED + 1)
         if quads is None:
             return None
-        found.update((quad, None) for quad in quads if fragment.selection.takes(quad))
-        if len(found) > SCANNED:
+        quads_.update((quad, None) for quad in quads if fragment.selection.takes(quad))
+        if len(quads_) > SCANNED:
             raise TooManyError(f"more than {SCANNED} quads were there: bind another place")
-    return list(found)
+    return list(quads_)
 
 
 def _then(fragment: FragmentRequest, at: str) -> FragmentRequest:
     """The request with ``at`` in its addresses."""
     parameter = f"at={quote(at, safe=':')}"
-    first, page = (f"{each}{'&' if '?' in each else '?'}{parameter}" for each in (fragment.fragment, fragment.page))
+    first, page = (
+        f"{address}{'&' if '?' in address else '?'}{parameter}" for address in (fragment.fragment, fragment.page)
+    )
     return fragment._replace(fragment=first, page=page)
 
 

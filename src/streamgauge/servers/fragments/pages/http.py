@@ -28,7 +28,7 @@ from streamgauge.servers.fragments.pages.representations import (
     timed_headers,
 )
 from streamgauge.servers.http import metrics, openapi
-from streamgauge.servers.http.access import ASKED
+from streamgauge.servers.http.access import REQUEST_HEADERS
 from streamgauge.servers.http.headers import BaseAddress, of_host, unchanged
 from streamgauge.servers.http.limits import Gate
 from streamgauge.servers.http.openapi import DescribedOperation, Json, body, parameter, path_parameter, refused
@@ -44,9 +44,9 @@ _TIME: Final = "now, an xsd:dateTime with a time zone, or ms since 1970."
 def description(datasets: Sequence[str]) -> Json:
     """The description of a server of these data sets."""
     operations = (
-        DescribedOperation(method, path, each)
+        DescribedOperation(method, path, operation)
         for path, methods in _operations().items()
-        for method, each in methods.items()
+        for method, operation in methods.items()
     )
     dataset = path_parameter("dataset", schema={"enum": list(datasets)})
     schemas = {"Written": _WRITTEN}
@@ -78,7 +78,7 @@ def _operations() -> Mapping[str, Mapping[str, Json]]:
 
 
 def _read_path(summary: str, content: Json, errors: Sequence[str]) -> Json:
-    responses = {"200": {"description": "Done.", "content": content}} | {each: refused("Refused.") for each in errors}
+    responses = {"200": {"description": "Done.", "content": content}} | {error: refused("Refused.") for error in errors}
     return {"summary": summary, "responses": responses}
 
 
@@ -232,7 +232,7 @@ class FragmentsApp:
         self._scans = Gate(SCANS, "have quads compared one by one")
         self._clock, self.counts = datasets[0].clock, FragmentCounts()
         self._reading = Representations(datasets, limits, addressing, self.counts)
-        self._allowed = ", ".join((*READS, *(each for each in WRITES if self._mount(each, b"", {})))).encode()
+        self._allowed = ", ".join((*READS, *(method for method in WRITES if self._mount(method, b"", {})))).encode()
 
     def leave(self) -> None:
         """End streams of events, from any thread."""
@@ -365,7 +365,7 @@ class FragmentsApp:
         headers = [
             (b"allow", self._allowed),
             (b"access-control-allow-methods", self._allowed),
-            (b"access-control-allow-headers", ASKED.encode()),
+            (b"access-control-allow-headers", REQUEST_HEADERS.encode()),
             (b"access-control-max-age", b"86400"),
         ]
         return Reply(204, headers)

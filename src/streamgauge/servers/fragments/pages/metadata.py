@@ -222,11 +222,11 @@ def _subject(subject: Term, triples: list[Triple], prefixes: Mapping[str, str], 
     def short(term: Term) -> str:
         return names.get(term) or _short(term, prefixes)
 
-    said = [
+    statements = [
         f"{'a' if predicate == RDF_TYPE else short(predicate)} {', '.join([short(o) for _, _, o in group])}"
         for predicate, group in groupby(triples, key=itemgetter(1))
     ]
-    return f"{short(subject)} {'; '.join(said)}"
+    return f"{short(subject)} {'; '.join(statements)}"
 
 
 def _short(full: Term, prefixes: Mapping[str, str]) -> str:

@@ -54,23 +54,23 @@ class FragmentCounts:
         self.requests: Counter[tuple[str, int]] = Counter()
         self.bytes = self.kept = self.made = 0
 
-    def metrics(self, datasets: Sequence[DataSet], held: int) -> Iterator[Metric]:
+    def metrics(self, datasets: Sequence[DataSet], kept_bytes: int) -> Iterator[Metric]:
         """All counts, and the sizes of the data sets; ``held`` are the bytes of bodies that are kept."""
-        asked = sorted(self.requests.items())
+        requests = sorted(self.requests.items())
         name = "streamgauge_fragments"
         yield Metric(
             f"{name}_requests_total",
             "counter",
             "Requests answered.",
-            tuple(({"dataset": dataset, "status": str(status)}, count) for (dataset, status), count in asked),
+            tuple(({"dataset": dataset, "status": str(status)}, count) for (dataset, status), count in requests),
         )
         yield Metric(f"{name}_bytes_total", "counter", "Bytes of bodies sent.", (({}, self.bytes),))
         bodies = (({"from": "kept"}, self.kept), ({"from": "made"}, self.made))
         yield Metric(f"{name}_bodies_total", "counter", "Bodies that were there, and that were made.", bodies)
-        yield Metric(f"{name}_kept_bytes", "gauge", "Bytes of bodies that are kept.", (({}, held),))
-        quads = tuple(({"dataset": each.name}, each.size) for each in datasets)
+        yield Metric(f"{name}_kept_bytes", "gauge", "Bytes of bodies that are kept.", (({}, kept_bytes),))
+        quads = tuple(({"dataset": dataset.name}, dataset.size) for dataset in datasets)
         yield Metric(f"{name}_quads", "gauge", "Quads of a data set.", quads)
-        versions = tuple(({"dataset": each.name}, each.store.version) for each in datasets)
+        versions = tuple(({"dataset": dataset.name}, dataset.store.version) for dataset in datasets)
         yield Metric(f"{name}_version", "gauge", "The version of a data set.", versions)
 
 
@@ -211,10 +211,10 @@ def _weight(offer: Offer, wanted: Sequence[tuple[str, float]]) -> float:
     """The weight of the most specific range that holds a media type; other names of a format are only meant by name."""
     kind = offer.type.partition("/")[0]
     ranges = (f"{kind}/*", "*/*") if offer.type == offer.format.types[0] else ()
-    for each in (offer.type, *ranges):
-        found = [weight for given, weight in wanted if given == each]
-        if found:
-            return max(found)
+    for offered in (offer.type, *ranges):
+        weights = [weight for type_wanted, weight in wanted if type_wanted == offered]
+        if weights:
+            return max(weights)
     return 0.0
 
 
@@ -241,8 +241,8 @@ class SeenKeys:
     Transactions on Storage 13(4), 2017).
     """
 
-    def __init__(self, most: int = 20_000) -> None:
-        self._seen, self._most, self._left = bytearray(_SEEN_PLACES), most, most
+    def __init__(self, limit: int = 20_000) -> None:
+        self._seen, self._most, self._left = bytearray(_SEEN_PLACES), limit, limit
 
     def again(self, key: Hashable) -> bool:
         """Whether a key seems to have been seen; it is from now on."""
@@ -326,10 +326,10 @@ class Representations:
         if before is not None and before.page is page and before.until in (None, page.until):
             return before
         self._counts.made += 1
-        made = represent(PageView(dataset, key.base, request, page), headers)
+        representation = represent(PageView(dataset, key.base, request, page), headers)
         if self._seen.again(key):
-            self._bodies.put(key, made)
-        return made
+            self._bodies.put(key, representation)
+        return representation
 
     def lacks(self, dataset: DataSet, key: PageKey) -> Selection | None:
         """The selection whose quads have to be compared one by one, beside the loop, before the requested page is made.
@@ -339,8 +339,8 @@ class Representations:
         base, path, query, _, _ = key
         if b"values=" not in query and query.count(b"?") + query.count(b"%3F") + query.count(b"%3f") < 2:
             return None
-        found = read_fragment_request(path, query, dataset.shape, base, dataset.largest).selection
-        return found if dataset.lacks(found) else None
+        request = read_fragment_request(path, query, dataset.shape, base, dataset.largest).selection
+        return request if dataset.lacks(request) else None
 
     def listing(self, scope: Scope, headers: Headers) -> Reply:
         """The list of data sets."""

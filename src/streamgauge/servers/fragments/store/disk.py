@@ -171,9 +171,9 @@ def check_store(folder: Path, before: Witness | None) -> RunningSeal | None:
 
 
 def _check_leaves(leaves: Iterable[Records], before: Witness | None) -> RunningSeal | None:
-    form, seal, found, many = None, None, RunningSeal(StoreSeal(b"", 0, 0, 0)), 0
+    form, seal, running, count = None, None, RunningSeal(StoreSeal(b"", 0, 0, 0)), 0
     for records in leaves:
-        many += len(records)
+        count += len(records)
         if form == PLAIN or records[0][0][:1] == records[-1][0][:1] == b"t":
             continue
         for key, value in records:
@@ -188,26 +188,26 @@ def _check_leaves(leaves: Iterable[Records], before: Witness | None) -> RunningS
             if key == SEAL:
                 seal = read_seal(value)
             else:
-                found.enter(value)
+                running.enter(value)
     if form == PLAIN:
         if before is not None:
             raise DamagedStoreError("the mark of its format: it says that there are no checksums, but there were")
         return None
-    if not many and (before is None or before.number == 0):
+    if not count and (before is None or before.number == 0):
         return RunningSeal(StoreSeal(urandom(16) if before is None else before.store, 0, 0, 0))
-    _agree(form, seal, found, before)
+    _agree(form, seal, running, before)
     return RunningSeal(seal) if seal is not None else None
 
 
-def _agree(form: Value | None, seal: StoreSeal | None, found: RunningSeal, before: Witness | None) -> None:
+def _agree(form: Value | None, seal: StoreSeal | None, counted: RunningSeal, before: Witness | None) -> None:
     """DamagedStoreError where records, seal and witness contradict each other."""
     if form != with_checksum(FORMAT, SUMMED):
         raise DamagedStoreError("the mark of its format is missing or none that this reads")
     if seal is None:
         raise DamagedStoreError("its seal is missing")
-    if (seal.records, seal.total) != (found.records, found.total & (1 << 64) - 1):
+    if (seal.records, seal.total) != (counted.records, counted.total & (1 << 64) - 1):
         raise DamagedStoreError(
-            f"its records are not those that were written ({found.records:,} of {seal.records:,} that a seal counts)"
+            f"its records are not those that were written ({counted.records:,} of {seal.records:,} that a seal counts)"
         )
     if before is None:
         return
@@ -432,15 +432,15 @@ def _locked(folder: Path) -> BinaryIO:
     """The file by which this process alone has the folder, which is made when it is not there; the witness is in it."""
     try:
         folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
-        held = open_beside(lock_file(folder))
+        lock = open_beside(lock_file(folder))
     except OSError as error:
         raise FolderError(f"{folder}: not a folder that can be written ({obstacle(error)}); give another") from error
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        held.close()
+        lock.close()
         raise FolderError(f"{folder}: another process, or another store, has it open; give another folder") from error
-    return held
+    return lock
 
 
 def _sized(writes: Writes) -> Iterator[tuple[bytes, bytes | None]]:

@@ -51,8 +51,8 @@ class EndTimes:
 
     def end(self, key: bytes) -> int | None:
         """When a key ends."""
-        found = self._by_key.one(key)
-        return time_of(found[self._width :]) if found else None
+        entry = self._by_key.one(key)
+        return time_of(entry[self._width :]) if entry else None
 
     def nearest(self, wanted: Callable[[bytes], bool], now: int) -> int | None:
         """The earliest end after ``now`` of a wanted key, or that of the last that was looked at, which is before."""
@@ -66,8 +66,8 @@ class EndTimes:
 
     def until(self, now: int, limit: int) -> Iterator[bytes]:
         """Keys that ended at or before ``now``, those that ended first, at most ``limit``."""
-        many = min(limit, self._by_end.rank(stamped(now + 1)))
-        return (entry[TIME:] for entry in self._by_end.first(many))
+        count = min(limit, self._by_end.rank(stamped(now + 1)))
+        return (entry[TIME:] for entry in self._by_end.first(count))
 
     def edits(
         self, ended: Mapping[bytes, int | None], ends: Mapping[bytes, int | None]
@@ -110,13 +110,13 @@ class ChangeLog:
         """The changes after a version up to ``now``, oldest first; ``None`` when they are not all remembered."""
         if version > now or (version < now and (not self._kept or self._kept[0][0] > version + 1)):
             return None
-        return (self._change(each) for each, _ in self._kept if each > version)
+        return (self._change(change) for change, _ in self._kept if change > version)
 
     def writes(self, version: int, change: LoggedChange) -> Writes:
         """The writes of a new version: its own record, and the removal of versions forgotten for it."""
         removed, added = change
         value = len(removed).to_bytes(8) + removed + added
-        gone = {self._key(each): None for each in self._forgotten((len(removed) + len(added)) // self._width)}
+        gone = {self._key(key): None for key in self._forgotten((len(removed) + len(added)) // self._width)}
         return {**gone, self._key(version): value}
 
     def forgets(self, change: LoggedChange) -> bytes:

@@ -173,14 +173,14 @@ class Store:
         terms = iter(dict.fromkeys(term for quad in come for term in quad))
         while part := list(islice(terms, _TERMS)):
             with self._changing:
-                given, writes = self._terms.give(part)
-                change.numbers.update(given.values())
+                fresh, writes = self._terms.give(part)
+                change.numbers.update(fresh.values())
                 if writes:
                     change.fresh += self._terms.given(writes)
                     self._records.commit(writes)
                     with self._lock:
                         self._records.show()
-            numbers |= given
+            numbers |= fresh
         return numbers
 
     def _keyed(self, gone: dict[Quad, None], come: dict[Quad, int | None]) -> KeyedChange:
@@ -286,12 +286,12 @@ class Store:
                 return [], 0, None
             order = self._orders[number]
             keys = order.read(prefix, 0, limit)
-            many = len(keys) // KEY
-            total = many if many < limit else order.count(prefix)
+            count = len(keys) // KEY
+            total = count if count < limit else order.count(prefix)
             quads = self._sequenced(keys, number, match)
             if not (total and self._endings):
                 return quads, total, None
-            if total > many or total > self._endings.few:
+            if total > count or total > self._endings.few:
                 return quads, total, self._remembered_nearest(match, now)
             ends = [self._endings.end(quad_key(key, number)) for key in cut_keys(keys)]
             return quads, total, min([end for end in ends if end is not None and end > now], default=None)
@@ -363,9 +363,9 @@ class Store:
                 return []
             number = order_for(match)
             there = (quad_key(key, number) for key in self._orders[number].within(prefix))
-            held = (key for key in there if self._holds(self._past, key, instant))
+            keys_held = (key for key in there if self._holds(self._past, key, instant))
             left = self._past.at(number, prefix, lambda key: key_matches(key, places), instant)
-            return self._quads(islice(chain(held, left), offset, offset + limit))
+            return self._quads(islice(chain(keys_held, left), offset, offset + limit))
 
     @property
     def kept(self) -> int:
@@ -399,7 +399,7 @@ class Store:
             writes |= edit.writes
         writes |= {**kept, **self._log.writes(version, logged), **self._terms.drop(unused)}
         writes[_VERSION] = version.to_bytes(8)
-        told = tuple(added.values()), tuple(removed.values())
+        changes = tuple(added.values()), tuple(removed.values())
         touched = [*added, *removed, *(key for key in there if ended[key] != change.ends[key])]
         return StoreDraft(
             version,
@@ -407,7 +407,7 @@ class Store:
             edits + recorded,
             logged,
             touched,
-            *told,
+            *changes,
             forgotten,
             outlived + forgotten,
             looked_at,
@@ -425,8 +425,12 @@ class Store:
 
     def _unused(self, numbers: Iterable[bytes], coming: set[bytes]) -> list[bytes]:
         """The numbers of terms that are in no quad, run or log, and come with no change that is being worked out."""
-        expected = coming.union(*(each.numbers for each in self._beside)) if self._beside else coming
-        return [each for each in numbers if each not in expected and self._terms.has(each) and not self._uses(each)]
+        expected = coming.union(*(draft.numbers for draft in self._beside)) if self._beside else coming
+        return [
+            number
+            for number in numbers
+            if number not in expected and self._terms.has(number) and not self._uses(number)
+        ]
 
     def _uses(self, number: bytes) -> bool:
         """Whether a term that left a quad is in one (the place that it left is looked at first), a run or the log."""
@@ -485,8 +489,8 @@ class Store:
     def _places(self, match: Match) -> list[tuple[int, bytes]] | None:
         """Where in a key which numbers are to be found; ``None`` when a term has none."""
         wanted = [(place * WIDTH, self._terms.number(term)) for place, term in enumerate(match) if term is not None]
-        found = [(at, number) for at, number in wanted if number is not None]
-        return found if len(found) == len(wanted) else None
+        places = [(at, number) for at, number in wanted if number is not None]
+        return places if len(places) == len(wanted) else None
 
     def _quads(self, keys: Iterable[bytes]) -> list[Quad]:
         term = self._terms.texts

@@ -139,7 +139,7 @@ class LmdbFile:
         """One of the two meta pages."""
         data = self._page(page, _METAS)
         magic, version, _, _ = _META.unpack_from(data, _HEAD)
-        trees = [LmdbTree(*_TREE.unpack_from(data, _TREES_AT + each * _TREE.size)) for each in range(2)]
+        trees = [LmdbTree(*_TREE.unpack_from(data, _TREES_AT + index * _TREE.size)) for index in range(2)]
         last, transaction = _END.unpack_from(data, _TREES_AT + 2 * _TREE.size)
         if (magic, version, trees[0].page_size) != (_MAGIC, 1, self.page_size):
             raise PageError(page, "no meta page of LMDB 0.9 with pages of 4096 bytes")
@@ -167,12 +167,12 @@ class LmdbFile:
 
     def free(self, meta: MetaPage) -> set[int]:
         """The pages in the list of free ones; that they are not in use is not looked at."""
-        found: set[int] = set()
+        pages: set[int] = set()
         self._used = bytearray(max(self.pages, meta.last + 1))
         for leaf in self._walked(meta, meta.free, meta.page):
             for _, value in leaf:
-                found.update(self._listed(meta, self.value(value)))
-        return found
+                pages.update(self._listed(meta, self.value(value)))
+        return pages
 
     def live_leaves(self, meta: MetaPage) -> Iterator[tuple[int, Records | PageError]]:
         """The leaves that are in use, whether or not a tree leads there, each with its records or what is wrong."""
@@ -233,8 +233,8 @@ class LmdbFile:
         walk = _TreeWalk(tree)
         if tree.root != _NONE:
             yield from self._descended(meta, walk, tree.root, 1)
-        found = walk.branches, walk.leaves, walk.overflows, walk.entries
-        if found != tree[3:7]:
+        counted_pages = walk.branches, walk.leaves, walk.overflows, walk.entries
+        if counted_pages != tree[3:7]:
             raise PageError(page, "a tree has other numbers of pages or records than the meta page says")
 
     def _descended(self, meta: MetaPage, walk: _TreeWalk, number: int, level: int) -> Iterator[Records]:
@@ -264,7 +264,7 @@ class LmdbFile:
     def _records(self, number: int, data: bytes) -> Records:
         """The records of a leaf."""
         lower, upper = self._bounds(number, data)
-        size, used, found, unpack = self.page_size, 0, [], _NODE.unpack_from
+        size, used, records, unpack = self.page_size, 0, [], _NODE.unpack_from
         for offset in memoryview(data)[_HEAD:lower].cast("H"):
             if offset & 1 or not upper <= offset <= size - _NODE.size:
                 raise PageError(number, "the offset of a node is damaged")
@@ -277,15 +277,15 @@ class LmdbFile:
             value: Value = data[value_at:end]
             if flags:
                 value = self._large(data[value_at:end], low | high << 16)
-            found.append((data[offset + 8 : value_at], value))
+            records.append((data[offset + 8 : value_at], value))
         if used != size - upper:
             raise PageError(number, "its nodes overlap, or leave room between them")
-        return found
+        return records
 
     def _children(self, number: int, data: bytes) -> list[tuple[bytes, int]]:
         """The keys and page numbers of a branch."""
         lower, upper = self._bounds(number, data)
-        size, used, found = self.page_size, 0, []
+        size, used, children = self.page_size, 0, []
         for offset in memoryview(data)[_HEAD:lower].cast("H"):
             if offset & 1 or not upper <= offset <= size - _NODE.size:
                 raise PageError(number, "the offset of a node is damaged")
@@ -294,10 +294,10 @@ class LmdbFile:
             if end > size:
                 raise PageError(number, "a node reaches beyond it")
             used += end - offset + 1 & -2
-            found.append((data[offset + 8 : end], low | high << 16 | top << 32))
+            children.append((data[offset + 8 : end], low | high << 16 | top << 32))
         if used != size - upper:
             raise PageError(number, "its nodes overlap, or leave room between them")
-        return found
+        return children
 
     def _bounds(self, number: int, data: bytes) -> tuple[int, int]:
         """Where the free room of a page begins and ends."""
@@ -323,8 +323,8 @@ class LmdbFile:
         spans = self._spans(value)
         if (own, flags, lower | upper << 16) != (value.page, _OVERFLOW, spans):
             raise PageError(value.page, "it is not the beginning of a value's own pages")
-        for each in range(spans):
-            self._use(value.page + each, meta.last)
+        for index in range(spans):
+            self._use(value.page + index, meta.last)
         return spans
 
     def _check_free(self, meta: MetaPage) -> None:

@@ -96,8 +96,8 @@ class MemoryKeyValues:
         if number is None:
             self._numbers.pop(text, None)
             return
-        held = self.get(TEXT + number)
-        self._numbers[held if held == text else text] = number
+        text_kept = self.get(TEXT + number)
+        self._numbers[text_kept if text_kept == text else text] = number
 
     def _follow(self, keys: Sequence[bytes]) -> bool:
         """Whether sorted keys are those of the texts that follow the list."""

@@ -189,9 +189,9 @@ INDEX_ORDERS: Final[tuple[IndexOrder, ...]] = (
 _TO_QUAD: Final = tuple(tuple(order.index(place) * WIDTH for place in range(4)) for order in INDEX_ORDERS)
 _TO_ORDER: Final = tuple(tuple(place * WIDTH for place in order) for order in INDEX_ORDERS)
 _ORDERS_BY_PLACES: Final = {
-    tuple(place in order[:given] for place in range(4)): number
+    tuple(place in order[:index] for place in range(4)): number
     for number, order in reversed(list(enumerate(INDEX_ORDERS)))
-    for given in range(5)
+    for index in range(5)
 }
 _ROW: Final = Struct(f"{WIDTH}s" * 4)
 
@@ -296,13 +296,13 @@ def numbered(loaded: Iterable[QuadBatch], terms: TermDictionary, records: KeyVal
     for quads, ending in loaded:
         places = defaultdict[Term, int](count().__next__)
         mentioned = chain.from_iterable(quads)
-        each = np.fromiter(map(places.__getitem__, mentioned), dtype=np.int64, count=4 * len(quads))
+        indices = np.fromiter(map(places.__getitem__, mentioned), dtype=np.int64, count=4 * len(quads))
         numbers = terms.give_first([*places], met) if fresh else _given_again([*places], terms, records)
-        found = numbers[each].reshape(-1, 4)
-        ids.append(found.astype(np.uint32) if int(numbers.max(initial=0)) < 1 << 32 else found)
+        quads_of_numbers = numbers[indices].reshape(-1, 4)
+        ids.append(quads_of_numbers.astype(np.uint32) if int(numbers.max(initial=0)) < 1 << 32 else quads_of_numbers)
         if ending:
             places_ended, times = np.array(ending, dtype=np.int64).T
-            rows = number_rows(found[places_ended]).reshape(-1, KEY)
+            rows = number_rows(quads_of_numbers[places_ended]).reshape(-1, KEY)
             ends.append(np.hstack([rows, _stamped_rows(times)]))
     return np.concatenate(ids), np.concatenate(ends)
 
@@ -340,8 +340,8 @@ def sequences(ids: QuadIds) -> Iterator[Keys]:
         there[ids[:, place]] = True
         values.append(np.flatnonzero(there))
         ranks.append((np.cumsum(there, dtype=np.uint32) - 1)[ids[:, place]])
-    tables = [number_rows(each) for each in values]
-    bits = [max(0, len(each) - 1).bit_length() for each in values]
+    tables = [number_rows(value) for value in values]
+    bits = [max(0, len(value) - 1).bit_length() for value in values]
     for order in INDEX_ORDERS:
         ranks = _sorted_ranks(ranks, order, bits)
         yield np.hstack([tables[place][ranks[place]] for place in order])
@@ -351,7 +351,7 @@ def _sorted_ranks(ranks: Sequence[Ranks], order: IndexOrder, bits: Sequence[int]
     """The ranks in each place of quads, sorted by an order, each quad once; ``bits`` are those of a place."""
     if sum(bits) > _WORD:
         taken = np.lexsort([ranks[place] for place in reversed(order)])
-        rows = np.stack([each[taken] for each in ranks], axis=1)
+        rows = np.stack([rank[taken] for rank in ranks], axis=1)
         return [*rows[np.concatenate(([True], (rows[1:] != rows[:-1]).any(axis=1)))[: len(rows)]].T]
     packed = np.zeros(len(ranks[0]), dtype=np.uint64)
     for place in order:
@@ -359,11 +359,11 @@ def _sorted_ranks(ranks: Sequence[Ranks], order: IndexOrder, bits: Sequence[int]
         packed |= ranks[place]
     packed.sort()
     packed = packed[np.concatenate(([True], packed[1:] != packed[:-1]))[: len(packed)]]
-    found = [*ranks]
+    ranks_sorted = [*ranks]
     for place in reversed(order):
-        found[place] = (packed & np.uint64((1 << bits[place]) - 1)).astype(np.uint32)
+        ranks_sorted[place] = (packed & np.uint64((1 << bits[place]) - 1)).astype(np.uint32)
         packed >>= np.uint64(bits[place])
-    return found
+    return ranks_sorted
 
 
 def latest(ends: Keys) -> Keys:

@@ -31,21 +31,23 @@ _RECORD_KINDS: Final = {
 def verify(folder: Path) -> Inspection:
     """All damages of a store; nothing of it is changed. FolderError when it is not there or in use."""
     _refuse_absent(folder)
-    found, before = Inspection(), _before(folder)
+    inspection, before = Inspection(), _before(folder)
     begun = disk.lock_file(folder).exists() and disk.lock_file(folder).stat().st_size > 0
     try:
         disk.refuse_vanished(folder, before, begun=begun)
         if disk.data_file(folder).exists():
             disk.check_store(folder, before)
     except DamagedStoreError as error:
-        found.note(str(disk.data_file(folder)), str(error).partition("damaged: ")[2].rpartition("; `")[0] or str(error))
+        inspection.note(
+            str(disk.data_file(folder)), str(error).partition("damaged: ")[2].rpartition("; `")[0] or str(error)
+        )
     if disk.data_file(folder).exists():
         try:
-            for key, _ in _sound(folder, found):
-                found.count(_RECORD_KINDS.get(key[0], "others"))
+            for key, _ in _sound(folder, inspection):
+                inspection.count(_RECORD_KINDS.get(key[0], "others"))
         except disk.FolderError as error:
-            found.note(disk.data_file(folder).name, str(error).partition("damaged: ")[2])
-    return found
+            inspection.note(disk.data_file(folder).name, str(error).partition("damaged: ")[2])
+    return inspection
 
 
 def save(folder: Path, new: Path) -> Saved:
@@ -53,18 +55,18 @@ def save(folder: Path, new: Path) -> Saved:
     _refuse_absent(folder)
     if new.exists() and any(new.iterdir()):
         raise disk.FolderError(f"{new}: it is there already: name a folder that is not")
-    found = Inspection()
+    inspection = Inspection()
     if not disk.data_file(folder).exists():
         raise disk.FolderError(f"{disk.data_file(folder)}: it is missing, and nothing of it can be saved")
     rest = _Salvage()
-    for key, value in _sound(folder, found):
+    for key, value in _sound(folder, inspection):
         rest.take(key, value)
     store = disk.DiskStore(new, Keep() if rest.keeps else None)
     try:
         saved = store.load(rest.quads(), at=rest.last if rest.keeps else None)
     finally:
         store.close()
-    return Saved(f"{saved:,} quads", (*map(str, found.damages), *rest.losses(saved)))
+    return Saved(f"{saved:,} quads", (*map(str, inspection.damages), *rest.losses(saved)))
 
 
 @dataclass(slots=True)
@@ -124,7 +126,7 @@ class _Salvage:
         yield "the versions begin anew: who asks what changed since one of before is told that this is not known"
 
 
-def _sound(folder: Path, found: Inspection) -> Iterator[tuple[bytes, bytes]]:
+def _sound(folder: Path, inspection: Inspection) -> Iterator[tuple[bytes, bytes]]:
     """The records of a store's live pages that are as they were written; others are noted. FolderError without any."""
     data = disk.data_file(folder)
     with closing(LmdbFile(data)) as file:
@@ -132,16 +134,16 @@ def _sound(folder: Path, found: Inspection) -> Iterator[tuple[bytes, bytes]]:
         summed = not _plain(file, meta)
         for page, records in file.live_leaves(meta):
             if isinstance(records, PageError):
-                found.note(data.name, str(records))
+                inspection.note(data.name, str(records))
                 continue
             for key, value in records:
                 try:
                     content = file.value(value)
                 except PageError as error:
-                    found.note(data.name, str(error))
+                    inspection.note(data.name, str(error))
                     continue
                 if not key or (summed and not disk.checksum_holds(key, content)):
-                    found.note(f"{data.name}, page {page}", f"{disk.record_name(key)}: its checksum does not hold")
+                    inspection.note(f"{data.name}, page {page}", f"{disk.record_name(key)}: its checksum does not hold")
                 else:
                     yield key, content[:-4] if summed else content
 
@@ -160,7 +162,7 @@ def _readable(file: LmdbFile, data: Path) -> MetaPage:
             metas.append(file.read_meta(page))
         except PageError:
             continue
-    for meta in sorted(metas, key=lambda each: -each.transaction):
+    for meta in sorted(metas, key=lambda meta: -meta.transaction):
         try:
             file.free(meta)
         except PageError:
@@ -172,12 +174,12 @@ def _readable(file: LmdbFile, data: Path) -> MetaPage:
 
 
 def _refuse_absent(folder: Path) -> None:
-    held = disk.lock_file(folder)
-    if not any(each.exists() for each in (held, disk.data_file(folder), folder / "lock.mdb")):
+    lock = disk.lock_file(folder)
+    if not any(file.exists() for file in (lock, disk.data_file(folder), folder / "lock.mdb")):
         raise disk.FolderError(f"{folder}: no store is there")
-    if not held.exists():
+    if not lock.exists():
         return
-    with held.open("rb") as file:
+    with lock.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError as error:

@@ -29,7 +29,7 @@ from streamgauge.sparql.expression import UnsupportedFunctionError
 from streamgauge.sparql.needs import Looks, TooManySolutionsError, is_plain
 from streamgauge.sparql.updates import change
 
-MOST: Final = 100_000
+MAX_PATTERN_FACTS: Final = 100_000
 """Facts that one request may touch by a pattern."""
 
 SWEPT: Final = 10_000
@@ -70,8 +70,8 @@ def sweep(dataset: DataSet, before: int) -> QuadChanges:
 class FactDraft:
     """Several changes that become one, each seeing those before it; nothing is changed until ``commit``."""
 
-    def __init__(self, dataset: DataSet, most: int = MOST) -> None:
-        self._dataset, self._store, self._style, self._most = dataset, dataset.store, dataset.style, most
+    def __init__(self, dataset: DataSet, limit: int = MAX_PATTERN_FACTS) -> None:
+        self._dataset, self._store, self._style, self._most = dataset, dataset.store, dataset.style, limit
         self._now, self._version, self._open = dataset.clock(), dataset.store.version, False
         self._asked: dict[TripleMatch, list[Triple]] = {}
         self._before: dict[Triple, list[LocatedFact]] = {}
@@ -108,18 +108,18 @@ class FactDraft:
 
     def end(self, triple: Triple, at: int) -> None:
         """End the facts of a triple that hold at an instant (ms); facts that begin later stay."""
-        held = [fact for fact in self._of(triple) if fact.holds(at)]
-        self._after[triple] = [fact for fact in self._after[triple] if fact not in held]
-        ended = (altered(fact, final=at) for fact in held if _begins(fact) < at)
+        current = [fact for fact in self._of(triple) if fact.holds(at)]
+        self._after[triple] = [fact for fact in self._after[triple] if fact not in current]
+        ended = (altered(fact, final=at) for fact in current if _begins(fact) < at)
         if self._style.label is not Label.EXPIRATION or at > self._now:
             self._after[triple] += ended
 
     def asked(self, wanted: TripleMatch) -> list[Triple]:
         """As ``holding``, looked up once for all that ask the same; for questions between which nothing changes."""
-        found = self._asked.get(wanted)
-        if found is None:
-            found = self._asked[wanted] = self.holding(wanted)
-        return found
+        facts = self._asked.get(wanted)
+        if facts is None:
+            facts = self._asked[wanted] = self.holding(wanted)
+        return facts
 
     def holding(self, wanted: TripleMatch) -> list[Triple]:
         """The wanted triples that hold now."""
@@ -136,7 +136,7 @@ class FactDraft:
         changes = self._store.changed((None, None, None, None), self._version)
         if self._open or changes is None:
             return True
-        known = {quad[0] for found in self._before.values() for each in found for quad in (*each.own, *each.label)}
+        known = {quad[0] for located in self._before.values() for fact in located for quad in (*fact.own, *fact.label)}
         known |= {triple[0] for triple in self._before}
         return any(not known.isdisjoint(quad) for quad in (*changes.added, *changes.removed))
 
@@ -157,8 +157,10 @@ class FactDraft:
         ``serial`` is part of the names that are given, so that changes which are planned at once give different ones.
         """
         triples = list(self._after)
-        gone = [each for triple in triples for each in self._before[triple] if each.fact not in self._after[triple]]
-        there = {each.fact for triple in triples for each in self._before[triple]}
+        gone = [
+            located for triple in triples for located in self._before[triple] if located.fact not in self._after[triple]
+        ]
+        there = {located.fact for triple in triples for located in self._before[triple]}
         come = [fact for triple in triples for fact in self._after[triple] if fact not in there]
         if not gone and not come:
             return None
@@ -179,8 +181,8 @@ class FactDraft:
             self._know(triple, list(located_facts(self._store, triple, self._style)))
         return self._after[triple]
 
-    def _know(self, triple: Triple, found: list[LocatedFact]) -> None:
-        self._before[triple], self._after[triple] = found, [each.fact for each in found]
+    def _know(self, triple: Triple, located: list[LocatedFact]) -> None:
+        self._before[triple], self._after[triple] = located, [entry.fact for entry in located]
         for place in enumerate(triple):
             self._places.setdefault(place, {})[triple] = None
 
@@ -189,12 +191,12 @@ class FactDraft:
         self._open = self._open or None in wanted
         if not self._fetched.isdisjoint(_wider(wanted)):
             return self._known(wanted)
-        found: dict[Triple, list[LocatedFact]] = {}
-        for number, each in enumerate(located_facts(self._store, wanted, self._style)):
+        facts_by_triple: dict[Triple, list[LocatedFact]] = {}
+        for number, fact in enumerate(located_facts(self._store, wanted, self._style)):
             if number >= self._most:
                 raise TooManyError(f"more than {self._most} facts match: name more of their triples")
-            found.setdefault(each.fact.triple, []).append(each)
-        for triple, facts in found.items():
+            facts_by_triple.setdefault(fact.fact.triple, []).append(fact)
+        for triple, facts in facts_by_triple.items():
             if triple not in self._after:
                 self._know(triple, facts)
         self._fetched.add(wanted)
@@ -203,7 +205,7 @@ class FactDraft:
     def _known(self, wanted: TripleMatch) -> list[Triple]:
         """The wanted triples that this knows, in the order in which they came to be known."""
         places = [(place, term) for place, term in enumerate(wanted) if term is not None]
-        among = min((self._places.get(each, {}) for each in places), key=len, default=self._after)
+        among = min((self._places.get(place, {}) for place in places), key=len, default=self._after)
         if len(places) == len(wanted):
             triple = (str(wanted[0]), str(wanted[1]), str(wanted[2]))
             return [triple] if triple in among else []
@@ -217,25 +219,25 @@ class FactDraft:
 
     def _vacated(self, gone: Sequence[LocatedFact]) -> tuple[dict[Quad, None], dict[Triple, list[str]]]:
         """Quads that nobody needs when facts go, and the names that become free, by triple."""
-        removed = dict.fromkeys(quad for each in gone for quad in each.own)
+        removed = dict.fromkeys(quad for located in gone for quad in located.own)
         names: dict[Triple, list[str]] = {}
         leaving = Counter(member for member, _ in set(_members(gone)))
         empty = {member for member, number in leaving.items() if self._store.count(member) == number}
-        for each in gone:
-            if each.member is None or each.member in empty:
-                removed.update(dict.fromkeys(each.label))
-                if each.name is not None:
-                    names.setdefault(each.fact.triple, []).append(each.name)
+        for located in gone:
+            if located.member is None or located.member in empty:
+                removed.update(dict.fromkeys(located.label))
+                if located.name is not None:
+                    names.setdefault(located.fact.triple, []).append(located.name)
         return removed, names
 
     def _shared_by_those_that_stay(self, triples: Sequence[Triple]) -> dict[Quad, int | None]:
         """Quads that facts which stay need, of triples that have others too, and when the last of those ends."""
         staying: dict[Quad, int | None] = {}
         for triple in triples:
-            for each in self._before[triple]:
-                if each.fact in self._after[triple]:
-                    for quad in each.own:
-                        end = each.fact.final
+            for located in self._before[triple]:
+                if located.fact in self._after[triple]:
+                    for quad in located.own:
+                        end = located.fact.final
                         staying[quad] = _later(end, staying[quad]) if quad in staying else end
         return staying
 
@@ -275,10 +277,10 @@ def joined(facts: Sequence[Fact], fact: Fact, label: Label) -> list[Fact]:
         return [fact]
     if label is Label.INSTANT:
         return list(dict.fromkeys([*facts, fact]))
-    touching = [each for each in facts if _begins(each) <= _ends(fact) and _begins(fact) <= _ends(each)]
+    touching = [other for other in facts if _begins(other) <= _ends(fact) and _begins(fact) <= _ends(other)]
     initial = min([fact, *touching], key=_begins).initial
     final = max([fact, *touching], key=_ends).final
-    return [*(each for each in facts if each not in touching), Fact(fact.triple, initial, final)]
+    return [*(fact for fact in facts if fact not in touching), Fact(fact.triple, initial, final)]
 
 
 def _begins(fact: Fact) -> int:
@@ -295,9 +297,9 @@ def _later(one: int | None, other: int | None) -> int | None:
 
 def _members(gone: Iterable[LocatedFact]) -> Iterator[tuple[Match, Quad]]:
     """The quads by which facts are members of their groups."""
-    for each in gone:
-        if each.member is not None:
-            yield from ((each.member, quad) for quad in each.own if fits(quad, each.member))
+    for located in gone:
+        if located.member is not None:
+            yield from ((located.member, quad) for quad in located.own if fits(quad, located.member))
 
 
 TRIPLES: Final = 100_000
@@ -307,8 +309,8 @@ TRIPLES: Final = 100_000
 class TripleAllowance:
     """How many triples a body may still have."""
 
-    def __init__(self, most: int = TRIPLES) -> None:
-        self._most = self._left = most
+    def __init__(self, limit: int = TRIPLES) -> None:
+        self._most = self._left = limit
 
     def take(self) -> None:
         """One triple more; TooManyError when it is one too many."""
@@ -358,7 +360,9 @@ def modification(operation: UpdateOperation, at: int, bounds: Bounds) -> Operati
 
     def apply(draft: FactDraft) -> None:
         try:
-            deleted, inserted = change(operation, lambda *pattern: draft.asked(pattern), MOST, Looks(LOOKS))
+            deleted, inserted = change(
+                operation, lambda *pattern: draft.asked(pattern), MAX_PATTERN_FACTS, Looks(LOOKS)
+            )
         except TooManySolutionsError as error:
             raise TooManyError(str(error)) from error
         except (UndefinedError, UnsupportedFunctionError, RecursionError) as error:

@@ -27,7 +27,7 @@ from streamgauge.sources import Source, SourceError
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 Say: TypeAlias = Callable[[str], None]
 
-ROOM: Final = 4_096
+MAX_WAITING_ELEMENTS: Final = 4_096
 """Elements that wait to be applied; a source that brings more waits itself."""
 
 TOGETHER: Final = 512
@@ -91,7 +91,7 @@ class FeedRunner:
 
     def __init__(self, feed: DataSetFeed, say: Say, sleep: Sleep = asyncio.sleep) -> None:
         self._feed, self._say, self._sleep = feed, say, sleep
-        self._coming: Queue[Input | Exception | None] = Queue(ROOM)
+        self._coming: Queue[Input | Exception | None] = Queue(MAX_WAITING_ELEMENTS)
         self._closing, self._ended = Event(), False
         self._begun: tuple[int, int] | None = None
         self._blank = f"f{feed.dataset.store.version}x"
@@ -188,8 +188,8 @@ class FeedRunner:
 
     def _commit(self, elements: Iterable[StreamElement]) -> None:
         dataset, added, over = self._feed.dataset, 0, 0
-        now, draft, many = dataset.clock(), FactDraft(dataset), 0
-        for many, element in enumerate(elements, 1):  # noqa: B007
+        now, draft, index = dataset.clock(), FactDraft(dataset), 0
+        for index, element in enumerate(elements, 1):  # noqa: B007
             for triple in element.removed:
                 draft.end(self._local(triple), element.time)
             facts = [self._fact(triple, element) for triple in element.added]
@@ -197,7 +197,7 @@ class FeedRunner:
             added += len(facts)
             over += sum(fact.final is not None and fact.final <= now for fact in facts)
         draft.commit()
-        self.fed.elements += many
+        self.fed.elements += index
         self.fed.facts += added
         self.fed.over += over if dataset.style.label is Label.EXPIRATION else 0
 

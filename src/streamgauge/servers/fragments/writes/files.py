@@ -116,10 +116,10 @@ def _block_quads(block: bytes, place: str, syntax: ox.RdfFormat, naming: Relabel
     except UnicodeDecodeError:
         return _parsed(block, place, syntax, naming)
     quads: list[Quad] = _LINES[syntax].findall(text)
-    many = text.count("\n")
-    if len(quads) == many:
+    count = text.count("\n")
+    if len(quads) == count:
         return [_named(quad, naming) for quad in quads] if "_:" in text else quads
-    return _mixed(text, place, syntax, naming) if 2 * len(quads) > many else _parsed(block, place, syntax, naming)
+    return _mixed(text, place, syntax, naming) if 2 * len(quads) > count else _parsed(block, place, syntax, naming)
 
 
 def _mixed(text: str, place: str, syntax: ox.RdfFormat, naming: Relabel) -> list[Quad]:
@@ -127,14 +127,14 @@ def _mixed(text: str, place: str, syntax: ox.RdfFormat, naming: Relabel) -> list
     quads: list[Quad] = []
     line, at, left = _LINES[syntax], 0, 0
     while at < len(text):
-        found = line.match(text, at)
-        if found is None:
+        match = line.match(text, at)
+        if match is None:
             at = text.index("\n", at) + 1
             continue
         if left < at:
             quads += _parsed(text[left:at].encode(), place, syntax, naming)
-        quads.append(_named(cast(Quad, found.groups("")), naming))
-        at = left = found.end()
+        quads.append(_named(cast(Quad, match.groups("")), naming))
+        at = left = match.end()
     return quads + _parsed(text[left:].encode(), place, syntax, naming)
 
 
@@ -176,18 +176,18 @@ def refill(path: Path, store: Store, style: Style, at: int | None = None) -> Qua
     else:
         come = dict.fromkeys(quad for part in read_parts(path) for quad in part)
     pages = (store.page(ANY, offset, _PAGE) for offset in range(0, store.count(ANY), _PAGE))
-    held = {quad for page in pages for quad in page}
-    gone = [quad for quad in held if quad not in come]
-    return store.change(gone, [(quad, end) for quad, end in come.items() if end is not None or quad not in held], at)
+    stored = {quad for page in pages for quad in page}
+    gone = [quad for quad in stored if quad not in come]
+    return store.change(gone, [(quad, end) for quad, end in come.items() if end is not None or quad not in stored], at)
 
 
 def _ends(quads: Sequence[Quad], ends: Mapping[Term, int | None]) -> list[tuple[int, int]]:
     """The places of the quads that end, and when: as ``_named_end`` says of each."""
-    said = dict[int, int | None]()
+    ends_by_place = dict[int, int | None]()
     for part in (1, 0, 3):  # predicate, subject, graph: the last one that has a label counts
         if not ends.keys().isdisjoint(map(itemgetter(part), quads)):
-            said.update([(place, ends[quad[part]]) for place, quad in enumerate(quads) if quad[part] in ends])
-    return [(place, end) for place, end in said.items() if end is not None]
+            ends_by_place.update([(place, ends[quad[part]]) for place, quad in enumerate(quads) if quad[part] in ends])
+    return [(place, end) for place, end in ends_by_place.items() if end is not None]
 
 
 def _label_quads(path: Path, own: Collection[Term]) -> list[Quad]:
@@ -214,8 +214,8 @@ def _lines_with(names: Sequence[bytes], path: Path) -> Iterator[bytes]:
         while block := file.read(BLOCK):
             block, end = rest + block, 0
             rest = block[block.rfind(b"\n") + 1 :]
-            while found := named.search(block, end, len(block) - len(rest)):
-                start, end = block.rfind(b"\n", 0, found.start()) + 1, block.find(b"\n", found.end()) + 1
+            while match := named.search(block, end, len(block) - len(rest)):
+                start, end = block.rfind(b"\n", 0, match.start()) + 1, block.find(b"\n", match.end()) + 1
                 yield block[start:end]
     if named.search(rest):
         yield rest
@@ -245,12 +245,12 @@ def ending_quads(quads: Sequence[Quad], style: Style) -> list[ExpiringQuad]:
     """Each quad once, with when it ends: with the label of its graph, subject or predicate, else with its fact."""
     ends = _labelled(quads, style)
     facts = method(style.method).facts(quads, style)
-    said = dict(latest_ends(((*fact.triple, DEFAULT), fact.final) for fact in facts))
-    return [(quad, _end(quad, ends, said)) for quad in dict.fromkeys(quads)]
+    final_by_quad = dict(latest_ends(((*fact.triple, DEFAULT), fact.final) for fact in facts))
+    return [(quad, _end(quad, ends, final_by_quad)) for quad in dict.fromkeys(quads)]
 
 
-def _end(quad: Quad, ends: dict[Term, int | None], said: dict[Quad, int | None]) -> int | None:
-    return _named_end(quad, ends) if any(term in ends for term in (quad[3], *quad[:2])) else said.get(quad)
+def _end(quad: Quad, ends: dict[Term, int | None], final_by_quad: dict[Quad, int | None]) -> int | None:
+    return _named_end(quad, ends) if any(term in ends for term in (quad[3], *quad[:2])) else final_by_quad.get(quad)
 
 
 def _labelled(quads: Sequence[Quad], style: Style) -> dict[Term, int | None]:

@@ -168,30 +168,30 @@ def _patch(request: WriteRequest) -> list[Operation]:
         raise
     except ValueError as error:
         raise WriteRequestError(f"not JSON: {error}"[:200]) from None
-    if not isinstance(data, list) or not all(isinstance(each, dict) for each in data) or len(data) > OPERATIONS:
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data) or len(data) > OPERATIONS:
         raise WriteRequestError(f"expected a list of at most {OPERATIONS} operations: {_SHAPE}")
-    return [_operation(request, each, number) for number, each in enumerate(data)]
+    return [_operation(request, item, number) for number, item in enumerate(data)]
 
 
-def _operation(request: WriteRequest, given: dict[str, Any], number: int) -> Operation:
+def _operation(request: WriteRequest, item: dict[str, Any], number: int) -> Operation:
     """One of a list in JSON; times beside it go before those of the address."""
     here = f"operation {number + 1}"
-    kind = next((each for each in _TIMES if each in given), None)
-    if kind is None or given.keys() - {kind, *_TIMES[kind]}:
+    kind = next((name_ for name_ in _TIMES if name_ in item), None)
+    if kind is None or item.keys() - {kind, *_TIMES[kind]}:
         raise WriteRequestError(f"{here}: expected one of {_SHAPE}")
-    own: dict[str, str] = {name: str(given[name]) for name in VALIDITY_PARAMETERS if name in given}
+    own: dict[str, str] = {name: str(item[name]) for name in VALIDITY_PARAMETERS if name in item}
     times = own or {name: value for name, value in request.parameters.items() if name in VALIDITY_PARAMETERS}
     part = replace(request, parameters=times, media_type="text/turtle", fresh=f"{request.fresh}o{number}")
     match kind:
         case "add":
-            return addition(_facts(replace(part, body=_string(given["add"], here))))
+            return addition(_facts(replace(part, body=_string(item["add"], here))))
         case "replace":
-            facts = _facts(replace(part, body=_string(given.get("by"), here)))
-            return replacement(_pattern(given["replace"], here, request.base), facts)
+            facts = _facts(replace(part, body=_string(item.get("by"), here)))
+            return replacement(_pattern(item["replace"], here, request.base), facts)
         case "remove":
-            return expiration(_pattern(given["remove"], here, request.base), None)
-    at = str(given.get("at", request.parameters.get("at", "now")))
-    return _ending(_pattern(given["expire"], here, request.base), at, request.now)
+            return expiration(_pattern(item["remove"], here, request.base), None)
+    at = str(item.get("at", request.parameters.get("at", "now")))
+    return _ending(_pattern(item["expire"], here, request.base), at, request.now)
 
 
 def _string(value: object, here: str) -> bytes:
@@ -203,19 +203,19 @@ def _string(value: object, here: str) -> bytes:
         raise WriteRequestError(f"{here}: facts are not text that UTF-8 can write") from None
 
 
-def _pattern(given: object, here: str, base: str) -> TripleMatch:
-    if not isinstance(given, dict) or given.keys() - set(PLACES) or not all(isinstance(v, str) for v in given.values()):
+def _pattern(item: object, here: str, base: str) -> TripleMatch:
+    if not isinstance(item, dict) or item.keys() - set(PLACES) or not all(isinstance(v, str) for v in item.values()):
         raise WriteRequestError(f'{here}: a pattern is {{"subject": TERM, "predicate": TERM, "object": TERM}}')
-    return _wanted(given, base)
+    return _wanted(item, base)
 
 
 def _ending(wanted: TripleMatch, at: str | None, now: int) -> Operation:
     return expiration(wanted, None if at is None else read_time(at, now))
 
 
-def _wanted(given: Mapping[str, str], base: str) -> TripleMatch:
+def _wanted(names: Mapping[str, str], base: str) -> TripleMatch:
     """A pattern with at least one term; variables and nothing stand for any."""
-    subject, predicate, object_ = (_place(given.get(name, ""), base) for name in PLACES)
+    subject, predicate, object_ = (_place(names.get(name, ""), base) for name in PLACES)
     if subject is None and predicate is None and object_ is None:
         raise WriteRequestError("this would touch every fact: give a subject, predicate or object")
     return subject, predicate, object_
@@ -235,28 +235,28 @@ def _place(text: str, base: str) -> Term | None:
 
 def _facts(request: WriteRequest) -> list[Fact]:
     """The facts of a body: as it is annotated, or all with the validity that the parameters say."""
-    given, style = request.parameters, request.style
+    parameters, style = request.parameters, request.style
     quads = list(_quads(request))
-    if any(name in given for name in STYLES):
-        return method_of(given.get("method", style.method)).facts(quads, _style(given, style))
+    if any(name in parameters for name in STYLES):
+        return method_of(parameters.get("method", style.method)).facts(quads, _style(parameters, style))
     named = next((quad for quad in quads if quad[3] != DEFAULT), None)
     if named is not None:
         raise WriteRequestError(
             f"{named[3]:.80}: facts have no graph; if graphs are how they are annotated, say ?method=graphs"
         )
-    bounds = validity(given, style.label, request.now)
+    bounds = validity(parameters, style.label, request.now)
     return [Fact(quad[:3], *bounds) for quad in quads]
 
 
-def _style(given: Mapping[str, str], own: Style) -> Style:
+def _style(parameters: Mapping[str, str], own: Style) -> Style:
     try:
-        label = Label(given.get("label", own.label))
-        border = Border(given.get("border", own.border))
-        vocabulary = VOCABULARIES[given["vocabulary"]] if "vocabulary" in given else own.vocabulary
+        label = Label(parameters.get("label", own.label))
+        border = Border(parameters.get("border", own.border))
+        vocabulary = VOCABULARIES[parameters["vocabulary"]] if "vocabulary" in parameters else own.vocabulary
     except (ValueError, KeyError) as error:
         choices = f"labels {', '.join(Label)}; borders {', '.join(Border)}; vocabularies {', '.join(VOCABULARIES)}"
         raise WriteRequestError(f"{error}: there are {choices}"[:300]) from None
-    return Style(given.get("method", own.method), label, vocabulary, own.grouped, border, own.template)
+    return Style(parameters.get("method", own.method), label, vocabulary, own.grouped, border, own.template)
 
 
 def _quads(request: WriteRequest) -> Iterator[Quad]:
@@ -264,17 +264,17 @@ def _quads(request: WriteRequest) -> Iterator[Quad]:
     syntax = SENT.get(request.media_type)
     if syntax is None:
         raise WriteMediaTypeError(f"{request.media_type or 'no content type'}: facts come as one of {', '.join(SENT)}")
-    relabel, base, room = Relabel(request.fresh), request.base, most_characters(len(request.body))
+    relabel, base, capacity = Relabel(request.fresh), request.base, most_characters(len(request.body))
     try:
         check_rdf(request.body, syntax, SERVED)
         with document_turn(request.body, syntax):
             for quad in ox.parse(without_versions(request.body, syntax), format=syntax):
                 request.triples.take()
                 s, p, o, graph = named_quad(quad, relabel)
-                room -= len(s) + len(p) + len(o)
-                if room < 0:
-                    most = most_characters(len(request.body))
-                    raise ValueError(f"the terms of its facts have more than {most} characters in all: write fewer")
+                capacity -= len(s) + len(p) + len(o)
+                if capacity < 0:
+                    limit = most_characters(len(request.body))
+                    raise ValueError(f"the terms of its facts have more than {limit} characters in all: write fewer")
                 yield unskolemised(s, base), p, unskolemised(o, base), unskolemised(graph, base)
     except TooManyError:
         raise
@@ -320,8 +320,8 @@ def require_conditions(dataset: DataSet, scope: Scope, base: str) -> None:
 
 def _tags(dataset: DataSet, base: str, fragment: FragmentRequest, page: Page, conditions: Conditions) -> Iterator[str]:
     """The tags of the page in each format that the conditions name, however it would be coded."""
-    named = {each for each in (*(conditions.match or ()), *(conditions.none_match or ())) if each not in ANY}
-    formats = {each.removeprefix("W/")[_DIGEST + 1 : _DIGEST + 2] for each in named}
+    named = {tag for tag in (*(conditions.match or ()), *(conditions.none_match or ())) if tag not in ANY}
+    formats = {tag.removeprefix("W/")[_DIGEST + 1 : _DIGEST + 2] for tag in named}
     if page.total:
         yield f'"{dataset.version.decode()}"'
     for form in FORMATS:
@@ -442,11 +442,11 @@ class WritesHandler:
     def _key(self, dataset: DataSet, scope: Scope, body: bytes) -> RetryKey | None:
         """The key of a request, with all that another use of the key would differ in."""
         headers = dict(scope["headers"])
-        given = headers.get(b"idempotency-key")
+        header = headers.get(b"idempotency-key")
         owner = self._tokens.identity(bearer(headers.get(b"authorization", b"").decode("latin-1")))
-        said = dataset.name.encode(), scope["method"].encode(), scope["query_string"]
+        parts = dataset.name.encode(), scope["method"].encode(), scope["query_string"]
         kind = headers.get(b"content-type", b"").strip().lower()
-        return read_key(None if given is None else given.decode("latin-1"), owner, *said, kind, body)
+        return read_key(None if header is None else header.decode("latin-1"), owner, *parts, kind, body)
 
     def _request(self, dataset: DataSet, scope: Scope, body: bytes) -> WriteRequest:
         headers = dict(scope["headers"])
@@ -480,10 +480,10 @@ def _parameters(query: bytes) -> dict[str, str]:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50)
     except ValueError:
         raise WriteRequestError("the address is not UTF-8 in percent signs, or has more than 50 parameters") from None
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    parameters = dict(pairs)
+    if len(parameters) < len(pairs):
         raise WriteRequestError("a parameter is given twice: give it once")
-    return found
+    return parameters
 
 
 def _written_reply(written: WriteResult, dataset: DataSet) -> Reply:

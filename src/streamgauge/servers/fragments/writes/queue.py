@@ -60,7 +60,7 @@ class WriteQueue:
 
         ``require`` is asked just before, with the right to write; what it raises is raised and nothing is written.
         """
-        if sum(each.cost(dataset) for each in operations) <= FEW:
+        if sum(operation.cost(dataset) for operation in operations) <= FEW:
             async with dataset.writers:
                 require()
                 return _drafted(dataset, operations).commit()

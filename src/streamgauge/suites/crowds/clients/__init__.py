@@ -56,7 +56,7 @@ def run_clients(begin: Begin, settle: float = 0.0) -> None:
 
 
 async def _run(begin: Begin, settle: float) -> None:
-    given, loop, over = task(), asyncio.get_running_loop(), asyncio.Event()
+    task_document, loop, over = task(), asyncio.get_running_loop(), asyncio.Event()
 
     def wait() -> None:
         sys.stdin.read()
@@ -64,10 +64,10 @@ async def _run(begin: Begin, settle: float) -> None:
 
     threading.Thread(target=wait, daemon=True).start()
     async with AsyncExitStack() as stack:
-        clients = [asyncio.create_task(client) async for client in begin(given, stack)]
+        clients = [asyncio.create_task(client) async for client in begin(task_document, stack)]
         await asyncio.sleep(settle)
         say(ready=len(clients))
         await over.wait()
-        for each in clients:
-            each.cancel()
+        for client in clients:
+            client.cancel()
         await asyncio.gather(*clients, return_exceptions=True)

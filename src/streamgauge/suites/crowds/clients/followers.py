@@ -49,17 +49,19 @@ class Follower:
 
     async def follow(self) -> None:
         """Say each notification, until the channel ends."""
-        async for told in self.client.subscribe(self.channel, after=self.after):
-            self.rows.difference_update(told.removed)
-            self.rows.update(told.added)
-            self.heard += len(json.dumps([told.added, told.removed]))
-            say_answer(self.number, told.at, self.rows, self.heard, publications=list(told.publications))
+        async for notification in self.client.subscribe(self.channel, after=self.after):
+            self.rows.difference_update(notification.removed)
+            self.rows.update(notification.added)
+            self.heard += len(json.dumps([notification.added, notification.removed]))
+            say_answer(
+                self.number, notification.at, self.rows, self.heard, publications=list(notification.publications)
+            )
 
 
-async def begin(given: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
+async def begin(task: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
     """Each client with its channel and its answer as it is."""
-    client = AsyncClient(given["address"], http=await unbounded(stack, TIMEOUT_S), largest=CROWD_RECEIVED)
-    for number, query in enumerate(given["queries"], given["first"]):
+    client = AsyncClient(task["address"], http=await unbounded(stack, TIMEOUT_S), largest=CROWD_RECEIVED)
+    for number, query in enumerate(task["queries"], task["first"]):
         follower = Follower(client, number, query)
         await follower.begin()
         yield follower.follow()

@@ -62,16 +62,16 @@ class AnswerSubscriber:
         say_answer(self.number, answer.get("instant"), rows, self.heard, **({"answer": answer} if self.witness else {}))
 
 
-async def begin(given: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
+async def begin(task: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
     """Each client with its query registered."""
-    address = given["address"].rstrip("/")
+    address = task["address"].rstrip("/")
     client = await unbounded(stack, REGISTER_S)
-    for number, query in enumerate(given["queries"], given["first"]):
+    for number, query in enumerate(task["queries"], task["first"]):
         response = await client.post(f"{address}/queries", json=query)
         if response.status_code != httpx.codes.CREATED:
             raise RuntimeError(f"client {number}: {response.status_code} {response.text[:500]}")
         at = address + response.headers["location"]
-        yield AnswerSubscriber(client, at, number, number in given["witnesses"]).take()
+        yield AnswerSubscriber(client, at, number, number in task["witnesses"]).take()
 
 
 if __name__ == "__main__":

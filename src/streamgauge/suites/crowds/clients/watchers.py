@@ -55,11 +55,11 @@ class Watcher:
                 self.begun = max(event.next, wall_clock())
 
 
-async def begin(given: dict[str, Any], _stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
+async def begin(task: dict[str, Any], _stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
     """Each client, which starts at its place in the time over which they spread."""
-    step = given["spread"] / max(1, len(given["queries"]))
-    for number, query in enumerate(given["queries"]):
-        yield Watcher(given["first"] + number, given).watch(query, number * step)
+    step = task["spread"] / max(1, len(task["queries"]))
+    for number, query in enumerate(task["queries"]):
+        yield Watcher(task["first"] + number, task).watch(query, number * step)
 
 
 if __name__ == "__main__":

@@ -85,8 +85,8 @@ class CrowdSystem:
         """Start the programs of all clients, each with its query of the scenario."""
         queries = [self.query(client) for client in range(self.scenario.clients)]
         for first in range(0, len(queries), EACH):
-            given = {**self.task(), "queries": queries[first : first + EACH], "first": first}
-            self.crowd.append(self._stack.enter_context(JsonProgram(f"{CLIENTS}.{self.program}", given, receive)))
+            task = {**self.task(), "queries": queries[first : first + EACH], "first": first}
+            self.crowd.append(self._stack.enter_context(JsonProgram(f"{CLIENTS}.{self.program}", task, receive)))
 
     def unsubscribe(self, query: str) -> None:  # noqa: ARG002
         """End the programs of all clients; ProgramError when one failed."""
@@ -161,7 +161,7 @@ class ServedCrowd(SystemUnderTest[CrowdData, str, UpdateRequest, Line], Protocol
 def systems() -> Mapping[str, str]:
     """The names of systems, each with the module that has it."""
     modules = sorted(module.name for module in iter_modules(__path__))
-    return {name: each for each in modules for name in import_module(f"{__name__}.{each}").NAMES}
+    return {name: module for module in modules for name in import_module(f"{__name__}.{module}").NAMES}
 
 
 def system_of(scenario: Scenario, folder: Path) -> ServedCrowd:

@@ -18,8 +18,8 @@ class BrokerCrowd(CrowdSystem):
 
     def start(self, task: CrowdData) -> None:
         """Begin the broker with the static data; each update deletes what is over and publishes all that holds."""
-        self._data, most = task, f"{self.scenario.clients + 10}"
-        limits = ("--max-channels", most, "--max-subscribers", most)
+        self._data, limit = task, f"{self.scenario.clients + 10}"
+        limits = ("--max-channels", limit, "--max-subscribers", limit)
         connections = ("--max-connections", f"{2 * self.scenario.clients + 10}")
         self._serve(ServerProcess("broker", "serve", str(task.static), *limits, *connections))
 
@@ -35,8 +35,8 @@ class BrokerCrowd(CrowdSystem):
 
     def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:  # noqa: ARG002 (lines judge themselves)
         """By the facts that the broker held; how late a notification is counts from the sending of its publication."""
-        sent = {each.known_as: each.sent for each in publisher.taken}
-        applied = [(each.sent, each.time) for each in publisher.taken]
+        sent = {publication.known_as: publication.sent for publication in publisher.taken}
+        applied = [(publication.sent, publication.time) for publication in publisher.taken]
         judge = ServerHistory(self.scenario, self._data.elements, self._data.triples, applied, set)
 
         def late(line: Line) -> int:

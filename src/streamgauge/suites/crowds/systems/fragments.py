@@ -35,12 +35,12 @@ class FragmentsSystem(CrowdSystem):
         self._port, outer = free_port(), free_port()
         self.address = f"http://127.0.0.1:{outer if scenario.proxy else self._port}/trains"
         self._template = f"{self.address}{{?subject,predicate,object,graph}}"
-        given: dict[str, Any] = {
+        document: dict[str, Any] = {
             "stream": str(task.stream), "static": str(task.static), "method": scenario.method, "label": scenario.label,
             "renewal": scenario.renewal, "slack": scenario.slack, "port": self._port, "template": self._template,
             "store": str(self.folder / "stores" / scenario.name) if scenario.beside > LARGE else None,
         }  # fmt: skip
-        self.server = self._renewed = JsonProgram("streamgauge.suites.crowds.fragments_server", given)
+        self.server = self._renewed = JsonProgram("streamgauge.suites.crowds.fragments_server", document)
         self._stack.enter_context(self._renewed)
         self.about = {"quads": self._renewed.wait_for("address", READY_S)["quads"]}
         if scenario.proxy:
@@ -59,7 +59,7 @@ class FragmentsSystem(CrowdSystem):
 
     def begin(self, receive: Callable[[Line], object]) -> Publisher:
         """Clients start once the first update is applied; that they start is measured."""
-        due = [UpdateRequest(each.time, "", b"", "") for each in updates(self._data.elements, self.scenario.slack)]
+        due = [UpdateRequest(update.time, "", b"", "") for update in updates(self._data.elements, self.scenario.slack)]
         self._begun, applied = self._begins(0), threading.Event()
 
         def feed(request: UpdateRequest) -> None:
@@ -84,8 +84,8 @@ class FragmentsSystem(CrowdSystem):
         text = self._metrics()
         totals = {"requests": 0, "bytes": 0}
         for word in totals:
-            found = re.findall(rf"^streamgauge_fragments_{word}_total(?:{{.*}})? (\S+)$", text, re.MULTILINE)
-            totals[word] = sum(int(float(value)) for value in found)
+            numbers = re.findall(rf"^streamgauge_fragments_{word}_total(?:{{.*}})? (\S+)$", text, re.MULTILINE)
+            totals[word] = sum(int(float(value)) for value in numbers)
         return totals
 
     def _metrics(self) -> str:

@@ -27,9 +27,9 @@ class EngineService(CrowdSystem):
     def start(self, task: CrowdData) -> None:
         """Begin the query service."""
         self._stream = [replace(element, until=None) for element in task.elements]
-        most = f"{self.scenario.clients + 10}"
+        limit = f"{self.scenario.clients + 10}"
         engine = SERVICES[self.scenario.system].engine
-        self._serve(ServerProcess("engine", "serve", engine, "--max-queries", most, "--max-subscribers", most))
+        self._serve(ServerProcess("engine", "serve", engine, "--max-queries", limit, "--max-subscribers", limit))
 
     def query(self, client: int) -> dict[str, Any]:
         """The registration of a client's query."""
@@ -52,20 +52,20 @@ class EngineService(CrowdSystem):
         """Publish the elements of an update; returns when they are acknowledged."""
         self._post(element)
 
-    def _await_taken(self, many: int) -> None:
+    def _await_taken(self, count: int) -> None:
         """Wait until every engine has taken in so many elements: some are programs that take seconds to start."""
         for _ in range(round(READY_S / LOOK_S)):
             queries = self._http.get("/queries").json()["queries"]
-            if failed := next((each["fault"] for each in queries if each["fault"]), None):
+            if failed := next((query["fault"] for query in queries if query["fault"]), None):
                 raise ProgramError(f"an engine failed: {failed}")
-            if all(each["elements"] >= many for each in queries):
+            if all(query["elements"] >= count for query in queries):
                 return
             time.sleep(LOOK_S)
         raise ProgramError(f"engines have not taken in the first update within {READY_S:.0f} s")
 
     def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:
         """By the common oracle, for the witnesses."""
-        updates = [each.acknowledged for each in publisher.taken]
+        updates = [publication.acknowledged for publication in publisher.taken]
         return service_findings(self.scenario, self._stream, lines, publisher.begins, updates)
 
 

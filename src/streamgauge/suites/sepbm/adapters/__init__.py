@@ -29,14 +29,14 @@ def adapters() -> Mapping[str, str]:
 
 def options_of(name: str) -> Mapping[str, str]:
     """The options of an adapter, each with its meaning; UnusableSystemError."""
-    found: Mapping[str, str] = _adapter(name).OPTIONS
-    return found
+    options: Mapping[str, str] = _adapter(name).OPTIONS
+    return options
 
 
 def _adapter(name: str) -> Any:
-    if (found := spelled(name, adapters())) is None:
+    if (name_ := spelled(name, adapters())) is None:
         raise UnusableSystemError(f"there is no system {name}: {offered(name, adapters())}")
-    return import_module(f"{__name__}.{found}")
+    return import_module(f"{__name__}.{name_}")
 
 
 def start(name: str, options: Mapping[str, str], clock: Clock = time.monotonic_ns) -> SepbmSystem:
@@ -44,16 +44,16 @@ def start(name: str, options: Mapping[str, str], clock: Clock = time.monotonic_n
     known = options_of(name)
     for option in options:
         if option not in known:
-            said = f"its options are {', '.join(known)}{meant(option, known)}" if known else "it has none"
-            raise UnusableSystemError(f"system {name}: there is no option {option}: {said}")
+            message = f"its options are {', '.join(known)}{meant(option, known)}" if known else "it has none"
+            raise UnusableSystemError(f"system {name}: there is no option {option}: {message}")
     system: SepbmSystem = _adapter(name).start(options, clock)
     return system
 
 
-def in_parts(triples: Iterable[Triple], most: int = 5000) -> Iterator[list[Triple]]:
+def in_parts(triples: Iterable[Triple], size: int = 5000) -> Iterator[list[Triple]]:
     """The base load in parts, as one request has them."""
     left = iter(triples)
-    while part := list(islice(left, most)):
+    while part := list(islice(left, size)):
         yield part
 
 
@@ -65,12 +65,12 @@ def data_update(operation: str, triples: Iterable[Triple]) -> str:
 def post(http: HttpClient, url: str, text: str, headers: Mapping[str, str], absent: str) -> httpx.Response:
     """The answer to a POST; UnusableSystemError with ``absent`` where nobody answers, or for a refusal."""
     try:
-        found = http.post(url, content=text.encode(), headers=headers)
+        response = http.post(url, content=text.encode(), headers=headers)
     except httpx.TransportError as error:
         raise UnusableSystemError(f"{url}: {error or type(error).__name__}{absent}") from error
-    if not found.is_success:
-        raise UnusableSystemError(f"{url} answers {found.status_code}: {found.text:.300}")
-    return found
+    if not response.is_success:
+        raise UnusableSystemError(f"{url} answers {response.status_code}: {response.text:.300}")
+    return response
 
 
 def new_journal(folder: str) -> Path:

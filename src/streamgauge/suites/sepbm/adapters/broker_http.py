@@ -104,8 +104,8 @@ class BrokerOverHttp:
         if "journal" in self._options:
             words += ["--journal", str(new_journal(self._options["journal"]))]
         limits = {"channels": 1_000_000, "connections": 1_000_000, "subscribers": 1_000_000, "lag": 1_000_000}
-        for name, most in limits.items():
-            words += [f"--max-{name}", str(most)]
+        for name, limit in limits.items():
+            words += [f"--max-{name}", str(limit)]
         try:
             self._service = ServerProcess(*words)
             self._url = self._service.wait()
@@ -148,16 +148,18 @@ class BrokerOverHttp:
 
     async def _heard(self, name: str, place: int, hear: Receive) -> None:
         numbers, clock = self._numbers[name], self._clock
-        async for told in self._hearing(name):
-            hear(ReceivedNotification(name, told.publications, told.added, told.removed, clock()))
-            before, numbers[place] = min(numbers), told.number
+        async for notification in self._hearing(name):
+            hear(
+                ReceivedNotification(name, notification.publications, notification.added, notification.removed, clock())
+            )
+            before, numbers[place] = min(numbers), notification.number
             self._told += min(numbers) - before
             self._subscriptions.wake()
 
     async def _by_events(self, name: str) -> AsyncIterator[Told]:
         subscriber = AsyncClient(self._url, self._token, self._streams, largest=CROWD_RECEIVED)
-        async for told in subscriber.subscribe(name, after=0):
-            yield told
+        async for notification in subscriber.subscribe(name, after=0):
+            yield notification
 
     async def _by_websocket(self, name: str) -> AsyncIterator[Told]:
         at = f"ws{self._url.removeprefix('http')}/channels/{quote(name, safe='')}/notifications?after=0"
@@ -209,14 +211,14 @@ class BrokerOverHttp:
     def _metric(self, name: str) -> int:
         """One of the counts that the broker has for Prometheus."""
         try:
-            found = self._http.get(f"{self._url}/metrics", headers=bearing(self._token))
+            response = self._http.get(f"{self._url}/metrics", headers=bearing(self._token))
         except httpx.TransportError as error:
             raise UnusableSystemError(
                 f"{self._url}: {obstacle(error).partition(':')[0]}: is a broker there?"
             ) from error
-        value = re.search(rf"^streamgauge_broker_{name} (\S+)$", found.text, re.MULTILINE)
-        if not found.is_success or value is None:
+        value = re.search(rf"^streamgauge_broker_{name} (\S+)$", response.text, re.MULTILINE)
+        if not response.is_success or value is None:
             raise UnusableSystemError(
-                f"{self._url}/metrics answers {found.status_code} without {name}: is it our broker?"
+                f"{self._url}/metrics answers {response.status_code} without {name}: is it our broker?"
             )
         return int(float(value[1]))

@@ -90,16 +90,16 @@ class InProcessBroker:
 
         def wake() -> None:
             received = clock()
-            for _, _, causes, added, removed, made, _ in subscribed.take():
-                hear(ReceivedNotification(name, causes, added, removed, received, made))
+            for _, _, causes, added, removed, evaluated_at, _ in subscribed.take():
+                hear(ReceivedNotification(name, causes, added, removed, received, evaluated_at))
 
         subscribed = self._broker.listen(name, wake)
         self._subscribed.setdefault(name, []).append(subscribed)
 
     def unsubscribe(self, channel: SepbmChannel) -> None:
         """Delete the channel with its subscribers."""
-        for each in self._subscribed.pop(channel.name, []):
-            each.close()
+        for subscription in self._subscribed.pop(channel.name, []):
+            subscription.close()
         self._broker.delete_channel(channel.name)
 
     def feed(self, publication: Publication) -> int:

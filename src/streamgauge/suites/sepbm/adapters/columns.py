@@ -36,11 +36,11 @@ class TermNumbers:
 
     def number(self, term: Term) -> int:
         """The number of a term, a new one for a new term."""
-        found = self.numbers.get(term)
-        if found is None:
-            found = self.numbers[term] = len(self.terms)
+        number_ = self.numbers.get(term)
+        if number_ is None:
+            number_ = self.numbers[term] = len(self.terms)
             self.terms.append(term)
-        return found
+        return number_
 
 
 class _Table(NamedTuple):
@@ -62,14 +62,14 @@ class FactTables:
     def of(self, predicate: Term, end: Term | None) -> _Table:
         """The table of a property, or with ``end`` of a class; empty when it is new."""
         key = predicate, end if predicate == RDF_TYPE else None
-        found = self._tables.get(key)
-        if found is None:
-            found = _Table(f"t{len(self._tables)}", _ENDS[:1] if predicate == RDF_TYPE else _ENDS)
-            self._tables[key] = found
+        table = self._tables.get(key)
+        if table is None:
+            table = _Table(f"t{len(self._tables)}", _ENDS[:1] if predicate == RDF_TYPE else _ENDS)
+            self._tables[key] = table
             self.database.execute(
-                f"CREATE TABLE {found.name} ({', '.join(f'{each} BIGINT' for each in found.columns)})"
+                f"CREATE TABLE {table.name} ({', '.join(f'{column} BIGINT' for column in table.columns)})"
             )
-        return found
+        return table
 
     def insert(self, triples: Iterable[Triple]) -> None:
         """Facts that were not there."""
@@ -91,9 +91,9 @@ class FactTables:
         placed = [
             (self.of(predicate, end), (number(subject), number(end))) for subject, predicate, end in triples
         ]  # fmt: skip
-        placed.sort(key=lambda each: each[0].name)
-        for table, found in groupby(placed, key=lambda each: each[0]):
-            yield table, [row[: len(table.columns)] for _, row in found]
+        placed.sort(key=lambda item: item[0].name)
+        for table, rows_of_table in groupby(placed, key=lambda item: item[0]):
+            yield table, [row[: len(table.columns)] for _, row in rows_of_table]
 
     def _say(self) -> None:
         """The text of new terms, for conditions."""
@@ -144,10 +144,10 @@ def _sql(tables: FactTables, pattern: al.Pattern) -> tuple[str, tuple[str, ...]]
             chosen = _columns(both)
             return f"SELECT {chosen} FROM ({one}) UNION ALL SELECT {chosen} FROM ({two})", tuple(both)
         case al.Filter(condition=al.Call("REGEX", (al.Var(name), str(text))), pattern=inner):
-            found, columns = _sql(tables, inner)
+            inner_sql, columns = _sql(tables, inner)
             condition = f"regexp_matches(term.text, {_quoted(_text(text) or '')})"
             return (
-                f'SELECT {_columns(columns)} FROM ({found}) JOIN term ON term.id = "{name}" WHERE {condition}',
+                f'SELECT {_columns(columns)} FROM ({inner_sql}) JOIN term ON term.id = "{name}" WHERE {condition}',
                 columns,
             )
     raise ValueError(f"{type(pattern).__name__} is not evaluated by columns: only patterns, UNION and FILTER regex are")
@@ -214,8 +214,8 @@ class ColumnStrategy(Evaluating):
         """A query is asked; ValueError says what of it is not done."""
         text = statement(self._tables, form)
         variables = form.variables if isinstance(form, al.Select) else ()
-        asked = self._asked[channel] = _ChannelTable(text, f"a{channel}", variables)
-        self._database.execute(f"CREATE TABLE {asked.answer} AS {text}")
+        table = self._asked[channel] = _ChannelTable(text, f"a{channel}", variables)
+        self._database.execute(f"CREATE TABLE {table.answer} AS {text}")
         return variables
 
     def drop(self, channel: str) -> None:
@@ -228,16 +228,16 @@ class ColumnStrategy(Evaluating):
 
     def size(self, channel: str) -> int:
         """The number of rows of an answer."""
-        (found,) = self._database.execute(f"SELECT count(*) FROM {self._asked[channel].answer}").fetchall()
-        return int(found[0])
+        (row,) = self._database.execute(f"SELECT count(*) FROM {self._asked[channel].answer}").fetchall()
+        return int(row[0])
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
         """The differences of all publications together; each may be due to any of them."""
-        changed = [self._change(each) for each in publications]
+        changed = [self._change(publication) for publication in publications]
         if any(changed):
-            causes = tuple(each.number for each in publications)
-            for name, asked in self._asked.items():
-                added, removed = self._differences(asked)
+            causes = tuple(publication.number for publication in publications)
+            for name, question in self._asked.items():
+                added, removed = self._differences(question)
                 if added or removed:
                     yield AnswerChange(name, causes, added, removed)
 
@@ -249,22 +249,22 @@ class ColumnStrategy(Evaluating):
             self._tables.insert(came)
         return bool(came or went)
 
-    def _differences(self, asked: _ChannelTable) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    def _differences(self, table: _ChannelTable) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """Ask again; rows are taken out of the database only where some came or went."""
-        self._database.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS {asked.statement}")
-        added = self._terms(f"SELECT * FROM fresh EXCEPT SELECT * FROM {asked.answer}")
-        count = f"SELECT (SELECT count(*) FROM fresh), (SELECT count(*) FROM {asked.answer})"
+        self._database.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS {table.statement}")
+        added = self._terms(f"SELECT * FROM fresh EXCEPT SELECT * FROM {table.answer}")
+        count = f"SELECT (SELECT count(*) FROM fresh), (SELECT count(*) FROM {table.answer})"
         ((now, before),) = self._database.execute(count).fetchall()
         removed: tuple[Row, ...] = ()
         if before + len(added) != now:
-            removed = self._terms(f"SELECT * FROM {asked.answer} EXCEPT SELECT * FROM fresh")
+            removed = self._terms(f"SELECT * FROM {table.answer} EXCEPT SELECT * FROM fresh")
         if added or removed:
-            self._database.execute(f"CREATE OR REPLACE TABLE {asked.answer} AS SELECT * FROM fresh")
+            self._database.execute(f"CREATE OR REPLACE TABLE {table.answer} AS SELECT * FROM fresh")
         return added, removed
 
     def _terms(self, query: str) -> tuple[Row, ...]:
         terms = self._tables.dictionary.terms
-        return tuple([tuple([terms[each] for each in row]) for row in self._database.execute(query).fetchall()])
+        return tuple([tuple([terms[cell] for cell in row]) for row in self._database.execute(query).fetchall()])
 
     def evaluate(self, now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
         """Nothing is put off."""

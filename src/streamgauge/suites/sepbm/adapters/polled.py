@@ -93,9 +93,9 @@ class SparqlEndpoint:
 
     def rows(self, channel: SepbmChannel) -> set[Row]:
         """A channel's answer; UnusableSystemError for what is no result."""
-        found = self._post(self._query, channel.query, "application/sparql-query")
+        response = self._post(self._query, channel.query, "application/sparql-query")
         try:
-            names, listed = rows(found.json())
+            names, listed = rows(response.json())
             places = [names.index(name) for name in _variables(channel)]
         except (ValueError, ResultsError) as error:
             raise UnusableSystemError(f"{self._query}: channel {channel.name}: {error}") from error
@@ -250,6 +250,6 @@ class PolledSystem:
             self._polled[name] = (channel, now)
         if now == before:
             return
-        told = ReceivedNotification(name, (), tuple(now - before), tuple(before - now), self._clock())
+        notification = ReceivedNotification(name, (), tuple(now - before), tuple(before - now), self._clock())
         for hear in list(self._subscribers.get(name, ())):
-            hear(told)
+            hear(notification)

@@ -145,13 +145,13 @@ class SepaSystem:
 
 def read_notification(text: str | bytes, variables: tuple[str, ...]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     """The rows that came and went, over a channel's variables; UnusableSystemError for a refusal or something else."""
-    said: Any = None
+    document: Any = None
     try:
-        said = json.loads(text)
-        told = said["notification"]
-        return _ordered(told["addedResults"], variables), _ordered(told["removedResults"], variables)
+        document = json.loads(text)
+        notification = document["notification"]
+        return _ordered(notification["addedResults"], variables), _ordered(notification["removedResults"], variables)
     except (ValueError, KeyError, TypeError) as error:
-        words = said.get("error_description") if isinstance(said, dict) else None
+        words = document.get("error_description") if isinstance(document, dict) else None
         raise UnusableSystemError(words or f"no notification of SEPA's: {text!r:.200}") from error
 
 
@@ -159,8 +159,8 @@ def _ordered(document: object, variables: tuple[str, ...]) -> tuple[Row, ...]:
     """Rows with their columns in the order of the variables; those that are not said are unbound. ResultsError."""
     if not document:
         return ()
-    names, found = rows(document)
+    names, rows_ = rows(document)
     if unknown := set(names) - set(variables):
         raise ResultsError(f"nobody asked for {', '.join(sorted(unknown))}")
     places = [names.index(name) if name in names else None for name in variables]
-    return tuple(tuple(None if place is None else row[place] for place in places) for row in found)
+    return tuple(tuple(None if place is None else row[place] for place in places) for row in rows_)

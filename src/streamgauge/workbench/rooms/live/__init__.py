@@ -48,8 +48,8 @@ from streamgauge.workbench.terms import declared_prefixes, shown_time
 def open_room(bench: Bench) -> Room:
     """The room."""
     about = "Continuous queries over running sources (files, MQTT, Kafka, events), as table and as chart."
-    room = LiveRoom(LiveRegistrations(bench.folder, leaving=bench.leaving))
-    return Room("live", "Live", about, 3, room.routes, room.close)
+    live_room = LiveRoom(LiveRegistrations(bench.folder, leaving=bench.leaving))
+    return Room("live", "Live", about, 3, live_room.routes, live_room.close)
 
 
 FORM: Final = 2 * 2**20
@@ -126,17 +126,17 @@ class LiveRoom:
 
     async def new(self, request: Request) -> Response:
         """The form that registers a query; ``?example=1`` fills it in."""
-        given = {"query": EXAMPLE} if "example" in request.query_params else {}
-        return await self._form(request, given, "", 200)
+        fields = {"query": EXAMPLE} if "example" in request.query_params else {}
+        return await self._form(request, fields, "", 200)
 
     async def register(self, request: Request) -> Response:
         """Register a query and open its sources, or the form again with the reason why not."""
-        given = await read_form(request, FORM)
-        sources = [line.strip() for line in given.get("sources", "").split("\n") if line.strip()]
+        fields = await read_form(request, FORM)
+        sources = [line.strip() for line in fields.get("sources", "").split("\n") if line.strip()]
         try:
-            running = await run_in_threadpool(self._registrations.register, read_request(given), sources)
+            running = await run_in_threadpool(self._registrations.register, read_request(fields), sources)
         except EXPECTED as error:
-            return await self._form(request, given, sentence(error), 400)
+            return await self._form(request, fields, sentence(error), 400)
         return _go(f"/live/queries/{running.name}")
 
     async def query(self, request: Request) -> Response:
@@ -181,25 +181,25 @@ class LiveRoom:
 
     async def attach(self, request: Request) -> Response:
         """Open a source for a query."""
-        running, given = self._running(request), await read_form(request, FORM)
+        running, fields = self._running(request), await read_form(request, FORM)
         try:
-            await run_in_threadpool(self._registrations.attach, running.name, given.get("source", ""))
+            await run_in_threadpool(self._registrations.attach, running.name, fields.get("source", ""))
         except EXPECTED as error:
             return await self._query(request, running, sentence(error), 400)
         return _go(f"/live/queries/{running.name}#streams")
 
     async def change_stream(self, request: Request) -> Response:
         """Pause, resume or detach the source of a stream."""
-        given, attached = await read_form(request, FORM), self._registrations.attached
+        fields, attached = await read_form(request, FORM), self._registrations.attached
         changes = {"pause": attached.pause, "resume": attached.resume, "detach": attached.detach}
         change = request.path_params["change"]
         if change not in changes:
             raise HTTPException(404)
         try:
-            await run_in_threadpool(changes[change], given.get("stream", ""))
+            await run_in_threadpool(changes[change], fields.get("stream", ""))
         except EXPECTED as error:
             raise HTTPException(409, sentence(error)) from error
-        return _go(_back(given))
+        return _go(_back(fields))
 
     async def publish_form(self, request: Request) -> Response:
         """The form that publishes elements on a stream."""
@@ -210,41 +210,41 @@ class LiveRoom:
 
     async def publish(self, request: Request) -> Response:
         """Publish elements, or the form again with the reason why not."""
-        given = await read_form(request, FORM)
+        fields = await read_form(request, FORM)
         try:
-            taken, readers = await run_in_threadpool(self._publish, given)
+            taken, readers = await run_in_threadpool(self._publish, fields)
         except EXPECTED as error:
-            return self._published(request, given, sentence(error), 400)
+            return self._published(request, fields, sentence(error), 400)
         if len(readers) == 1:
             return _go(f"/live/queries/{readers[0]}")
         return self._published(
-            request, {**given, "elements": ""}, "", 200, f"{taken} taken, read by {len(readers)} queries."
+            request, {**fields, "elements": ""}, "", 200, f"{taken} taken, read by {len(readers)} queries."
         )
 
-    def _publish(self, given: Mapping[str, str]) -> tuple[int, list[str]]:
-        queries, stream = self._registrations.queries, given.get("stream", "")
+    def _publish(self, fields: Mapping[str, str]) -> tuple[int, list[str]]:
+        queries, stream = self._registrations.queries, fields.get("stream", "")
         readers = queries.readers(stream)
         if not readers:
             raise RequestError(f"no query reads <{stream:.200}>: register one first, or name a stream that one reads")
-        body, form = given.get("elements", "").encode(), given.get("form", "jsonl")
-        items = read_items(body, "", form, stream, given.get("time") or None, queries.now)
+        body, form = fields.get("elements", "").encode(), fields.get("form", "jsonl")
+        items = read_items(body, "", form, stream, fields.get("time") or None, queries.now)
         queries.publish(stream, items)
         return len(items), readers
 
     def _published(
-        self, request: Request, given: Mapping[str, str], error: str, status: int, said: str = ""
+        self, request: Request, fields: Mapping[str, str], error: str, status: int, notice: str = ""
     ) -> Response:
         known = [name for name in self._registrations.queries.streams() if self._registrations.queries.readers(name)]
         return page(
-            request, "live_publish.html.j2", "Publish", status, given=given, error=error, said=said, known=known
+            request, "live_publish.html.j2", "Publish", status, given=fields, error=error, said=notice, known=known
         )
 
-    async def _form(self, request: Request, given: Mapping[str, str], error: str, status: int) -> Response:
+    async def _form(self, request: Request, fields: Mapping[str, str], error: str, status: int) -> Response:
         known = self._registrations
         engines = (await run_in_threadpool(lambda: known.queries)).engines
         files = await run_in_threadpool(known.places.streams)
         values = {
-            "given": given,
+            "given": fields,
             "error": error,
             "engines": engines,
             "profiles": sorted(PROFILES),
@@ -259,16 +259,16 @@ class LiveRoom:
     def _values(self, running: RegisteredQuery, choice: Mapping[str, str]) -> dict[str, object]:
         """The variables of a query's page."""
         known = self._registrations
-        held, answers = known.held_at(running.name), read_answers(running.answers.kept())
-        visible = answers if held is None else [each for each in answers if each.number <= held]
+        paused_at, answers = known.held_at(running.name), read_answers(running.answers.kept())
+        visible = answers if paused_at is None else [answer for answer in answers if answer.number <= paused_at]
         drawn = live_chart(visible, choice.get("show", ""), choice.get("by", ""))
         return {
             "activity": known.activity(running.name),
-            "held": None if held is None else running.answers.number - held,
-            "streams": [each for each in self._streams() if each["stream"] in running.work.streams],
+            "held": None if paused_at is None else running.answers.number - paused_at,
+            "streams": [stream for stream in self._streams() if stream["stream"] in running.work.streams],
             "columns": columns(visible),
             "rows": newest_rows(visible, declared_prefixes(running.question.text)),
-            "last": visible[-1].number if visible else (running.answers.number if held is None else held),
+            "last": visible[-1].number if visible else (running.answers.number if paused_at is None else paused_at),
             "kept": running.answers.number - running.answers.oldest + 1,
             "choices": _choices(visible),
             "chart": drawn,
@@ -281,14 +281,14 @@ class LiveRoom:
         """The streams that are read, written or fed."""
         known = self._registrations
         queries, attached = known.queries, known.attached.status()
-        found = []
+        listing = []
         for name, count in queries.streams().items():
             readers, writer, fed = queries.readers(name), queries.writer(name), attached.get(name, {})
             if readers or writer or fed:
                 shown = {"source": known.places.shown(str(fed["source"]))} if fed else {}
-                said = {"stream": name, "elements": count, "read_by": readers, "written_by": writer}
-                found.append({**said, **_UNFED, **fed, **shown})
-        return found
+                stream = {"stream": name, "elements": count, "read_by": readers, "written_by": writer}
+                listing.append({**stream, **_UNFED, **fed, **shown})
+        return listing
 
     def _running(self, request: Request) -> RegisteredQuery:
         try:
@@ -306,12 +306,12 @@ def sentence(error: Exception) -> str:
     return clipped(str(error))
 
 
-def read_request(given: Mapping[str, str]) -> QueryRegistration:
+def read_request(fields: Mapping[str, str]) -> QueryRegistration:
     """The registration of a form's fields; RequestError names the one that is wrong."""
     data: dict[str, object] = {
-        name: given[name] for name in _FIELDS if name != "sources" and given.get(name, "").strip()
+        name: fields[name] for name in _FIELDS if name != "sources" and fields.get(name, "").strip()
     }
-    if not given.get("query", "").strip():
+    if not fields.get("query", "").strip():
         raise RequestError("there is no query: write one, or begin with the example")
     if "lateness" in data:
         text = str(data["lateness"]).strip()
@@ -339,9 +339,9 @@ def _plots(drawn: LiveChart) -> list[object]:
     return [drawing(drawn, 1100, 260, "wide"), drawing(drawn, 360, 220, "narrow")]
 
 
-def _back(given: Mapping[str, str]) -> str:
+def _back(fields: Mapping[str, str]) -> str:
     """The page that a form of a stream was on."""
-    name = given.get("query", "")
+    name = fields.get("query", "")
     return f"/live/queries/{quote(name, safe='')}" if name else "/live/"
 
 
@@ -369,19 +369,19 @@ async def answer_feed(
     ``flowing`` tell when answers are held and released, ``missed`` how many are no longer kept, ``over`` why it ends.
     """
     leave = registrations.watch(running.name, signal.set)
-    held = False
+    paused = False
     try:
-        for said in _missed(subscription):
-            yield said
+        for event in _missed(subscription):
+            yield event
         while True:
-            if (registrations.held_at(running.name) is not None) != held:
-                held = not held
-                subscription.pause() if held else subscription.resume(subscription.place)
-                yield events.event(b"{}", kind="held" if held else "flowing")
-                for said in () if held else _missed(subscription):
-                    yield said
+            if (registrations.held_at(running.name) is not None) != paused:
+                paused = not paused
+                subscription.pause() if paused else subscription.resume(subscription.place)
+                yield events.event(b"{}", kind="held" if paused else "flowing")
+                for event in () if paused else _missed(subscription):
+                    yield event
             over = subscription.over
-            for answer in () if held else subscription.take():
+            for answer in () if paused else subscription.take():
                 yield events.event(encoded(answer, prefixes), answer.number)
             if over:
                 yield events.event(json.dumps({"why": over.why}).encode(), kind="over")
@@ -404,10 +404,10 @@ def encoded(answer: Numbered[bytes], prefixes: Mapping[str, str]) -> bytes:
     (received,) = read_answers((answer,))
     rows = [[row.number, row.instant, row.sign, row.cells] for row in shown_rows(received, prefixes)]
     count = len(received.line.add) + len(received.line.remove or ())
-    found = json.dumps({"columns": received.line.columns, "rows": rows, "more": max(0, count - len(rows))}).encode()
-    if len(found) > EVENT:
+    text = json.dumps({"columns": received.line.columns, "rows": rows, "more": max(0, count - len(rows))}).encode()
+    if len(text) > EVENT:
         return json.dumps({"columns": received.line.columns, "rows": [], "more": count}).encode()
-    return found
+    return text
 
 
 def _missed(subscription: AnswerSubscription[bytes]) -> list[bytes]:

@@ -57,7 +57,7 @@ def chart(answers: Sequence[NumberedAnswer], shown: str = "", by: str = "") -> L
     has at most six values. Several rows of one answer in one line count by their mean.
     """
     names, numeric = columns(answers), numeric_columns(answers)
-    timed = bool(answers) and all(each.line.instant is not None for each in answers)
+    timed = bool(answers) and all(answer.line.instant is not None for answer in answers)
     column = shown.removeprefix("?")
     if shown == ROWS or not numeric or (shown and column not in names):
         return LiveChart(ROWS, None, timed, _counted(answers, timed))
@@ -70,7 +70,7 @@ def chart(answers: Sequence[NumberedAnswer], shown: str = "", by: str = "") -> L
 
 
 def _rows(answers: Iterable[NumberedAnswer], names: Sequence[str]) -> Iterator[list[str | None]]:
-    return (row for each in answers for row in each.line.add if len(row) == len(names))
+    return (row for answer in answers for row in answer.line.add if len(row) == len(names))
 
 
 def _parting(
@@ -79,15 +79,15 @@ def _parting(
     """The column whose values part the lines."""
     for place, name in enumerate(names):
         if name != column and name not in numeric:
-            found = {row[place] for row in _rows(answers[-_LOOKED_AT:], names)}
-            if 0 < len(found) <= LINES:
+            values = {row[place] for row in _rows(answers[-_LOOKED_AT:], names)}
+            if 0 < len(values) <= LINES:
                 return name
     return None
 
 
 def _counted(answers: Sequence[NumberedAnswer], timed: bool) -> tuple[LiveLine, ...]:
-    came = tuple((_at(each, timed), float(len(each.line.add))) for each in answers)
-    gone = tuple((_at(each, timed), float(len(each.line.remove or ()))) for each in answers)
+    came = tuple((_at(answer, timed), float(len(answer.line.add))) for answer in answers)
+    gone = tuple((_at(answer, timed), float(len(answer.line.remove or ()))) for answer in answers)
     lines = [LiveLine("rows", came)]
     return tuple([*lines, LiveLine("rows taken back", gone)] if any(y for _, y in gone) else lines)
 
@@ -102,10 +102,12 @@ def _measured(
         for row in _rows((answer,), names):
             if (value := number(row[column])) is not None:
                 values.setdefault("" if parting is None else shown_term(row[parting]), []).append(value)
-        for name, found in values.items():
-            points.setdefault(name, []).append((_at(answer, timed), sum(found) / len(found)))
-    most = [name for name, _ in Counter({name: len(found) for name, found in points.items()}).most_common(LINES)]
-    return tuple(LiveLine(name or names[column], tuple(points[name])) for name in sorted(most)), len(points) - len(most)
+        for name, numbers in values.items():
+            points.setdefault(name, []).append((_at(answer, timed), sum(numbers) / len(numbers)))
+    common = [name for name, _ in Counter({name: len(point) for name, point in points.items()}).most_common(LINES)]
+    return tuple(LiveLine(name or names[column], tuple(points[name])) for name in sorted(common)), len(points) - len(
+        common
+    )
 
 
 def _at(answer: NumberedAnswer, timed: bool) -> float:
@@ -139,17 +141,21 @@ class ChartFrame:
         return self.height - self.BOTTOM - (self.height - self.TOP - self.BOTTOM) * (value - low) / (high - low)
 
 
-def drawing(found: LiveChart, width: int, height: int, kind: str) -> Markup:
+def drawing(live_chart: LiveChart, width: int, height: int, kind: str) -> Markup:
     """The chart as an SVG element of the class ``kind``; nothing without points."""
-    points = [point for line in found.lines for point in line.points]
+    points = [point for line in live_chart.lines for point in line.points]
     if not points:
         return Markup("")
     ticks = nice_ticks(min(0.0, *(y for _, y in points)), max(y for _, y in points))
     frame = ChartFrame(width, height, (min(x for x, _ in points), max(x for x, _ in points)), (ticks[0], ticks[-1]))
-    lines = "1 line" if len(found.lines) == 1 else f"{len(found.lines)} lines"
-    label = f"{found.shown} over time: {lines}, {len(points)} points"
+    lines = "1 line" if len(live_chart.lines) == 1 else f"{len(live_chart.lines)} lines"
+    label = f"{live_chart.shown} over time: {lines}, {len(points)} points"
     inner = Markup("").join(
-        (*_grid(frame, ticks), *_below(frame, found), *(_line(frame, n, each) for n, each in enumerate(found.lines)))
+        (
+            *_grid(frame, ticks),
+            *_below(frame, live_chart),
+            *(_line(frame, n, line) for n, line in enumerate(live_chart.lines)),
+        )
     )
     return Markup('<svg class="plot {}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
         kind, width, height, label, inner
@@ -162,7 +168,7 @@ def nice_ticks(low: float, high: float) -> list[float]:
     step = 10 ** floor(log10(span / 4))
     step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 4.5)
     first, last = floor(low / step), max(ceil(high / step), floor(low / step) + 1)
-    return [float(f"{each * step:.12g}") for each in range(first, last + 1)]
+    return [float(f"{index * step:.12g}") for index in range(first, last + 1)]
 
 
 def _grid(frame: ChartFrame, ticks: Sequence[float]) -> Iterator[Markup]:
@@ -176,8 +182,10 @@ def _grid(frame: ChartFrame, ticks: Sequence[float]) -> Iterator[Markup]:
         )
 
 
-def _below(frame: ChartFrame, found: LiveChart) -> Iterator[Markup]:
-    write: Callable[[float], str] = (lambda x: shown_time(int(x))) if found.timed else (lambda x: f"answer {x:,.0f}")
+def _below(frame: ChartFrame, live_chart: LiveChart) -> Iterator[Markup]:
+    write: Callable[[float], str] = (
+        (lambda x: shown_time(int(x))) if live_chart.timed else (lambda x: f"answer {x:,.0f}")
+    )
     low, high = frame.x
     ends = [(low, "start"), (high, "end")] if high > low else [(low, "middle")]
     for at, anchor in ends:
@@ -202,18 +210,18 @@ def thinned(
     points: Sequence[tuple[float, float]], column: Callable[[tuple[float, float]], int]
 ) -> list[tuple[float, float]]:
     """The points that can be told apart: of each column of pixels the first, the lowest, the highest and the last."""
-    found: list[tuple[float, float]] = []
+    kept: list[tuple[float, float]] = []
     group: list[tuple[float, float]] = []
     for point in points:
         if group and column(point) != column(group[-1]):
-            found += _extremes(group)
+            kept += _extremes(group)
             group = []
         group.append(point)
-    return found + _extremes(group)
+    return kept + _extremes(group)
 
 
 def _extremes(group: list[tuple[float, float]]) -> list[tuple[float, float]]:
     if len(group) <= 4:
         return group
-    kept = {0, len(group) - 1, *(group.index(pick(group, key=lambda each: each[1])) for pick in (min, max))}
+    kept = {0, len(group) - 1, *(group.index(pick(group, key=lambda point: point[1])) for pick in (min, max))}
     return [group[place] for place in sorted(kept)]

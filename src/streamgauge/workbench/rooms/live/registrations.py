@@ -73,23 +73,23 @@ class SourcePlaces:
     def inside(self, path: str) -> Path:
         """A file or folder below the workbench's folder; SourceError for any other, symbolic links followed."""
         root = self.folder.resolve()
-        found = (root / path).resolve() if is_path(path) else root.parent
-        if "?" in str(found) or not found.is_relative_to(root):
+        file = (root / path).resolve() if is_path(path) else root.parent
+        if "?" in str(file) or not file.is_relative_to(root):
             raise SourceError(
                 f"{path:.100}: only files below the workbench's folder are read: copy or link nothing else"
             )
-        if not (found.is_file() or found.is_dir()):
+        if not (file.is_file() or file.is_dir()):
             raise SourceError(f"{path:.100}: there is no such file or folder in {self.folder.name or self.folder}")
-        if found.is_dir() and (out := _leads_out(found, root)) is not None:
+        if file.is_dir() and (out := _leads_out(file, root)) is not None:
             raise SourceError(f"{path}: {out} leads out of the workbench's folder")
-        return found
+        return file
 
     def streams(self) -> list[str]:
         """Files of the folder that are streams by their names, relative to it, sorted; at most forty.
 
         Files of run folders, and CSV's metadata, belong to other things.
         """
-        endings = tuple(ending for each in stream_formats().values() for ending in each.endings)
+        endings = tuple(ending for stream_format_ in stream_formats().values() for ending in stream_format_.endings)
         seen = islice(_files(self.folder, apart="run.json"), _LOOKED_AT)
         named = [path for path in seen if ending(path) in endings and not path.name.endswith("-metadata.json")]
         return sorted(str(path.relative_to(self.folder)) for path in named)[:_LISTED]
@@ -113,7 +113,7 @@ class SourcePlaces:
 def _hosts(address: Address) -> list[str]:
     """Every host that an address names."""
     more = address.options.get("brokers", "")
-    return [address.host, *((each.rpartition(":")[0] or each).strip("[]") for each in more.split(",") if each)]
+    return [address.host, *((part.rpartition(":")[0] or part).strip("[]") for part in more.split(",") if part)]
 
 
 def _leads_out(folder: Path, root: Path) -> Path | None:
@@ -234,7 +234,7 @@ class LiveRegistrations:
         """The sources; what may be opened was looked at before."""
         return AttachedSources(self.queries, lambda _url: None)
 
-    def register(self, asked: QueryRegistration, sources: Sequence[str] = ()) -> RegisteredQuery:
+    def register(self, registration: QueryRegistration, sources: Sequence[str] = ()) -> RegisteredQuery:
         """Answer a query and open its sources, ``SOURCE`` or ``IRI=SOURCE`` each; all of it or nothing.
 
         Raises what ``Queries.register`` and ``AttachedSources.attach`` do, and SourceError for a source of no stream.
@@ -243,7 +243,7 @@ class LiveRegistrations:
             if self._ticker is None:
                 self._ticker = Thread(target=self._tick, name="streamgauge-live-room", daemon=True)
                 self._ticker.start()
-            running = self.queries.register(asked)
+            running = self.queries.register(registration)
             self._meters[running.name] = RateMeter(self._sample(running))
             try:
                 opened = [self._place(running, source) for source in sources]
@@ -324,13 +324,13 @@ class LiveRegistrations:
 
     def activities(self) -> list[QueryActivity]:
         """The states of all queries in the order in which they were registered."""
-        found = []
+        activities_ = []
         for running in self.queries.queries():
             try:
-                found.append(self.activity(running.name))
+                activities_.append(self.activity(running.name))
             except UnknownQueryError:
                 continue  # ended meanwhile
-        return found
+        return activities_
 
     def close(self) -> None:
         """End all queries and sources."""
@@ -343,7 +343,7 @@ class LiveRegistrations:
     def _place(self, running: RegisteredQuery, text: str) -> tuple[str, str]:
         """The stream that a source is for, and the URL to open."""
         source, streams = named_source(text.strip()), running.work.streams
-        read = " and ".join(f"<{each}>" for each in streams)
+        read = " and ".join(f"<{stream}>" for stream in streams)
         if source.iri is None and len(streams) > 1:
             raise SourceError(f"{text.strip()}: the query reads {read}: write IRI=SOURCE to say which of them it is")
         if source.iri is not None and source.iri not in streams:
@@ -352,7 +352,7 @@ class LiveRegistrations:
 
     def _attach(self, stream: str, url: str, name: str) -> None:
         known = self.attached.status().get(stream)
-        others = [each for each in self.queries.readers(stream) if each != name]
+        others = [reader for reader in self.queries.readers(stream) if reader != name]
         if known is not None and known["ended"] and others:
             raise ConflictError(
                 f"<{stream}> came from {known['source']} until its end, and {others[0]} has read it: end {others[0]} "

@@ -61,12 +61,12 @@ _decode = msgspec.json.Decoder(AnswerLine).decode
 
 def read_answers(kept: Iterable[Numbered[bytes]]) -> list[NumberedAnswer]:
     """The answers of lines."""
-    return [NumberedAnswer(each.number, _decode(each.line)) for each in kept]
+    return [NumberedAnswer(entry.number, _decode(entry.line)) for entry in kept]
 
 
 def columns(answers: Sequence[NumberedAnswer]) -> tuple[str, ...]:
     """The columns of answers to one query: those of the newest that has any."""
-    return next((each.line.columns for each in reversed(answers) if each.line.columns), ())
+    return next((answer.line.columns for answer in reversed(answers) if answer.line.columns), ())
 
 
 def shown_rows(answer: NumberedAnswer, prefixes: Mapping[str, str]) -> list[ShownRow]:
@@ -84,17 +84,17 @@ def shown_rows(answer: NumberedAnswer, prefixes: Mapping[str, str]) -> list[Show
 
 def newest_rows(answers: Sequence[NumberedAnswer], prefixes: Mapping[str, str]) -> list[ShownRow]:
     """The rows of the newest answers, newest first, at most ``ROWS``."""
-    found: list[ShownRow] = []
+    rows: list[ShownRow] = []
     for answer in reversed(answers):
-        found += shown_rows(answer, prefixes)
-        if len(found) >= ROWS:
+        rows += shown_rows(answer, prefixes)
+        if len(rows) >= ROWS:
             break
-    return found[:ROWS]
+    return rows[:ROWS]
 
 
 def as_lines(kept: Sequence[Numbered[bytes]]) -> bytes:
     """Answers as lines of JSON."""
-    return b"".join(each.line + b"\n" for each in kept)
+    return b"".join(answer.line + b"\n" for answer in kept)
 
 
 def as_csv(kept: Sequence[Numbered[bytes]]) -> bytes:
@@ -105,9 +105,9 @@ def as_csv(kept: Sequence[Numbered[bytes]]) -> bytes:
     answers = read_answers(kept)
     names = columns(answers)
     lines: list[Sequence[object]] = [("answer", "instant, ms", "change", *names)]
-    for each in answers:
-        signed = [("+", row) for row in each.line.add] + [("-", row) for row in each.line.remove or ()]
-        lines += [(each.number, each.line.instant, sign, *map(_plain, row)) for sign, row in signed]
+    for answer in answers:
+        signed = [("+", row) for row in answer.line.add] + [("-", row) for row in answer.line.remove or ()]
+        lines += [(answer.number, answer.line.instant, sign, *map(_plain, row)) for sign, row in signed]
     return table(lines).encode(errors="backslashreplace")
 
 
@@ -130,5 +130,5 @@ def number(term: Term | None) -> float | None:
     value = native(term)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    found = float(value) if -LARGEST < value < LARGEST else math.inf
-    return found if math.isfinite(found) else None
+    number = float(value) if -LARGEST < value < LARGEST else math.inf
+    return number if math.isfinite(number) else None

@@ -44,15 +44,15 @@ MOST_WAITING: Final = 20
 def open_room(bench: Bench) -> Room:
     """The room over a folder of runs, whose recordings may be opened."""
     about = "A query, a stream, two semantics: which reports appear, vanish or change, and why."
-    room = _Playground(bench.folder)
+    playground = _Playground(bench.folder)
     routes = [
-        Route("/", room.page, methods=["GET"]),
-        Route("/", room.form, methods=["POST"]),
-        Route("/examples", room.examples, methods=["GET"]),
-        Route("/evaluate", room.evaluate, methods=["POST"]),
-        Route("/diagnose", room.diagnose, methods=["POST"]),
-        Route("/generate", room.generate, methods=["POST"]),
-        Route("/profile", room.profile, methods=["POST"]),
+        Route("/", playground.page, methods=["GET"]),
+        Route("/", playground.form, methods=["POST"]),
+        Route("/examples", playground.examples, methods=["GET"]),
+        Route("/evaluate", playground.evaluate, methods=["POST"]),
+        Route("/diagnose", playground.diagnose, methods=["POST"]),
+        Route("/generate", playground.generate, methods=["POST"]),
+        Route("/profile", playground.profile, methods=["POST"]),
     ]
     return Room("playground", "Playground", about, 2, routes)
 
@@ -64,10 +64,10 @@ class _Playground:
         self._folder = folder
         self._gate = Gate(MOST_WAITING, "evaluate", room=2)
 
-    async def _alone(self, work: Callable[..., Any], *given: object) -> Any:
+    async def _alone(self, work: Callable[..., Any], *arguments: object) -> Any:
         try:
             async with self._gate.through():
-                return await run_in_threadpool(work, *given)
+                return await run_in_threadpool(work, *arguments)
         except CrowdedError as error:
             raise HTTPException(429, str(error)) from None
 
@@ -81,13 +81,13 @@ class _Playground:
         return await self._shown(request, state, troubled, diagnose="window" in request.query_params)
 
     def _asked(self, request: Request) -> PlaygroundState:
-        asked = request.query_params
-        if "s" in asked:
-            return of_link(asked["s"])
-        if "case" in asked:
-            return examples.example(asked["case"], asked.get("profile", ""))
-        if "run" in asked:
-            return run_state(self._folder, asked["run"], asked.get("window", ""))
+        parameters = request.query_params
+        if "s" in parameters:
+            return of_link(parameters["s"])
+        if "case" in parameters:
+            return examples.example(parameters["case"], parameters.get("profile", ""))
+        if "run" in parameters:
+            return run_state(self._folder, parameters["run"], parameters.get("window", ""))
         return examples.FIRST
 
     async def form(self, request: Request) -> Response:
@@ -96,18 +96,18 @@ class _Playground:
         if request.headers.get("content-type", "").partition(";")[0].strip() != FORM:
             raise HTTPException(415, f"send the form as {FORM}")
         try:
-            given = parse_qs(text(body), keep_blank_values=True, max_num_fields=200)
-            state = of_form(given)
+            fields = parse_qs(text(body), keep_blank_values=True, max_num_fields=200)
+            state = of_form(fields)
         except (StateError, ValueError) as error:
             raise HTTPException(400, str(error)) from None
-        return await self._shown(request, state, None, diagnose="diagnose" in given.get("do", ()))
+        return await self._shown(request, state, None, diagnose="diagnose" in fields.get("do", ()))
 
     async def _shown(
         self, request: Request, state: PlaygroundState, troubled: str | None, *, diagnose: bool = False
     ) -> Response:
-        found: PlaygroundResult = await self._alone(result_of, state)
-        diagnosis = await self._alone(recordings.diagnosis, found) if diagnose and state.recording else None
-        return await run_in_threadpool(_page, request, found, troubled, diagnosis)
+        result: PlaygroundResult = await self._alone(result_of, state)
+        diagnosis = await self._alone(recordings.diagnosis, result) if diagnose and state.recording else None
+        return await run_in_threadpool(_page, request, result, troubled, diagnosis)
 
     async def evaluate(self, request: Request) -> Response:
         """A state as JSON in; elements, windows, reports and differences out, with the page's drawn part.
@@ -115,22 +115,22 @@ class _Playground:
         With ``?brief`` they are those that the page's script needs.
         """
         state = await _state(request)
-        found = await self._alone(result_of, state)
-        return JSONResponse(await run_in_threadpool(_evaluated, request, found), headers=HEADERS)
+        result = await self._alone(result_of, state)
+        return JSONResponse(await run_in_threadpool(_evaluated, request, result), headers=HEADERS)
 
     async def diagnose(self, request: Request) -> Response:
         """A state with a recording in; the diagnosis as sentences, and the page's part that draws it."""
-        found = await self._alone(result_of, await _state(request))
-        diagnosis = await self._alone(recordings.diagnosis, found)
-        html = page(request, "playground-diagnosis.html.j2", "", diagnosis=diagnosis, found=found).body
+        result = await self._alone(result_of, await _state(request))
+        diagnosis = await self._alone(recordings.diagnosis, result)
+        html = page(request, "playground-diagnosis.html.j2", "", diagnosis=diagnosis, found=result).body
         return JSONResponse({**diagnosis.as_json(), "html": bytes(html).decode()}, headers=HEADERS)
 
     async def examples(self, request: Request) -> Response:
         """The list of all examples."""
-        found = await run_in_threadpool(examples.examples)
-        themes = dict.fromkeys(each.theme for each in found)
-        by_theme = {theme: [each for each in found if each.theme == theme] for theme in themes}
-        return page(request, "playground-examples.html.j2", "Examples", by_theme=by_theme, count=len(found))
+        examples_ = await run_in_threadpool(examples.examples)
+        themes = dict.fromkeys(example.theme for example in examples_)
+        by_theme = {theme: [example for example in examples_ if example.theme == theme] for theme in themes}
+        return page(request, "playground-examples.html.j2", "Examples", by_theme=by_theme, count=len(examples_))
 
     async def generate(self, request: Request) -> Response:
         """A drawn stream as text: ``workload``, ``seed``, ``parameters`` and the ``query`` that names the stream."""
@@ -139,11 +139,11 @@ class _Playground:
 
     async def profile(self, request: Request) -> Response:
         """The fields of the profile of a ``name``."""
-        given = await _json(request)
-        if not isinstance(given, dict) or not isinstance(given.get("name"), str):
+        data = await _json(request)
+        if not isinstance(data, dict) or not isinstance(data.get("name"), str):
             raise HTTPException(400, 'a profile is asked for by {"name": its name}')
         try:
-            return JSONResponse(fields_of(semantics_of({"profile": given["name"]})), headers=HEADERS)
+            return JSONResponse(fields_of(semantics_of({"profile": data["name"]})), headers=HEADERS)
         except (KeyError, ValueError) as error:
             raise HTTPException(400, str(error)) from None
 
@@ -169,42 +169,42 @@ async def _state(request: Request) -> PlaygroundState:
 
 
 def _page(
-    request: Request, found: PlaygroundResult, troubled: str | None, diagnosis: recordings.RecordingDiagnosis | None
+    request: Request, result: PlaygroundResult, troubled: str | None, diagnosis: recordings.RecordingDiagnosis | None
 ) -> Response:
-    values = {**replies.page_values(found), **_controls(found), "troubled": troubled, "diagnosis": diagnosis}
+    values = {**replies.page_values(result), **_controls(result), "troubled": troubled, "diagnosis": diagnosis}
     values["opened"] = examples.opened(request.query_params.get("case", ""))
     values["judged"] = request.query_params.get("run", "") if diagnosis and "window" in request.query_params else ""
     return page(request, "playground.html.j2", "Playground", 200 if troubled is None else 400, **values)
 
 
-def _evaluated(request: Request, found: PlaygroundResult) -> dict[str, Any]:
+def _evaluated(request: Request, result: PlaygroundResult) -> dict[str, Any]:
     brief = "brief" in request.query_params
-    drawn = page(request, "playground-drawn.html.j2", "", **replies.page_values(found, scripted=brief)).body
-    return {**replies.answer_json(found, brief=brief), "html": bytes(drawn).decode()}
+    drawn = page(request, "playground-drawn.html.j2", "", **replies.page_values(result, scripted=brief)).body
+    return {**replies.answer_json(result, brief=brief), "html": bytes(drawn).decode()}
 
 
-def _controls(found: PlaygroundResult) -> dict[str, object]:
+def _controls(result: PlaygroundResult) -> dict[str, object]:
     """The variables of the form."""
     return {
-        "state": found.state,
+        "state": result.state,
         "controls": CONTROLS,
         "profiles": profile_names(),
         "dialects": dialect_names(),
         "syntaxes": SYNTAXES,
         "workloads": examples.DRAWN,
-        "chosen": {which: _chosen(found, which) for which in "ab"},
+        "chosen": {which: _chosen(result, which) for which in "ab"},
         "in_words": in_words,
     }
 
 
-def _chosen(found: PlaygroundResult, which: str) -> dict[str, Any]:
+def _chosen(result: PlaygroundResult, which: str) -> dict[str, Any]:
     """The fields of a semantics as the form shows them; those of its profile where they cannot be read."""
-    given = dict(found.state.a if which == "a" else found.state.b or found.state.a)
-    profile = str(given.get("profile") or found.dialect or profile_names()[0])
+    settings = dict(result.state.a if which == "a" else result.state.b or result.state.a)
+    profile = str(settings.get("profile") or result.dialect or profile_names()[0])
     profile = profile if profile in profile_names() else profile_names()[0]
     try:
-        fields = fields_of(semantics_of({**given, "profile": profile}))
+        fields = fields_of(semantics_of({**settings, "profile": profile}))
     except ValueError:
         usual = fields_of(semantics_of({"profile": profile}))
-        fields = {name: given.get(name, value) for name, value in usual.items()}
+        fields = {name: settings.get(name, value) for name, value in usual.items()}
     return {"profile": profile, **fields}

@@ -72,8 +72,8 @@ def paired(a: Sequence[Candidate], b: Sequence[Candidate]) -> Iterator[ReportPai
 
 
 def _by_instant(reports: Sequence[Candidate]) -> dict[int, list[Candidate]]:
-    ordered = sorted(reports, key=lambda each: each.due.instant)
-    return {instant: [*group] for instant, group in groupby(ordered, key=lambda each: each.due.instant)}
+    ordered = sorted(reports, key=lambda report: report.due.instant)
+    return {instant: [*group] for instant, group in groupby(ordered, key=lambda report: report.due.instant)}
 
 
 def _at(instant: int, a: list[Candidate], b: list[Candidate]) -> Iterator[ReportPair]:
@@ -115,11 +115,11 @@ def steps(a: Semantics, b: Semantics) -> list[tuple[tuple[str, ...], Semantics]]
     for name in differing(a, b):
         for names in ((name,), (*waiting, name)):
             try:
-                at = replace(at, **{each: getattr(b, each) for each in names})
+                at = replace(at, **{name: getattr(b, name) for name in names})
             except ValueError:
                 continue
             way.append((names, at))
-            waiting = tuple(each for each in waiting if each not in names)
+            waiting = tuple(name for name in waiting if name not in names)
             break
         else:
             waiting = (*waiting, name)
@@ -129,16 +129,16 @@ def steps(a: Semantics, b: Semantics) -> list[tuple[tuple[str, ...], Semantics]]
 def _blamed(a: PlaygroundEvaluation, b: PlaygroundEvaluation, again: Again) -> dict[int, str]:
     """The field by which the reports of an instant became those of B, on the way from A; several joined by ``and``."""
     way = steps(a.declared, b.declared)
-    found: dict[int, str] = {}
+    causes: dict[int, str] = {}
     before = a
     for names, semantics in way:
         try:
             now = b if semantics == b.declared else again(semantics)
         except (RefusedError, OutOfOrderError):
             return {}
-        found.update(dict.fromkeys(_instants(before, now), " and ".join(names)))
+        causes.update(dict.fromkeys(_instants(before, now), " and ".join(names)))
         before = now
-    return found
+    return causes
 
 
 def _instants(one: PlaygroundEvaluation, other: PlaygroundEvaluation) -> Iterator[int]:
@@ -154,9 +154,9 @@ def why(pair: ReportPair, a: PlaygroundEvaluation, b: PlaygroundEvaluation) -> s
             return f"Under B {_absence(pair.instant, b)}."
     assert pair.a is not None
     assert pair.b is not None
-    said = [_contents_differ(pair.a, pair.b, a, b)] if _by_content(pair.a, pair.b) else []
-    said += _by_operator(pair, a, b)
-    return " ".join(filter(None, said)) or _operators_differ(a.query, a.semantics, b.semantics)
+    reasons = [_contents_differ(pair.a, pair.b, a, b)] if _by_content(pair.a, pair.b) else []
+    reasons += _by_operator(pair, a, b)
+    return " ".join(filter(None, reasons)) or _operators_differ(a.query, a.semantics, b.semantics)
 
 
 def _by_content(one: Candidate, other: Candidate) -> bool:
@@ -183,10 +183,12 @@ def _by_operator(pair: ReportPair, a: PlaygroundEvaluation, b: PlaygroundEvaluat
 
 def _absence(instant: int, there: PlaygroundEvaluation) -> str:
     """Why an evaluation sends nothing more at an instant."""
-    silent = [each for each in there.candidates if each.due.instant == instant and each.rows is None]
+    silent = [
+        candidate for candidate in there.candidates if candidate.due.instant == instant and candidate.rows is None
+    ]
     if silent:
         return f"{silent[0].outcome} at {instant:,} ms"
-    if any(each.due.instant == instant for each in there.candidates):
+    if any(candidate.due.instant == instant for candidate in there.candidates):
         return f"there are fewer reports at {instant:,} ms"
     if instant < there.t0:
         return f"{instant:,} ms is before t0 = {there.t0:,} ms"
@@ -209,12 +211,12 @@ def _idle(semantics: Semantics) -> str:
 
 def _shortest(query: ContinuousQuery) -> int:
     """How long the shortest window measured in time is, ms; 0 where there is none."""
-    return min((each.window.size for each in query.windows if each.window.kind == "time"), default=0)
+    return min((window.window.size for window in query.windows if window.window.kind == "time"), default=0)
 
 
 def _contents_differ(one: Candidate, other: Candidate, a: PlaygroundEvaluation, b: PlaygroundEvaluation) -> str:
     """Triples that one content holds and the other does not; nothing when they hold the same."""
-    said: list[str] = []
+    parts: list[str] = []
     for number, (left, right) in enumerate(zip(one.contents, other.contents, strict=True)):
         ours, theirs = map(_held, _unlike(left, right))
         for more, label, scope, evaluation, lacking in (
@@ -222,10 +224,10 @@ def _contents_differ(one: Candidate, other: Candidate, a: PlaygroundEvaluation, 
             (theirs - ours, "B", other, b, "A"),
         ):
             if more:
-                said.append(
+                parts.append(
                     f"{label}'s window {_scope(scope, number, evaluation)} holds {_times(more)}, {lacking}'s does not"
                 )
-    return ("; ".join(said) + ".") if said else ""
+    return ("; ".join(parts) + ".") if parts else ""
 
 
 def _unlike(left: Sequence[Arrival], right: Sequence[Arrival]) -> tuple[Sequence[Arrival], Sequence[Arrival]]:
@@ -243,9 +245,9 @@ def _held(inside: Sequence[Arrival]) -> Counter[tuple[int, object]]:
 _NAMED: Final = 3
 
 
-def _times(held: Counter[tuple[int, object]]) -> str:
+def _times(triples: Counter[tuple[int, object]]) -> str:
     """The times of some arrivals in words."""
-    times = sorted({time for time, _ in held})
+    times = sorted({time for time, _ in triples})
     named = ", ".join(f"{time:,}" for time in times[:_NAMED])
     more = f" and {len(times) - _NAMED:,} more times" if len(times) > _NAMED else ""
     return f"the triples of {named} ms{more}"
@@ -270,11 +272,13 @@ def _operators_differ(query: ContinuousQuery, one: Semantics, other: Semantics) 
     if before is not R2S.RSTREAM:
         return f"The content is the same, but {before} is the difference to the report before, which differs."
     names = ("content", "answers", "empty_aggregate")
-    said = [
+    parts = [
         f"{name} is {in_words(getattr(other, name))}" for name in names if getattr(one, name) != getattr(other, name)
     ]
     return (
-        f"The content is the same, but under B {' and '.join(said)}." if said else "The same content gives other rows."
+        f"The content is the same, but under B {' and '.join(parts)}."
+        if parts
+        else "The same content gives other rows."
     )
 
 
@@ -302,9 +306,9 @@ def summary(pairs: Sequence[ReportPair]) -> str:
         ReportChange.CHANGES: ("changes", "change"),
         ReportChange.SAME: ("stays", "stay"),
     }
-    said = [
-        f"{counts[change]:,} {one if counts[change] == 1 else many}"
-        for change, (one, many) in words.items()
+    parts = [
+        f"{counts[change]:,} {one if counts[change] == 1 else plural}"
+        for change, (one, plural) in words.items()
         if counts[change]
     ]
-    return f"From A to B, of {len(pairs):,} reports " + ", ".join(said) + "."
+    return f"From A to B, of {len(pairs):,} reports " + ", ".join(parts) + "."

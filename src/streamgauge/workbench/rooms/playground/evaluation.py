@@ -84,7 +84,7 @@ class PlaygroundEvaluation:
     @property
     def reports(self) -> tuple[Candidate, ...]:
         """The candidates that sent an answer, in order."""
-        return tuple(each for each in self.candidates if each.rows is not None)
+        return tuple(candidate for candidate in self.candidates if candidate.rows is not None)
 
 
 class RowMemory:
@@ -104,32 +104,34 @@ class RowMemory:
         self, semantics: Semantics, elements: Sequence[StreamElement], horizon: int
     ) -> PlaygroundEvaluation | None:
         """An evaluation of before under the same semantics, over the same elements up to the same horizon."""
-        for over, found in self._evaluations:
-            if over is elements and found.horizon == horizon and found.declared == semantics:
-                return found
+        for over, evaluation in self._evaluations:
+            if over is elements and evaluation.horizon == horizon and evaluation.declared == semantics:
+                return evaluation
         return None
 
-    def remember(self, elements: Sequence[StreamElement], found: PlaygroundEvaluation) -> PlaygroundEvaluation:
+    def remember(self, elements: Sequence[StreamElement], evaluation: PlaygroundEvaluation) -> PlaygroundEvaluation:
         """Keep an evaluation; it is returned."""
-        self._evaluations.append((elements, found))
-        return found
+        self._evaluations.append((elements, evaluation))
+        return evaluation
 
     def rows(self, contents: Contents, semantics: Semantics) -> tuple[Row, ...]:
         """The answer over a content, by the semantics' way to count and to aggregate nothing."""
         way = (semantics.content, semantics.empty_aggregate, semantics.static_data)
         if way not in self._snapshots:
             self._snapshots[way] = Snapshot(with_matched_static(self._query, semantics), *way[:2])
-        held = tuple(tuple((each.time, *map(id, each.triples)) for each in inside) for inside in contents)
-        key = (way, held)
+        content_key = tuple(
+            tuple((element.time, *map(id, element.triples)) for element in inside) for inside in contents
+        )
+        key = (way, content_key)
         kept = self._rows.get(key)
         if kept is not None:
             return kept[1]
-        found = self._snapshots[way].rows(contents)
+        rows_ = self._snapshots[way].rows(contents)
         if self._size > MOST_KEPT:
             self._rows, self._size = {}, 0
-        self._rows[key] = contents, found  # the triples stay, so that no other has one of their ids
-        self._size += sum(map(len, held)) + len(found)
-        return found
+        self._rows[key] = contents, rows_  # the triples stay, so that no other has one of their ids
+        self._size += sum(map(len, content_key)) + len(rows_)
+        return rows_
 
 
 def horizon_of(elements: Sequence[StreamElement], stated: int | None, told_by_stream: int | None) -> int:
@@ -150,11 +152,11 @@ def evaluated(
         return known
     refuse(query, semantics)
     _refuse_other_streams(query, elements)
-    first = first_time([each for each in elements if each.stream in query.streams])
+    first = first_time([element for element in elements if element.stream in query.streams])
     begun = near(query.windows, semantics, first)
     t0 = begun.t0 if begun.origin is Origin.SEARCH else origins(begun, query.windows, first)[0]
     counted, late = admit(facts(elements), begun, query.windows, t0)
-    ranked = arrivals([Head.of(each) for each in counted], query.windows, begun.tick)
+    ranked = arrivals([Head.of(element) for element in counted], query.windows, begun.tick)
     possible = tuple(islice(candidates_in_order(ranked, query.windows, begun, t0, horizon), MOST_CANDIDATES + 1))
     if len(possible) > MOST_CANDIDATES:
         raise RefusedError(
@@ -162,17 +164,17 @@ def evaluated(
             "larger slide, period or time unit, or fewer elements"
         )
     due = due_reports(counted, query, begun, horizon, t0)
-    if sum(len(inside) for _, held in due for inside in held) > MOST_HELD:
+    if sum(len(inside) for _, contents in due for inside in contents) > MOST_HELD:
         raise RefusedError("the windows together hold too much to be drawn: take smaller windows or fewer elements")
-    found = tuple(_candidates(query, begun, possible, due, memory, inspected(counted, query, begun)))
+    candidates = tuple(_candidates(query, begun, possible, due, memory, inspected(counted, query, begun)))
     names = columns(Snapshot(query, begun.content, begun.empty_aggregate).variables, operator(query, begun))
-    left_out = tuple(each.sequence for each in late)
-    made = PlaygroundEvaluation(query, semantics, begun, t0, horizon, names, found, left_out)
-    return memory.remember(elements, made)
+    left_out = tuple(element.sequence for element in late)
+    evaluation = PlaygroundEvaluation(query, semantics, begun, t0, horizon, names, candidates, left_out)
+    return memory.remember(elements, evaluation)
 
 
 def _refuse_other_streams(query: ContinuousQuery, elements: Sequence[StreamElement]) -> None:
-    if elements and not any(each.stream in query.streams for each in elements):
+    if elements and not any(element.stream in query.streams for element in elements):
         raise StreamNameError(map(_bracketed, query.streams), _bracketed(elements[0].stream))
 
 
@@ -190,26 +192,26 @@ def _candidates(
 ) -> Iterator[Candidate]:
     """Every candidate with its outcome; those that are due, and those of them that are sent, are in the same order."""
     r2s = operator(query, semantics)
-    evaluated_at = [(each, memory.rows(contents, semantics)) for each, contents in due]
+    evaluated_at = [(report, memory.rows(contents, semantics)) for report, contents in due]
     sent = deque(streamed(evaluated_at, r2s, semantics))
     waiting = deque(evaluated_at)
-    held = {id(each): contents for each, contents in due}
-    for each in possible:
-        if not waiting or waiting[0][0] != each:
-            contents = look(each)
+    contents_by_report = {id(report): contents for report, contents in due}
+    for possible_report in possible:
+        if not waiting or waiting[0][0] != possible_report:
+            contents = look(possible_report)
             empty = Report.NON_EMPTY in semantics.report and not any(contents)
-            yield Candidate(each, contents, Outcome.EMPTY_CONTENT if empty else Outcome.SAME_CONTENT)
+            yield Candidate(possible_report, contents, Outcome.EMPTY_CONTENT if empty else Outcome.SAME_CONTENT)
             continue
         report, solutions = waiting.popleft()
-        contents = held[id(report)]
+        contents = contents_by_report[id(report)]
         if sent and sent[0][0] is report:
             yield Candidate(report, contents, Outcome.SENT, sent.popleft()[1], solutions)
         else:
             yield Candidate(report, contents, _silence(report, r2s, semantics), None, solutions)
 
 
-def _silence(due: DueReport, r2s: R2S, semantics: Semantics) -> Outcome:
+def _silence(due_report: DueReport, r2s: R2S, semantics: Semantics) -> Outcome:
     """Why a report that is due sends nothing."""
-    if not is_sent(due.instant, semantics):
+    if not is_sent(due_report.instant, semantics):
         return Outcome.BEFORE
     return Outcome.NO_ROWS if r2s is R2S.RSTREAM else Outcome.NO_CHANGES

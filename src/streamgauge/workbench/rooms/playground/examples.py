@@ -79,7 +79,7 @@ class OpenedExample:
 
 def opened(name: str) -> OpenedExample | None:
     """The place of an example in the list; ``None`` for a name that none has."""
-    names = [each.name for each in examples()]
+    names = [example.name for example in examples()]
     if name not in names:
         return None
     at = names.index(name)
@@ -134,35 +134,35 @@ def _csrbench_state(name: str) -> PlaygroundState:
     written = query_text(load_workload(CSRBENCH), name)
     if "PREFIX sens-obs:" not in written:
         written = f"PREFIX sens-obs: <{SENSORS}>\n{written}"
-    given = {"stations": 2, "duration": "20s", "interval": "2s", "humidity": True, "min_temp": 20}
-    stream, syntax = generated("weather", 7, given, names_of(written, parse(written)))
+    parameters = {"stations": 2, "duration": "20s", "interval": "2s", "humidity": True, "min_temp": 20}
+    stream, syntax = generated("weather", 7, parameters, names_of(written, parse(written)))
     stream = stream.replace("System_A4", "System_C1190")
     own = {"profile": "csparql", "origin": "fixed"}
     return PlaygroundState(written, stream, syntax, a=own, dialect="rspql", advance=20_000)
 
 
-def generated(workload: str, seed: int, given: dict[str, Any], names: Names) -> tuple[str, str]:
+def generated(workload: str, seed: int, parameters: dict[str, Any], names: Names) -> tuple[str, str]:
     """A small stream of a workload as text with its notation; ExampleError for one that is too long."""
     if workload not in DRAWN:
         raise ExampleError(f"there is no workload {workload[:80]!r} that is drawn here: there are {', '.join(DRAWN)}")
     chosen = load_workload(workload)
-    if "data" in given:
+    if "data" in parameters:
         raise ExampleError("files of this machine are not read here: leave data out, or load the file itself")
     make = getattr(chosen, "plan", None)
     if make is None:
         raise ExampleError(f"{workload} is made by Spark only: take another workload")
-    plan: TablePlan = make(seed, **_streamed(chosen, given, names))
+    plan: TablePlan = make(seed, **_streamed(chosen, parameters, names))
     if plan.rows > MOST_TRIPLES:
         raise ExampleError(f"about {plan.rows:,} triples, {MOST_TRIPLES:,} at most: take a shorter duration")
     return write_text(elements(plan.table()), names)
 
 
-def _streamed(workload: Any, given: dict[str, Any], names: Names) -> dict[str, Any]:
+def _streamed(workload: Any, settings: dict[str, Any], names: Names) -> dict[str, Any]:
     """The parameters with the query's stream for the workload's, where it has one."""
-    if "stream" in workload.PARAMETERS and "stream" not in given and names.streams:
-        given = {**given, "stream": names.streams[0]}
-    _refuse_long(parameters(workload, given))
-    return given
+    if "stream" in workload.PARAMETERS and "stream" not in settings and names.streams:
+        settings = {**settings, "stream": names.streams[0]}
+    _refuse_long(parameters(workload, settings))
+    return settings
 
 
 def _refuse_long(values: Mapping[str, object]) -> None:
@@ -175,27 +175,27 @@ def _refuse_long(values: Mapping[str, object]) -> None:
             raise ExampleError(f"{name} is {value:,}: {MOST_EACH:,} at most here")
 
 
-def drawn(given: object) -> tuple[str, str]:
+def drawn(data: object) -> tuple[str, str]:
     """A small stream as a page asks for one: ``workload``, ``seed``, ``parameters`` as ``name=value``, ``query``.
 
     The text and its notation. ExampleError or ParameterError name what is wrong.
     """
-    if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
+    if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
         raise ExampleError("a stream is drawn of texts: workload, seed, parameters, query")
-    pairs = [each.partition("=") for each in str(given.get("parameters", "")).split()]
+    pairs = [part.partition("=") for part in str(data.get("parameters", "")).split()]
     if wrong := [name for name, sign, _ in pairs if not sign]:
         raise ExampleError(f"{wrong[0][:80]!r} is no parameter: write name=value")
-    seed = str(given.get("seed", "1")).strip()
+    seed = str(data.get("seed", "1")).strip()
     if not seed.isdecimal() or len(seed) > 12:
         raise ExampleError(f"{seed[:40]!r} is no seed: write a whole number")
     try:
-        query = str(given.get("query", ""))
+        query = str(data.get("query", ""))
         names = names_of(query, parse(query))
     except ValueError:
         names = Names({})
     try:
         with DEADLINES.within(SECONDS, GROWTH):
-            return generated(given.get("workload", ""), int(seed), {name: value for name, _, value in pairs}, names)
+            return generated(data.get("workload", ""), int(seed), {name: value for name, _, value in pairs}, names)
     except TooMuchError as error:
         raise ExampleError(f"{error}: take a shorter stream") from None
 

@@ -70,7 +70,11 @@ _OPERATORS: Final[Mapping[StrEnum, str]] = {
 
 CONTROLS: Final[tuple[FieldControl, ...]] = (
     FieldControl(
-        "report", "Report", "When is a report due?", "several", {str(each): does for each, does in _REPORTS.items()}
+        "report",
+        "Report",
+        "When is a report due?",
+        "several",
+        {str(report_condition): does for report_condition, does in _REPORTS.items()},
     ),
     _control(
         "tick",
@@ -278,22 +282,22 @@ def semantics_of(data: Mapping[str, Any]) -> Semantics:
     It has the profile's name while only its beginning differs: origin, t0 and since.
     """
     start = started_from(str(data.get("profile", BASE)))
-    given = {name: value for name, value in data.items() if name != "profile"}
-    whole = {**encode(start, _LEFT_OUT), **given}
-    found = decode(Semantics, {"name": start.name, **whole})
-    begun_alike = replace(found, origin=start.origin, t0=start.t0, since=start.since)
-    return found if begun_alike == start else replace(found, name=f"{start.name}, changed")
+    settings = {name: value for name, value in data.items() if name != "profile"}
+    whole = {**encode(start, _LEFT_OUT), **settings}
+    semantics = decode(Semantics, {"name": start.name, **whole})
+    begun_alike = replace(semantics, origin=start.origin, t0=start.t0, since=start.since)
+    return semantics if begun_alike == start else replace(semantics, name=f"{start.name}, changed")
 
 
 def fields_of(semantics: Semantics) -> dict[str, Any]:
     """The fields as JSON values, in the order of the controls."""
-    told = encode(semantics, _LEFT_OUT)
-    return {control.name: told[control.name] for control in CONTROLS}
+    encoded = encode(semantics, _LEFT_OUT)
+    return {control.name: encoded[control.name] for control in CONTROLS}
 
 
 def differing(one: Semantics, other: Semantics) -> tuple[str, ...]:
     """The fields in which two semantics differ, in the order of the controls."""
-    return tuple(each.name for each in CONTROLS if getattr(one, each.name) != getattr(other, each.name))
+    return tuple(control.name for control in CONTROLS if getattr(one, control.name) != getattr(other, control.name))
 
 
 def in_words(value: object) -> str:
@@ -313,8 +317,8 @@ def difference(name: str, one: Semantics, other: Semantics) -> str:
     """The sentence of a field that differs: both values, and what the second does."""
     control = _BY_NAME[name]
     before, after = getattr(one, name), getattr(other, name)
-    said = f"{control.label.removesuffix(' (ms)')} is {in_words(after)} in place of {in_words(before)}: "
-    return said + "; ".join(_effects(control, before, after)) + "."
+    message = f"{control.label.removesuffix(' (ms)')} is {in_words(after)} in place of {in_words(before)}: "
+    return message + "; ".join(_effects(control, before, after)) + "."
 
 
 def _effects(control: FieldControl, before: Any, after: Any) -> Sequence[str]:
@@ -323,8 +327,8 @@ def _effects(control: FieldControl, before: Any, after: Any) -> Sequence[str]:
         case "number":
             return [control.does]
         case "several":
-            came = [control.values[str(each)] for each in sorted(after - before)]
-            went = [f"it no longer holds that {control.values[str(each)]}" for each in sorted(before - after)]
+            came = [control.values[str(condition)] for condition in sorted(after - before)]
+            went = [f"it no longer holds that {control.values[str(condition)]}" for condition in sorted(before - after)]
             return [*came, *went]
         case _:
             return [control.values[in_words(after)]]

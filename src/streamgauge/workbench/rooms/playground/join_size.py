@@ -21,12 +21,12 @@ class _Degrees:
 
     def __init__(self, triples: Iterable[Triple]) -> None:
         by_predicate = defaultdict[Term, list[Triple]](list)
-        held = set(triples)
-        for triple in held:
+        distinct = set(triples)
+        for triple in distinct:
             by_predicate[triple[1]].append(triple)
-        self.total = len(held)
-        self._counts = {predicate: _most(found) for predicate, found in by_predicate.items()}
-        self._any = _most(held)
+        self.total = len(distinct)
+        self._counts = {predicate: _most(triples_) for predicate, triples_ in by_predicate.items()}
+        self._any = _most(distinct)
 
     def of(self, predicate: object) -> tuple[int, int, int]:
         """The three counts; of all triples where the predicate is a variable."""
@@ -34,19 +34,19 @@ class _Degrees:
 
 
 def _most(triples: Iterable[Triple]) -> tuple[int, int, int]:
-    held = list(triples)
+    triples_ = list(triples)
     return (
-        len(held),
-        max(Counter(subject for subject, _, _ in held).values(), default=0),
-        max(Counter(item for _, _, item in held).values(), default=0),
+        len(triples_),
+        max(Counter(subject for subject, _, _ in triples_).values(), default=0),
+        max(Counter(item for _, _, item in triples_).values(), default=0),
     )
 
 
 def most_solutions(form: al.QueryForm, triples: Iterable[Triple]) -> int:
     """No fewer than the solutions of all basic graph patterns of the query joined, over any part of the triples."""
     degrees = _Degrees(triples)
-    bgps = (each for each in every_pattern(form.pattern) if isinstance(each, al.BGP))
-    return prod(max(1, _solutions(each, degrees)) for each in bgps)
+    bgps = (bgp for bgp in every_pattern(form.pattern) if isinstance(bgp, al.BGP))
+    return prod(max(1, _solutions(bgp, degrees)) for bgp in bgps)
 
 
 def _solutions(bgp: al.BGP, degrees: _Degrees) -> int:
@@ -55,7 +55,7 @@ def _solutions(bgp: al.BGP, degrees: _Degrees) -> int:
     waiting = list(bgp.patterns)
     size = 1
     while waiting:
-        costs = [_matches(each, bound, degrees) for each in waiting]
+        costs = [_matches(pattern_, bound, degrees) for pattern_ in waiting]
         cheapest = costs.index(min(costs))
         size *= max(1, costs[cheapest])
         bound.update(_variables(waiting.pop(cheapest)))
@@ -63,7 +63,7 @@ def _solutions(bgp: al.BGP, degrees: _Degrees) -> int:
 
 
 def _variables(pattern: al.TriplePattern) -> Iterator[al.Var]:
-    return (each for each in (pattern.subject, pattern.predicate, pattern.object) if isinstance(each, al.Var))
+    return (node for node in (pattern.subject, pattern.predicate, pattern.object) if isinstance(node, al.Var))
 
 
 def _matches(pattern: al.TriplePattern, bound: set[al.Var], degrees: _Degrees) -> int:

@@ -75,7 +75,7 @@ def _part(run: Run, table: Path, verdict: Verdict, window: str) -> PlaygroundSta
     before, after = _neighbours(verdict, window)
     assert before.instant is not None
     assert after.instant is not None
-    if before.start is None or any(each.window.kind != "time" for each in run.header.query.windows):
+    if before.start is None or any(window.window.kind != "time" for window in run.header.query.windows):
         raise RunStateError(f"window {window} cannot be cut out of its run: its query has windows not measured in time")
     earliest = 2 * before.start - (before.instant if before.end is None else before.end)
     semantics = _fixed(run, table, verdict, earliest, before.instant)
@@ -87,13 +87,15 @@ def _part(run: Run, table: Path, verdict: Verdict, window: str) -> PlaygroundSta
 
 def _neighbours(verdict: Verdict, window: str) -> tuple[WindowVerdict, WindowVerdict]:
     """The judged reports before and after one, by their instants; itself where it is the first or the last."""
-    chosen = next((each for each in verdict.windows if str(each.index) == window), None)
+    chosen = next((candidate for candidate in verdict.windows if str(candidate.index) == window), None)
     if chosen is None or chosen.instant is None:
         raise RunStateError(f"the run has no judged report {window[:20]!r} with an instant")
     at = chosen.instant
-    timed = [each for each in verdict.windows if each.instant is not None]
-    before = max((each for each in timed if _instant(each) < at and each.due), key=_instant, default=chosen)
-    after = min((each for each in timed if _instant(each) > at), key=_instant, default=chosen)
+    timed = [window for window in verdict.windows if window.instant is not None]
+    before = max(
+        (candidate for candidate in timed if _instant(candidate) < at and candidate.due), key=_instant, default=chosen
+    )
+    after = min((candidate for candidate in timed if _instant(candidate) > at), key=_instant, default=chosen)
     return before, after
 
 
@@ -106,32 +108,32 @@ def _fixed(run: Run, table: Path, verdict: Verdict, earliest: int, since: int) -
     semantics, windows = run.header.semantics, run.header.query.windows
     t0 = verdict.t0
     if t0 is None:
-        first = next((each.time for each in elements(table)), None)
+        first = next((element.time for element in elements(table)), None)
         t0 = origins(semantics, windows, first)[0]
-    step = lcm(semantics.time_unit, semantics.period or 1, *(each.window.slide for each in windows))
+    step = lcm(semantics.time_unit, semantics.period or 1, *(window.window.slide for window in windows))
     return replace(semantics, origin=Origin.FIXED, t0=t0 + max(0, earliest - t0) // step * step, since=since)
 
 
 def _between(table: Path, first: int, last: int) -> Iterator[StreamElement]:
-    return (each for each in elements(table) if first <= each.time <= last)
+    return (element for element in elements(table) if first <= element.time <= last)
 
 
 def _answers(run: Run, verdict: Verdict, first: int, last: int) -> list[Answer]:
     """The answers that judged reports of these instants were matched with, in the order of the recording."""
     places = {
-        each.report
-        for each in verdict.windows
-        if each.report is not None and each.instant is not None and first <= each.instant <= last
+        window.report
+        for window in verdict.windows
+        if window.report is not None and window.instant is not None and first <= window.instant <= last
     }
     return [run.answers[place] for place in sorted(places)]
 
 
 def _state(
-    run: Run, held: Sequence[StreamElement], semantics: Semantics, answers: Sequence[Answer], advance: int
+    run: Run, elements: Sequence[StreamElement], semantics: Semantics, answers: Sequence[Answer], advance: int
 ) -> PlaygroundState:
     header = run.header
     names = Names(declared_prefixes(header.query_text), header.query.streams)
-    stream, syntax = write_text(held, names)
+    stream, syntax = write_text(elements, names)
     profile = semantics.name if semantics.name in profile_names() else BASE
     return PlaygroundState(
         header.query_text,

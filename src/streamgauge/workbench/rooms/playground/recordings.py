@@ -89,12 +89,12 @@ class RecordingDiagnosis:
     def as_json(self) -> dict[str, Any]:
         """The diagnosis as JSON values."""
         names = ("headline", "judgement", "parts", "proof", "others", "second", "trouble")
-        told = {name: getattr(self, name) for name in names}
+        document = {name: getattr(self, name) for name in names}
         reports = [
-            {name: getattr(each, name) for name in ("instant", "word", "expected", "recorded", "missing", "surplus")}
-            for each in self.reports
+            {name: getattr(report, name) for name in ("instant", "word", "expected", "recorded", "missing", "surplus")}
+            for report in self.reports
         ]
-        return {**told, "reports": reports}
+        return {**document, "reports": reports}
 
 
 def read_recording(text: str) -> tuple[Answer, ...]:
@@ -104,66 +104,72 @@ def read_recording(text: str) -> tuple[Answer, ...]:
         if not line.strip():
             continue
         try:
-            found = decode_output(line)
+            item = decode_output(line)
         except LineError as error:
             raise StreamTextError(f"line {number} of the recording: {error}", number) from None
-        if isinstance(found, Answer):
-            answers.append(found)
+        if isinstance(item, Answer):
+            answers.append(item)
     return tuple(answers)
 
 
-def diagnosis(found: PlaygroundResult) -> RecordingDiagnosis:
+def diagnosis(result: PlaygroundResult) -> RecordingDiagnosis:
     """The diagnosis of the state's recording under semantics A; its trouble where there can be none."""
-    if found.query is None or found.a is None:
+    if result.query is None or result.a is None:
         return RecordingDiagnosis("No diagnosis.", trouble="Put the query, the stream and semantics A right first.")
     try:
         with DEADLINES.within(SECONDS, GROWTH):
-            return _diagnosis(found, found.a, read_recording(found.state.recording))
+            return _diagnosis(result, result.a, read_recording(result.state.recording))
     except TooMuchError as error:
         return RecordingDiagnosis("No diagnosis.", trouble=f"{error}: take a shorter stream or a simpler query.")
     except (MistakeError, ValueError, RecursionError) as error:
         return RecordingDiagnosis("No diagnosis.", trouble=str(error))
 
 
-def _diagnosis(found: PlaygroundResult, a: PlaygroundEvaluation, answers: tuple[Answer, ...]) -> RecordingDiagnosis:
+def _diagnosis(result: PlaygroundResult, a: PlaygroundEvaluation, answers: tuple[Answer, ...]) -> RecordingDiagnosis:
     if not answers:
         raise StreamTextError("the recording has no answer: paste a line for each")
-    _refuse_long_search(found, a.semantics)
-    if joins_widely(a.query, found.stream.elements):
+    _refuse_long_search(result, a.semantics)
+    if joins_widely(a.query, result.stream.elements):
         raise StreamTextError("the query's joins may be too large to be tried often: take fewer elements")
-    run = _run(found, a.semantics, answers)
-    stream = [each for each in found.stream.elements if each.stream in run.header.query.streams]
+    run = _run(result, a.semantics, answers)
+    stream = [element for element in result.stream.elements if element.stream in run.header.query.streams]
     verdict = over_nothing(run, check(run, definition(stream), first_time(stream), JudgingRules()))
     if verdict.judgement is Judgement.UNKNOWN:
         raise StreamTextError(f"the recording cannot be judged: {verdict.reason}")
-    reports = _judged(found, verdict)
+    reports = _judged(result, verdict)
     if verdict.judgement is not Judgement.WRONG:
-        told = f"Your engine answers as {a.declared.name} should: all {counted(len(reports), 'report')} come out."
-        return RecordingDiagnosis(told, str(verdict.judgement), reports=reports, picture=_picture(found, reports))
+        message = f"Your engine answers as {a.declared.name} should: all {counted(len(reports), 'report')} come out."
+        return RecordingDiagnosis(message, str(verdict.judgement), reports=reports, picture=_picture(result, reports))
     why = explained(run, stream, impatient(PATIENCE_S))
-    return _told(found, run, replace(verdict, diagnosis=why.diagnosis), why, reports)
+    return _told(result, run, replace(verdict, diagnosis=why.diagnosis), why, reports)
 
 
-def _refuse_long_search(found: PlaygroundResult, semantics: Semantics) -> None:
+def _refuse_long_search(result: PlaygroundResult, semantics: Semantics) -> None:
     """StreamTextError where t0 has too many candidates to try them all."""
-    assert found.query is not None
-    longest = max((each.window.size for each in found.query.windows if each.window.kind != "count"), default=0)
+    assert result.query is not None
+    longest = max((window.window.size for window in result.query.windows if window.window.kind != "count"), default=0)
     candidates = longest // semantics.time_unit
     if semantics.origin is Origin.SEARCH and candidates > MOST_ORIGINS:
-        said = f"t0 has {candidates:,} candidates, {MOST_ORIGINS:,} at most"
-        raise StreamTextError(f"{said}: choose a fixed origin, or take a larger time unit")
+        message = f"t0 has {candidates:,} candidates, {MOST_ORIGINS:,} at most"
+        raise StreamTextError(f"{message}: choose a fixed origin, or take a larger time unit")
 
 
-def _run(found: PlaygroundResult, semantics: Semantics, answers: tuple[Answer, ...]) -> Run:
-    assert found.query is not None
+def _run(result: PlaygroundResult, semantics: Semantics, answers: tuple[Answer, ...]) -> Run:
+    assert result.query is not None
     header = RunHeader(
-        "Your engine", found.query, found.state.query, found.dialect, semantics, advanced_to=found.horizon, started=0
+        "Your engine",
+        result.query,
+        result.state.query,
+        result.dialect,
+        semantics,
+        advanced_to=result.horizon,
+        started=0,
     )
     return Run(header, answers, ())
 
 
 def _told(
-    found: PlaygroundResult, run: Run, verdict: Verdict, why: Explained, reports: tuple[JudgedReport, ...]
+    result: PlaygroundResult, run: Run, verdict: Verdict, why: Explained, reports: tuple[JudgedReport, ...]
 ) -> RecordingDiagnosis:
     models = why.diagnosis.models
     first = tuple(part.sentence for part in models[0]) if models else ()
@@ -179,9 +185,9 @@ def _told(
         first,
         proof(why.diagnosis) if not why.ended else _ended(why),
         tuple(alike),
-        _second(found, why),
+        _second(result, why),
         reports,
-        picture=_picture(found, reports),
+        picture=_picture(result, reports),
     )
 
 
@@ -196,7 +202,7 @@ def _ended(why: Explained) -> str:
     )
 
 
-def _second(found: PlaygroundResult, why: Explained) -> str:
+def _second(result: PlaygroundResult, why: Explained) -> str:
     """The link that draws the semantics found as B; empty where the model is no semantics alone."""
     if not why.diagnosis.exact or not why.found:
         return ""
@@ -205,7 +211,7 @@ def _second(found: PlaygroundResult, why: Explained) -> str:
         return ""
     semantics = replace(case.semantics, origin=Origin.FIXED, t0=case.t0)
     name = semantics.name if semantics.name in profile_names() else BASE
-    return link(replace(found.state, b={"profile": name, **fields_of(semantics)}))
+    return link(replace(result.state, b={"profile": name, **fields_of(semantics)}))
 
 
 def _is_plain(case: Case, declared: Case) -> bool:
@@ -214,19 +220,19 @@ def _is_plain(case: Case, declared: Case) -> bool:
     return not any(faults) and (case.query, case.stream) == (declared.query, declared.stream)
 
 
-def _judged(found: PlaygroundResult, verdict: Verdict) -> tuple[JudgedReport, ...]:
-    return tuple(_report(window, found.names) for window in verdict.windows)
+def _judged(result: PlaygroundResult, verdict: Verdict) -> tuple[JudgedReport, ...]:
+    return tuple(_report(window, result.names) for window in verdict.windows)
 
 
-def _picture(found: PlaygroundResult, reports: Sequence[JudgedReport]) -> Markup:
+def _picture(result: PlaygroundResult, reports: Sequence[JudgedReport]) -> Markup:
     """The expected reports above the recorded ones, on the times of the timeline of A."""
     from streamgauge.workbench.rooms.playground.timeline import timeline
 
-    scale = timeline(replace(found, b=None, pairs=())).scale
+    scale = timeline(replace(result, b=None, pairs=())).scale
     lanes: list[Lane] = []
     for heading, left_out in (("Expected under A", "surplus"), ("Recorded", "missed")):
         top = HEAD + len(lanes) * JUDGED
-        shapes = [_box(each, heading, scale, top) for each in reports if each.word != left_out]
+        shapes = [_box(report, heading, scale, top) for report in reports if report.word != left_out]
         lanes.append(Lane("judged", heading, top, JUDGED, tuple(shapes)))
     label = "Expected and recorded reports on a timeline"
     return svg(LaneTimeline(scale, HEAD + 2 * JUDGED, tuple(lanes)), label, titles=True)

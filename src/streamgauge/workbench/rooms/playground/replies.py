@@ -33,83 +33,87 @@ LISTED_TOGETHER: Final = 120
 """Rows of one side that are listed for all reports together, but for the first few of each."""
 
 
-def answer_json(found: PlaygroundResult, *, brief: bool = False) -> dict[str, Any]:
+def answer_json(result: PlaygroundResult, *, brief: bool = False) -> dict[str, Any]:
     """A result as JSON values: times in ms, terms in the simple notation where it can say them.
 
     The ``brief`` one leaves out triples, contents, rows and differences.
     """
-    told = {
-        "dialect": found.dialect,
-        "link": link(found.state),
-        "horizon": found.horizon,
+    document = {
+        "dialect": result.dialect,
+        "link": link(result.state),
+        "horizon": result.horizon,
         "errors": [
-            {"where": each.where, "sentence": each.sentence, "line": each.line, "column": each.column}
-            for each in found.troubles
+            {"where": trouble.where, "sentence": trouble.sentence, "line": trouble.line, "column": trouble.column}
+            for trouble in result.troubles
         ],
-        "query": _query(found),
-        "elements": [{"number": each.sequence, "time": each.time} for each in found.stream.elements],
-        "places": [list(place) for place in found.stream.places],
-        "simple": _simple(found),
-        "fields": _sentences(found),
-        "summary": summary(found.pairs) if found.b is not None else "",
+        "query": _query(result),
+        "elements": [{"number": element.sequence, "time": element.time} for element in result.stream.elements],
+        "places": [list(place) for place in result.stream.places],
+        "simple": _simple(result),
+        "fields": _sentences(result),
+        "summary": summary(result.pairs) if result.b is not None else "",
     }
-    return told if brief else {**told, **_details(found)}
+    return document if brief else {**document, **_details(result)}
 
 
-def _details(found: PlaygroundResult) -> dict[str, Any]:
+def _details(result: PlaygroundResult) -> dict[str, Any]:
     """The elements with their triples, and both evaluations."""
     elements = [
         {
-            "number": each.sequence,
-            "stream": each.stream,
-            "time": each.time,
-            "until": each.until,
-            "triples": [[found.names.shown(term) for term in triple] for triple in each.added],
+            "number": element.sequence,
+            "stream": element.stream,
+            "time": element.time,
+            "until": element.until,
+            "triples": [[result.names.shown(term) for term in triple] for triple in element.added],
         }
-        for each in found.stream.elements
+        for element in result.stream.elements
     ]
-    differences = [_pair(each) for each in found.pairs if each.change is not ReportChange.SAME]
+    differences = [_pair(pair) for pair in result.pairs if pair.change is not ReportChange.SAME]
     return {
         "differences": differences,
         "elements": elements,
-        "a": _evaluation(found.a, found.names),
-        "b": _evaluation(found.b, found.names),
+        "a": _evaluation(result.a, result.names),
+        "b": _evaluation(result.b, result.names),
     }
 
 
-def _query(found: PlaygroundResult) -> dict[str, Any] | None:
-    if found.query is None:
+def _query(result: PlaygroundResult) -> dict[str, Any] | None:
+    if result.query is None:
         return None
     windows = [
-        {"stream": each.stream, "name": each.name, **{n: getattr(each.window, n) for n in ("kind", "size", "slide")}}
-        for each in found.query.windows
+        {
+            "stream": window.stream,
+            "name": window.name,
+            **{n: getattr(window.window, n) for n in ("kind", "size", "slide")},
+        }
+        for window in result.query.windows
     ]
-    return {"windows": windows, "r2s": found.query.r2s and str(found.query.r2s), "notes": list(found.query.notes)}
+    return {"windows": windows, "r2s": result.query.r2s and str(result.query.r2s), "notes": list(result.query.notes)}
 
 
-def _simple(found: PlaygroundResult) -> str | None:
+def _simple(result: PlaygroundResult) -> str | None:
     """The stream's text in the simple notation, where the state has another and it can be said."""
-    if found.state.syntax == SIMPLE or not found.stream.elements:
+    if result.state.syntax == SIMPLE or not result.stream.elements:
         return None
-    text, syntax = write_text(found.stream.elements, found.names)
+    text, syntax = write_text(result.stream.elements, result.names)
     return text if syntax == SIMPLE else None
 
 
 def _evaluation(side: PlaygroundEvaluation | None, names: Names) -> dict[str, Any] | None:
     if side is None:
         return None
-    most = max(5, min(MOST_ROWS, MOST_TOLD // max(1, len(side.candidates))))
+    limit = max(5, min(MOST_ROWS, MOST_TOLD // max(1, len(side.candidates))))
     return {
         "name": side.declared.name,
         "semantics": fields_of(side.declared),
         "t0": side.t0,
         "variables": list(side.variables),
         "late": list(side.late),
-        "candidates": [_candidate(each, side, names, most) for each in side.candidates],
+        "candidates": [_candidate(candidate, side, names, limit) for candidate in side.candidates],
     }
 
 
-def _candidate(each: Candidate, side: PlaygroundEvaluation, names: Names, most: int) -> dict[str, Any]:
+def _candidate(candidate: Candidate, side: PlaygroundEvaluation, names: Names, limit: int) -> dict[str, Any]:
     views = [
         {
             "start": view.start,
@@ -117,19 +121,19 @@ def _candidate(each: Candidate, side: PlaygroundEvaluation, names: Names, most: 
             "scope": interval(view.start, view.end, scope_borders(side.query, side.semantics)),
             "triples": len({triple for arrival in inside for triple in arrival.triples}),
         }
-        for view, inside in zip(each.due.views, each.contents, strict=True)
+        for view, inside in zip(candidate.due.views, candidate.contents, strict=True)
     ]
-    told: dict[str, Any] = {"instant": each.due.instant, "outcome": str(each.outcome), "windows": views}
-    if each.rows is not None:
-        told["count"] = len(each.rows)
-        told["rows"] = [[names.shown(term) for term in row] for row in each.rows[:most]]
-    return told
+    document: dict[str, Any] = {"instant": candidate.due.instant, "outcome": str(candidate.outcome), "windows": views}
+    if candidate.rows is not None:
+        document["count"] = len(candidate.rows)
+        document["rows"] = [[names.shown(term) for term in row] for row in candidate.rows[:limit]]
+    return document
 
 
-def _sentences(found: PlaygroundResult) -> list[str]:
-    if found.a is None or found.b is None:
+def _sentences(result: PlaygroundResult) -> list[str]:
+    if result.a is None or result.b is None:
         return []
-    return list(sentences(found.a.declared, found.b.declared))
+    return list(sentences(result.a.declared, result.b.declared))
 
 
 def _pair(pair: ReportPair) -> dict[str, Any]:
@@ -166,20 +170,20 @@ class ListedReport:
     b: ListedRows | None
 
 
-def listed(found: PlaygroundResult) -> tuple[list[ListedReport], int]:
+def listed(result: PlaygroundResult) -> tuple[list[ListedReport], int]:
     """The reports for the page's table, and how many are left out; of many those that differ are kept."""
-    pairs: Sequence[ReportPair] = found.pairs
-    if found.b is None and found.a is not None:
-        pairs = [ReportPair(each.due.instant, ReportChange.SAME, each, None) for each in found.a.reports]
+    pairs: Sequence[ReportPair] = result.pairs
+    if result.b is None and result.a is not None:
+        pairs = [ReportPair(report.due.instant, ReportChange.SAME, report, None) for report in result.a.reports]
     kept = pairs
     if len(pairs) > LISTED_REPORTS:
         places = sorted(range(len(pairs)), key=lambda at: (pairs[at].change is ReportChange.SAME, at))
         kept = [pairs[at] for at in sorted(places[:LISTED_REPORTS])]
-    return list(_lines(kept, found)), len(pairs) - len(kept)
+    return list(_lines(kept, result)), len(pairs) - len(kept)
 
 
-def _lines(pairs: Sequence[ReportPair], found: PlaygroundResult) -> Iterator[ListedReport]:
-    before, most = None, max(3, min(LISTED_ROWS, LISTED_TOGETHER // max(1, len(pairs))))
+def _lines(pairs: Sequence[ReportPair], result: PlaygroundResult) -> Iterator[ListedReport]:
+    before, limit = None, max(3, min(LISTED_ROWS, LISTED_TOGETHER // max(1, len(pairs))))
     for pair in pairs:
         anchor = "" if pair.instant == before else f"report-{pair.instant}"
         before = pair.instant
@@ -190,13 +194,13 @@ def _lines(pairs: Sequence[ReportPair], found: PlaygroundResult) -> Iterator[Lis
             SIGNS[pair.change],
             pair.why,
             pair.field,
-            _rows(pair.a, pair.b, found.a, found.names, most),
-            _rows(pair.b, pair.a, found.b, found.names, most),
+            _rows(pair.a, pair.b, result.a, result.names, limit),
+            _rows(pair.b, pair.a, result.b, result.names, limit),
         )
 
 
 def _rows(
-    own: Candidate | None, other: Candidate | None, side: PlaygroundEvaluation | None, names: Names, most: int
+    own: Candidate | None, other: Candidate | None, side: PlaygroundEvaluation | None, names: Names, limit: int
 ) -> ListedRows | None:
     if own is None or own.rows is None or side is None:
         return None
@@ -208,34 +212,34 @@ def _rows(
             mark = "" if missing[row] else "only"
             missing[row] -= 1 if missing[row] else 0
         rows.append((row, mark))
-    rows.sort(key=lambda each: not each[1])
-    told = tuple((" ".join(map(names.shown, row)), mark) for row, mark in rows[:most])
+    rows.sort(key=lambda row: not row[1])
+    lines = tuple((" ".join(map(names.shown, row)), mark) for row, mark in rows[:limit])
     borders = scope_borders(side.query, side.semantics)
     scope = ", ".join(interval(view.start, view.end, borders) for view in own.due.views)
-    return ListedRows(told, max(0, len(rows) - most), scope)
+    return ListedRows(lines, max(0, len(rows) - limit), scope)
 
 
-def page_values(found: PlaygroundResult, *, scripted: bool = False) -> Mapping[str, Any]:
+def page_values(result: PlaygroundResult, *, scripted: bool = False) -> Mapping[str, Any]:
     """The variables of the page's part that is drawn; a ``scripted`` page shows the words of shapes itself."""
-    lines, more = listed(found)
-    said = {each.where: each.sentence for each in reversed(found.troubles)}
-    if wrong := next((each for each in found.troubles if each.where == "query"), None):
-        said["query"] = f"Line {wrong.line}, column {wrong.column}: {wrong.sentence}"
+    lines, more = listed(result)
+    sentences = {trouble.where: trouble.sentence for trouble in reversed(result.troubles)}
+    if wrong := next((trouble for trouble in result.troubles if trouble.where == "query"), None):
+        sentences["query"] = f"Line {wrong.line}, column {wrong.column}: {wrong.sentence}"
     return {
-        "found": found,
-        "picture": _picture(found, titles=not scripted) if found.a is not None else "",
+        "found": result,
+        "picture": _picture(result, titles=not scripted) if result.a is not None else "",
         "listed": lines,
         "more_reports": more,
-        "troubles": found.troubles,
-        "said": said,
-        "summary": summary(found.pairs) if found.b is not None and found.a is not None else "",
-        "sentences": _sentences(found),
-        "link": "" if scripted else link(found.state),
+        "troubles": result.troubles,
+        "said": sentences,
+        "summary": summary(result.pairs) if result.b is not None and result.a is not None else "",
+        "sentences": _sentences(result),
+        "link": "" if scripted else link(result.state),
     }
 
 
-def _picture(found: PlaygroundResult, *, titles: bool) -> str:
-    picture = timeline(found)
+def _picture(result: PlaygroundResult, *, titles: bool) -> str:
+    picture = timeline(result)
     scale = picture.scale
     label = f"Elements, windows and reports on a timeline from {scale.first} to {scale.last} ms"
     return svg(picture, label, titles=titles)

@@ -105,28 +105,28 @@ def _result(state: PlaygroundState) -> PlaygroundResult:
         with _noted(troubles, "query"):
             dialect = _detected(state.query)
     a, b = (_semantics(state, which, dialect, troubles) for which in "ab")
-    lateness = max((each.lateness or 0 for each in (a, b) if each), default=0) or None
+    lateness = max((semantics.lateness or 0 for semantics in (a, b) if semantics), default=0) or None
     read = _texts(state.query, state.dialect, state.stream, state.syntax, state.static, lateness)
     stream = read.stream or TypedStream(())
     horizon = horizon_of(stream.elements, state.advance, stream.told)
-    told = tuple(dict.fromkeys((*read.troubles, *troubles)))
-    found = PlaygroundResult(state, read.names, read.dialect, read.query, stream, horizon, troubles=told)
-    if told or read.query is None or read.memory is None:
-        return found
-    return _evaluated(found, read.query, read.memory, (a, b))
+    troubles_ = tuple(dict.fromkeys((*read.troubles, *troubles)))
+    result = PlaygroundResult(state, read.names, read.dialect, read.query, stream, horizon, troubles=troubles_)
+    if troubles_ or read.query is None or read.memory is None:
+        return result
+    return _evaluated(result, read.query, read.memory, (a, b))
 
 
 def _evaluated(
-    found: PlaygroundResult,
+    result: PlaygroundResult,
     query: ContinuousQuery,
     memory: RowMemory,
     semantics: tuple[Semantics | None, Semantics | None],
 ) -> PlaygroundResult:
-    again = partial(_again, query, found.stream.elements, found.horizon, memory)
+    again = partial(_again, query, result.stream.elements, result.horizon, memory)
     troubles: list[Trouble] = []
     a, b = (_side(which, chosen, again, troubles) for which, chosen in zip("ab", semantics, strict=True))
     pairs = compared(a, b, again) if a is not None and b is not None else ()
-    return replace(found, a=a, b=b, pairs=pairs, troubles=tuple(troubles))
+    return replace(result, a=a, b=b, pairs=pairs, troubles=tuple(troubles))
 
 
 def _side(which: str, chosen: Semantics | None, again: Again, troubles: list[Trouble]) -> PlaygroundEvaluation | None:
@@ -151,13 +151,13 @@ def joins_widely(query: ContinuousQuery, elements: Sequence[StreamElement]) -> b
 @lru_cache(maxsize=KEPT)
 def _texts(query: str, dialect: str, stream: str, syntax: str, static: str, lateness: int | None) -> _ReadTexts:
     """The texts of a state as values; ``lateness`` (ms) is how far a stream's time may go back."""
-    asked = _question(query, dialect, static)
-    if asked.query is None:
-        return asked
-    troubles, typed = list(asked.troubles), None
+    question = _question(query, dialect, static)
+    if question.query is None:
+        return question
+    troubles, typed = list(question.troubles), None
     with _noted(troubles, "stream"):
-        typed = read_text(stream, syntax, asked.names, lateness)
-    return replace(asked, stream=typed, memory=None if typed is None else asked.memory, troubles=tuple(troubles))
+        typed = read_text(stream, syntax, question.names, lateness)
+    return replace(question, stream=typed, memory=None if typed is None else question.memory, troubles=tuple(troubles))
 
 
 @lru_cache(maxsize=KEPT)

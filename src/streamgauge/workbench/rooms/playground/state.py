@@ -58,9 +58,9 @@ class PlaygroundState:
 
     def semantics(self, which: str) -> Semantics:
         """The semantics ``a`` or ``b``; StateError names the field that is wrong."""
-        given = self.a if which == "a" else self.b
+        settings = self.a if which == "a" else self.b
         try:
-            return semantics_of(dict(given or {}))
+            return semantics_of(dict(settings or {}))
         except FieldError as error:
             raise StateError(str(error), which) from error
 
@@ -87,8 +87,8 @@ def of_json(data: object) -> PlaygroundState:
     width = data.get("width", 1100)
     if type(width) is not int:
         raise StateError("width is a whole number of pixels")
-    found = PlaygroundState("", a=chosen.get("a", {}), b=chosen.get("b"), advance=advance)
-    return replace(found, **texts, width=min(max(width, 280), 8_000), view=_view(data.get("view")))
+    state = PlaygroundState("", a=chosen.get("a", {}), b=chosen.get("b"), advance=advance)
+    return replace(state, **texts, width=min(max(width, 280), 8_000), view=_view(data.get("view")))
 
 
 def _view(data: object) -> tuple[int, int] | None:
@@ -127,28 +127,28 @@ def to_json(state: PlaygroundState) -> dict[str, Any]:
     """The state without what is as it is anyway."""
     blank = PlaygroundState("")
     names = (*_TEXTS, "advance")
-    told = {name: getattr(state, name) for name in names if getattr(state, name) != getattr(blank, name)}
+    document = {name: getattr(state, name) for name in names if getattr(state, name) != getattr(blank, name)}
     for which in ("a", "b"):
-        if (given := getattr(state, which)) is not None:
-            told[which] = shortened(dict(given))
-    return told
+        if (settings := getattr(state, which)) is not None:
+            document[which] = shortened(dict(settings))
+    return document
 
 
-def shortened(given: Mapping[str, Any]) -> dict[str, Any]:
+def shortened(settings: Mapping[str, Any]) -> dict[str, Any]:
     """A semantics' fields without those that its profile has anyway."""
-    profile = str(given.get("profile", ""))
+    profile = str(settings.get("profile", ""))
     if profile not in profile_names():
-        return dict(given)
+        return dict(settings)
     usual = fields_of(started_from(profile))
-    kept = {name: value for name, value in given.items() if name != "profile" and value != usual.get(name, object)}
+    kept = {name: value for name, value in settings.items() if name != "profile" and value != usual.get(name, object)}
     return {"profile": profile, **kept}
 
 
 def link(state: PlaygroundState) -> str:
     """The state as the value of an address's parameter; empty where it is too long for one."""
     text = json.dumps(to_json(state), ensure_ascii=False, separators=(",", ":"))
-    found = base64.urlsafe_b64encode(zlib.compress(text.encode(), 6)).decode().rstrip("=")
-    return found if len(found) <= LONGEST_LINK else ""
+    encoded = base64.urlsafe_b64encode(zlib.compress(text.encode(), 6)).decode().rstrip("=")
+    return encoded if len(encoded) <= LONGEST_LINK else ""
 
 
 def of_link(value: str) -> PlaygroundState:
@@ -173,8 +173,8 @@ def of_form(form: Mapping[str, list[str]]) -> PlaygroundState:
     """
     one = {name: values[0].replace("\r\n", "\n") for name, values in form.items() if values}
     data: dict[str, Any] = {name: one[name] for name in _TEXTS if name in one}
-    if said := one.get("advance", "").strip():
-        data["advance"] = _whole(said, "advance")
+    if advance_text := one.get("advance", "").strip():
+        data["advance"] = _whole(advance_text, "advance")
     start = one.get("start", "")
     for which in ("a", "b"):
         if which == "a" or one.get("second"):
@@ -185,20 +185,20 @@ def of_form(form: Mapping[str, list[str]]) -> PlaygroundState:
 
 
 def _form_fields(form: Mapping[str, list[str]], one: Mapping[str, str], which: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for control in CONTROLS:
         name = f"{which}.{control.name}"
         match control.kind:
             case "several":
-                found[control.name] = form.get(name, [])
+                fields[control.name] = form.get(name, [])
             case "switch":
-                found[control.name] = one.get(name) == "yes"
+                fields[control.name] = one.get(name) == "yes"
             case "number":
-                said = one.get(name, "").strip()
-                found[control.name] = _whole(said, which) if said else None
+                text = one.get(name, "").strip()
+                fields[control.name] = _whole(text, which) if text else None
             case _:
-                found[control.name] = one.get(name, "")
-    return found
+                fields[control.name] = one.get(name, "")
+    return fields
 
 
 def _whole(text: str, where: str) -> int:

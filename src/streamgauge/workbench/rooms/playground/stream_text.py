@@ -102,14 +102,14 @@ class Names:
 
     def term(self, text: str) -> Term:
         """A term that is written in the simple notation; NotationError, ValueError or SyntaxError for what is none."""
-        found = _PREFIXED.fullmatch(text)
-        if found and (found[1] or "") in self.prefixes:
-            text = f"<{self.prefixes[found[1] or '']}{found[2]}>"
+        match = _PREFIXED.fullmatch(text)
+        if match and (match[1] or "") in self.prefixes:
+            text = f"<{self.prefixes[match[1] or '']}{match[2]}>"
         return _checked(notation.term(text))
 
     def _iri(self, term: Term) -> str:
-        if found := _NAME.fullmatch(term):
-            return found[1]
+        if match := _NAME.fullmatch(term):
+            return match[1]
         for prefix, start in self.prefixes.items():
             if start and term.startswith(f"<{start}") and re.fullmatch(r"[\w\-]+", term[1 + len(start) : -1]):
                 return f"{prefix}:{term[1 + len(start) : -1]}"
@@ -128,12 +128,12 @@ def _local(iri: str) -> str:
 
 def _literal(term: Term) -> str | None:
     """A literal's short form, if some form is; the caller looks whether it stands for the same term."""
-    if found := _LANGUAGE.fullmatch(term):
-        return f"'{found[1]}'{found[2]}"
-    found = _TYPED.fullmatch(term)
-    if found is None:
+    if match := _LANGUAGE.fullmatch(term):
+        return f"'{match[1]}'{match[2]}"
+    match = _TYPED.fullmatch(term)
+    if match is None:
         return None
-    value, datatype = found[1], found[2]
+    value, datatype = match[1], match[2]
     if datatype is None:
         return f"'{value}'"
     if not datatype.startswith(XSD):
@@ -154,10 +154,10 @@ def read_text(text: str, syntax: str, names: Names, lateness: int | None = None)
     """
     if syntax not in SYNTAXES:
         raise StreamTextError(f"there is no notation {syntax!r} of streams: there are {', '.join(SYNTAXES)}")
-    found = _simple(text, names) if syntax == SIMPLE else _formatted(text, syntax, names, lateness)
-    if sum(len(each.added) for each in found.elements) > MOST_TRIPLES:
+    typed = _simple(text, names) if syntax == SIMPLE else _formatted(text, syntax, names, lateness)
+    if sum(len(element.added) for element in typed.elements) > MOST_TRIPLES:
         raise StreamTextError(f"the stream has more than {MOST_TRIPLES:,} triples: take a shorter one")
-    return found
+    return typed
 
 
 def _simple(text: str, names: Names) -> TypedStream:
@@ -182,22 +182,22 @@ _HEAD: Final = re.compile(r"\s*(?:\[(\w+)\])?\s*(-?\d{1,15})(?:\.\.(\d{1,15}))?\
 
 
 def _element(part: re.Match[str], number: int, names: Names, text: str) -> tuple[StreamElement, tuple[int, int]]:
-    found = _HEAD.match(part[0])
-    if found is None:
+    match = _HEAD.match(part[0])
+    if match is None:
         raise _wrong(
             text, part, "this is no element: write TIME: TRIPLES, [STREAM] TIME: TRIPLES or TIME..END: TRIPLES"
         )
-    time, until = int(found[2]), None if found[3] is None else int(found[3])
+    time, until = int(match[2]), None if match[3] is None else int(match[3])
     if until is not None and until <= time:
         raise _wrong(text, part, f"the element ends at {until} ms: that must be after its time, {time} ms")
     try:
-        added = _triples(part[0][found.end() :], names)
+        added = _triples(part[0][match.end() :], names)
     except (notation.NotationError, ValueError, SyntaxError) as error:
         raise _wrong(text, part, str(error)) from None
     if not added:
         raise _wrong(text, part, "the element has no triple: write SUBJECT PREDICATE OBJECT and a full stop")
-    place = (part.start() + found.start(2), part.start() + found.end(2))
-    return StreamElement(names.stream(found[1]), time, number, added, (), until), place
+    place = (part.start() + match.start(2), part.start() + match.end(2))
+    return StreamElement(names.stream(match[1]), time, number, added, (), until), place
 
 
 def _wrong(text: str, part: re.Match[str], sentence: str) -> StreamTextError:
@@ -214,7 +214,7 @@ def _triples(text: str, names: Names) -> tuple[Triple, ...]:
 def _read_triples(text: str, prefixes: tuple[tuple[str, str], ...]) -> tuple[Triple, ...]:
     """The triples of an element's text, kept for the next reading: a change in a stream is one of a line or two."""
     names = Names(dict(prefixes))
-    found: list[Triple] = []
+    triples: list[Triple] = []
     for part in re.split(r"\.(?:\s|$)", text):
         words = part.split()
         if not words:
@@ -226,8 +226,8 @@ def _read_triples(text: str, prefixes: tuple[tuple[str, str], ...]) -> tuple[Tri
         subject, predicate, item = (names.term(word) for word in words)
         if fault := misplaced((subject, predicate, item)):
             raise notation.NotationError(f"{part.strip()!r} is not a triple: it {fault}")
-        found.append((subject, predicate, item))
-    return tuple(found)
+        triples.append((subject, predicate, item))
+    return tuple(triples)
 
 
 def _formatted(text: str, syntax: str, names: Names, lateness: int | None) -> TypedStream:
@@ -238,23 +238,25 @@ def _formatted(text: str, syntax: str, names: Names, lateness: int | None) -> Ty
     try:
         items = list(islice(form.follow(io.BytesIO(text.encode()), "the stream", reading, refused), MOST_ELEMENTS + 2))
     except (MistakeError, ValueError) as error:
-        found = _LINE.search(str(error))
-        raise StreamTextError(str(error), int(found[1]) if found else 1) from None
-    elements = tuple(each for each in items if isinstance(each, StreamElement))
+        match = _LINE.search(str(error))
+        raise StreamTextError(str(error), int(match[1]) if match else 1) from None
+    elements = tuple(item for item in items if isinstance(item, StreamElement))
     if len(elements) > MOST_ELEMENTS:
         raise _too_many()
-    told = [each.time for each in items if isinstance(each, Advance)]
-    numbered = tuple(replace(each, sequence=number) for number, each in enumerate(elements))
-    return TypedStream(numbered, (), max(told, default=None))
+    times = [item.time for item in items if isinstance(item, Advance)]
+    numbered = tuple(replace(element, sequence=number) for number, element in enumerate(elements))
+    return TypedStream(numbered, (), max(times, default=None))
 
 
 def write_text(elements: Iterable[StreamElement], names: Names) -> tuple[str, str]:
     """The text of elements and its notation: the simple one where it says the same, else N-Quads or JSON lines."""
     stream = tuple(elements)
-    simple = [_line(each, names) for each in stream]
+    simple = [_line(element, names) for element in stream]
     if None not in simple:
-        return "\n".join(each for each in simple if each), SIMPLE
-    ends = any(each.until is not None for each in stream) or {each.stream for each in stream} - {names.stream(None)}
+        return "\n".join(line for line in simple if line), SIMPLE
+    ends = any(element.until is not None for element in stream) or {element.stream for element in stream} - {
+        names.stream(None)
+    }
     syntax = "jsonl" if ends else "nquads"
     encode = stream_formats()[syntax].encode
     assert encode is not None
@@ -269,8 +271,8 @@ def _line(element: StreamElement, names: Names) -> str | None:
     if any(term is None for triple in terms for term in triple):
         return None
     until = "" if element.until is None else f"..{element.until}"
-    said = " ".join(" ".join(term or "" for term in triple) + "." for triple in terms)
-    return f"{stream}{element.time}{until}: {said}"
+    text = " ".join(" ".join(term or "" for term in triple) + "." for triple in terms)
+    return f"{stream}{element.time}{until}: {text}"
 
 
 def read_static(text: str, names: Names) -> tuple[Triple, ...]:
@@ -297,8 +299,8 @@ def _turtle(text: str) -> Iterator[Triple]:
 
 def write_static(triples: Iterable[Triple], names: Names) -> str:
     """Static data in the simple notation, a triple a line; as N-Triples where that cannot say it."""
-    held = tuple(triples)
-    terms = [[names.written(term) for term in triple] for triple in held]
+    triples_ = tuple(triples)
+    terms = [[names.written(term) for term in triple] for triple in triples_]
     if any(term is None for triple in terms for term in triple):
-        return "".join(f"{' '.join(triple)} .\n" for triple in held)
+        return "".join(f"{' '.join(triple)} .\n" for triple in triples_)
     return "\n".join(" ".join(term or "" for term in triple) + "." for triple in terms)

@@ -38,23 +38,23 @@ DOT: Final = 5
 MOST_LEVELS: Final = 7
 
 
-def timeline(found: PlaygroundResult) -> LaneTimeline:
+def timeline(result: PlaygroundResult) -> LaneTimeline:
     """The timeline of a result, as wide as its state says; of the times that its state shows, if it says some."""
-    sides = [("A", found.a)] + ([("B", found.b)] if found.b is not None else [])
-    whole = _span(found, [side for _, side in sides if side is not None])
-    first, last = found.state.view or whole
-    scale = TimeScale(first, last, found.state.width, whole)
-    lanes = [_elements(found, scale, HEAD)]
+    sides = [("A", result.a)] + ([("B", result.b)] if result.b is not None else [])
+    whole = _span(result, [side for _, side in sides if side is not None])
+    first, last = result.state.view or whole
+    scale = TimeScale(first, last, result.state.width, whole)
+    lanes = [_elements(result, scale, HEAD)]
     shown = None
     for label, side in sides:
         if side is None:
             continue
         now = _scopes(side)
         if now != shown:
-            lanes.append(_windows(found, label, side, scale, _below(lanes)))
+            lanes.append(_windows(result, label, side, scale, _below(lanes)))
         shown = now if shown is None else shown
-        lanes.append(_reports(found, label, side, scale, _below(lanes)))
-    overview = tuple(each.time for each in found.stream.elements)
+        lanes.append(_reports(result, label, side, scale, _below(lanes)))
+    overview = tuple(element.time for element in result.stream.elements)
     return LaneTimeline(scale, _below(lanes), tuple(lanes), overview)
 
 
@@ -62,35 +62,40 @@ def _below(lanes: Sequence[Lane]) -> float:
     return lanes[-1].top + lanes[-1].height
 
 
-def _span(found: PlaygroundResult, sides: Sequence[PlaygroundEvaluation]) -> tuple[int, int]:
+def _span(result: PlaygroundResult, sides: Sequence[PlaygroundEvaluation]) -> tuple[int, int]:
     """The first and the last time (ms) of anything that is drawn."""
-    times = [element.time for element in found.stream.elements]
-    starts = [view.start for side in sides for each in side.candidates for view in each.due.views]
-    first = min([*times, *starts, *(side.t0 for side in sides if side.t0 <= found.horizon)], default=0)
-    return first, max([*times, found.horizon, first + 1], default=1)
+    times = [element.time for element in result.stream.elements]
+    starts = [view.start for side in sides for candidate in side.candidates for view in candidate.due.views]
+    first = min([*times, *starts, *(side.t0 for side in sides if side.t0 <= result.horizon)], default=0)
+    return first, max([*times, result.horizon, first + 1], default=1)
 
 
-def _elements(found: PlaygroundResult, scale: TimeScale, top: float) -> Lane:
+def _elements(result: PlaygroundResult, scale: TimeScale, top: float) -> Lane:
     """A dot for each element, those of one time above one another; bins of elements that have no room."""
-    shown = [each for each in found.stream.elements if scale.shows(each.time, each.time)]
-    stream = sorted(shown, key=lambda each: (each.time, each.sequence))
-    heading = f"Stream: {counted(len(found.stream.elements), 'element')}"
+    shown = [element for element in result.stream.elements if scale.shows(element.time, element.time)]
+    stream = sorted(shown, key=lambda element: (element.time, element.sequence))
+    heading = f"Stream: {counted(len(result.stream.elements), 'element')}"
     if crowded(len(stream), scale, 2 * DOT + 1, MOST_LEVELS):
-        shapes, height = binned("bin elements", "element", [each.time for each in stream], scale, top), TALL
+        shapes, height = binned("bin elements", "element", [element.time for element in stream], scale, top), TALL
         return Lane("elements", f"{heading}, zoom in to see each", top, HEADING + height + 10, tuple(shapes))
-    at = levels([scale.x(each.time) for each in stream], 2 * DOT + 1, MOST_LEVELS)
-    late = set(found.a.late if found.a else ())
-    dots = [_dot(found, each, each.sequence in late, scale, top, level) for each, level in zip(stream, at, strict=True)]
+    at = levels([scale.x(element.time) for element in stream], 2 * DOT + 1, MOST_LEVELS)
+    late = set(result.a.late if result.a else ())
+    dots = [
+        _dot(result, element, element.sequence in late, scale, top, level)
+        for element, level in zip(stream, at, strict=True)
+    ]
     height = (max(at, default=0) + 1) * (2 * DOT + 2)
     return Lane("elements", heading, top, HEADING + height + 10, tuple(dots))
 
 
-def _dot(found: PlaygroundResult, each: StreamElement, late: bool, scale: TimeScale, top: float, level: int) -> Shape:
-    said = " ".join(" ".join(map(found.names.shown, triple)) + "." for triple in each.added[:4])
-    more = f" and {len(each.added) - 4:,} more triples" if len(each.added) > 4 else ""
-    title = f"{'late element' if late else 'element'} at {each.time:,} ms: {said}{more}"
+def _dot(
+    result: PlaygroundResult, element: StreamElement, late: bool, scale: TimeScale, top: float, level: int
+) -> Shape:
+    text = " ".join(" ".join(map(result.names.shown, triple)) + "." for triple in element.added[:4])
+    more = f" and {len(element.added) - 4:,} more triples" if len(element.added) > 4 else ""
+    title = f"{'late element' if late else 'element'} at {element.time:,} ms: {text}{more}"
     y = top + HEADING + DOT + level * (2 * DOT + 2)
-    return Shape("late" if late else "element", scale.x(each.time), y, DOT, DOT, title, number=each.sequence)
+    return Shape("late" if late else "element", scale.x(element.time), y, DOT, DOT, title, number=element.sequence)
 
 
 Scope: TypeAlias = tuple[int, int, int, int, int]
@@ -101,8 +106,8 @@ def _scopes(side: PlaygroundEvaluation) -> tuple[Scope, ...]:
     """The windows that an evaluation looks at, each once."""
     seen = dict.fromkeys(
         (number, view.start, view.end, view.first, view.last)
-        for each in side.candidates
-        for number, view in enumerate(each.due.views)
+        for candidate in side.candidates
+        for number, view in enumerate(candidate.due.views)
         if view.end > view.start or view.last >= view.first
     )
     return tuple(seen)
@@ -118,45 +123,45 @@ class _Members:
 
     def __init__(self, stream: Sequence[StreamElement]) -> None:
         self._by_triples: dict[tuple[int, int], list[int]] = {}
-        for each in stream:
-            self._by_triples.setdefault((each.time, id(each.added)), []).append(each.sequence)
-        self._by_triple = {(each.time, triple): each.sequence for each in stream for triple in each.added}
-        self._repeats = len(self._by_triple) < sum(len(each.added) for each in stream)
+        for element in stream:
+            self._by_triples.setdefault((element.time, id(element.added)), []).append(element.sequence)
+        self._by_triple = {(element.time, triple): element.sequence for element in stream for triple in element.added}
+        self._repeats = len(self._by_triple) < sum(len(element.added) for element in stream)
 
     def of(self, inside: Sequence[Arrival]) -> tuple[int, ...]:
         """The numbers of the elements that a content has triples of, ascending."""
-        found: set[int] = set()
-        for each in inside:
-            if (whole := self._by_triples.get((each.time, id(each.triples)))) is not None:
-                found.update(whole)
+        numbers: set[int] = set()
+        for element in inside:
+            if (whole := self._by_triples.get((element.time, id(element.triples)))) is not None:
+                numbers.update(whole)
             else:  # a triple arrives alone
-                found.update(self._by_triple.get((each.time, triple), -1) for triple in each.triples)
-        return tuple(sorted(found - {-1}))
+                numbers.update(self._by_triple.get((element.time, triple), -1) for triple in element.triples)
+        return tuple(sorted(numbers - {-1}))
 
     def triples(self, inside: Sequence[Arrival]) -> int:
         """How many different triples a content has, those of different times apart."""
         if self._repeats:
-            return len({(each.time, triple) for each in inside for triple in each.triples})
-        return sum(len(each.triples) for each in inside)
+            return len({(element.time, triple) for element in inside for triple in element.triples})
+        return sum(len(element.triples) for element in inside)
 
 
-def _windows(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, scale: TimeScale, top: float) -> Lane:
+def _windows(result: PlaygroundResult, label: str, side: PlaygroundEvaluation, scale: TimeScale, top: float) -> Lane:
     """A bar for each window, overlapping ones below one another."""
     every = sorted({scope[:3] for scope in _scopes(side)})
     scopes = [scope for scope in every if scale.shows(scope[1], scope[2])]
     heading = f"Windows of {label}, with their triples"
     if len(scopes) > MOST_WINDOWS:
-        told = f"{counted(len(scopes), 'window')} of {label}: zoom in to see each"
-        return Lane(f"windows-{label}", told, top, HEADING + 10)
+        message = f"{counted(len(scopes), 'window')} of {label}: zoom in to see each"
+        return Lane(f"windows-{label}", message, top, HEADING + 10)
     last = {
         (number, view.start, view.end): inside
-        for each in side.candidates
-        for number, (view, inside) in enumerate(zip(each.due.views, each.contents, strict=True))
+        for candidate in side.candidates
+        for number, (view, inside) in enumerate(zip(candidate.due.views, candidate.contents, strict=True))
     }
     rows, count = stacked([scope[1:] for scope in scopes])
     height = BAR if count <= FEW_ROWS else THIN
     several = len(side.query.windows) > 1
-    borders, members = scope_borders(side.query, side.semantics), _Members(found.stream.elements)
+    borders, members = scope_borders(side.query, side.semantics), _Members(result.stream.elements)
     shapes = []
     for (number, start, end), row in zip(scopes, rows, strict=True):
         inside = last.get((number, start, end), ())
@@ -171,26 +176,34 @@ def _windows(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, sc
     return Lane(f"windows-{label}", heading, top, HEADING + max(1, count) * (height + 4) + 10, tuple(shapes))
 
 
-def _reports(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, scale: TimeScale, top: float) -> Lane:
+def _reports(result: PlaygroundResult, label: str, side: PlaygroundEvaluation, scale: TimeScale, top: float) -> Lane:
     """A box for each report with its number of rows, its difference above; a small ring where nothing is sent."""
-    pairs = [(getattr(pair, label.lower()), pair.change) for pair in found.pairs]
+    pairs = [(getattr(pair, label.lower()), pair.change) for pair in result.pairs]
     changes = {id(own): change for own, change in pairs if own is not None}
     heading = f"{counted(len(side.reports), 'report')} of {label}, with their rows"
-    shown = [each for each in side.candidates if scale.shows(each.due.instant, each.due.instant)]
+    shown = [candidate for candidate in side.candidates if scale.shows(candidate.due.instant, candidate.due.instant)]
     name = f"reports-{label}"
     if crowded(len(shown), scale, SMALLEST + 1, REPORT_LEVELS):
-        shapes = tuple(_report_bins([each for each in shown if each.rows is not None], changes, scale, top))
+        shapes = tuple(
+            _report_bins([candidate for candidate in shown if candidate.rows is not None], changes, scale, top)
+        )
         return Lane(name, f"{heading}: zoom in to see each", top, HEADING + TALL + 14, shapes)
-    places = [scale.x(each.due.instant) for each in shown]
-    sent = [x for x, each in zip(places, shown, strict=True) if each.rows is not None]
+    places = [scale.x(candidate.due.instant) for candidate in shown]
+    sent = [x for x, candidate in zip(places, shown, strict=True) if candidate.rows is not None]
     gap = min((b - a for a, b in pairwise(sent) if b > a), default=BOX + 2.0)
     size = min(float(BOX), max(SMALLEST, gap - 1))
     at = levels(places, size + 1, REPORT_LEVELS)
     boxes = [
         _report(
-            label, each, changes.get(id(each), ReportChange.SAME), x, top + HEADING + 14 + level * (size + 14), size, n
+            label,
+            candidate,
+            changes.get(id(candidate), ReportChange.SAME),
+            x,
+            top + HEADING + 14 + level * (size + 14),
+            size,
+            n,
         )
-        for n, (each, x, level) in enumerate(zip(shown, places, at, strict=True))
+        for n, (candidate, x, level) in enumerate(zip(shown, places, at, strict=True))
     ]
     height = HEADING + 14 + (max(at, default=0) + 1) * (size + 14) + 4
     return Lane(name, heading, top, height, tuple(boxes))
@@ -202,27 +215,29 @@ def _report_bins(
     """Bins of reports; those with a difference stand out."""
 
     def words(begin: int, end: int) -> tuple[str, str]:
-        count = Counter(changes.get(id(each), ReportChange.SAME) for each in reports[begin:end])
+        count = Counter(changes.get(id(report), ReportChange.SAME) for report in reports[begin:end])
         differing = end - begin - count[ReportChange.SAME]
         return (" differing", f", {differing:,} with a difference") if differing else ("", "")
 
-    return binned("bin reports", "report", [each.due.instant for each in reports], scale, top, words)
+    return binned("bin reports", "report", [report.due.instant for report in reports], scale, top, words)
 
 
-def _report(label: str, each: Candidate, change: ReportChange, x: float, y: float, size: float, number: int) -> Shape:
-    instant = each.due.instant
-    scopes = tuple(_named(number, view.start, view.end) for number, view in enumerate(each.due.views))
-    if each.rows is None:
-        title = f"{label}: no report at {instant:,} ms: {each.outcome}"
+def _report(
+    label: str, candidate: Candidate, change: ReportChange, x: float, y: float, size: float, number: int
+) -> Shape:
+    instant = candidate.due.instant
+    scopes = tuple(_named(number, view.start, view.end) for number, view in enumerate(candidate.due.views))
+    if candidate.rows is None:
+        title = f"{label}: no report at {instant:,} ms: {candidate.outcome}"
         return Shape("silent", x, y + size / 2, 3, 3, title, number=number)
-    rows = len(each.rows)
-    said = {
+    rows = len(candidate.rows)
+    labels = {
         ReportChange.SAME: "",
         ReportChange.APPEARS: ", which A does not have",
         ReportChange.VANISHES: ", which B does not have",
         ReportChange.CHANGES: f", other rows than {'B' if label == 'A' else 'A'} has",
     }[change]
-    title = f"{label}: report at {instant:,} ms, {counted(rows, 'row')}{said}"
+    title = f"{label}: report at {instant:,} ms, {counted(rows, 'row')}{labels}"
     kind = f"report {change}{' empty' if not rows else ''}"
     text = str(rows) if size >= 13 and rows < 100 else ""
     sign = "" if change is ReportChange.SAME else SIGNS[change]

@@ -115,26 +115,29 @@ class RunsRoom:
         for sentence in await run_in_threadpool(self._jobs.close):
             print(f"streamgauge: {sentence}", file=sys.stderr, flush=True)
 
-    async def _list(self, request: Request, told: str = "", marked: Sequence[str] = ()) -> Response:
+    async def _list(self, request: Request, notice: str = "", marked: Sequence[str] = ()) -> Response:
         """The list; ``told`` is a sentence above it, ``marked`` are the places of runs that are marked."""
         wanted = ListRequest.of(request.query_params)
-        found, shown, experiments = await run_in_threadpool(self._listed, wanted)
+        listing, shown, experiments = await run_in_threadpool(self._listed, wanted)
         links = {name: _query(wanted, sort=_turned(wanted.sort, name)) for name in SORTS}
         pages = {number: _query(wanted, page=number) for number in range(1, shown.pages + 1)}
         return page(
-            request, "runs.html.j2", "Runs", 400 if told else 200, measures=MEASURES, told=told, marked=marked,
-            folder=self._root.name, found=found, shown=shown, wanted=wanted, states=STATES, links=links, pages=pages,
+            request, "runs.html.j2", "Runs", 400 if notice else 200, measures=MEASURES, told=notice, marked=marked,
+            folder=self._root.name, found=listing, shown=shown, wanted=wanted, states=STATES, links=links, pages=pages,
             experiments=experiments,
         )  # fmt: skip
 
     def _listed(self, wanted: ListRequest) -> tuple[FoundFiles, RunPage, list[ExperimentState]]:
         """The runs of the folder, those that fit, each experiment with its number of judged runs and its job."""
-        found = find(self._root)
-        lines = self._lines.of(found.runs)
+        listing = find(self._root)
+        lines = self._lines.of(listing.runs)
         done = Counter(line.above for line in lines if line.judged)
-        experiments = self._experiments.of(found.experiments)
-        told = [(each, done[each.runs], self._jobs.get(f"experiment/{each.place}")) for each in experiments]
-        return found, listed(lines, wanted), told
+        experiments = self._experiments.of(listing.experiments)
+        entries = [
+            (experiment, done[experiment.runs], self._jobs.get(f"experiment/{experiment.place}"))
+            for experiment in experiments
+        ]
+        return listing, listed(lines, wanted), entries
 
     async def _run(self, request: Request) -> Response:
         place = _place(request)
@@ -149,8 +152,8 @@ class RunsRoom:
         folder = find(self._root)
         lines = {line.place: line for line in self._lines.of([*folder.runs, place])}
         line = lines.pop(place)
-        judged = [each for each in lines.values() if each.precision is not None]
-        others = sorted(judged, key=lambda each: (each.above != line.above, -each.recorded))[:OTHERS]
+        judged = [line for line in lines.values() if line.precision is not None]
+        others = sorted(judged, key=lambda line_: (line_.above != line.above, -line_.recorded))[:OTHERS]
 
         def again(header: RunHeader) -> str:
             return self._experiments.command(header, folder.experiments)
@@ -166,18 +169,18 @@ class RunsRoom:
             return RedirectResponse("/runs/reports?" + urlencode([("run", place) for place in places]), 303)
         if len(places) < 2:
             return await self._list(request, "Mark two runs to compare them, or more for a report on all.", places)
-        lines, found, wrong = await run_in_threadpool(self._compared, (places[0], places[1]), _wanted(request))
+        lines, comparison, wrong = await run_in_threadpool(self._compared, (places[0], places[1]), _wanted(request))
         return page(
-            request, "runs_comparison.html.j2", "Two runs compared", 200 if found else 422,
-            lines=lines, found=found, wrong=wrong, swatches=[swatch(0), swatch(1)],
+            request, "runs_comparison.html.j2", "Two runs compared", 200 if comparison else 422,
+            lines=lines, found=comparison, wrong=wrong, swatches=[swatch(0), swatch(1)],
             turned="?" + urlencode([("run", place) for place in reversed(places)]),
         )  # fmt: skip
 
     def _compared(
         self, places: tuple[str, str], wanted: WantedView
     ) -> tuple[Sequence[RunLine], RunComparison | None, str]:
-        found = {line.place: line for line in self._lines.of([*find(self._root).runs, *places])}
-        lines = (found[places[0]], found[places[1]])
+        by_place = {line.place: line for line in self._lines.of([*find(self._root).runs, *places])}
+        lines = (by_place[places[0]], by_place[places[1]])
         try:
             return lines, _in_words("one of them", lambda: compare(self._root, lines, wanted)), ""
         except MistakeError as error:
@@ -203,7 +206,7 @@ class RunsRoom:
     def _written(self) -> str:
         """The place of an experiment that was written into a new folder."""
         names = (f"example{number or ''}" for number in range(EXAMPLES))
-        folder = next((each for each in map(self._root.joinpath, names) if not each.exists()), None)
+        folder = next((candidate for candidate in map(self._root.joinpath, names) if not candidate.exists()), None)
         if folder is None:
             raise BenchError(f"the folder has {EXAMPLES} examples already: remove some")
         return str(write_start(folder).relative_to(self._root))

@@ -100,7 +100,7 @@ def compare(root: Path, lines: tuple[RunLine, RunLine], wanted: WantedView = EVE
             windows[:LISTED],
             len(windows),
             len(set(_windows(first)) | set(_windows(second))),
-            drawn([_drawn(*each) for each in zip("AB", lines, (first, second), strict=True)], wanted),
+            drawn([_drawn(*line) for line in zip("AB", lines, (first, second), strict=True)], wanted),
         )
 
 
@@ -173,9 +173,9 @@ def _measures(first: Judged, second: Judged, lines: tuple[RunLine, RunLine]) -> 
         change = _CHANGES[measure.written](measure.value(one), measure.value(other))
         yield DifferentValue(measure.heading, measure.text(one), measure.text(other), change)
     memory, cpu = _pair(lines, "memory"), _pair(lines, "cpu")
-    shown = [NOTHING if each is None else mebibytes(each) for each in memory]
+    shown = [NOTHING if value is None else mebibytes(value) for value in memory]
     yield DifferentValue("Greatest memory", shown[0], shown[1], _times(*memory))
-    shown = [NOTHING if each is None else f"{number(each)} s" for each in cpu]
+    shown = [NOTHING if value is None else f"{number(value)} s" for value in cpu]
     yield DifferentValue("CPU", shown[0], shown[1], _times(*cpu))
 
 
@@ -217,8 +217,8 @@ def _signed(text: str) -> str:
 
 def _delays(first: Judged, second: Judged) -> tuple[str, Sequence[Markup]]:
     """The message and the drawings of both runs' delays over stream time; none where no answer has one."""
-    series = [Series(index, label, (each,)) for index, (label, each) in enumerate((("A", first), ("B", second)))]
-    middles = [median_delay(each[1].windows) for each in (first, second)]
+    series = [Series(index, label, (run_,)) for index, (label, run_) in enumerate((("A", first), ("B", second)))]
+    middles = [median_delay(run_[1].windows) for run_ in (first, second)]
     if None in middles:
         return "", ()
     drawn = [drawing for figure in of_kind(ChartDrawing(), series, DELAY) for drawing in figure.drawings]
@@ -228,14 +228,14 @@ def _delays(first: Judged, second: Judged) -> tuple[str, Sequence[Markup]]:
 
 def _windows(judged: Judged) -> dict[WindowKey, WindowVerdict]:
     """The judged reports of a run by their windows."""
-    found: dict[WindowKey, WindowVerdict] = {}
+    windows_: dict[WindowKey, WindowVerdict] = {}
     seen: Counter[tuple[int, int, int]] = Counter()
     for window in judged[1].windows:
         place = tuple(-1 if at is None else at for at in (window.start, window.end, window.instant))
         key = (place[0], place[1], place[2])
-        found[(*key, seen[key])] = window
+        windows_[(*key, seen[key])] = window
         seen[key] += 1
-    return found
+    return windows_
 
 
 def _rows(run: Run, window: WindowVerdict | None) -> Counter[SignedRow]:

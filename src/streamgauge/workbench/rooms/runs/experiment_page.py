@@ -59,7 +59,7 @@ STREAM_BYTES: Final = 2**30
 TRIALS: Final = 500
 """Trials that are listed."""
 
-FOUND: Final = frozenset(("name", "seed", "triples", "content", "notes"))
+NO_PARAMETERS: Final = frozenset(("name", "seed", "triples", "content", "notes"))
 """Fields of a run's workload that are no parameters."""
 
 PLANNED: Final = 100_000
@@ -179,19 +179,19 @@ class Experiments:
         streams = self._root / out / "streams"
         stream = stream_folder(experiment.workload, to_do[0].query.query, to_do[0].seed, streams)
         if experiment.workload.name is None and streams.is_dir() and not stream.is_dir():
-            made = [each for each in islice(streams.iterdir(), ENTRIES) if not each.name.startswith(".")]
-            stream = made[0] if len(made) == 1 else stream
+            streams_made = [path for path in islice(streams.iterdir(), ENTRIES) if not path.name.startswith(".")]
+            stream = streams_made[0] if len(streams_made) == 1 else stream
         if stream.is_dir():
             _refuse_stream(inside(self._root, stream.relative_to(self._root).as_posix()))
             context = ExperimentContext(self._root / out, _no_spark)
-            found = estimate(experiment, trials, stream_facts(stream), context)
-            return f"At least {elapsed(found.seconds)}: {found.words}."
-        given = parameters_of(experiment).get("duration")
-        span = experiment.feed.advance_to or (given if isinstance(given, int) else 0)
+            estimate_ = estimate(experiment, trials, stream_facts(stream), context)
+            return f"At least {elapsed(estimate_.seconds)}: {estimate_.words}."
+        duration = parameters_of(experiment).get("duration")
+        span = experiment.feed.advance_to or (duration if isinstance(duration, int) else 0)
         if not span:
             return f"{counted(len(to_do), 'run')}; how long they take is known once the stream is read."
-        found = RunEstimate(len(to_do), span, 0, experiment.feed.factor)
-        return f"At least {elapsed(found.seconds)}, and the time to make the stream: {found.words}."
+        estimate_ = RunEstimate(len(to_do), span, 0, experiment.feed.factor)
+        return f"At least {elapsed(estimate_.seconds)}, and the time to make the stream: {estimate_.words}."
 
     def command(self, header: RunHeader, places: Sequence[str]) -> str:
         """The command that records and judges such a run again by an experiment file of the folder; empty for none."""
@@ -205,7 +205,7 @@ class Experiments:
                 except (MistakeError, ValueError):
                     continue
                 if set(trial.differences(header)) <= _told_otherwise(again, header):
-                    set_ = [word for each in overrides for word in ("-D", each)]
+                    set_ = [word for override in overrides for word in ("-D", override)]
                     return shlex.join(["streamgauge", "run", line.place, *set_, "--out", "again"])
         return ""
 
@@ -224,7 +224,7 @@ def experiment_text(header: RunHeader) -> str:
 def _written(header: RunHeader) -> str:
     """The tables of an experiment file, the query as a literal of several lines."""
     quotes = "'''"
-    part = {key: value for key, value in header.workload.items() if key not in FOUND}
+    part = {key: value for key, value in header.workload.items() if key not in NO_PARAMETERS}
     tables = [
         f"name = {_toml(header.experiment or 'again')}",
         f"seeds = [{_toml(header.workload.get('seed', 0))}]",
@@ -267,7 +267,7 @@ def _overrides(experiment: Experiment, header: RunHeader) -> Iterator[str]:
         if str(experiment.query.parameters.get(key)) != str(value):
             yield f"query.parameters.{key}={_toml(value)}"
     for key, value in header.workload.items():
-        if key not in FOUND and str(experiment.workload.parameters.get(key)) != str(value):
+        if key not in NO_PARAMETERS and str(experiment.workload.parameters.get(key)) != str(value):
             yield f"workload.{key}={_toml(value)}"
 
 
@@ -320,9 +320,9 @@ def _refuse_large(experiment: Experiment) -> None:
     trials = len(experiment.seeds) * experiment.repetitions * sum(len(part.semantics) for part in experiment.engine)
     if trials > PLANNED:
         raise UnplannedError(f"these are {trials:,} runs: give fewer seeds or repetitions to see the plan")
-    for file, most in ((query.file, QUERY_BYTES), (query.static, STATIC_BYTES)):
-        if file is not None and _size(file) > most:
-            raise UnplannedError(f"{file.name} has more than {most:,} bytes: start the experiment to see its plan")
+    for file, limit in ((query.file, QUERY_BYTES), (query.static, STATIC_BYTES)):
+        if file is not None and _size(file) > limit:
+            raise UnplannedError(f"{file.name} has more than {limit:,} bytes: start the experiment to see its plan")
     if sum(_size(file) for file in _files(experiment)) > STREAM_BYTES:
         raise UnplannedError(f"its files have more than {STREAM_BYTES:,} bytes: start the experiment to see its plan")
 

@@ -96,15 +96,15 @@ def _look(folder: Path, place: str, search: _Search) -> list[str]:
     """Note what a folder is or has; the names of the folders in it, none where it is a run."""
     try:
         with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
+            entries_sorted = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
         search.notes.append(f"{_shown(place)}: {obstacle(error)}")
         return []
-    if any(entry.name == "run.json" for entry in found):
+    if any(entry.name == "run.json" for entry in entries_sorted):
         search.runs.append(place.rstrip("/"))
         return []
     below = []
-    for entry in found:
+    for entry in entries_sorted:
         if entry.name.startswith(".") or entry.name in _PASSED:
             continue
         if not _is_text(entry.name):
@@ -163,14 +163,14 @@ def refuse_outside(root: Path, path: Path) -> None:
         raise BenchError(f"{path} lies outside of the folder of the workbench: put a copy into the folder")
 
 
-def read_text(file: Path, most: int = JSON_BYTES) -> str:
+def read_text(file: Path, limit: int = JSON_BYTES) -> str:
     """The text of a plain file of at most so many bytes; BenchError."""
     try:
         state = file.lstat()
         if not stat.S_ISREG(state.st_mode):
             raise BenchError(f"{file.name}: no plain file")
-        if state.st_size > most:
-            raise BenchError(f"{file.name} has {state.st_size:,} bytes, more than the {most:,} that are read here")
+        if state.st_size > limit:
+            raise BenchError(f"{file.name} has {state.st_size:,} bytes, more than the {limit:,} that are read here")
         return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise BenchError(f"{file.name}: cannot be read: {obstacle(error)}") from error
@@ -181,7 +181,7 @@ def stamp(folder: Path) -> Stamp:
 
     A run's files are opened only after this: a link could lead anywhere, a pipe would never end.
     """
-    found = []
+    stamps = []
     for number, (place, state) in enumerate(_entries(folder)):
         if number >= ENTRIES:
             raise BenchError(f"it has more than {ENTRIES:,} files: this is no run that Streamgauge recorded")
@@ -189,8 +189,8 @@ def stamp(folder: Path) -> Stamp:
             raise BenchError(f"{place} is a link, and is not followed: put the file itself there")
         if not stat.S_ISREG(state.st_mode):
             raise BenchError(f"{place} is neither a file nor a folder")
-        found.append((place, state.st_mtime_ns, state.st_size))
-    return tuple(sorted(found))
+        stamps.append((place, state.st_mtime_ns, state.st_size))
+    return tuple(sorted(stamps))
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
@@ -245,9 +245,9 @@ def _may_repeat(chunk: pq.ColumnChunkMetaData) -> bool:
 def _repeated(file: Path, group: int, chunk: pq.ColumnChunkMetaData) -> int:
     """The bytes of a column of texts once each value is written out, counted without doing so."""
     with opened(file, [chunk.path_in_schema]) as parquet:
-        found = parquet.read_row_group(group, columns=[chunk.path_in_schema]).column(0)
+        column = parquet.read_row_group(group, columns=[chunk.path_in_schema]).column(0)
     size = 0
-    for part in found.chunks:
+    for part in column.chunks:
         while pa.types.is_list(part.type) or pa.types.is_large_list(part.type):
             part = part.flatten()
         if pa.types.is_dictionary(part.type):

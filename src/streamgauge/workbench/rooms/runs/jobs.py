@@ -144,8 +144,8 @@ class BenchJob:
             return f"Stopped; finished runs are kept ({len(self.reader.outcomes)} by now)."
         if code in _DONE:
             return "Done."
-        said = words.rpartition("streamgauge: ")[2] if code == 2 else words[-600:]
-        return f"Not done: {said or self._process.how()}"
+        message = words.rpartition("streamgauge: ")[2] if code == 2 else words[-600:]
+        return f"Not done: {message or self._process.how()}"
 
     def look(self) -> JobView:
         """The job now, at most every LOOK_S seconds anew; judges the run that goes on, where that takes little."""
@@ -206,13 +206,13 @@ class BenchJob:
         windows = () if self.reader.so_far is None else self.reader.so_far.windows
         delays = [window.delay for window in windows if window.delay is not None]
         sizes = [float(size) for _, size, _ in self.reader.samples]
-        found = []
+        plots = []
         if len(delays) > 1:
             message = f"Delay: median {duration(median(delays))}, at most {duration(max(delays))}"
-            found.append((message, polyline(delays)))
+            plots.append((message, polyline(delays)))
         if len(sizes) > 1:
-            found.append((f"Memory: at most {mebibytes(max(sizes))}", polyline(sizes)))
-        return found
+            plots.append((f"Memory: at most {mebibytes(max(sizes))}", polyline(sizes)))
+        return plots
 
 
 def polyline(values: Sequence[float]) -> str:
@@ -224,7 +224,7 @@ def polyline(values: Sequence[float]) -> str:
     drawn = [max(values[at : at + step]) for at in range(0, len(values), step)]
     top, last = max([*drawn, 1e-9]), max(1, len(drawn) - 1)
     return " ".join(
-        f"{100 * place / last:.1f},{30 - 30 * max(0.0, each) / top:.1f}" for place, each in enumerate(drawn)
+        f"{100 * place / last:.1f},{30 - 30 * max(0.0, delay) / top:.1f}" for place, delay in enumerate(drawn)
     )
 
 
@@ -244,14 +244,14 @@ class Jobs:
     def start(self, key: str, make: Callable[[], BenchJob]) -> BenchJob:
         """Begin a job; JobRefusedError where one of this key goes on, or as many as may."""
         with self._lock:
-            going = [each for each in self._jobs.values() if each.going]
+            going = [job for job in self._jobs.values() if job.going]
             before = self._jobs.get(key)
             if self._closed:
                 raise JobRefusedError("the workbench is closing: start it again")
             if before is not None and before.going:
                 raise JobRefusedError(f"{before.title} runs already: stop it, or wait until it is over")
             if len(going) >= self.most:
-                names = " and ".join(each.title for each in going)
+                names = " and ".join(job.title for job in going)
                 raise JobRefusedError(
                     f"{names} run already, and {self.most} at once are the most: engines that run beside each other "
                     "delay each other"
@@ -259,7 +259,7 @@ class Jobs:
             job = make()
             self._jobs.pop(key, None)
             self._jobs[key] = job
-            for old in [name for name, each in self._jobs.items() if not each.going][: -KEPT or None]:
+            for old in [name for name, job in self._jobs.items() if not job.going][: -KEPT or None]:
                 del self._jobs[old]
             return job
 
@@ -267,7 +267,7 @@ class Jobs:
         """Stop all jobs, wait until they are over, and say of each that it was stopped."""
         with self._lock:
             self._closed = True
-            going = [each for each in self._jobs.values() if each.going]
+            going = [job for job in self._jobs.values() if job.going]
         for job in going:
             job.stop()
         for job in going:

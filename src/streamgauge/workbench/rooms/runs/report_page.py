@@ -89,11 +89,11 @@ class LaterDrawing(ChartDrawing):
             return super().svg(chart, label, variant)
         place = next(self._next)
         self._waiting[place] = json.dumps(chart), label, variant
-        room = Markup(
+        markup = Markup(
             '<div class="plot {} later" data-drawing="{}" style="aspect-ratio:{}/{}" role="img" aria-label="{}"></div>'
         )
         height = chart["height"] + _SPACE
-        return str(room.format(variant, self._wanted.part("drawing", str(place)), chart["width"], height, label))
+        return str(markup.format(variant, self._wanted.part("drawing", str(place)), chart["width"], height, label))
 
     def drawn(self, place: int) -> str:
         """A drawing as an SVG element; LookupError for one that the page does not have."""
@@ -154,9 +154,9 @@ class Reports:
         """All numbers of a plot as CSV, read anew from the runs."""
 
         def read(runs: Sequence[tuple[Run, Verdict]]) -> bytes:
-            found = sections(series_of(runs), ChartDrawing(drawn=False))
-            numbers = (each.numbers for _, _, figures in found for each in figures)
-            wanted = next(each for each in numbers if each is not None and each.name == plot)
+            sections_ = sections(series_of(runs), ChartDrawing(drawn=False))
+            numbers = (figure.numbers for _, _, figures in sections_ for figure in figures)
+            wanted = next(number for number in numbers if number is not None and number.name == plot)
             return table([wanted.columns, *wanted.every()]).encode(errors="backslashreplace")
 
         return self._made(wanted.places, read)
@@ -184,8 +184,13 @@ class Reports:
     def _new(self, wanted: WantedReport, stamps: Sequence[Stamp]) -> KeptPage:
         drawing, files = LaterDrawing(wanted), dict[str, str]()
 
-        def links(found: Sequence[Section], labels: Sequence[str]) -> Links:
-            figures = {each.numbers.name: each for _, _, some in found for each in some if each.numbers and each.chart}
+        def links(sections_: Sequence[Section], labels: Sequence[str]) -> Links:
+            figures = {
+                figure.numbers.name: figure
+                for _, _, some in sections_
+                for figure in some
+                if figure.numbers and figure.chart
+            }
             files.update((name, _chart(figure, labels)) for name, figure in figures.items())
             return {name: _links(wanted, name) for name in figures}
 

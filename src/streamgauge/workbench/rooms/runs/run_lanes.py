@@ -116,21 +116,21 @@ def _words(run: DrawnRun, window: WindowVerdict) -> str:
 def _windows(run: DrawnRun, scale: TimeScale, top: float) -> Lane:
     """A bar for each window in the colour of its state."""
     of = f" of {run.label}" if run.label else ""
-    timed = [each for each in run.verdict.windows if each.start is not None and each.end is not None]
-    shown = [each for each in timed if scale.shows(each.start or 0, each.end or 0)]
+    timed = [window for window in run.verdict.windows if window.start is not None and window.end is not None]
+    shown = [window for window in timed if scale.shows(window.start or 0, window.end or 0)]
     if len(shown) > MOST_WINDOWS:
         return Lane("windows", f"{counted(len(shown), 'window')}{of}: zoom in to see each", top, HEADING + 10)
-    shown.sort(key=lambda each: (each.start or 0, each.end or 0))
-    rows, count = stacked([(each.start or 0, each.end or 0) for each in shown])
+    shown.sort(key=lambda window: (window.start or 0, window.end or 0))
+    rows, count = stacked([(window.start or 0, window.end or 0) for window in shown])
     height = BAR if count <= FEW_ROWS else THIN
     borders = scope_borders(run.header.query, run.header.semantics)
     bars = [
         Shape(
-            f"window {state(each)}", scale.x(each.start or 0), top + HEADING + row * (height + 4),
-            max(2.0, round(scale.x(each.end or 0) - scale.x(each.start or 0), 1)), height, _words(run, each),
-            borders=borders[0] + borders[-1], scopes=_named(each),
+            f"window {state(window)}", scale.x(window.start or 0), top + HEADING + row * (height + 4),
+            max(2.0, round(scale.x(window.end or 0) - scale.x(window.start or 0), 1)), height, _words(run, window),
+            borders=borders[0] + borders[-1], scopes=_named(window),
         )
-        for each, row in zip(shown, rows, strict=True)
+        for window, row in zip(shown, rows, strict=True)
     ]  # fmt: skip
     return Lane("windows", f"Windows{of}", top, HEADING + max(1, count) * (height + 4) + 10, tuple(bars))
 
@@ -138,26 +138,26 @@ def _windows(run: DrawnRun, scale: TimeScale, top: float) -> Lane:
 def _reports(run: DrawnRun, scale: TimeScale, top: float) -> Lane:
     """A box for each report with how many rows came; one that is not right leads to the playground."""
     of = f" of {run.label}" if run.label else ""
-    timed = [each for each in run.verdict.windows if each.instant is not None]
+    timed = [window for window in run.verdict.windows if window.instant is not None]
     shown = sorted(
-        (each for each in timed if scale.shows(*[each.instant or 0] * 2)), key=lambda each: each.instant or 0
+        (window for window in timed if scale.shows(*[window.instant or 0] * 2)), key=lambda window: window.instant or 0
     )
     heading = f"{counted(len(run.verdict.windows), 'report')}{of}, with the rows that came"
     if crowded(len(shown), scale, SMALLEST + 1, REPORT_LEVELS):
 
         def words(begin: int, end: int) -> tuple[str, str]:
-            wrong = sum(state(each) not in ("right", "late") for each in shown[begin:end])
+            wrong = sum(state(window) not in ("right", "late") for window in shown[begin:end])
             return (" differing", f", {wrong:,} not right") if wrong else ("", "")
 
-        shapes = binned("bin reports", "report", [each.instant or 0 for each in shown], scale, top, words)
+        shapes = binned("bin reports", "report", [window.instant or 0 for window in shown], scale, top, words)
         return Lane("reports", f"{heading}: zoom in to see each", top, HEADING + TALL + 14, tuple(shapes))
-    places = [scale.x(each.instant or 0) for each in shown]
+    places = [scale.x(window.instant or 0) for window in shown]
     gap = min((b - a for a, b in pairwise(places) if b > a), default=BOX + 2.0)
     size = min(float(BOX), max(SMALLEST, gap - 1))
     at = levels(places, size + 1, REPORT_LEVELS)
     boxes = [
-        _report(run, each, x, top + HEADING + 14 + level * (size + 14), size)
-        for each, x, level in zip(shown, places, at, strict=True)
+        _report(run, window, x, top + HEADING + 14 + level * (size + 14), size)
+        for window, x, level in zip(shown, places, at, strict=True)
     ]
     height = HEADING + 14 + (max(at, default=0) + 1) * (size + 14) + 4
     return Lane("reports", heading, top, height, tuple(boxes))

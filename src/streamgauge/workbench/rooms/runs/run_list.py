@@ -26,7 +26,7 @@ from streamgauge.workbench.rooms.runs.folder import RUNS, BenchError, Stamp, col
 
 NOT_JUDGED: Final = "not judged"
 DAMAGED: Final = "damaged"
-STATES: Final = (*(each.value for each in Judgement), NOT_JUDGED, DAMAGED)
+STATES: Final = (*(judgement.value for judgement in Judgement), NOT_JUDGED, DAMAGED)
 """The verdicts by which runs are filtered."""
 
 ICONS: Final = {"right": "right", "right but late": "late", "wrong": "wrong", DAMAGED: "missed"}
@@ -130,10 +130,10 @@ class RunLines:
     def of(self, places: Iterable[str]) -> list[RunLine]:
         """The lines of runs by their places."""
         with self._lock:
-            made = {place: self._line(place) for place in places}
+            lines = {place: self._line(place) for place in places}
             if len(self._made) > 2 * RUNS:
-                self._made = {place: kept for place, kept in self._made.items() if place in made}
-        return list(made.values())
+                self._made = {place: kept for place, kept in self._made.items() if place in lines}
+        return list(lines.values())
 
     def _line(self, place: str) -> RunLine:
         try:
@@ -211,10 +211,10 @@ def read_object(file: Path, form: str) -> Mapping[str, Any]:
 
 
 def _table(data: Mapping[str, Any], name: str, file: str) -> Mapping[str, Any]:
-    found = data.get(name)
-    if not isinstance(found, dict):
+    table = data.get(name)
+    if not isinstance(table, dict):
         raise BenchError(f"{file}: field {name} is missing")
-    return found
+    return table
 
 
 def _text(value: object) -> str:
@@ -225,10 +225,10 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        found = float(value)
+        parsed = float(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return parsed if math.isfinite(parsed) else None
 
 
 def cut(text: str, letters: int = LETTERS) -> str:
@@ -239,9 +239,9 @@ def cut(text: str, letters: int = LETTERS) -> str:
 
 def workload_text(workload: Mapping[str, object]) -> str:
     """A workload in short: ``weather, stations 50, duration 30s``."""
-    given = [f"{key} {value}" for key, value in list(workload.items())[:20] if key not in _HIDDEN]
-    name = ", ".join(each.rpartition("/")[2] for each in cut(str(workload.get("name", "")), 1000).split(", "))
-    return cut(", ".join([name, *map(cut, given)]))
+    settings = [f"{key} {value}" for key, value in list(workload.items())[:20] if key not in _HIDDEN]
+    name = ", ".join(part.rpartition("/")[2] for part in cut(str(workload.get("name", "")), 1000).split(", "))
+    return cut(", ".join([name, *map(cut, settings)]))
 
 
 SORTS: Final[Mapping[str, Callable[[RunLine], Any]]] = {
@@ -267,11 +267,11 @@ class ListRequest:
     page: int = 1
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> "ListRequest":
+    def of(cls, parameters: Mapping[str, str]) -> "ListRequest":
         """Read the query of an address; what is none of its values is left out."""
-        verdict, sort, page = given.get("verdict", ""), given.get("sort", ""), given.get("page", "")
+        verdict, sort, page = parameters.get("verdict", ""), parameters.get("sort", ""), parameters.get("page", "")
         return cls(
-            cut(given.get("q", "")),
+            cut(parameters.get("q", "")),
             verdict if verdict in STATES else "",
             sort if sort.removeprefix("-") in SORTS else "-recorded",
             max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 7 else 1,
@@ -292,15 +292,15 @@ class RunPage:
 def listed(lines: Sequence[RunLine], wanted: ListRequest) -> RunPage:
     """The runs that have all words and the verdict, in order, those without the value last; ``counts`` by verdict."""
     words = wanted.words.casefold().split()
-    said = [line for line in lines if all(word in _searched(line) for word in words)]
-    fitting = [line for line in said if wanted.verdict in ("", line.state)]
+    matching = [line for line in lines if all(word in _searched(line) for word in words)]
+    fitting = [line for line in matching if wanted.verdict in ("", line.state)]
     key = SORTS[wanted.sort.removeprefix("-")]
     has = sorted((line for line in fitting if key(line) is not None), key=lambda line: line.place)
     has.sort(key=key, reverse=wanted.sort.startswith("-"))
     ordered = has + [line for line in fitting if key(line) is None]
     pages = max(1, -(-len(ordered) // PAGE))
     at = min(wanted.page, pages)
-    counts = {state: count for state in STATES if (count := sum(line.state == state for line in said))}
+    counts = {state: count for state in STATES if (count := sum(line.state == state for line in matching))}
     return RunPage(ordered[(at - 1) * PAGE : at * PAGE], len(ordered), pages, at, counts)
 
 

@@ -81,9 +81,9 @@ def view(root: Path, place: str, reproduce: Callable[[RunHeader], str], wanted: 
         card = cards.cards(series)[0] if verdict else None
         again = reproduce(header)
         text = "" if again else experiment_text(header)
-        wrong = [each for each in verdict.windows if state(each) not in ("right", "late")] if verdict else []
+        wrong = [window for window in verdict.windows if state(window) not in ("right", "late")] if verdict else []
         own = DrawnRun("", place, header, verdict or _NO_VERDICT)
-        shown = [_wrong(own, each) for each in wrong[:WRONG]]
+        shown = [_wrong(own, window) for window in wrong[:WRONG]]
         lines, about = commands(place, again, verdict), conditions(series)[0]
         return RunView(header, verdict, card, about, lines, text, shown, len(wrong), drawn([own], wanted))
 

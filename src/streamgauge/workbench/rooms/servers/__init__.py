@@ -100,25 +100,25 @@ class BrokerHandlers:
 
     async def publish(self, request: Request) -> Response:
         """Facts are there from now on, or no more; or the form again with the reason why not."""
-        server, given = self._servers.of(request, "broker"), await read_form(request, FORM)
-        kind = given.get("format", "text/turtle")
-        change = server.broker.delete if given.get("change") == "delete" else server.broker.publish
+        server, fields = self._servers.of(request, "broker"), await read_form(request, FORM)
+        kind = fields.get("format", "text/turtle")
+        change = server.broker.delete if fields.get("change") == "delete" else server.broker.publish
         try:
             if kind not in FORMATS:
                 raise BrokerError(f"{kind:.40} is no format of publications")
-            taken = await change(given.get("graph", ""), kind)
+            taken = await change(fields.get("graph", ""), kind)
         except REFUSED as error:
-            return await self._page(request, server, given, {"publish": told(error)}, 400)
+            return await self._page(request, server, fields, {"publish": told(error)}, 400)
         return RedirectResponse(f"/servers/broker/{server.key}/?published={taken.number}", 303)
 
     async def create(self, request: Request) -> Response:
         """Make a channel, or the form again with the reason why not."""
-        server, given = self._servers.of(request, "broker"), await read_form(request, FORM)
-        name = given.get("name", "").strip()
+        server, fields = self._servers.of(request, "broker"), await read_form(request, FORM)
+        name = fields.get("name", "").strip()
         try:
-            await server.broker.create_channel(name, given.get("query", ""))
+            await server.broker.create_channel(name, fields.get("query", ""))
         except REFUSED as error:
-            return await self._page(request, server, given, {"create": told(error)}, 400)
+            return await self._page(request, server, fields, {"create": told(error)}, 400)
         return RedirectResponse(_channel(server, name), 303)
 
     async def channel(self, request: Request) -> Response:
@@ -182,7 +182,7 @@ class BrokerHandlers:
             await feed.aclose()
 
     async def _page(
-        self, request: Request, server: NamedServer, given: Mapping[str, str], errors: Mapping[str, str], status: int
+        self, request: Request, server: NamedServer, fields: Mapping[str, str], errors: Mapping[str, str], status: int
     ) -> Response:
         after = request.query_params.get("after", "")
         channels: list[ChannelStatus] = []
@@ -203,7 +203,7 @@ class BrokerHandlers:
             "published": number if number.isascii() and number.isdigit() and len(number) < 20 else "",
             "formats": FORMATS,
         }
-        return page(request, "servers_broker.html.j2", "Broker", status, given=given, errors=errors, **values)
+        return page(request, "servers_broker.html.j2", "Broker", status, given=fields, errors=errors, **values)
 
 
 async def _statuses(broker: AsyncClient, names: tuple[str, ...]) -> list[ChannelStatus]:
@@ -219,7 +219,7 @@ async def _statuses(broker: AsyncClient, names: tuple[str, ...]) -> list[Channel
                     return None
                 raise
 
-    return [each for each in await gather(*map(one, names)) if each is not None]
+    return [status_ for status_ in await gather(*map(one, names)) if status_ is not None]
 
 
 async def notification_feed(broker: AsyncClient, channel: str, after: int | None) -> AsyncGenerator[bytes, None]:
@@ -230,8 +230,8 @@ async def notification_feed(broker: AsyncClient, channel: str, after: int | None
     try:
         prefixes = tuple(declared_prefixes((await broker.channel(channel)).query).items())
         async with aclosing(broker.subscribe(channel, after=after, patience=PATIENCE_S)) as notifications:
-            async for each in notifications:
-                yield events.event(encoded(each, prefixes), each.number)
+            async for notification in notifications:
+                yield events.event(encoded(notification, prefixes), notification.number)
         why = "the channel was deleted"
     except REFUSED as error:
         why = told(error)
@@ -245,8 +245,8 @@ def encoded(told_: Told, prefixes: tuple[tuple[str, str], ...]) -> bytes:
         [told_.number, shown_time(told_.at), sign, [shown_cell(term, prefixes) for term in row]]
         for sign, row in signed[:ROWS]
     ]
-    found = {"columns": told_.columns, "rows": rows, "more": max(0, len(signed) - ROWS)}
-    return json.dumps(found).encode()
+    document = {"columns": told_.columns, "rows": rows, "more": max(0, len(signed) - ROWS)}
+    return json.dumps(document).encode()
 
 
 async def recognised(server: NamedServer) -> Kind:

@@ -25,7 +25,7 @@ from streamgauge.servers.fragments.labels import Style
 from streamgauge.workbench.addresses import HostRefusedError, Lookup, check_addresses, check_host, lookup
 from streamgauge.workbench.pages import page, read_form
 
-MOST: Final = 30
+MAX_SERVERS: Final = 30
 """Servers that can be named at once."""
 
 ANSWER: Final = 8 * 2**20
@@ -120,26 +120,26 @@ class NamedServers:
         except SourceError as error:
             raise ServerAddressError(str(error)) from error
         check_host(url.host, self._find)
-        if len(self._servers) >= MOST:
-            raise ServerAddressError(f"{MOST} servers are named already: forget one first")
-        found = NamedServer(
+        if len(self._servers) >= MAX_SERVERS:
+            raise ServerAddressError(f"{MAX_SERVERS} servers are named already: forget one first")
+        named_server = NamedServer(
             str(next(self._numbers)), cast(Kind, kind or "broker"), str(url), token.strip() or None, self._find
         )
-        self._servers[found.key] = found
-        return found
+        self._servers[named_server.key] = named_server
+        return named_server
 
     def of(self, request: Request, kind: Kind) -> NamedServer:
         """The server of a request; 404 when there is none of that kind."""
-        found = self._servers.get(request.path_params["key"])
-        if found is None or found.kind != kind:
+        server = self._servers.get(request.path_params["key"])
+        if server is None or server.kind != kind:
             raise HTTPException(404, f"no such {kind} is named here: name it again")
-        return found
+        return server
 
     async def forget(self, key: str) -> None:
         """Forget a server, its token and its connections."""
-        found = self._servers.pop(key, None)
-        if found is not None:
-            await found.close()
+        server = self._servers.pop(key, None)
+        if server is not None:
+            await server.close()
 
     async def close(self) -> None:
         """Forget all."""
@@ -172,16 +172,16 @@ class ServerHandlers:
 
     async def name(self, request: Request) -> Response:
         """Name a server, or the form again with the reason why not."""
-        given = await read_form(request, FORM)
-        asked = [given.get(name, "") for name in ("address", "token", "kind")]
+        fields = await read_form(request, FORM)
+        values_given = [fields.get(name, "") for name in ("address", "token", "kind")]
         try:
-            found = await to_thread(self.named.name, *asked)
-            if not given.get("kind"):
-                await self._find_kind(found)
+            server = await to_thread(self.named.name, *values_given)
+            if not fields.get("kind"):
+                await self._find_kind(server)
         except (ServerAddressError, HostRefusedError) as error:
-            values = {"servers": self.named.all(), "given": given, "error": str(error)}
+            values = {"servers": self.named.all(), "given": fields, "error": str(error)}
             return page(request, "servers.html.j2", "Servers", 400, **values)
-        return RedirectResponse(f"/servers/{found.kind}/{found.key}/", 303)
+        return RedirectResponse(f"/servers/{server.kind}/{server.key}/", 303)
 
     async def _find_kind(self, server: NamedServer) -> None:
         """Give a server its kind; it is forgotten again where it has none."""

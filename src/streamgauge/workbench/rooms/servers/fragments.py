@@ -73,8 +73,8 @@ class PastReader:
 
     def address(self, reference: str) -> str:
         """The address of a reference, where links of the data set may lead; RefusedAddressError."""
-        found = self.source.pages.reach.link(self.source.address, reference)
-        return str(httpx.URL(found).copy_set_param("at", self.at)) if self.at else found
+        link_ = self.source.pages.reach.link(self.source.address, reference)
+        return str(httpx.URL(link_).copy_set_param("at", self.at)) if self.at else link_
 
     async def leaf(self, reference: str) -> PageResponse:
         """One page; SourceError."""
@@ -89,9 +89,9 @@ class PastReader:
             references = addresses.narrowed(pattern, narrow)
         else:  # terms that a form takes, but not in bindings: triple terms
             references = [addresses.whole(pattern.bound(seed)) for seed in seeds]
-        asked = [self.address(each) for each in dict.fromkeys(references[:NARROWED])]
-        leaves = await gather_all(self.source.pages.all(each) for each in asked)
-        return tuple(quad for found in leaves for leaf in found for quad in self.quads(leaf))
+        targets = [self.address(reference) for reference in dict.fromkeys(references[:NARROWED])]
+        leaves = await gather_all(self.source.pages.all(address_) for address_ in targets)
+        return tuple(quad for leaves_found in leaves for leaf in leaves_found for quad in self.quads(leaf))
 
     def quads(self, leaf: PageResponse) -> tuple[Quad, ...]:
         """The data of a page, the default graph by its own name."""
@@ -102,12 +102,12 @@ class PastReader:
 async def open_data_set(server: NamedServer, address: str) -> FragmentsSource:
     """The data set at an address of a server; SourceError for another origin, or for what is no fragments."""
     within = server.web.reach(server.address)
-    found = await open_source(within.link(server.address, address), server.web)
-    if not isinstance(found, FragmentsSource):
+    source = await open_source(within.link(server.address, address), server.web)
+    if not isinstance(source, FragmentsSource):
         raise SourceError(
             address, "has no form that asks by subject, predicate and object: it is no data set of fragments"
         )
-    return found
+    return source
 
 
 async def timed_facts(
@@ -117,8 +117,8 @@ async def timed_facts(
     reader = PastReader(source, at)
     first = await reader.leaf(following or source.addresses.whole(pattern))
     quads = reader.quads(first)
-    found = {quad[:3]: () for quad in quads} if style is None else await _with_times(reader, pattern, quads, style)
-    return TimedFacts(found, quads, first.page.count, first.page.following, style)
+    facts = {quad[:3]: () for quad in quads} if style is None else await _with_times(reader, pattern, quads, style)
+    return TimedFacts(facts, quads, first.page.count, first.page.following, style)
 
 
 async def _with_times(
@@ -134,26 +134,28 @@ async def _with_times(
     for fact in facts_of(dict.fromkeys(read), style):
         if _shown(fact, form, quads, pattern):
             times.setdefault(fact.triple, []).append((fact.initial, fact.final))
-    return {triple: tuple(dict.fromkeys(found)) for triple, found in times.items()}
+    return {triple: tuple(dict.fromkeys(time_)) for triple, time_ in times.items()}
 
 
 def _shown(fact: Fact, form: AnnotatedForm, quads: Sequence[Quad], pattern: QuadPattern) -> bool:
     """Whether a fact is of the page, or stands for what the pattern asks: no part of an annotation."""
     triple = fact.triple
-    if any(each[:3] == triple for each in quads):
+    if any(quad[:3] == triple for quad in quads):
         return not (fact.static and _is_annotation(triple, form))
     plain = QuadPattern(*pattern.nodes[:3])
     return not fact.static and bool(match_bindings(plain, [(*triple, "")]))
 
 
 def _is_annotation(triple: Triple, form: AnnotatedForm) -> bool:
-    predicates = {each.predicate for each in (*form.own[1:], *form.label) if not isinstance(each.predicate, Var)}
+    predicates = {
+        pattern.predicate for pattern in (*form.own[1:], *form.label) if not isinstance(pattern.predicate, Var)
+    }
     return triple[1] in predicates
 
 
 async def _annotations(reader: PastReader, form: AnnotatedForm, quads: Sequence[Quad]) -> list[Quad]:
     """The quads of a form that join with those of a page, pattern by pattern."""
-    rows, read = [dict(each) for each in match_bindings(form.own[0], quads)], list[Quad]()
+    rows, read = [dict(binding) for binding in match_bindings(form.own[0], quads)], list[Quad]()
     for link in form.links:
         for row in rows:
             subject, predicate, item = (_term(node, row) for node in triple_nodes(link.pattern))
@@ -201,14 +203,18 @@ async def _method(source: FragmentsSource, subject: Term, singleton: Term) -> st
 
 def short_prefixes(terms: Iterable[Term]) -> dict[str, str]:
     """Prefixes for IRIs of a page: those that are well known and used, and names of ours for spaces that come twice."""
-    spaces = Counter(found[1] for term in terms if is_iri(term) and (found := _SPACE.fullmatch(term)))
+    spaces = Counter(match[1] for term in terms if is_iri(term) and (match := _SPACE.fullmatch(term)))
     known = {space: prefix for prefix, space in reversed(PREFIXES.items())}
     used = {known[space]: space for space in spaces if space in known}
     for space, uses in spaces.most_common():
         if space not in known and uses > 1:
             segment = _SEGMENT.search(space)
             name = segment[1].lower() if segment else "n"
-            used[next(each for each in (name, *(f"{name}{n}" for n in range(2, 1000))) if each not in used)] = space
+            used[
+                next(
+                    candidate for candidate in (name, *(f"{name}{n}" for n in range(2, 1000))) if candidate not in used
+                )
+            ] = space
     return dict(sorted(used.items()))
 
 
@@ -271,17 +277,17 @@ class FragmentHandlers:
 
     async def data_sets(self, request: Request) -> Response:
         """The data sets of a server."""
-        server, error, found = self._servers.of(request, "fragments"), "", list[str]()
+        server, error, addresses = self._servers.of(request, "fragments"), "", list[str]()
         try:
-            found = await data_sets(server)
+            addresses = await data_sets(server)
         except _REFUSED as refused:
             error = clipped(str(refused))
-        return page(request, "servers_fragments.html.j2", "Fragments", server=server, found=found, error=error)
+        return page(request, "servers_fragments.html.j2", "Fragments", server=server, found=addresses, error=error)
 
     async def facts(self, request: Request) -> Response:
         """The facts of a pattern, and when each holds."""
-        server, given = self._servers.of(request, "fragments"), dict(request.query_params)
-        address = given.get("set", server.address)
+        server, parameters = self._servers.of(request, "fragments"), dict(request.query_params)
+        address = parameters.get("set", server.address)
         values: dict[str, object] = {
             "error": "",
             "timeline": None,
@@ -292,31 +298,31 @@ class FragmentHandlers:
         }
         try:
             source = await open_data_set(server, address)
-            style = await _style(server, source, given)
+            style = await _style(server, source, parameters)
             now = server.web.time(server.address)
-            pattern, at = read_pattern(given), given.get("at", "").strip()
-            found = await timed_facts(source, pattern, style, at, given.get("page", ""))
-            values |= _values(server, given, found, now)
+            pattern, at = read_pattern(parameters), parameters.get("at", "").strip()
+            facts_ = await timed_facts(source, pattern, style, at, parameters.get("page", ""))
+            values |= _values(server, parameters, facts_, now)
         except (*_REFUSED, TermError) as refused:
             values["error"] = clipped(str(refused))
-        choices = {"methods": methods(), "labels": [each.value for each in Label], "vocabularies": list(VOCABULARIES)}
-        values |= {"server": server, "given": given, "address": address, "places": PLACES, **choices}
+        choices = {"methods": methods(), "labels": [label.value for label in Label], "vocabularies": list(VOCABULARIES)}
+        values |= {"server": server, "given": parameters, "address": address, "places": PLACES, **choices}
         return page(request, "servers_facts.html.j2", "Facts", 400 if values["error"] else 200, **values)
 
 
-def _values(server: NamedServer, given: Mapping[str, str], found: TimedFacts, now: int) -> dict[str, object]:
+def _values(server: NamedServer, parameters: Mapping[str, str], timed_facts: TimedFacts, now: int) -> dict[str, object]:
     """The variables of a page of facts."""
-    prefixes = short_prefixes(term for triple in found.facts for term in triple)
+    prefixes = short_prefixes(term for triple in timed_facts.facts for term in triple)
     named = tuple(prefixes.items())
-    link = _Linked(server, given, named)
-    timeline_ = timeline(found, now, link)
-    following = "" if found.following is None else link.page(found.following)
-    at = read_time(given["at"].strip(), now) if given.get("at", "").strip() else None
+    link = _Linked(server, parameters, named)
+    timeline_ = timeline(timed_facts, now, link)
+    following = "" if timed_facts.following is None else link.page(timed_facts.following)
+    at = read_time(parameters["at"].strip(), now) if parameters.get("at", "").strip() else None
     turns = _turns(timeline_, now, at, link)
     return {
         "timeline": timeline_,
         "prefixes": prefixes,
-        "found": found,
+        "found": timed_facts,
         "next": following,
         "turns": turns,
         "shown_time": shown_time,
@@ -340,21 +346,21 @@ async def data_sets(server: NamedServer) -> list[str]:
     response = await server.web.get(server.address, within)
     quads = read_quads(response, server.web.limits.quads)
     named = {s[1:-1] for s, p, o, _ in quads if p == _SEARCH or (p == RDF_TYPE and o == _VOID)}
-    found = set[str]()
-    for each in named:
+    addresses = set[str]()
+    for name in named:
         try:
-            found.add(within.link(server.address, each))
+            addresses.add(within.link(server.address, name))
         except SourceError:
             continue  # of another origin, which is not asked
-    return sorted(found)
+    return sorted(addresses)
 
 
-async def _style(server: NamedServer, source: FragmentsSource, given: Mapping[str, str]) -> Style | None:
+async def _style(server: NamedServer, source: FragmentsSource, parameters: Mapping[str, str]) -> Style | None:
     """How times are written: as was chosen, else as was found in the data set, which is looked for once."""
     if source.address not in server.styles:
         server.styles[source.address] = await found_style(source)
     style = server.styles[source.address]
-    method, label, vocabulary = (given.get(name, "") for name in ("method", "label", "vocabulary"))
+    method, label, vocabulary = (parameters.get(name, "") for name in ("method", "label", "vocabulary"))
     if not (method or label or vocabulary):
         return style
     style = style or Style()
@@ -368,14 +374,14 @@ async def _style(server: NamedServer, source: FragmentsSource, given: Mapping[st
     )
 
 
-def read_pattern(given: Mapping[str, str]) -> QuadPattern:
+def read_pattern(parameters: Mapping[str, str]) -> QuadPattern:
     """The pattern of a form's fields; an empty one stands for any term. TermError names the one that is none."""
     nodes: list[Node] = [Var("s"), Var("p"), Var("o"), ANYWHERE]
     for place, name in enumerate(PLACES):
-        text = expanded(given.get(name, "").strip())
-        found = read_graph(text) if name == "graph" else read_node(text)
-        if found is not None and not isinstance(found, Var):
-            nodes[place] = found
+        text = expanded(parameters.get(name, "").strip())
+        node = read_graph(text) if name == "graph" else read_node(text)
+        if node is not None and not isinstance(node, Var):
+            nodes[place] = node
     return QuadPattern(*nodes)
 
 
@@ -388,10 +394,12 @@ def expanded(text: str) -> str:
 class _Linked:
     """Links within a page of facts: the same choices with another pattern or page."""
 
-    def __init__(self, server: NamedServer, given: Mapping[str, str], prefixes: tuple[tuple[str, str], ...]) -> None:
+    def __init__(self, server: NamedServer, settings: Mapping[str, str], prefixes: tuple[tuple[str, str], ...]) -> None:
         self._path = f"/servers/fragments/{server.key}/facts"
-        self._kept = {name: given[name] for name in ("set", "at", "method", "label", "vocabulary") if given.get(name)}
-        self._given, self._prefixes = given, prefixes
+        self._kept = {
+            name: settings[name] for name in ("set", "at", "method", "label", "vocabulary") if settings.get(name)
+        }
+        self._given, self._prefixes = settings, prefixes
 
     def cell(self, place: str, term: Term) -> FactCell:
         """A term with the facts that have the same term there."""
@@ -412,12 +420,12 @@ class _Linked:
         return {name: self._given[name] for name in PLACES if self._given.get(name)}
 
 
-def timeline(found: TimedFacts, now: int, link: _Linked) -> Timeline:
+def timeline(timed_facts: TimedFacts, now: int, link: _Linked) -> Timeline:
     """The facts as lanes over all times that they name, in the order of their times."""
-    times = [each for spans in found.facts.values() for span in spans for each in span if each is not None]
+    times = [time for spans in timed_facts.facts.values() for span in spans for time in span if time is not None]
     begin, end = _span(times, now)
     lanes = []
-    for triple, spans in sorted(found.facts.items(), key=_lane_order):
+    for triple, spans in sorted(timed_facts.facts.items(), key=_lane_order):
         cells = tuple(link.cell(place, term) for place, term in zip(PLACES, triple, strict=False))
         timed = [span for span in spans if span != (None, None)]
         lanes.append(FactLane(cells, tuple(_bars(timed, begin, end)) if times else ()))
@@ -447,7 +455,7 @@ def _span(times: Sequence[int], now: int) -> tuple[int, int]:
 
 
 def _bars(spans: Sequence[tuple[int | None, int | None]], begin: int, end: int) -> Iterator[FactBar]:
-    for initial, final in sorted(spans, key=lambda each: (each[0] or begin, each[1] or end)):
+    for initial, final in sorted(spans, key=lambda span: (span[0] or begin, span[1] or end)):
         left = 0 if initial is None else _place(initial, begin, end)
         right = 1000 if final is None else _place(final, begin, end)
         yield FactBar(left, max(4, right - left), _words(initial, final))
@@ -458,5 +466,5 @@ def _place(time: int, begin: int, end: int) -> int:
 
 
 def _words(initial: int | None, final: int | None) -> str:
-    said = [] if initial is None else [f"from {shown_time(initial)}"]
-    return " ".join([*said, *([] if final is None else [f"until {shown_time(final)}"])])
+    words = [] if initial is None else [f"from {shown_time(initial)}"]
+    return " ".join([*words, *([] if final is None else [f"until {shown_time(final)}"])])

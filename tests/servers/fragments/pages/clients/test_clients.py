@@ -209,9 +209,9 @@ def test_rows_are_those_of_pyoxigraph(client: str, ours: str) -> None:
     asked = asked_of(client)
     answers = asked_once(client, f"{ours}/data", tuple(text for _, text in asked))
     wrong = [
-        (heading, found)
-        for (heading, text), found in zip(asked, answers, strict=True)
-        if found != expected(text) and not limited(text, found)
+        (heading, answer)
+        for (heading, text), answer in zip(asked, answers, strict=True)
+        if answer != expected(text) and not limited(text, answer)
     ]
     assert wrong == []
 
@@ -221,7 +221,7 @@ def test_comunica_joins_by_bindings(client: str, ours: str) -> None:
     """With the source taken for brTPF bindings are sent."""
     texts = [text for _, text in QUERIES]
     answers = ask(client, f"{ours}/data", texts, type="brtpf")
-    assert [text for text, found in zip(texts, answers, strict=True) if found != expected(text)] == []
+    assert [text for text, answer in zip(texts, answers, strict=True) if answer != expected(text)] == []
     served = httpx.get(f"{ours}/metrics").text
     assert 'status="400"' not in served
 

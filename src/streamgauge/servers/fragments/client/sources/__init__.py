@@ -37,18 +37,18 @@ def pattern_quads(pattern: QuadPattern, quads: Iterable[Quad]) -> list[Quad]:
     """The quads of a pattern; a graph's variable is a named graph, or ANYWHERE."""
     if pattern.graph == ANYWHERE:
         return matching_terms(pattern.nodes[:3], quads)
-    found = matching_terms(pattern.nodes, quads)
-    return [quad for quad in found if quad[3] != DEFAULT] if isinstance(pattern.graph, Var) else found
+    quads_ = matching_terms(pattern.nodes, quads)
+    return [quad for quad in quads_ if quad[3] != DEFAULT] if isinstance(pattern.graph, Var) else quads_
 
 
-def matching_terms(nodes: tuple[Node, ...], found: Iterable[TermTuple]) -> list[TermTuple]:
+def matching_terms(nodes: tuple[Node, ...], terms: Iterable[TermTuple]) -> list[TermTuple]:
     """Triples, or quads, with constants where they should stand, and equal terms where a variable is repeated."""
     constants, equal = _tests(nodes)
-    kept = list(found)
+    kept = list(terms)
     for place, term in constants:
-        kept = [each for each in kept if each[place] == term]
+        kept = [row for row in kept if row[place] == term]
     for one, other in equal:
-        kept = [each for each in kept if each[one] == each[other]]
+        kept = [row for row in kept if row[one] == row[other]]
     return kept
 
 
@@ -78,7 +78,7 @@ def restrictions(pattern: QuadPattern, seeds: Sequence[Binding]) -> tuple[Bindin
     """
     places = pattern.variables
     distinct = {tuple((place, seed[place]) for place in places if askable(seed.get(place))) for seed in seeds}
-    return tuple(dict(each) for each in sorted(distinct, key=str))
+    return tuple(dict(restriction) for restriction in sorted(distinct, key=str))
 
 
 def askable(term: Term | None) -> bool:
@@ -162,34 +162,34 @@ class _BgpSolver:
         seeded = {variable for row in rows for variable in row}
         for number in read_order(await self._counts(), variables, variables, seeded):
             rows = await self._join(rows, self.patterns[number]) if rows else []
-        found = [each for parts in self.fetched for each in parts]
+        parts = [part for parts in self.fetched for part in parts]
         return BgpSolutions(
             tuple(rows),
-            min((each.at for each in found), default=self.web.clock()),
-            min((each.until for each in found if each.until is not None), default=None),
+            min((part.at for part in parts), default=self.web.clock()),
+            min((part.until for part in parts if part.until is not None), default=None),
             tuple(map(_version, zip(*self.fetched, strict=True))),
         )
 
     async def _counts(self) -> list[int]:
         """By pattern, how many quads the sources have."""
-        asked = [(pattern, source) for pattern in self.patterns for source in self.sources]
-        found = await gather_all(source.count(pattern) for pattern, source in asked)
+        pairs = [(pattern, source) for pattern in self.patterns for source in self.sources]
+        counts = await gather_all(source.count(pattern) for pattern, source in pairs)
         size = len(self.sources)
-        return [sum(found[begin : begin + size]) for begin in range(0, len(found), size)]
+        return [sum(counts[begin : begin + size]) for begin in range(0, len(counts), size)]
 
     async def _join(self, rows: list[Binding], pattern: QuadPattern) -> list[Binding]:
         """The rows joined with a pattern; a source that has none of it said all with its count."""
         seeds = rows if rows != [{}] else ()
-        found = await gather_all(source.fetch(pattern, seeds) for source in self.sources)
-        self.fetched.append(found)
-        matched = match_bindings(pattern, (quad for each in found for quad in each.quads))
+        fetched = await gather_all(source.fetch(pattern, seeds) for source in self.sources)
+        self.fetched.append(fetched)
+        matched = match_bindings(pattern, (quad for part in fetched for quad in part.quads))
         distinct = {tuple(row.items()): row for row in matched}  # quads may differ in what the pattern does not bind
         return _joined(rows, list(distinct.values()), self.web.limits.rows)
 
 
 def _version(parts: Sequence[FetchedQuads]) -> str | None:
     """The version that all parts are of."""
-    versions = {each.version for each in parts}
+    versions = {part.version for part in parts}
     return versions.pop() if len(versions) == 1 else None
 
 
@@ -262,7 +262,7 @@ class SourceKind(Protocol):
 @cache
 def kinds() -> tuple[SourceKind, ...]:
     """The kinds, those first that are tried first."""
-    modules = (import_module(f"{__name__}.{each.name}") for each in iter_modules(__path__))
+    modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
     return tuple(sorted((cast(SourceKind, module) for module in modules), key=lambda kind: kind.RANK))
 
 

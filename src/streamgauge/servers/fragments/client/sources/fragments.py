@@ -54,7 +54,7 @@ def _read_template(template: str) -> URITemplate:
     return URITemplate(template)
 
 
-MOST: Final = 30
+MAX_MAPPINGS: Final = 30
 """Solution mappings in a request where the form does not say (Hartig and Buil-Aranda, 2016: maxMpR)."""
 
 _PLACES: Final = ("subject", "predicate", "object", "graph")
@@ -99,7 +99,7 @@ class FragmentAddresses:
     def narrowed(self, pattern: QuadPattern, restrictions: Sequence[Binding]) -> list[str]:
         """The references of fragments that have what joins with one of the restrictions, each of which is not empty."""
         if self.binding is None:
-            return [self.whole(pattern.bound(each)) for each in restrictions]
+            return [self.whole(pattern.bound(restriction)) for restriction in restrictions]
         return list(self._batched(self.binding, pattern, restrictions))
 
     def _batched(self, form: SearchForm, pattern: QuadPattern, restrictions: Sequence[Binding]) -> Iterator[str]:
@@ -107,7 +107,7 @@ class FragmentAddresses:
         places = self._values(form, pattern, names) | self._size(form)
         begun = 0
         while begun < len(restrictions):
-            taken = min(form.most or MOST, len(restrictions) - begun)
+            taken = min(form.most or MAX_MAPPINGS, len(restrictions) - begun)
             address = self._bound(form, places, names, restrictions[begun : begun + taken])
             while len(address) > self.longest and taken > 1:
                 taken = (taken + 1) // 2
@@ -121,8 +121,14 @@ class FragmentAddresses:
     def _bound(
         self, form: SearchForm, places: dict[str, str], names: dict[Var, str], restrictions: Sequence[Binding]
     ) -> str:
-        used = {variable: name for variable, name in names.items() if any(variable in each for each in restrictions)}
-        rows = " ".join(f"({' '.join(each.get(variable, 'UNDEF') for variable in used)})" for each in restrictions)
+        used = {
+            variable: name
+            for variable, name in names.items()
+            if any(variable in restriction for restriction in restrictions)
+        }
+        rows = " ".join(
+            f"({' '.join(restriction.get(variable, 'UNDEF') for variable in used)})" for restriction in restrictions
+        )
         values = f"({' '.join(f'?{name}' for name in used.values())}) {{ {rows} }}"
         return expand(form.template, {**places, form.names[VALUES]: values})
 
@@ -179,8 +185,8 @@ async def _entry(pages: PageReader, leaf: PageResponse, address: str) -> PageRes
     with suppress(FormTemplateError, SourceError):
         whole = pages.reach.link(address, expand(page.forms[0].template, {}))
         if whole != address:
-            found = await pages.leaf(whole)
-            return found if found.page.forms else leaf
+            entry = await pages.leaf(whole)
+            return entry if entry.page.forms else leaf
     return leaf
 
 
@@ -241,7 +247,7 @@ class FragmentsSource:
             leaf = await self.pages.leaf(self.address)
             return combined((), (leaf.response,))
         addresses = await self._addresses(pattern, seeds)
-        leaves = tuple(leaf for each in await gather_all(map(self.pages.all, addresses)) for leaf in each)
+        leaves = tuple(leaf for leaves_ in await gather_all(map(self.pages.all, addresses)) for leaf in leaves_)
         return combined(self._found(pattern, leaves), [leaf.response for leaf in leaves])
 
     async def changed(self, since: str) -> FetchedChange | None:
@@ -281,7 +287,7 @@ class FragmentsSource:
         addresses = [whole] if large is None or left <= large else [self._link(self.addresses.large(pattern))]
         if not narrow or not all(narrow):
             return addresses
-        narrowed = [self._link(each) for each in self.addresses.narrowed(pattern, narrow)]
+        narrowed = [self._link(address) for address in self.addresses.narrowed(pattern, narrow)]
         return narrowed if len(narrowed) < min(left, large or left) else addresses
 
     def _link(self, reference: str) -> str:
@@ -291,10 +297,10 @@ class FragmentsSource:
         """The quads that match; of a single page they are known as long as its body is."""
         if len(leaves) > 1:
             return matching_quads(pattern, self._quads(leaves))
-        made, key = leaves[0].response.made, ("matching", pattern, self.addresses.default)
-        if key not in made:
-            made[key] = matching_quads(pattern, self._quads(leaves))
-        return cast(tuple[Quad, ...], made[key])
+        cache, key = leaves[0].response.made, ("matching", pattern, self.addresses.default)
+        if key not in cache:
+            cache[key] = matching_quads(pattern, self._quads(leaves))
+        return cast(tuple[Quad, ...], cache[key])
 
     def _quads(self, leaves: Sequence[PageResponse]) -> list[Quad]:
         """Their data, the default graph under its own name; fragments of triples have no other."""

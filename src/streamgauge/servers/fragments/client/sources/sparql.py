@@ -69,11 +69,11 @@ def _described(first: FirstResponse) -> str | None:
     """Where a service description (SPARQL 1.1 Service Description) says that its endpoint is."""
     if first.response is None or not _is_rdf(first):
         return None
-    said = read_quads(first.response, first.web.limits.quads)
-    services = [s for s, p, o, _ in said if p.endswith("#type>") and o == f"<{_SERVICE}Service>"]
+    statements = read_quads(first.response, first.web.limits.quads)
+    services = [s for s, p, o, _ in statements if p.endswith("#type>") and o == f"<{_SERVICE}Service>"]
     if not services:
         return None
-    ends = [plain_text(o) for s, p, o, _ in said if s in services and p == f"<{_SERVICE}endpoint>"]
+    ends = [plain_text(o) for s, p, o, _ in statements if s in services and p == f"<{_SERVICE}endpoint>"]
     return first.reach.link(first.response.address, ends[0]) if ends else first.response.address
 
 
@@ -99,12 +99,12 @@ class SparqlSource:
         if not parts or len(parts) * _REQUEST + len(narrow) >= _REQUEST + count:
             parts = [()]
         responses = await gather_all(self.ask(_select(pattern, part)) for part in parts)
-        found = [_quad(pattern, row) for each in responses for row in _rows(each, self.web.limits.quads)]
-        if parts == [()] and len(found) < count:
+        quads = [_quad(pattern, row) for response in responses for row in _rows(response, self.web.limits.quads)]
+        if parts == [()] and len(quads) < count:
             raise SourceError(
-                self.address, f"gives {len(found)} of {count} solutions: it cuts answers; ask it for less"
+                self.address, f"gives {len(quads)} of {count} solutions: it cuts answers; ask it for less"
             )
-        return combined(matching_quads(pattern, found), responses)
+        return combined(matching_quads(pattern, quads), responses)
 
     async def ask(self, query: str) -> Response:
         """The answer to a query: by GET, which caches know, as long as the address is not too long."""
@@ -141,7 +141,7 @@ def _where(pattern: QuadPattern) -> str:
 def _values(pattern: QuadPattern, seeds: Sequence[Binding]) -> str:
     used = [variable for variable in pattern.variables if any(variable in seed for seed in seeds)]
     rows = " ".join(f"({' '.join(seed.get(variable, 'UNDEF') for variable in used)})" for seed in seeds)
-    return f"VALUES ({' '.join(_node(pattern, each) for each in used)}) {{ {rows} }} " if seeds else ""
+    return f"VALUES ({' '.join(_node(pattern, term) for term in used)}) {{ {rows} }} " if seeds else ""
 
 
 def _node(pattern: QuadPattern, node: Node) -> str:
@@ -156,17 +156,17 @@ def _rows(response: Response, limit: int) -> list[dict[str, Term]]:
     solutions = _read(response)
     if not isinstance(solutions, ox.QuerySolutions):
         raise SourceError(response.address, "answers a SELECT query without solutions")
-    naming, names = naming_of(response.address), [each.value for each in solutions.variables]
-    found: list[dict[str, Term]] = []
+    naming, names = naming_of(response.address), [variable.value for variable in solutions.variables]
+    rows_: list[dict[str, Term]] = []
     try:
         for solution in solutions:
-            if len(found) >= limit:
+            if len(rows_) >= limit:
                 raise SourceError(response.address, f"has more than {limit} solutions: raise the limit `quads`")
             terms = ((name, solution[name]) for name in names)
-            found.append({name: naming.term(term) for name, term in terms if term is not None})
+            rows_.append({name: naming.term(term) for name, term in terms if term is not None})
     except (SyntaxError, ValueError) as error:
         raise SourceError(response.address, f"cannot be read as solutions: {error}") from error
-    return found
+    return rows_
 
 
 def _quad(pattern: QuadPattern, row: dict[str, Term]) -> Quad:

@@ -44,8 +44,8 @@ async def recognise(first: FirstResponse) -> LinkedDataSource | None:
     """A source whose first response has members, relations or a view in TREE's terms."""
     if first.response is None or rdf_syntax(first.response) is None:
         return None
-    said = read_quads(first.response, first.web.limits.quads)
-    if not {predicate for _, predicate, *_ in said} & {_MEMBER, _RELATION, _VIEW}:
+    statements = read_quads(first.response, first.web.limits.quads)
+    if not {predicate for _, predicate, *_ in statements} & {_MEMBER, _RELATION, _VIEW}:
         return None
     return TreeSource(first.address, first.web, first.reach)
 
@@ -65,20 +65,20 @@ class TreeSource:
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:  # noqa: ARG002
         """The matching quads of members; ``until`` by the polling interval where no response says how long it lasts."""
         responses = await self._nodes()
-        said = [quad for each in responses for quad in read_quads(each, self.web.limits.quads)]
-        said += await self._remote_shapes(said)
-        found = combined(matching_quads(pattern, _members(said)), responses)
-        interval = _interval(said)
-        if found.until is None and interval is not None:
-            return replace(found, until=found.at + interval)
-        return found
+        statements = [quad for response in responses for quad in read_quads(response, self.web.limits.quads)]
+        statements += await self._remote_shapes(statements)
+        combined_quads = combined(matching_quads(pattern, _members(statements)), responses)
+        interval = _interval(statements)
+        if combined_quads.until is None and interval is not None:
+            return replace(combined_quads, until=combined_quads.at + interval)
+        return combined_quads
 
-    async def _remote_shapes(self, said: Sequence[Quad]) -> list[Quad]:
+    async def _remote_shapes(self, statements: Sequence[Quad]) -> list[Quad]:
         """The quads of shapes that a collection names and no page has, where they can be read."""
-        about = {quad[0] for quad in said}
-        named = [shape for _, predicate, shape, _ in said if predicate == _SHAPE and is_iri(shape)]
-        found = await gather_all(self._shape(shape) for shape in dict.fromkeys(named) if shape not in about)
-        return [quad for each in found for quad in each]
+        about = {quad[0] for quad in statements}
+        named = [shape for _, predicate, shape, _ in statements if predicate == _SHAPE and is_iri(shape)]
+        shapes = await gather_all(self._shape(shape) for shape in dict.fromkeys(named) if shape not in about)
+        return [quad for shape in shapes for quad in shape]
 
     async def _shape(self, shape: Term) -> Sequence[Quad]:
         try:
@@ -90,14 +90,14 @@ class TreeSource:
     async def _nodes(self) -> list[Response]:
         """All nodes that can be reached, level by level; a page that the publisher has removed (410) is empty."""
         responses: list[Response] = []
-        asked, level = {self.address}, [self.address]
+        visited, level = {self.address}, [self.address]
         while level:
-            found = [each for each in await gather_all(map(self._node, level)) if each is not None]
-            responses += found
-            links = (link for each in found for link in self._links(each))
-            level = [link for link in dict.fromkeys(links) if link not in asked]
-            asked.update(level)
-            if len(asked) > self.web.limits.pages:
+            nodes = [node for node in await gather_all(map(self._node, level)) if node is not None]
+            responses += nodes
+            links = (link for node in nodes for link in self._links(node))
+            level = [link for link in dict.fromkeys(links) if link not in visited]
+            visited.update(level)
+            if len(visited) > self.web.limits.pages:
                 raise SourceError(self.address, f"has more than {self.web.limits.pages} nodes: raise the limit `pages`")
         return responses
 
@@ -111,38 +111,40 @@ class TreeSource:
 
     def _links(self, response: Response) -> Iterator[str]:
         """Where the relations of a node lead, and from a page that is none the views of its collection."""
-        said = read_quads(response, self.web.limits.quads)
-        relations = {object_ for _, predicate, object_, _ in said if predicate == _RELATION}
-        for subject, predicate, object_, _ in said:
+        statements = read_quads(response, self.web.limits.quads)
+        relations = {object_ for _, predicate, object_, _ in statements if predicate == _RELATION}
+        for subject, predicate, object_, _ in statements:
             if is_iri(object_) and (
                 (predicate == _NODE and subject in relations) or (predicate == _VIEW and not relations)
             ):
                 yield self.reach.link(response.address, resolved_address(response.address, object_[1:-1]))
 
 
-def _members(said: Sequence[Quad]) -> Iterator[Quad]:
+def _members(statements: Sequence[Quad]) -> Iterator[Quad]:
     """The quads of members: of their subjects, of blank nodes that these lead to, of what their shape includes.
 
     A member that names a graph is what is in that graph.
     """
-    members = {object_ for _, predicate, object_, _ in said if predicate == _MEMBER}
-    members -= _superseded(said, members)
-    shapes = tuple(dict.fromkeys(object_ for _, predicate, object_, _ in said if predicate == _SHAPE))
-    graph = ShapeGraph.of(said)
+    members = {object_ for _, predicate, object_, _ in statements if predicate == _MEMBER}
+    members -= _superseded(statements, members)
+    shapes = tuple(dict.fromkeys(object_ for _, predicate, object_, _ in statements if predicate == _SHAPE))
+    graph = ShapeGraph.of(statements)
     for member in members:
         yield from dict.fromkeys(described(member, graph, shapes))
 
 
-def _superseded(said: Sequence[Quad], members: set[Term]) -> set[Term]:
+def _superseded(statements: Sequence[Quad], members: set[Term]) -> set[Term]:
     """Members that are earlier versions of an entity, where the stream tells what is one and from when."""
-    paths = {predicate: object_ for _, predicate, object_, _ in said if predicate.startswith(_LDES)}
+    paths = {predicate: object_ for _, predicate, object_, _ in statements if predicate.startswith(_LDES)}
     of, since = (paths.get(f"{_LDES}{name}>") for name in ("versionOfPath", "timestampPath"))
     if of is None or since is None:
         return set()
-    entity = {subject: object_ for subject, predicate, object_, _ in said if predicate == of and subject in members}
+    entity = {
+        subject: object_ for subject, predicate, object_, _ in statements if predicate == of and subject in members
+    }
     times = {
         subject: _instant(value_text(object_) if is_literal(object_) else plain_text(object_))
-        for subject, predicate, object_, _ in said
+        for subject, predicate, object_, _ in statements
         if predicate == since
     }
     last: dict[Term, Term] = {}
@@ -160,13 +162,13 @@ def _instant(value: str) -> tuple[float, str]:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp(), ""
 
 
-def _interval(said: Iterable[Quad]) -> int | None:
+def _interval(statements: Iterable[Quad]) -> int | None:
     """How long (ms) the publisher asks to wait between polls: seconds, or a duration."""
-    stated = [object_ for _, predicate, object_, _ in said if predicate == f"{_LDES}pollingInterval>"]
+    stated = [object_ for _, predicate, object_, _ in statements if predicate == f"{_LDES}pollingInterval>"]
     value = value_text(stated[0]) if stated and is_literal(stated[0]) else ""
     if value.isascii() and value.isdigit():
         return int(value[:9]) * 1000
-    found = _DURATION.fullmatch(value) if value else None
-    if found is None:
+    match = _DURATION.fullmatch(value) if value else None
+    if match is None:
         return None
-    return round(sum(float(part) * size for part, size in zip(found.groups("0"), _PARTS_S, strict=True)) * 1000) or None
+    return round(sum(float(part) * size for part, size in zip(match.groups("0"), _PARTS_S, strict=True)) * 1000) or None
