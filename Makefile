@@ -56,6 +56,7 @@ check: setup
 	$(RUN)/ruff check src tests benchmarks docs/site
 	$(RUN)/mypy
 	$(RUN)/lint-imports
+	$(RUN)/codespell docs README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md examples src benchmarks
 
 # `make prove PART=tests/prove/test_faults.py` proves a part, its proofs and its drawn tests; a part that has only one
 # kind ends the other with pytest's 5. What has passed is kept for the commit and not run again.
