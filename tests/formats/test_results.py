@@ -24,7 +24,7 @@ def test_every_kind_of_term_is_written_and_read():
 
 
 def test_pieces_are_the_whole_text():
-    assert json.loads(b"".join(pieces(NAMES, ROWS * 3, most=2))) == results(NAMES, ROWS * 3)
+    assert json.loads(b"".join(pieces(NAMES, ROWS * 3, size=2))) == results(NAMES, ROWS * 3)
     assert json.loads(b"".join(pieces(NAMES, []))) == results(NAMES, [])
 
 

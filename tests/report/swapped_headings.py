@@ -44,7 +44,7 @@ SWAPS = (
     Swap(CAPACITY, "lambda probe: probe.precision", "lambda probe: probe.recall"),
     Swap(CAPACITY, "lambda probe: probe.p99", "lambda probe: probe.slowest"),
     Swap(CAPACITY, "lambda probe: probe.slowest", "lambda probe: probe.feeder"),
-    Swap(SEPBM, "lambda found: found.missed", "lambda found: found.surplus"),
+    Swap(SEPBM, "lambda scored: scored.missed", "lambda scored: scored.surplus"),
     Swap(SEPBM, '_time("p50")', '_time("p99")'),
     Swap(TEXT, 'for line in (("precision", "recall")', 'for line in (("recall", "precision")'),
     Swap("report/cards.py", "percent(verdict.precision)", "percent(verdict.recall)"),

@@ -18,7 +18,7 @@ CANCEL = "doubles that cancel"
 def check(spark, names, many=SWEPT_REPORTS_MIN):
     """One job answers all cases."""
     frames = [
-        answers(spark, table(spark, [(1, triples(name))]), DUE, parse_sparql(CASES[name][1]), many=many)
+        answers(spark, table(spark, [(1, triples(name))]), DUE, parse_sparql(CASES[name][1]), reports=many)
         for name in names
     ]
     found = {name: sorted(rows_) for name, rows_ in zip(names, together(frames), strict=True)}

@@ -52,7 +52,7 @@ def numbered(draw: st.DrawFn) -> Run:
 
 def bags(spark: SparkSession, run: Run, query: QueryForm) -> list[Counter]:
     found: list[Counter] = [Counter() for _ in run.due]
-    for report, *row in answers(spark, table(spark, run.elements), run.due, query, run.static, many=0).collect():
+    for report, *row in answers(spark, table(spark, run.elements), run.due, query, run.static, reports=0).collect():
         found[report][tuple(row)] += 1
     return found
 

@@ -202,24 +202,22 @@ class Builder:
             raise UnsupportedError("GRAPH over anything but triple patterns: spread the query first")
         return self.build(part, needed)
 
-    def _leaf(self, pattern_leaf: PatternLeaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
-        if not pattern_leaf.bgp.patterns and not isinstance(pattern_leaf.graph, al.Var):
+    def _leaf(self, block: PatternLeaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
+        if not block.bgp.patterns and not isinstance(block.graph, al.Var):
             return self._kept(self._with(Constant((), ((),))), conditions)
-        own = (pattern_leaf.graph.name,) if isinstance(pattern_leaf.graph, al.Var) else ()
-        names = (*own, *(name for name in block_names(pattern_leaf.bgp) if name not in own))
+        own = (block.graph.name,) if isinstance(block.graph, al.Var) else ()
+        names = (*own, *(name for name in block_names(block.bgp) if name not in own))
         output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in needed and name in names)
-        return LeafSource(
-            self.make_leaf(BgpRequest(pattern_leaf.graph, pattern_leaf.bgp, tuple(conditions), output)), output
-        )
+        return LeafSource(self.make_leaf(BgpRequest(block.graph, block.bgp, tuple(conditions), output)), output)
 
-    def _path(self, built: Operator | None, pattern_leaf: PatternLeaf, path: al.Repeat, present: Needed) -> Operator:
+    def _path(self, built: Operator | None, block: PatternLeaf, path: al.Repeat, present: Needed) -> Operator:
         """A repeated path: followed from a constant end, else from what is joined so far, else from everywhere.
 
         ``present`` are variables whose values, as joined so far, are nodes of the path's graph.
         """
-        one, two = pattern_leaf.bgp.patterns[0].subject, pattern_leaf.bgp.patterns[0].object
+        one, two = block.bgp.patterns[0].subject, block.bgp.patterns[0].object
         start, end = self.normal.variable(), self.normal.variable()
-        steps = self.normal.path(start, path.path, end, pattern_leaf.graph)
+        steps = self.normal.path(start, path.path, end, block.graph)
         certain = frozenset[str]() if built is None else built.certain
         ahead = _known(one, certain) >= _known(two, certain)
         nodes, ends = ((one, two), (start, end)) if ahead else ((two, one), (end, start))
@@ -227,8 +225,8 @@ class Builder:
         edges = self._shared(self._with(Unique(pairs)))
         zero = nullable(path)
         shared = None if built is None else self._shared(built)
-        demand = self._shared(self._demand(nodes[0], shared, edges if not zero else None, pattern_leaf.graph))
-        same = self._same(nodes[0], shared, demand, pattern_leaf, present, at_terms(path)) if zero else None
+        demand = self._shared(self._demand(nodes[0], shared, edges if not zero else None, block.graph))
+        same = self._same(nodes[0], shared, demand, block, present, at_terms(path)) if zero else None
         placed = PathSolutions(
             self._with(Reachability(edges.tap(), demand.tap(), same, path.modifier, self.effort)), nodes
         )
@@ -245,24 +243,18 @@ class Builder:
         return self._nodes(graph)
 
     def _same(
-        self,
-        node: al.Node,
-        built: Shared | None,
-        demand: Shared,
-        pattern_leaf: PatternLeaf,
-        present: Needed,
-        terms: bool,
+        self, node: al.Node, built: Shared | None, demand: Shared, block: PatternLeaf, present: Needed, terms: bool
     ) -> Operator:
         """The nodes that length zero joins with themselves: the graph's, and with ``terms`` those at its ends."""
         if not terms:
-            return self._with(Unique(self._nodes(pattern_leaf.graph)))
-        outer = frozenset(name for name in scope(pattern_leaf.bgp) if name in self._hidden)
+            return self._with(Unique(self._nodes(block.graph)))
+        outer = frozenset(name for name in scope(block.bgp) if name in self._hidden)
         certain = frozenset[str]() if built is None else built.inner.certain
         for name in outer - certain:
             raise UnsupportedError(f"EXISTS with a path of length zero at ?{name}, which may be unbound outside")
         if isinstance(node, str) or built is None or node.name not in certain or node.name in present | outer:
             return demand.tap()
-        same = self._nodes(pattern_leaf.graph)
+        same = self._nodes(block.graph)
         for name in outer:
             same = Both(same, Pick(built.tap(), (name,)), same.certain)
         return self._with(Unique(same))

@@ -129,7 +129,7 @@ async def answered(chunks: Sequence[bytes]) -> tuple[bytes, bool, int]:
 @example([OTHER, FIRST[:9], FIRST[9:], OTHER, FIRST + FIRST, FIRST])
 def test_answers_are_those_of_the_parser(monkeypatch: pytest.MonkeyPatch, chunks: list[bytes]) -> None:
     """Bodies that look like a known head included, heads in pieces, several at once."""
-    monkeypatch.setattr(connections, "HEADS", KnownHeads(most=1, longest=0))
+    monkeypatch.setattr(connections, "HEADS", KnownHeads(limit=1, longest=0))
     parsed = asyncio.run(answered(chunks))
     monkeypatch.setattr(connections, "HEADS", KnownHeads())
     asyncio.run(answered([FIRST, OTHER]))
@@ -153,7 +153,7 @@ def test_a_known_head_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_whole_heads_of_a_bounded_length_and_number_are_kept() -> None:
-    heads = KnownHeads(most=3, longest=100)
+    heads = KnownHeads(limit=3, longest=100)
     rest = b" HTTP/1.1\r\nHost: a\r\n\r\n"
     for data in (FIRST + b"x", FIRST + FIRST, FIRST[:-2], b"HEAD /p" + rest, b"GET p" + rest, b"GET /p" + rest[1:]):
         heads.keep(data, {})

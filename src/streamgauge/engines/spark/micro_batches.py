@@ -199,7 +199,7 @@ class Batches:
         semantics = self._beginning(before, arrived.begin)
         closes = self._closes(semantics.t0)
         dropped = arrived.late(LateRule.of(before, closes), before.greatest)
-        pane = self._panes.pane(batch, arrived, dropped)
+        panes = self._panes.of_batch(batch, arrived, dropped)
         greatest = arrived.last if before.greatest is None else max(arrived.last, before.greatest)
         return replace(
             before,
@@ -208,7 +208,7 @@ class Batches:
             greatest=greatest,
             rows=before.rows + arrived.rows,
             late=before.late + len(dropped),
-            panes=(*before.panes, pane),
+            panes=(*before.panes, *panes),
         )
 
     def _upto(self, came: State) -> int | None:

@@ -149,10 +149,16 @@ class Panes:
         self.checked.update(files)  # reading them does
         return arrived(files, streams, self.counts.predicates if self.counts else ())
 
-    def pane(self, batch: int, came: BatchArrivals, late: Numbers) -> Pane:
-        """Where the rows of a batch are that came in time: the source's files, copied only to leave out late ones."""
-        files = self._without(batch, came.files, late) if len(late) else came.files
-        return Pane(batch, came.first, came.last, files, came.counted, came.ends, came.stream, came.rows)
+    def of_batch(self, batch: int, came: BatchArrivals, late: Numbers) -> tuple[Pane, ...]:
+        """Where the rows of a batch are that came in time: a pane for each of the source's files, so that a group of
+        reports reads only the files of its times; one of copies where late elements are left out."""
+        if len(late):
+            files = self._without(batch, came.files, late)
+            return (Pane(batch, came.first, came.last, files, came.counted, came.ends, came.stream, came.rows),)
+        return tuple(
+            Pane(batch, one.first, one.last, (one.file,), one.counted, one.ends, one.stream, one.rows)
+            for one in came.came
+        )
 
     def held(self, panes: Iterable[Pane], first: int, last: int) -> PaneRows:
         """The rows that may be between two times (ms, both included)."""

@@ -156,7 +156,7 @@ KEPT = 100
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """Where the rows of one batch are (Parquet files), which times (ms) they span, and what was counted over them.
+    """Where rows of one batch are (Parquet files), which times (ms) they span, and what was counted over them.
 
     ``counted`` has the triples of each predicate of the query, ``ends`` says whether elements may end by themselves,
     ``stream`` which one all rows are of, if there is one; ``rows`` counts triples, late ones too.

@@ -10,6 +10,7 @@ reads it. An expression runs once for each decision that it meets, under the con
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from decimal import Decimal
 from itertools import count, islice, permutations
@@ -54,10 +55,11 @@ SentTexts: TypeAlias = Mapping[int, Sequence[Term]]
 
 
 def sent_texts(rows: Iterable[Row]) -> SentTexts:
-    """The strings in some rows."""
+    """The strings in some rows; texts that are not terms, which programs may send, are left out."""
     texts: dict[int, dict[Term, None]] = {}
     for term in {term for row in rows for term in row if term is not None and term[:1] == term[-1:] == '"'}:
-        texts.setdefault(len(parse_term(term).value), {})[term] = None
+        with suppress(ValueError):
+            texts.setdefault(len(parse_term(term).value), {})[term] = None
     return {length: sorted(terms) for length, terms in texts.items()}
 
 

@@ -426,11 +426,7 @@ class Store:
     def _unused(self, numbers: Iterable[bytes], coming: set[bytes]) -> list[bytes]:
         """The numbers of terms that are in no quad, run or log, and come with no change that is being worked out."""
         expected = coming.union(*(draft.numbers for draft in self._beside)) if self._beside else coming
-        return [
-            number
-            for number in numbers
-            if number not in expected and self._terms.has(number) and not self._uses(number)
-        ]
+        return [term for term in numbers if term not in expected and self._terms.has(term) and not self._uses(term)]
 
     def _uses(self, number: bytes) -> bool:
         """Whether a term that left a quad is in one (the place that it left is looked at first), a run or the log."""
