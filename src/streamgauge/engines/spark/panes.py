@@ -150,8 +150,10 @@ class Panes:
         return arrived(files, streams, self.counts.predicates if self.counts else ())
 
     def of_batch(self, batch: int, came: BatchArrivals, late: Numbers) -> tuple[Pane, ...]:
-        """Where the rows of a batch are that came in time: a pane for each of the source's files, so that a group of
-        reports reads only the files of its times; one of copies where late elements are left out."""
+        """Where the rows of a batch are that came in time: a pane for each of the source's files.
+
+        So a group of reports reads the files of its times only. Copies, without late elements, are one pane.
+        """
         if len(late):
             files = self._without(batch, came.files, late)
             return (Pane(batch, came.first, came.last, files, came.counted, came.ends, came.stream, came.rows),)
