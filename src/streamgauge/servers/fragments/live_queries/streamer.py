@@ -302,10 +302,10 @@ class StreamerPlan:
         by_key: dict[Row, Bag] = {}
         for row, count in rows.items():
             by_key.setdefault(tuple(row[place] for place in at), {})[row] = count
-        statics = await gather_all(self._static(parts, key) for key in by_key)
+        static_rows = await gather_all(self._static(parts, key) for key in by_key)
         others = tuple(map(_name, al.pattern_variables(parts.split.static)))
         result: Bag = {}
-        for own, static in zip(by_key.values(), statics, strict=True):
+        for own, static in zip(by_key.values(), static_rows, strict=True):
             add_all(result, joined_bags((names, own), (others, static)))
         return result
 
