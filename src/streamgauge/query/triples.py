@@ -65,6 +65,7 @@ class TripleReader(Cursor):
         if not (alone and raw) or self._is_verb():
             self._properties(subject, raw)
         for triple in raw:
+            self._weigh(2 * (scope == "query"))
             yield from self._expanded(*triple, scope)
 
     def _properties(self, subject: al.Node, raw: list[_RawTriple]) -> None:
@@ -264,7 +265,6 @@ class TripleReader(Cursor):
                 if rest:
                     yield from self._expanded(middle, al.Sequence(tuple(rest)), item, scope)
             case _:
-                self._weigh(2 * (scope == "query"))
                 start = self._numbered(subject, scope)
                 yield al.TriplePattern(start, way, self._numbered(item, scope))
 
