@@ -122,6 +122,7 @@ def test_an_empty_folder_says_how_to_begin_and_the_list_follows_the_folder(
         wait_for(browser, lambda: "3 runs" in text_of(browser, "#count"), "the third run")
         show(browser, f"{bench.url}/runs/compare?run=runs/wrong")
         assert "Mark two runs to compare them" in text_of(browser, "[role=alert]")
+        complaints(browser)  # the status of this refusal is in the log, which tests share
         assert browser.execute_script(marked) == 1
         for box in browser.find_elements("css selector", "input[name=run]:not(:checked)"):
             box.click()

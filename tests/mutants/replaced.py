@@ -19,7 +19,7 @@ def functions(sources: str) -> list[FunctionType]:
     return [
         object_
         for object_ in gc.get_objects()
-        if isinstance(object_, FunctionType) and object_.__code__.co_filename.startswith(sources)
+        if type(object_) is FunctionType and object_.__code__.co_filename.startswith(sources)
     ]
 
 
