@@ -63,34 +63,36 @@ class Pass:
     told: int = 0
 
     def figures(self, label: str) -> Figures:
-        """Milliseconds."""
-        found: Figures = {f"{label} per s": len(self.wall) / sum(self.wall)}
+        """Mean, median and 99th percentile, ms: wall and CPU of a publication, delay of a row."""
+        figures_: Figures = {f"{label} per s": len(self.wall) / sum(self.wall)}
         for kind, times in (("wall", self.wall), ("cpu", self.cpu), ("row", self.row)):
             if times:
-                each = {"mean": fmean(times), "median": median(times), "p99": percentile(times, 99) or 0.0}
-                found |= {f"{label} {kind} {name}": 1000 * value for name, value in each.items()}
-        return found | {f"{label} channels told": self.told / len(self.wall)}
+                statistics = {"mean": fmean(times), "median": median(times), "p99": percentile(times, 99) or 0.0}
+                figures_ |= {f"{label} {kind} {name}": 1000 * value for name, value in statistics.items()}
+        return figures_ | {f"{label} channels told": self.told / len(self.wall)}
 
 
 def measured(system: SepbmSystem, publications: Iterable[Publication], ear: list[ReceivedNotification]) -> Pass:
     """Feed publications one after the other."""
-    found = Pass()
+    measured_pass = Pass()
     for publication in publications:
         spent, called, clock = time.process_time(), time.monotonic_ns(), time.perf_counter()
         system.feed(publication)
         system.settle()
-        found.wall.append(time.perf_counter() - clock)
-        found.cpu.append(time.process_time() - spent)
-        for each in ear:
-            found.row += [(each.received - called) / 1e9] * (len(each.added) + len(each.removed))
-        found.told += len(ear)
+        measured_pass.wall.append(time.perf_counter() - clock)
+        measured_pass.cpu.append(time.process_time() - spent)
+        for notification in ear:
+            measured_pass.row += [(notification.received - called) / 1e9] * (
+                len(notification.added) + len(notification.removed)
+            )
+        measured_pass.told += len(ear)
         ear.clear()
-    return found
+    return measured_pass
 
 
 def run(configuration: Configuration, name: str, options: Mapping[str, str], first: int | None) -> Figures:
     """All passes on one configuration."""
-    graphs = [each.added for each in islice(configuration.sequence(), first) if each.added]
+    graphs = [publication.added for publication in islice(configuration.sequence(), first) if publication.added]
     system, ear = start(name, options), list[ReceivedNotification]()
     began = time.process_time()
     with gc_frozen():
@@ -98,22 +100,22 @@ def run(configuration: Configuration, name: str, options: Mapping[str, str], fir
         loaded = time.process_time()
         for channel in configuration.channels:
             system.subscribe(channel, ear.append)
-        asked = time.process_time()
-    found: Figures = {
+        started = time.process_time()
+    figures: Figures = {
         "configuration": configuration.folder.name,
         "closure": str(configuration.about.made.get("closure", "?")),
         "channels": len(configuration.channels),
         "publications": len(graphs),
         "load, cpu s": loaded - began,
-        "channels, cpu s": asked - loaded,
+        "channels, cpu s": started - loaded,
     }
     published = [Publication(number, graph, ()) for number, graph in enumerate(graphs, 1)]
     deleted = [Publication(number, (), graph) for number, graph in enumerate(graphs, 1)]
     for label, publications in (("publish", published), ("delete", deleted), ("again", published)):
-        found |= measured(system, publications, ear).figures(label)
-    found["MiB"] = resident() * 1e6 / 2**20
+        figures |= measured(system, publications, ear).figures(label)
+    figures["MiB"] = resident() * 1e6 / 2**20
     system.close()
-    return found
+    return figures
 
 
 OPEN: Final = 0.1
@@ -157,7 +159,7 @@ class Walk:
 
     @property
     def variables(self) -> list[str]:
-        """All variables."""
+        """The variables of the query, in order of first use."""
         return [f"?{name}" for name in self._names.values()]
 
     def line(self, triple: Triple) -> str:
@@ -168,20 +170,20 @@ class Walk:
 
     def star(self, centre: Term, size: int) -> list[str]:
         """Several facts about one term; the object of one stays where the pattern is closed."""
-        said = [each for each in self._facts.of[centre] if each not in self.used]
-        chosen = self._random.sample(said, min(size, len(said)))
-        ends = [each[2] for each in chosen if each[1] != RDF_TYPE and each[2] not in self._names]
+        own_facts = [fact for fact in self._facts.of[centre] if fact not in self.used]
+        chosen = self._random.sample(own_facts, min(size, len(own_facts)))
+        ends = [fact[2] for fact in chosen if fact[1] != RDF_TYPE and fact[2] not in self._names]
         if self._closed and ends:
             self._stays.add(self._random.choice(ends))
         self.node(centre)
-        return [self.line(each) for each in chosen]
+        return [self.line(fact) for fact in chosen]
 
     def chain(self, start: Term, length: int) -> list[str]:
         """Facts one after the other in any direction, not through a literal; where it is closed the last term stays."""
         here, path, seen = start, list[Triple](), {start}
         for _ in range(length):
-            onward = [each for each in self._facts.of[here] if each[1] != RDF_TYPE and each[2] not in seen]
-            back = [each for each in self._facts.to[here] if each[0] not in seen][:200]
+            onward = [fact for fact in self._facts.of[here] if fact[1] != RDF_TYPE and fact[2] not in seen]
+            back = [fact for fact in self._facts.to[here] if fact[0] not in seen][:200]
             if not onward + back or here[0] == '"':
                 break
             chosen = self._random.choice(onward if onward and (not back or self._random.random() < 0.7) else back)
@@ -191,7 +193,7 @@ class Walk:
         if self._closed and here != start:
             self._stays.add(here)
         self.node(start)
-        return [self.line(each) for each in path]
+        return [self.line(fact) for fact in path]
 
 
 class Grammar:
@@ -289,7 +291,7 @@ def structure(text: str) -> str:
     """A query's text with its variables numbered, and ``_`` for each term drawn from the facts."""
     known: dict[str, str] = {}
     bare = _DRAWN.sub("_", text)
-    return _VARIABLE.sub(lambda found: known.setdefault(found[0], f"?{len(known)}"), bare)
+    return _VARIABLE.sub(lambda match: known.setdefault(match[0], f"?{len(known)}"), bare)
 
 
 _LIMITS = Limits(lag=1_000_000, kept=1, waiting=100_000, rows=10_000, effort=500_000)
@@ -338,16 +340,16 @@ def world(publications: int, random: Random) -> tuple[list[Triple], list[tuple[T
     for triple in facts:
         described[triple[0]].append(triple)
     chosen = random.sample(sorted(described), publications)
-    return facts, [tuple(described[each]) for each in chosen], ontology
+    return facts, [tuple(described[resource]) for resource in chosen], ontology
 
 
 def configurations(folders: Sequence[Path], words: Sequence[str]) -> None:
     """Each folder in a process of its own, a column each."""
     commands = [[sys.executable, "-m", "benchmarks.broker", str(folder), *words, "--here"] for folder in folders]
-    found: list[Figures] = [json.loads(subprocess.check_output(command)) for command in commands]
-    with ResultTable("broker", ("", *(str(each["configuration"]) for each in found))) as table:
-        for key in found[0]:
-            table.add(key, *(_shown(each.get(key, "")) for each in found))
+    results: list[Figures] = [json.loads(subprocess.check_output(command)) for command in commands]
+    with ResultTable("broker", ("", *(str(result["configuration"]) for result in results))) as table:
+        for key in results[0]:
+            table.add(key, *(_shown(result.get(key, "")) for result in results))
 
 
 def _shown(value: float | str) -> str:
@@ -363,19 +365,19 @@ def channels(number: int, publications: int, random: Random, share_open: float, 
         broker.load(triple for triple in facts if triple not in out)
         if profiled == "create":
             profile.enable()
-        made, refused = created(broker, Grammar(facts, random, share_open).queries(), number)
+        created_channels, refused = created(broker, Grammar(facts, random, share_open).queries(), number)
         profile.disable()
     print(f"queries passed over: {refused}")
     if profiled == "publish":
         profile.enable()
     with ResultTable("broker_channels", ("", "CPU ms", "wall ms", "channels told")) as table:
-        table.add("create", *cells(made), "")
-        for kind, given in (("facts", [(random.choice(graph),) for graph in graphs]), ("descriptions", graphs)):
+        table.add("create", *cells(created_channels), "")
+        for kind, changes in (("facts", [(random.choice(graph),) for graph in graphs]), ("descriptions", graphs)):
             for label, operation in (("publish", broker.publish), ("delete", broker.delete)):
                 before = sum(channel.number for channel in broker.channels())
-                times = timed(lambda graph=graph, operation=operation: operation(graph) for graph in given)
-                told = sum(channel.number for channel in broker.channels()) - before
-                table.add(f"{label} {kind}", *cells(times), f"{told / len(given):.1f}")
+                times = timed(lambda graph=graph, operation=operation: operation(graph) for graph in changes)
+                notified = sum(channel.number for channel in broker.channels()) - before
+                table.add(f"{label} {kind}", *cells(times), f"{notified / len(changes):.1f}")
     profile.disable()
     if profiled:
         pstats.Stats(profile).sort_stats("tottime").print_stats(35)
@@ -389,14 +391,14 @@ def main() -> None:
     )  # fmt: skip
     command.add_argument("folders", nargs="*", type=Path)
     command.add_argument("--option", action="append", default=[], help="NAME=VALUE")
-    given = command.parse_args()
-    if given.here:
-        options = dict(each.split("=", 1) for each in given.option)
-        print(json.dumps(run(read(given.folders[0]), given.system, options, given.first)))
-    elif given.folders:
-        configurations(given.folders, [word for word in sys.argv[1:] if Path(word) not in given.folders])
+    arguments = command.parse_args()
+    if arguments.here:
+        options = dict(option.split("=", 1) for option in arguments.option)
+        print(json.dumps(run(read(arguments.folders[0]), arguments.system, options, arguments.first)))
+    elif arguments.folders:
+        configurations(arguments.folders, [word for word in sys.argv[1:] if Path(word) not in arguments.folders])
     else:
-        channels(given.channels, given.publications, Random(given.seed), given.open, given.profile)
+        channels(arguments.channels, arguments.publications, Random(arguments.seed), arguments.open, arguments.profile)
 
 
 if __name__ == "__main__":

@@ -82,37 +82,43 @@ def rows() -> Iterator[Publication]:
 
 def in_turn(configuration: Configuration) -> Iterator[Publication]:
     """The sequence's publications, published and deleted by turns."""
-    graphs = ["".join(f"{' '.join(triple)} .\n" for triple in each.added).encode() for each in configuration.sequence()]
+    graphs = [
+        "".join(f"{' '.join(triple)} .\n" for triple in publication.added).encode()
+        for publication in configuration.sequence()
+    ]
     for path in cycle(("/publish", "/delete")):
         yield from ((path, graph) for graph in graphs if graph)
 
 
 async def measure(
-    server: ServerProcess, channels: Mapping[str, str], publications: Iterator[Publication], given: argparse.Namespace
+    server: ServerProcess,
+    channels: Mapping[str, str],
+    publications: Iterator[Publication],
+    arguments: argparse.Namespace,
 ) -> tuple[str, ...]:
     """A row of figures, ms."""
     port = port_of(server.address)
     http = HttpPool(port, CONNECTIONS)
     for name, query in channels.items():
         await http.send("PUT", f"/channels/{name}", query.encode(), "application/sparql-query")
-    listeners = [Listener(name, reads=n == 0) for name in channels for n in range(given.listeners)]
+    listeners = [Listener(name, reads=n == 0) for name in channels for n in range(arguments.listeners)]
     listening = await begun(listeners, port)
     due: dict[int, float] = {}
     taken: dict[int, float] = {}
 
     async def publish(at: float) -> None:
-        _, said = await http.send("POST", *next(publications), "text/turtle")
-        number = json.loads(said)["publication"]
+        _, reply = await http.send("POST", *next(publications), "text/turtle")
+        number = json.loads(reply)["publication"]
         due[number], taken[number] = at, time.perf_counter() - at
 
     for _ in range(WARM):
         await publish(time.perf_counter())
     due.clear()
     taken.clear()
-    planned, spent, start = int(given.rate * given.seconds), cpu(server.pid), time.perf_counter()
+    planned, spent, start = int(arguments.rate * arguments.seconds), cpu(server.pid), time.perf_counter()
     async with asyncio.TaskGroup() as group:
         for n in range(planned):
-            at = start + n / given.rate
+            at = start + n / arguments.rate
             await asyncio.sleep(max(0.0, at - time.perf_counter()))
             group.create_task(publish(at))
     took = time.perf_counter() - start
@@ -147,10 +153,10 @@ async def begun(listeners: Sequence[Listener], port: int) -> list[asyncio.Task[N
     return listening
 
 
-def rate(given: argparse.Namespace) -> None:
+def rate(arguments: argparse.Namespace) -> None:
     channels, publications, words = {"c": QUERY}, rows(), list[str]()
-    if given.configuration is not None:
-        stored = read(given.configuration)
+    if arguments.configuration is not None:
+        stored = read(arguments.configuration)
         channels, publications = {channel.name: channel.query for channel in stored.channels}, in_turn(stored)
         words = [str(stored.folder / BASE), "--ontology", str(stored.folder / ONTOLOGY)]
     words += ["--max-subscribers", str(10**6), "--max-connections", str(10**6)]
@@ -160,7 +166,7 @@ def rate(given: argparse.Namespace) -> None:
         ResultTable("broker_http", columns) as table,
         ServerProcess("broker", "serve", *words, "--journal", f"{folder}/journal") as server,
     ):
-        table.add(*asyncio.run(measure(server, channels, publications, given)))
+        table.add(*asyncio.run(measure(server, channels, publications, arguments)))
 
 
 MARK: Final = b'"publications":'
@@ -216,14 +222,14 @@ MQTT: Final = Greeting(((b"", b""), (packet(0x82, b"\x00\x01" + text_field("c") 
 
 def opened(port: int, greeting: Greeting, name: str) -> socket.socket:
     """A connection that is subscribed."""
-    made = socket.create_connection(("127.0.0.1", port))
-    for said, ends in greeting.says:
-        made.sendall(said or mqtt_connect(name))
+    sock = socket.create_connection(("127.0.0.1", port))
+    for message, ends in greeting.says:
+        sock.sendall(message or mqtt_connect(name))
         got = b""
         while not got.endswith(ends or b"\x20\x02\x00\x00"):
-            got += made.recv(1)
-    made.setblocking(False)
-    return made
+            got += sock.recv(1)
+    sock.setblocking(False)
+    return sock
 
 
 def counting(port: int, greeting: Greeting, subscribers: int, pipe: Connection) -> None:
@@ -231,17 +237,17 @@ def counting(port: int, greeting: Greeting, subscribers: int, pipe: Connection) 
     chosen = selectors.DefaultSelector()
     got = [0] * subscribers
     tails = [b""] * subscribers
-    held = [opened(port, greeting, f"s{n}") for n in range(subscribers)]
-    for n, each in enumerate(held):
-        chosen.register(each, selectors.EVENT_READ, n)
+    sockets = [opened(port, greeting, f"s{n}") for n in range(subscribers)]
+    for n, sock in enumerate(sockets):
+        chosen.register(sock, selectors.EVENT_READ, n)
     pipe.send("subscribed")
     while messages := pipe.recv():
-        target = [each + messages for each in got]
+        target = [received + messages for received in got]
         missing = set(range(subscribers))
         while missing:
             for key, _ in chosen.select():
                 n = key.data
-                data = tails[n] + held[n].recv(2**18)
+                data = tails[n] + sockets[n].recv(2**18)
                 got[n] += data.count(MARK)
                 tails[n] = data[-len(MARK) + 1 :]
                 if got[n] >= target[n]:
@@ -308,8 +314,8 @@ def raw_server(port: int) -> None:
 
     async def publish(request: Request) -> Response:
         text = (await request.body()).decode()
-        for each in list(there):
-            await each.send_text(text)
+        for websocket in list(there):
+            await websocket.send_text(text)
         return Response(b"{}")
 
     routes = [WebSocketRoute("/", follow), Route("/publish", publish, methods=["POST"])]
@@ -329,11 +335,11 @@ def raw() -> Iterator[SystemUnderLoad]:
 
 def mqtt_published(port: int) -> Callable[[int, int], None]:
     """Publishes by MQTT with quality 0."""
-    made = socket.create_connection(("127.0.0.1", port))
-    made.sendall(mqtt_connect("publisher"))
-    made.recv(4)
+    sock = socket.create_connection(("127.0.0.1", port))
+    sock.sendall(mqtt_connect("publisher"))
+    sock.recv(4)
     message = packet(0x30, text_field("c") + TEXT)
-    return lambda _first, many: [made.sendall(message) for _ in range(many)] and None
+    return lambda _first, many: [sock.sendall(message) for _ in range(many)] and None
 
 
 @contextmanager
@@ -356,37 +362,37 @@ def mosquitto() -> Iterator[SystemUnderLoad]:
 SYSTEMS: Final = {"events": lambda: broker(EVENTS), "websocket": lambda: broker(TALKS), "raw": raw, "mqtt": mosquitto}
 
 
-def delivered(name: str, given: argparse.Namespace) -> tuple[str, str, str]:
+def delivered(name: str, arguments: argparse.Namespace) -> tuple[str, str, str]:
     """System, deliveries a second, and CPU of the server a delivery."""
     here, there = mp.Pipe()
     with SYSTEMS[name]() as served:
         clients = mp.get_context("spawn").Process(
-            target=counting, args=(served.port, served.greeting, given.subscribers, there), daemon=True
+            target=counting, args=(served.port, served.greeting, arguments.subscribers, there), daemon=True
         )
         clients.start()
         here.recv()
         best, spent, first = 0.0, 0.0, 1000
-        for many in (given.messages // 10, *[given.messages] * given.repeat):
+        for many in (arguments.messages // 10, *[arguments.messages] * arguments.repeat):
             here.send(many)
             before, began = cpu(served.pid), time.monotonic()
             served.publish(first, many)
             ended, once = here.recv()
             first += many
-            rate = many * given.subscribers / (ended - began)
+            rate = many * arguments.subscribers / (ended - began)
             if not once:
                 raise SystemExit(f"{name}: a subscriber got a message more than once")
-            if many == given.messages and rate > best:
-                best, spent = rate, (cpu(served.pid) - before) / many / given.subscribers
+            if many == arguments.messages and rate > best:
+                best, spent = rate, (cpu(served.pid) - before) / many / arguments.subscribers
         here.send(0)
         clients.join()
     return name, f"{best:,.0f}", f"{1e6 * spent:.1f} us"
 
 
-def fanout(given: argparse.Namespace) -> None:
-    print(f"{given.subscribers} subscribers, {given.messages} messages of {len(TEXT)} bytes")
+def fanout(arguments: argparse.Namespace) -> None:
+    print(f"{arguments.subscribers} subscribers, {arguments.messages} messages of {len(TEXT)} bytes")
     with ResultTable("broker_fanout", ("system", "deliveries a second", "server's CPU a delivery")) as table:
-        for name in given.systems:
-            table.add(*delivered(name, given))
+        for name in arguments.systems:
+            table.add(*delivered(name, arguments))
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ class EngineCase:
 
     @property
     def key(self) -> str:
-        """A folder's name."""
+        """The name of the folder that keeps the runs of this case."""
         return f"{self.name}-{self.engine}-{self.semantics.name}-{self.mode}".replace("/", "_")
 
     @property
@@ -182,14 +182,14 @@ def semantics_of(engine: str, name: str) -> Semantics:
 
 def cases(modes: Sequence[str], wanted: Callable[[EngineCase], bool]) -> Iterator[EngineCase]:
     """Every case, each peer's beside `live`'s under the same semantics."""
-    found: dict[str, EngineCase] = {}
+    cases_: dict[str, EngineCase] = {}
     names = (f"{query}/{scale}/{kind}" for query, (_, _, loads) in LOADS.items() for scale in loads for kind in KINDS)
     for name in names:
         for peer, mode in product(peers_of(name), modes):
             for engine in ("live",) if mode == "lines" else (peer, "live"):
                 case = EngineCase(name, engine, semantics_of(engine, own_semantics(peer)), mode)
-                found.setdefault(case.key, case)
-    return filter(wanted, found.values())
+                cases_.setdefault(case.key, case)
+    return filter(wanted, cases_.values())
 
 
 def peers_of(name: str) -> Iterator[str]:
@@ -296,9 +296,9 @@ def judged(case: EngineCase, run: Run, out: Path, spark: "Callable[[], SparkSess
         return "same" if said(other) == said(run) else "other answers than through the pipe"
     kept = out / case.key / "verdict.txt"
     if not kept.exists():
-        found = judge_run(run, out / case.key / "stream", Means(spark))
-        shares = f" {found.precision:.4f}/{found.recall:.4f}" if not found.reason else f": {found.reason}"
-        kept.write_text(f"{found.judgement}{shares}")
+        verdict = judge_run(run, out / case.key / "stream", Means(spark))
+        shares = f" {verdict.precision:.4f}/{verdict.recall:.4f}" if not verdict.reason else f": {verdict.reason}"
+        kept.write_text(f"{verdict.judgement}{shares}")
     return kept.read_text()
 
 
@@ -317,49 +317,49 @@ def oracle() -> "SparkSession":
     return session("local[2]", memory="4g", shuffle=4)
 
 
-def wanted_by(given: argparse.Namespace) -> Callable[[EngineCase], bool]:
+def wanted_by(arguments: argparse.Namespace) -> Callable[[EngineCase], bool]:
     """The choice of cases: the quick ones, or those whose name or engine has every word given."""
     quick = {(name, peer, mode) for (name, peer), modes in QUICK.items() for mode in modes}
     beside = {(name, semantics_of("live", own_semantics(peer)).name, mode) for name, peer, mode in quick}
 
     def wanted(case: EngineCase) -> bool:
         own = (case.name, case.semantics.name if case.engine == "live" else case.engine, case.mode)
-        if given.quick and own not in (beside if case.engine == "live" else quick):
+        if arguments.quick and own not in (beside if case.engine == "live" else quick):
             return False
-        return all(word in case.name or word == case.engine for word in given.only)
+        return all(word in case.name or word == case.engine for word in arguments.only)
 
     return wanted
 
 
 def main() -> None:
-    given = options(
+    arguments = options(
         __doc__, quick=False, only=("",), modes=OneOf(("pipe", "lines", "preload")), seconds=30, out=Path,
         without_verdicts=False, profile="",
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as scratch:
-        out = given.out or Path(scratch)
+        out = arguments.out or Path(scratch)
         out.mkdir(parents=True, exist_ok=True)
-        if given.profile:
-            case = EngineCase(given.profile, "live", semantics_of("live", "csparql-0.9.7"), "pipe")
-            stream = stream_of(case, given.seconds, out)
-            profiled(header_of(case, stream, given.seconds), elements(stream))
+        if arguments.profile:
+            case = EngineCase(arguments.profile, "live", semantics_of("live", "csparql-0.9.7"), "pipe")
+            stream = stream_of(case, arguments.seconds, out)
+            profiled(header_of(case, stream, arguments.seconds), elements(stream))
         else:
-            compare(given, out)
+            compare(arguments, out)
 
 
-def compare(given: argparse.Namespace, out: Path) -> None:
-    todo = list(cases(given.modes, wanted_by(given)))
-    made = {case.parts[:2]: stream_of(case, given.seconds, out) for case in todo}
+def compare(arguments: argparse.Namespace, out: Path) -> None:
+    todo = list(cases(arguments.modes, wanted_by(arguments)))
+    streams = {case.parts[:2]: stream_of(case, arguments.seconds, out) for case in todo}
     print(f"{len(todo)} runs; load of the machine {os.getloadavg()[0]:.1f}; {machine()}", flush=True)
     runs: list[tuple[EngineCase, Run]] = []
     silent: dict[str, list[str]] = {}
     for number, case in enumerate(todo, 1):
-        found = measure(case, made[case.parts[:2]], given.seconds, out)
-        if isinstance(found, str):
-            silent.setdefault(f"{case.engine}: {found}", []).append(case.name)
+        outcome = measure(case, streams[case.parts[:2]], arguments.seconds, out)
+        if isinstance(outcome, str):
+            silent.setdefault(f"{case.engine}: {outcome}", []).append(case.name)
             continue
-        runs.append((case, found))
-        line = figures(case, found, "")
+        runs.append((case, outcome))
+        line = figures(case, outcome, "")
         print(
             f"[{number}/{len(todo)}] {case.key}: CPU {line.cpu:.2f} s, wall {line.wall:.2f} s {line.failure}",
             flush=True,
@@ -367,7 +367,7 @@ def compare(given: argparse.Namespace, out: Path) -> None:
     lines = []
     with (out / "results.jsonl").open("w", encoding="utf-8") as results:
         for case, run in runs:
-            verdict = "not judged" if given.without_verdicts else judged(case, run, out, oracle)
+            verdict = "not judged" if arguments.without_verdicts else judged(case, run, out, oracle)
             lines.append(figures(case, run, verdict))
             results.write(json.dumps(asdict(lines[-1])) + "\n")
     show(lines, silent)
@@ -417,9 +417,9 @@ def goals_of(one: Figures, ratios: dict[str, float]) -> Iterator[str]:
     """Each goal of a peer's run, and whether it is reached; of one that failed none is. A wrong peer is named so."""
     for goal in GOALS:
         if (goal.name, goal.peer, goal.mode) == (one.name, one.engine, one.mode):
-            found = "reached" if ratios[goal.figure] >= goal.least and not one.failure else "not reached"
+            outcome = "reached" if ratios[goal.figure] >= goal.least and not one.failure else "not reached"
             wrong = " (the peer is judged wrong)" if one.verdict.startswith("wrong") else ""
-            yield f"{goal.figure} at least {goal.least:g}x: {found}{wrong}"
+            yield f"{goal.figure} at least {goal.least:g}x: {outcome}{wrong}"
     if (one.name, one.engine) == ("select/big/5s/5s", "spark"):
         yield f"{SPARK_GOAL:,} triples/s: {'reached' if one.rate >= SPARK_GOAL else f'not reached ({one.rate:,.0f})'}"
 
@@ -442,7 +442,7 @@ def profiled(header: RunHeader, stream: Iterable[StreamElement], shown: int = 15
     parts: Counter[str] = Counter()
     own: Counter[str] = Counter()
     for (file, line, name), (_, _, spent, *_) in stats.stats.items():  # type: ignore[attr-defined]
-        part = next((part for part, names in PLACES if any(each in name for each in names)), "evaluating")
+        part = next((part for part, names in PLACES if any(word in name for word in names)), "evaluating")
         parts[part] += spent
         own[f"{file.rpartition('streamgauge/')[2]}:{line} {name}"] += spent
     whole = sum(parts.values())

@@ -103,8 +103,8 @@ def _served(command: Sequence[str], port: int, folder: Path, environment: dict[s
 
 def _answers(port: int) -> bool:
     try:
-        with urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as found:
-            return bool(found.status == 200)
+        with urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as response:
+            return bool(response.status == 200)
     except (URLError, OSError):
         return False
 
@@ -116,13 +116,13 @@ def main() -> int:
     with ResultTable("first_hour", ("", "s", "CPU s", "limit", "outcome")) as table:
         for wait in (wait for wait in WAITS if only in wait.name):
             with tempfile.TemporaryDirectory() as folder:
-                found = waited(wait, Path(folder))
-            took = found.cpu if wait.cpu else found.wall
-            right = found.ended_well and took <= wait.limit
+                cost = waited(wait, Path(folder))
+            took = cost.cpu if wait.cpu else cost.wall
+            right = cost.ended_well and took <= wait.limit
             beyond += not right
-            said = "" if right else "BEYOND" if found.ended_well else "FAILED"
+            remark = "" if right else "BEYOND" if cost.ended_well else "FAILED"
             unit = "s of CPU" if wait.cpu else "s"
-            table.add(wait.name, f"{found.wall:.2f}", f"{found.cpu:.2f}", f"{wait.limit} {unit}", said)
+            table.add(wait.name, f"{cost.wall:.2f}", f"{cost.cpu:.2f}", f"{wait.limit} {unit}", remark)
     return 1 if beyond else 0
 
 

@@ -156,23 +156,23 @@ def addresses(name: str) -> Iterator[str]:
         yield f"/{name}?subject={subject}&predicate={predicate}"
 
 
-def measure(pid: int, port: int, asked: Iterator[str], load: RequestLoad, seconds: float) -> RequestCost:
+def measure(pid: int, port: int, addresses: Iterator[str], load: RequestLoad, seconds: float) -> RequestCost:
     """Ask for addresses while there are any and time is left, each connection one after the other."""
     before = cpu(pid, ended=False)
-    times = asyncio.run(answers(port, asked, load, time.perf_counter() + seconds))
+    times = asyncio.run(answers(port, addresses, load, time.perf_counter() + seconds))
     spent = cpu(pid, ended=False) - before
     return RequestCost(spent / len(times) * 1e3, statistics.median(times) * 1e3, len(times), resident(pid))
 
 
-async def answers(port: int, asked: Iterator[str], load: RequestLoad, until: float) -> list[float]:
+async def answers(port: int, addresses: Iterator[str], load: RequestLoad, until: float) -> list[float]:
     """Seconds of each answer."""
-    parts = await asyncio.gather(*(_ask(port, asked, load.kind, until) for _ in range(load.connections)))
-    return [each for part in parts for each in part]
+    parts = await asyncio.gather(*(_ask(port, addresses, load.kind, until) for _ in range(load.connections)))
+    return [seconds_ for part in parts for seconds_ in part]
 
 
-async def _ask(port: int, asked: Iterator[str], kind: str, until: float) -> list[float]:
+async def _ask(port: int, addresses: Iterator[str], kind: str, until: float) -> list[float]:
     connection, times = KeptConnection(port, Accept=kind), list[float]()
-    while (began := time.perf_counter()) < until and (address := next(asked, None)) is not None:
+    while (began := time.perf_counter()) < until and (address := next(addresses, None)) is not None:
         status, body = await connection.send("GET", address)
         if status != 200:
             raise SystemExit(f"not answered: {status} {body[:200]!r}")
@@ -205,26 +205,26 @@ def asked_by(load: RequestLoad, connections: Sequence[int]) -> Iterator[str]:
     return islice(addresses(load.name), AGAIN + part, None, parts)
 
 
-def measured(pid: int, port: int, given: argparse.Namespace) -> dict[RequestLoad, RequestCost]:
+def measured(pid: int, port: int, arguments: argparse.Namespace) -> dict[RequestLoad, RequestCost]:
     """Every load on one server."""
-    found = {}
-    for load in loads(given.connections):
+    costs = {}
+    for load in loads(arguments.connections):
         if load.what != "s+p, first":
-            measure(pid, port, islice(asked_by(load, given.connections), AGAIN), load, given.seconds / 4)
-        found[load] = measure(pid, port, asked_by(load, given.connections), load, given.seconds)
-        print(f"  {load}: {found[load]}", file=sys.stderr, flush=True)
-    return found
+            measure(pid, port, islice(asked_by(load, arguments.connections), AGAIN), load, arguments.seconds / 4)
+        costs[load] = measure(pid, port, asked_by(load, arguments.connections), load, arguments.seconds)
+        print(f"  {load}: {costs[load]}", file=sys.stderr, flush=True)
+    return costs
 
 
-def requests(given: argparse.Namespace) -> None:
-    with tempfile.TemporaryDirectory() as made:
-        folder, there = Path(made), dict[RequestLoad, RequestCost]()
+def requests(arguments: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, there = Path(scratch), dict[RequestLoad, RequestCost]()
         with ours(*write(folder)) as server:
-            here = measured(*server, given)
-        home = Path(given.ldf or os.environ.get("STREAMGAUGE_LDF_HOME", "nowhere")) / "server"
+            here = measured(*server, arguments)
+        home = Path(arguments.ldf or os.environ.get("STREAMGAUGE_LDF_HOME", "nowhere")) / "server"
         if (home / "node_modules/@ldf/server").is_dir():
             with theirs(home, folder) as server:
-                there = measured(*server, given)
+                there = measured(*server, arguments)
         else:
             print("@ldf/server is not here (see the beginning of this file): its rows are left out")
     columns = ("data, request", "Accept", "connections", "ours, CPU ms", "p50 ms", "@ldf/server, CPU ms", "p50 ms",
@@ -277,13 +277,13 @@ def fill(folder: Path, quads: int) -> None:
     )
 
 
-def loading(given: argparse.Namespace) -> None:
-    many: int = given.loaded
+def loading(arguments: argparse.Namespace) -> None:
+    many: int = arguments.loaded
     files = {"N-Triples": ("data.nt", 0), "N-Quads": ("data.nq", 0), "N-Quads, ends": ("ends.nq", many // 60)}
     columns = (f"{many:,} quads", "store", "CPU s", "s", "MiB at most")
-    with tempfile.TemporaryDirectory() as made, ResultTable("fragments_loading", columns) as table:
+    with tempfile.TemporaryDirectory() as scratch, ResultTable("fragments_loading", columns) as table:
         for what, (name, graphs) in files.items():
-            file = Path(made) / name
+            file = Path(scratch) / name
             with file.open("w") as written:
                 written.writelines(islice(lines(many // SIX + 1, graphs), many - graphs))
                 written.writelines(lines(0, graphs))
@@ -317,12 +317,12 @@ def anonymous(pid: int) -> float:
     return int(status.partition("RssAnon:")[2].split()[0]) / 1e3
 
 
-def disk(given: argparse.Namespace) -> None:
+def disk(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        folder = given.folder or Path(scratch)
+        folder = arguments.folder or Path(scratch)
         (folder / "store").mkdir(parents=True, exist_ok=True)
         if not (folder / "store" / "data").is_dir():
-            fill(folder, given.quads)
+            fill(folder, arguments.quads)
         began = time.perf_counter()
         columns = ("request", "requests", "CPU ms", "p50 ms", "MB resident", "MB of its own")
         with (
@@ -330,11 +330,11 @@ def disk(given: argparse.Namespace) -> None:
             ResultTable("fragments_disk", columns) as table,
         ):
             print(f"serves after {time.perf_counter() - began:.1f} s, {anonymous(pid):,.0f} MB\n")
-            for what, asked in drawn(given.quads, 0).items():
-                load = RequestLoad("data", what, "application/trig", given.connections[-1])
-                found = measure(pid, port, asked, load, given.seconds)
-                held = (f"{found.memory:,.0f}", f"{anonymous(pid):,.0f}")
-                table.add(what, f"{found.requests:,}", f"{found.cpu:.3f}", f"{found.p50:.1f}", *held)
+            for what, asked in drawn(arguments.quads, 0).items():
+                load = RequestLoad("data", what, "application/trig", arguments.connections[-1])
+                cost = measure(pid, port, asked, load, arguments.seconds)
+                memory = (f"{cost.memory:,.0f}", f"{anonymous(pid):,.0f}")
+                table.add(what, f"{cost.requests:,}", f"{cost.cpu:.3f}", f"{cost.p50:.1f}", *memory)
 
 
 PERIOD, LASTING = 10_000, 12_000
@@ -372,13 +372,13 @@ def trains(style: Style, departures: int) -> Trains:
     return trains
 
 
-def anew(made: Trains, number: int) -> int:
+def anew(timetable: Trains, number: int) -> int:
     """Quads changed by a cycle that removes all and adds all again."""
-    draft = FactDraft(made.data)
+    draft = FactDraft(timetable.data)
     for name in ("delay", "platform"):
         draft.remove((None, f"<{TRAIN}{name}>", None))
     gone = draft.commit()
-    come = made.cycle(number)
+    come = timetable.cycle(number)
     return len(gone.quads.removed) + len(come.quads.added)
 
 
@@ -400,28 +400,28 @@ def renewals(style: Style, cycles: int, departures: int) -> tuple[float, float, 
 
 async def sizes(style: Style, departures: int) -> tuple[int, int]:
     """Bytes of what a client of both patterns reads in a cycle: all pages of the fragments it needs, or patches."""
-    made = trains(style, departures)
-    since = made.data.version.decode()
-    made.cycle(1)
+    timetable = trains(style, departures)
+    since = timetable.data.version.decode()
+    timetable.cycle(1)
     headers = {"Accept-Encoding": "br", "Accept": "application/trig"}
-    transport = httpx.ASGITransport(app=application([made.data]))
+    transport = httpx.ASGITransport(app=application([timetable.data]))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as web:
         whole = patches = 0
-        for query, pages in _fragments(made):
+        for query, pages in _fragments(timetable):
             for page in range(1, pages + 1):
                 whole += await _size(web, {**query, "page": str(page)})
             patches += await _size(web, {**query, "since": since})
     return whole, patches
 
 
-def _fragments(made: Trains) -> Iterator[tuple[dict[str, str], int]]:
+def _fragments(timetable: Trains) -> Iterator[tuple[dict[str, str], int]]:
     """Each fragment that the annotated forms ask for, and how many pages it has."""
     names = "subject", "predicate", "object", "graph"
     patterns = [TriplePattern(Var("s"), f"<{TRAIN}{name}>", Var("o")) for name in ("delay", "platform")]
-    forms = [method(made.data.style.method).form(pattern, 0, made.data.style) for pattern in patterns]
+    forms = [method(timetable.data.style.method).form(pattern, 0, timetable.data.style) for pattern in patterns]
     for match in dict.fromkeys(pattern.match for form in forms for pattern in form.patterns):
         query = {name: term[1:-1] for name, term in zip(names, match, strict=True) if term}
-        yield query, -(-made.data.store.count(match) // made.data.page_size)
+        yield query, -(-timetable.data.store.count(match) // timetable.data.page_size)
 
 
 async def _size(web: httpx.AsyncClient, query: dict[str, str]) -> int:
@@ -432,14 +432,14 @@ async def _size(web: httpx.AsyncClient, query: dict[str, str]) -> int:
 
 async def listening(listeners: int, cycles: int, departures: int) -> float:
     """CPU ms of a cycle with so many listeners, until each has its event."""
-    made = trains(Style(), departures)
-    app, got = application([made.data]), asyncio.Semaphore(0)
+    timetable = trains(Style(), departures)
+    app, got = application([timetable.data]), asyncio.Semaphore(0)
     tasks = [asyncio.create_task(_listen(app, got)) for _ in range(listeners)]
     await _all(got, listeners)
     costs = []
     for number in range(1, cycles + 1):
         with own_cost() as spent:
-            made.cycle(number)
+            timetable.cycle(number)
             await _all(got, listeners)
         costs.append(spent.cpu)
     app.leave()
@@ -467,19 +467,19 @@ async def _listen(app: FragmentsApp, got: asyncio.Semaphore) -> None:
     await app({**scope, "headers": headers, "asgi": {"spec_version": "2.4"}}, receive, send)
 
 
-def updates(given: argparse.Namespace) -> None:
+def updates(arguments: argparse.Namespace) -> None:
     columns = ("method, label", "quads changed: replaced", "anew", "CPU ms: replaced", "anew", "bytes: fragments",
                "patches")  # fmt: skip
     with ResultTable("fragments_writing", columns) as table:
         for name in methods():
             for label in (Label.EXPIRATION, Label.INTERVAL):
                 style = Style(name, label)
-                ours, theirs, quads, fresh = renewals(style, given.cycles, given.departures)
-                whole, patches = asyncio.run(sizes(style, given.departures))
+                ours, theirs, quads, fresh = renewals(style, arguments.cycles, arguments.departures)
+                whole, patches = asyncio.run(sizes(style, arguments.departures))
                 cells = (quads, fresh, f"{ours:.1f}", f"{theirs:.1f}", f"{whole:,}", f"{patches:,}")
                 table.add(f"{name}, {label}", *cells)
-    for number in (0, given.listeners):
-        cost = asyncio.run(listening(number, given.cycles, given.departures))
+    for number in (0, arguments.listeners):
+        cost = asyncio.run(listening(number, arguments.cycles, arguments.departures))
         print(f"a cycle with {number:,} listeners: {cost:.1f} ms CPU")
 
 

@@ -56,10 +56,10 @@ def loads(names: list[str]) -> list[YabenchLoad]:
         for load in experiment.stations
         for engine in (("csparql", "cqels") if number == 1 else ("csparql",))
     ]
-    found = {load.name: load for load in known}
-    if unknown := [name for name in names if name not in found]:
-        raise SystemExit(f"there is no load {unknown[0]}: there is {', '.join(found)}")
-    return [found[name] for name in names or found]
+    loads_ = {load.name: load for load in known}
+    if unknown := [name for name in names if name not in loads_]:
+        raise SystemExit(f"there is no load {unknown[0]}: there is {', '.join(loads_)}")
+    return [loads_[name] for name in names or loads_]
 
 
 def recorded(load: YabenchLoad, stream: Path, shift: int, duration: int) -> Run:
@@ -90,7 +90,7 @@ def judged(run: Run, stream: Path, *, gracious: bool) -> tuple[float, Verdict]:
     return cost.cpu, verdict
 
 
-def measured(load: YabenchLoad, shift: int, rounds: int, seconds: int | None) -> Iterator[object]:
+def measured(load: YabenchLoad, shift: int, repetitions: int, seconds: int | None) -> Iterator[object]:
     """The cells of a load's row."""
     experiment = EXPERIMENTS[load.experiment]
     duration = experiment.duration if seconds is None else seconds * 1000
@@ -98,7 +98,7 @@ def measured(load: YabenchLoad, shift: int, rounds: int, seconds: int | None) ->
     with tempfile.TemporaryDirectory() as folder:
         stream = write_weather(Path(folder) / "stream", experiment.seed, **size)
         run = recorded(load, stream, shift, duration)
-        pairs = [(judged(run, stream, gracious=False), judged(run, stream, gracious=True)) for _ in range(rounds)]
+        pairs = [(judged(run, stream, gracious=False), judged(run, stream, gracious=True)) for _ in range(repetitions)]
         triples = sum(len(element.added) for element in elements(stream))
     plain, graced = pairs[0][0][1], pairs[0][1][1]
     fitted = [window for window in graced.windows if window.fitted == (1.0, 1.0)]
@@ -114,9 +114,11 @@ def measured(load: YabenchLoad, shift: int, rounds: int, seconds: int | None) ->
 def main() -> None:
     command = parser(__doc__, shift=50, rounds=3, seconds=int)
     command.add_argument("loads", nargs="*", metavar="LOAD")
-    given = command.parse_args()
-    with ResultTable("gracious", COLUMNS, bool(given.loads)) as table:
-        rows = [[*measured(load, given.shift, given.rounds, given.seconds)] for load in loads(given.loads)]
+    arguments = command.parse_args()
+    with ResultTable("gracious", COLUMNS, bool(arguments.loads)) as table:
+        rows = [
+            [*measured(load, arguments.shift, arguments.rounds, arguments.seconds)] for load in loads(arguments.loads)
+        ]
         for row in rows:
             table.add(*row)
     sys.exit(any(float(str(row[5])) > TIMES for row in rows))

@@ -85,13 +85,13 @@ def times(number: int, text: str, joint: str = " ") -> str:
 
 def room(text: str, joint: str, size: int = LARGEST - 1000, first: int = 0) -> str:
     """The text as often as there is room in so many characters."""
-    found: list[str] = []
+    parts: list[str] = []
     for n in count(first):
-        each = text.format(n=n, t=NOW + n)
-        size -= len(each) + 1
+        part = text.format(n=n, t=NOW + n)
+        size -= len(part) + 1
         if size < 0:
-            return joint.join(found)
-        found.append(each)
+            return joint.join(parts)
+        parts.append(part)
     return ""
 
 
@@ -104,31 +104,33 @@ def kinds(server: str) -> Iterator[AttackKind]:
     listed = data.pop("kind")
     for name, texts in data.items():
         environment.globals[name] = {key: rendered(environment, text) for key, text in texts.items()}
-    for each in listed:
-        if each["server"] == server:
-            for it in environment.globals.get(each.get("each"), ("",)):
-                yield _kind(each, environment, it)
+    for entry in listed:
+        if entry["server"] == server:
+            for it in environment.globals.get(entry.get("each"), ("",)):
+                yield _kind(entry, environment, it)
 
 
-def rendered(made: Environment, text: str | list[str]) -> str | list[str]:
+def rendered(templates: Environment, text: str | list[str]) -> str | list[str]:
     """A text, or each of several, filled in."""
     return (
-        made.from_string(text).render() if isinstance(text, str) else [made.from_string(each).render() for each in text]
+        templates.from_string(text).render()
+        if isinstance(text, str)
+        else [templates.from_string(template).render() for template in text]
     )
 
 
-def _kind(each: Mapping[str, Any], made: Environment, it: str) -> AttackKind:
-    name = made.from_string(each["name"]).render(it=it)
+def _kind(entry: Mapping[str, Any], templates: Environment, it: str) -> AttackKind:
+    name = templates.from_string(entry["name"]).render(it=it)
 
     def attacks(part: str, number: int = 1) -> tuple[Attack, ...]:
-        lists = [[each["ask"]], each.get(part, [])][part != "ask"]
+        lists = [[entry["ask"]], entry.get(part, [])][part != "ask"]
         return tuple(
-            Attack(*(made.from_string(text).render(it=it, name=name, n=n) for text in words))
+            Attack(*(templates.from_string(text).render(it=it, name=name, n=n) for text in words))
             for n in range(number)
             for words in lists
         )
 
-    return AttackKind(each["server"], name, attacks("ask")[0], attacks("before", each.get("before_each", 1)),
+    return AttackKind(entry["server"], name, attacks("ask")[0], attacks("before", entry.get("before_each", 1)),
                       attacks("after"))  # fmt: skip
 
 
@@ -142,11 +144,11 @@ class Delays:
     why: str = ""
 
     def worst(self) -> float:
-        """The longest, ms."""
+        """The longest delay of an ordinary request, ms."""
         return 1000 * max(self.all, default=float("nan"))
 
     def share(self, share: float) -> float:
-        """A percentile, ms."""
+        """The delay that this share of ordinary requests stays below, ms."""
         order = sorted(self.all)
         return 1000 * order[int(share * (len(order) - 1))] if order else float("nan")
 
@@ -160,8 +162,8 @@ async def sepa(port: int, text: str) -> tuple[int, bytes]:
     """One message to SEPA's address, and the first answer."""
     async with connect(f"ws://127.0.0.1:{port}/subscribe", max_size=None, additional_headers=AUTHORIZED) as socket:
         await socket.send(text)
-        said = await socket.recv()
-        data = said.encode() if isinstance(said, str) else said
+        reply = await socket.recv()
+        data = reply.encode() if isinstance(reply, str) else reply
         return (400 if b"error_description" in data[:2000] else 200), data
 
 
@@ -218,7 +220,7 @@ class HostileServer:
         self.port = int(match[1])
 
     def stop(self) -> None:
-        """End."""
+        """Kill the process of the server."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -246,7 +248,7 @@ class HostileServer:
 
 
 class Other:
-    """The other client."""
+    """A client whose ordinary requests are timed while the hostile ones run."""
 
     def __init__(self, server: HostileServer) -> None:
         self._server, self._numbers = server, count()
@@ -265,13 +267,13 @@ class Other:
     async def _one(self, delays: Delays, number: int, due: float) -> None:
         ask, computed = small(self._server.name, number), self._server.cpu()
         try:
-            status, said = await fire(self._http, ask)
+            status, body = await fire(self._http, ask)
         except (OSError, asyncio.IncompleteReadError):
             delays.failed += 1
             return
         if status >= 400:
             delays.failed += 1
-            delays.why = said[:300].decode(errors="replace")
+            delays.why = body[:300].decode(errors="replace")
         delays.all.append(min(time.perf_counter() - due, max(0.0, self._server.cpu() - computed)))
         if ask.method == "GET":
             delays.reads.append(delays.all[-1])
@@ -299,28 +301,28 @@ async def measured(server: HostileServer, kind: AttackKind, patience: float) -> 
     await asyncio.sleep(0.2)
     delays.all.clear()
     delays.reads.clear()
-    began, status, said = time.perf_counter(), 0, b""
+    began, status, body = time.perf_counter(), 0, b""
     answer: Awaitable[tuple[int, bytes]] = (
         sepa(server.port, kind.ask.body) if kind.ask.kind == "websocket" else fire(http, kind.ask)
     )
     with suppress(TimeoutError, OSError, asyncio.IncompleteReadError):
-        status, said = await asyncio.wait_for(answer, patience)
+        status, body = await asyncio.wait_for(answer, patience)
     took = time.perf_counter() - began
     await asyncio.sleep(AFTER_S)
     over.set()
     await beside
     memory = server.memory - before
     with suppress(OSError, asyncio.IncompleteReadError):
-        for ask in (*kind.after, *left_behind(kind, said)):
+        for ask in (*kind.after, *left_behind(kind, body)):
             await fire(KeptConnection(server.port, **AUTHORIZED), ask)
-    return HostileDelay(kind, status, took, delays, memory, said[:200].decode(errors="replace"))
+    return HostileDelay(kind, status, took, delays, memory, body[:200].decode(errors="replace"))
 
 
-def left_behind(kind: AttackKind, said: bytes) -> Sequence[Attack]:
+def left_behind(kind: AttackKind, body: bytes) -> Sequence[Attack]:
     """The requests that end a query that was registered."""
-    if kind.server != "queries" or b'"id"' not in said[:200]:
+    if kind.server != "queries" or b'"id"' not in body[:200]:
         return ()
-    return (Attack("DELETE", f"/queries/{json.loads(said)['id']}"),)
+    return (Attack("DELETE", f"/queries/{json.loads(body)['id']}"),)
 
 
 async def idle(server: HostileServer) -> Delays:
@@ -370,7 +372,7 @@ def _measured(server: HostileServer, kind: AttackKind, patience: float, table: R
 
 def measure(name: str, words: Sequence[str], patience: float) -> list[HostileDelay]:
     """All kinds of a server, printed as they are measured."""
-    found: list[HostileDelay] = []
+    delays: list[HostileDelay] = []
     with tempfile.TemporaryDirectory() as folder:
         server = HostileServer(name, Path(folder))
         server.start()
@@ -379,23 +381,23 @@ def measure(name: str, words: Sequence[str], patience: float) -> list[HostileDel
             print(f"\n{name}, idle before: {shown(asyncio.run(idle(server)))}; load {os.getloadavg()[0]:.1f}\n")
             with ResultTable(f"hostile_{name}", COLUMNS) as table:
                 chosen = (kind for kind in kinds(name) if not words or any(word in kind.name for word in words))
-                found.extend(_measured(server, kind, patience, table) for kind in chosen)
+                delays.extend(_measured(server, kind, patience, table) for kind in chosen)
             print(f"\n{name}: {server.errors} tracebacks in its log")
             print(f"\n{name}, idle after: {shown(asyncio.run(idle(server)))}; load {os.getloadavg()[0]:.1f}")
         finally:
             server.stop()
-    return found
+    return delays
 
 
 def main() -> None:
-    """Measure and print."""
-    asked = options(__doc__, server=OneOf(SERVERS), kind=("",), seconds=20.0)
-    found = [each for name in asked.server for each in measure(name, asked.kind, asked.seconds)]
-    if found:
-        worst = max(found, key=lambda each: each.delays.worst())
-        over = sum(each.delays.worst() > 100 for each in found)
+    """Time every kind on the chosen servers and print the worst."""
+    arguments = options(__doc__, server=OneOf(SERVERS), kind=("",), seconds=20.0)
+    delays = [delay for name in arguments.server for delay in measure(name, arguments.kind, arguments.seconds)]
+    if delays:
+        worst = max(delays, key=lambda delay: delay.delays.worst())
+        over = sum(delay.delays.worst() > 100 for delay in delays)
         print(
-            f"\n{len(found)} kinds; worst {worst.delays.worst():.1f} ms ({worst.kind.server}, {worst.kind.name}); "
+            f"\n{len(delays)} kinds; worst {worst.delays.worst():.1f} ms ({worst.kind.server}, {worst.kind.name}); "
             f"{over} above 100 ms"
         )
 

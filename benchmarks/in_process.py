@@ -78,22 +78,22 @@ def least(calls: Sequence[Call], repeat: int) -> list[float]:
     """The least CPU seconds of calls that take turns; what was there before is frozen, as engines' host does."""
     gc.collect()
     gc.freeze()
-    found = [float("inf")] * len(calls)
+    best = [float("inf")] * len(calls)
     for _ in range(repeat):
         for at, call in enumerate(calls):
             with own_cost() as spent:
                 call()
-            found[at] = min(found[at], spent.cpu)
-    return found
+            best[at] = min(best[at], spent.cpu)
+    return best
 
 
 class Goals:
     """The rows of the table: each adds its figure, its goal and whether it was reached."""
 
-    def __init__(self, given: argparse.Namespace, table: ResultTable) -> None:
-        self._given, self._table = given, table
-        self._fed = stream(given.stations, given.seconds)
-        self._size, self._until = 7 * len(self._fed), given.seconds * 1000 - 1000
+    def __init__(self, arguments: argparse.Namespace, table: ResultTable) -> None:
+        self._given, self._table = arguments, table
+        self._fed = stream(arguments.stations, arguments.seconds)
+        self._size, self._until = 7 * len(self._fed), arguments.seconds * 1000 - 1000
 
     def _add(self, name: str, figure: str, goal: str, reached: bool) -> None:
         self._table.add(name, figure, goal, "reached" if reached else "not reached")
@@ -119,20 +119,22 @@ class Goals:
         """Batches of the pipe, decoded."""
         data = coded(self._fed)
         (spent,) = least([in_batches(lambda: decoded(data), self._until)], self._given.repeat)
-        each = 1e6 * spent / self._size
-        self._add("Arrow to answers", f"{each:.2f} us a triple", "0.50", each <= 0.5)
+        per_triple = 1e6 * spent / self._size
+        self._add("Arrow to answers", f"{per_triple:.2f} us a triple", "0.50", per_triple <= 0.5)
 
     def ntriples(self) -> None:
         """N-Triples of each element, beside pyoxigraph's parser over all of it."""
-        texts = [(each.time, "".join(f"{s} {p} {o} .\n" for s, p, o in each.added).encode()) for each in self._fed]
+        texts = [
+            (element.time, "".join(f"{s} {p} {o} .\n" for s, p, o in element.added).encode()) for element in self._fed
+        ]
         whole = b"".join([text for _, text in texts])
         calls = [
             evaluated("select", 5000, partial(from_ntriples, texts, self._until)),
             lambda: sum(1 for _ in ox.parse(whole, format=ox.RdfFormat.N_TRIPLES)),
         ]
         own, other = least(calls, self._given.repeat)
-        each, ratio = 1e6 * own / self._size, own / other
-        self._add("N-Triples to answers", f"{each:.2f} us a triple, {ratio:.2f}x parsing", "2x", ratio <= 2)
+        per_triple, ratio = 1e6 * own / self._size, own / other
+        self._add("N-Triples to answers", f"{per_triple:.2f} us a triple, {ratio:.2f}x parsing", "2x", ratio <= 2)
 
     def parquet(self) -> None:
         """A stream table, in columns and element by element."""
@@ -143,7 +145,7 @@ class Goals:
                 in_batches(lambda: element_batches(file), self._until),
                 lambda: sum(1 for _ in elements(file)),
             ]
-            columns, one_by_one = (1e6 * each / self._size for each in least(calls, self._given.repeat))
+            columns, one_by_one = (1e6 * spent / self._size for spent in least(calls, self._given.repeat))
         figure = f"{columns:.2f} us a triple to answers in columns, {one_by_one:.2f} to elements"
         self._add("from Parquet", figure, "less than 3.3", one_by_one < 3.3)
 
@@ -154,23 +156,23 @@ class Goals:
         with tempfile.TemporaryDirectory() as folder:
             stream = engines.stream_of(case, seconds, Path(folder))
             header = engines.header_of(case, stream, seconds)
-            held = list(element_batches(stream))
+            batches = list(element_batches(stream))
             places = [Path(folder) / f"{n}" for n in range(self._given.repeat)]
             peer = [engines.measure(case, stream, seconds, place) for place in places]
 
         def answered() -> None:
             session = live.start(header.query, case.semantics, [].append)
-            for each in held:
-                session.push_batch(each)  # type: ignore[attr-defined]
+            for batch in batches:
+                session.push_batch(batch)  # type: ignore[attr-defined]
             session.advance(header.advanced_to)
 
         (own,) = least([answered], self._given.repeat)
-        each = 1e6 / int(str(header.workload["triples"]))
+        per_triple = 1e6 / int(str(header.workload["triples"]))
         costs = [engines.figures(case, run, "").cpu for run in peer if not isinstance(run, str)]
         if not costs:
-            self._table.add("self-join beside rsp-rs", f"{each * own:.2f} us a triple", f"10x; {peer[0]}", "")
+            self._table.add("self-join beside rsp-rs", f"{per_triple * own:.2f} us a triple", f"10x; {peer[0]}", "")
             return
-        figure = f"{each * own:.2f} us a triple, {each * min(costs):.2f} of rsp-rs, {min(costs) / own:.1f}x"
+        figure = f"{per_triple * own:.2f} us a triple, {per_triple * min(costs):.2f} of rsp-rs, {min(costs) / own:.1f}x"
         self._add("self-join beside rsp-rs", figure, "10x", min(costs) >= 10 * own)
 
     def memory(self) -> None:
@@ -186,10 +188,10 @@ ROWS = ("memory", "strings", "ids", "arrow", "ntriples", "parquet", "self_join")
 
 
 def main() -> None:
-    given = options(__doc__, stations=10_000, seconds=15, repeat=3, rows=OneOf(ROWS))
+    arguments = options(__doc__, stations=10_000, seconds=15, repeat=3, rows=OneOf(ROWS))
     with ResultTable("in_process", ("what", "figure", "goal", "outcome"), summary=goals_reached) as table:
-        goals = Goals(given, table)
-        for name in given.rows:
+        goals = Goals(arguments, table)
+        for name in arguments.rows:
             getattr(goals, name)()
 
 

@@ -99,22 +99,22 @@ def reevaluation(query: ContinuousQuery, fed: Sequence[StreamElement], scopes: S
         with own_cost() as cost:
             store = ox.Store()
             store.bulk_extend(ox.parse(content, format=ox.RdfFormat.N_QUADS))
-            found = store.query(text)
-            assert isinstance(found, ox.QuerySolutions)
-            sum(1 for _ in found)
+            solutions = store.query(text)
+            assert isinstance(solutions, ox.QuerySolutions)
+            sum(1 for _ in solutions)
         spent += cost.cpu
     return spent / len(scopes)
 
 
-def peer(given: argparse.Namespace, table: ResultTable) -> None:
+def peer(arguments: argparse.Namespace, table: ResultTable) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        size = {"stations": given.stations, "interval": "1s", "duration": f"{given.seconds}s"}
+        size = {"stations": arguments.stations, "interval": "1s", "duration": f"{arguments.seconds}s"}
         fed = list(elements(write_weather(Path(folder) / "stream", **size)))
     lines = [encode_element(element) for element in fed]
-    for name in given.queries:
+    for name in arguments.queries:
         for label, semantics, window in RUNS:
             query = window_query(name, window.size, window.slide)
-            table.add(name, label, *_beside_pyoxigraph(query, semantics, fed, lines, given.samples))
+            table.add(name, label, *_beside_pyoxigraph(query, semantics, fed, lines, arguments.samples))
 
 
 def _beside_pyoxigraph(
@@ -133,7 +133,7 @@ def _beside_pyoxigraph(
     coded, _ = run(query, semantics, partial(from_lines, lines, until))
     parsed, _ = run(query, semantics, partial(from_ntriples, texts, until))
     size = sum(len(element.added) for element in fed)
-    yield from (f"{size / each.cpu:,.0f} ({size / each.wall:,.0f})" for each in (spent, coded, parsed))
+    yield from (f"{size / cost.cpu:,.0f} ({size / cost.wall:,.0f})" for cost in (spent, coded, parsed))
     rows = sum(len(answer.added) for answer in answers)
     yield from (f"{candidates:,}", f"{rows:,}", f"{again:,.1f}", f"{again / spent.cpu:,.0f}x")
 
@@ -149,31 +149,31 @@ def _rate(window: Window, semantics: Semantics, fed: Sequence[StreamElement]) ->
     return f"{7 * len(fed) / spent.cpu:,.0f}"
 
 
-def windows(given: argparse.Namespace, table: ResultTable) -> None:
+def windows(arguments: argparse.Namespace, table: ResultTable) -> None:
     runs = (("close, tumbling", CLOSE, None), ("close, slide 1 s", SLIDING, 1), ("change", CHANGE, None))
     for label, semantics, slide in runs:
         for seconds in WINDOWS_S:
             window = Window(seconds * 1000, (slide or seconds) * 1000)
-            rate = _rate(window, semantics, stream(1000, given.triples, 3 * seconds))
+            rate = _rate(window, semantics, stream(1000, arguments.triples, 3 * seconds))
             table.add(label, f"{seconds} s", f"{seconds * 7000:,}", rate)
 
 
-def stations(given: argparse.Namespace, table: ResultTable) -> None:
+def stations(arguments: argparse.Namespace, table: ResultTable) -> None:
     for label, semantics, window in RUNS:
         for number in STATIONS:
-            table.add(label, f"{number:,}", _rate(window, semantics, stream(number, given.triples)))
+            table.add(label, f"{number:,}", _rate(window, semantics, stream(number, arguments.triples)))
 
 
-def queries(given: argparse.Namespace, table: ResultTable) -> None:
-    fed = stream(given.stations, given.triples)
+def queries(arguments: argparse.Namespace, table: ResultTable) -> None:
+    fed = stream(arguments.stations, arguments.triples)
     for label, semantics, window in RUNS:
-        for number in given.many:
+        for number in arguments.many:
             several = [thresholded(100 * at / number, window) for at in range(number)]
             one = together([several], semantics, fed)
-            each = together([[query] for query in several], semantics, fed)
+            shared = together([[query] for query in several], semantics, fed)
             rate = 7 * len(fed) / one
-            table.add(label, number, f"{rate:,.0f}", f"{rate * number:,.0f}", f"{one:.2f}", f"{each:.2f}",
-                      f"{each / one:.1f}x")  # fmt: skip
+            table.add(label, number, f"{rate:,.0f}", f"{rate * number:,.0f}", f"{one:.2f}", f"{shared:.2f}",
+                      f"{shared / one:.1f}x")  # fmt: skip
 
 
 def thresholded(value: float, window: Window) -> ContinuousQuery:
@@ -190,13 +190,14 @@ def together(groups: Sequence[Sequence[ContinuousQuery]], semantics: Semantics, 
     return spent.cpu
 
 
-def service(given: argparse.Namespace, table: ResultTable) -> None:
-    between = list(observations(max(given.many), 0))
+def service(arguments: argparse.Namespace, table: ResultTable) -> None:
+    between = list(observations(max(arguments.many), 0))
     fed = [observation for second in range(1, 13) for observation in observations(200, second)]
     for slide in (5, 1):
-        for number in given.many:
+        for number in arguments.many:
             shared, own = (
-                min(_microseconds(number, slide, fed, each) for _ in range(given.repeat)) for each in ((), between)
+                min(_microseconds(number, slide, fed, count) for _ in range(arguments.repeat))
+                for count in ((), between)
             )
             ratio = f"{own / shared:.1f}x" if number > 1 else ""
             table.add(f"5 s/{slide} s", number, f"{shared:,.1f}", f"{own:,.1f}", ratio)
@@ -221,10 +222,10 @@ def _microseconds(number: int, slide: int, fed: Sequence[StreamElement], between
     return spent.cpu / len(fed) * 1e6
 
 
-def delay(given: argparse.Namespace, table: ResultTable) -> None:
+def delay(arguments: argparse.Namespace, table: ResultTable) -> None:
     for label, semantics in (("close 5 s/5 s", CLOSE), ("change 5 s/5 s", CHANGE)):
         for number in (1000, 10_000):
-            fed = stream(number, given.triples, 30)
+            fed = stream(number, arguments.triples, 30)
             fast = record(_header(semantics, fed, None), program("live"), fed, RunLimits())
             wall = (max(answer.received for answer in fast.answers) - fast.header.started) / 1e9
             carried = 7 * len(fed) / wall
@@ -232,7 +233,7 @@ def delay(given: argparse.Namespace, table: ResultTable) -> None:
             with ahead(iter(fed)) as slowly:
                 paced = record(_header(semantics, fed, factor), program("live"), slowly, RunLimits())
             times = [percentile(_delays(paced), share) or 0.0 for share in (50, 99, 100)]
-            late = (f"{each:,.1f}" for each in (*times, feeder_p99(paced)))
+            late = (f"{milliseconds:,.1f}" for milliseconds in (*times, feeder_p99(paced)))
             table.add(label, f"{number:,}", f"{carried:,.0f}", f"{factor:.1f}", *late)
 
 
@@ -262,14 +263,14 @@ PARTS = {
 
 
 def main() -> None:
-    given = options(
+    arguments = options(
         __doc__, parts=OneOf(PARTS), stations=1000, seconds=30, queries=OneOf(QUERIES), samples=3, triples=700_000,
         many=(1, 10, 100), repeat=3,
     )  # fmt: skip
-    for name in given.parts:
+    for name in arguments.parts:
         part, kept, columns = PARTS[name]
         with ResultTable(kept, columns) as table:
-            part(given, table)
+            part(arguments, table)
 
 
 if __name__ == "__main__":

@@ -47,9 +47,9 @@ def options(text: str | None, **defaults: object) -> argparse.Namespace:
 
 def run_parts(text: str | None, parts: Mapping[str, Callable[[argparse.Namespace], None]], **defaults: object) -> None:
     """A command that does its parts, all or those of ``--parts``, with the options that it was given."""
-    given = options(text, parts=OneOf(parts), **defaults)
-    for name in given.parts:
-        parts[name](given)
+    arguments = options(text, parts=OneOf(parts), **defaults)
+    for name in arguments.parts:
+        parts[name](arguments)
 
 
 def _option(default: Any) -> dict[str, Any]:
@@ -100,19 +100,19 @@ def own_cpu() -> float:
 def measured() -> Iterator[Cost]:
     """The cost of a block to this process and all below it (a JVM), ended ones too."""
     gc.collect()
-    found, done = Cost(), threading.Event()
+    cost, done = Cost(), threading.Event()
 
     def watch() -> None:
         while not done.wait(0.2):
-            found.peak = max(found.peak, resident())
+            cost.peak = max(cost.peak, resident())
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     before, start = cpu(), time.monotonic()
     try:
-        yield found
+        yield cost
     finally:
-        found.wall, found.cpu = time.monotonic() - start, cpu() - before
+        cost.wall, cost.cpu = time.monotonic() - start, cpu() - before
         done.set()
         watcher.join()
 
@@ -124,17 +124,17 @@ def _tree(pid: int | None) -> list[psutil.Process]:
 
 def cpu(pid: int | None = None, *, ended: bool = True) -> float:
     """User and system seconds of a process, this one unless given, and all below it; ``ended`` counts gone children."""
-    times = [each.cpu_times() for each in _tree(pid)]
+    times = [process.cpu_times() for process in _tree(pid)]
     return sum(time_.user + time_.system + ended * (time_.children_user + time_.children_system) for time_ in times)
 
 
 def resident(pid: int | None = None) -> float:
     """Resident memory (MB) of a process and all below it now."""
-    found = 0
-    for each in _tree(pid):
+    total = 0
+    for process in _tree(pid):
         with suppress(psutil.NoSuchProcess):  # it ended meanwhile
-            found += each.memory_info().rss
-    return found / 1e6
+            total += process.memory_info().rss
+    return total / 1e6
 
 
 def free_port() -> int:
@@ -199,12 +199,12 @@ class KeptConnection:
     async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
         if length := re.search(rb"content-length: (\d+)", head):
             return await reader.readexactly(int(length[1]))
-        found = b""
+        body = b""
         while b"chunked" in head and (size := int(await reader.readline(), 16)):
-            found += (await reader.readexactly(size + 2))[:size]
+            body += (await reader.readexactly(size + 2))[:size]
         if b"chunked" in head:
             await reader.readline()
-        return found
+        return body
 
     def close(self) -> None:
         """End the connection; the next request makes another."""

@@ -43,10 +43,10 @@ def program() -> Path:
     if cargo is None:
         raise EngineUnavailableError(f"peers in Rust need cargo, the builder of {PROJECT.name}/: install Rust (rustup)")
     built = place(os.environ.get("XDG_CACHE_HOME"))
-    found = built / "target" / "release" / "peers"
-    if not found.exists():
+    path = built / "target" / "release" / "peers"
+    if not path.exists():
         _build(cargo, built)
-    return found
+    return path
 
 
 def place(cache_home: str | None) -> Path:
@@ -72,7 +72,7 @@ def _build(cargo: str, built: Path) -> None:
     project, lean = built / "project", built / "rsp-rs"
     shutil.copytree(PROJECT, project, dirs_exist_ok=True, ignore=shutil.ignore_patterns("target"))
     described = json.loads(_run([cargo, "metadata", "--format-version", "1", "--locked"], project))
-    manifest = next(each["manifest_path"] for each in described["packages"] if each["name"] == "rsp-rs")
+    manifest = next(package["manifest_path"] for package in described["packages"] if package["name"] == "rsp-rs")
     shutil.copytree(Path(manifest).parent, lean, dirs_exist_ok=True)
     (lean / "Cargo.toml").write_text(without_defaults(Path(manifest).read_text(encoding="utf-8")), encoding="utf-8")
     patch = f"patch.crates-io.rsp-rs.path={json.dumps(str(lean))}"

@@ -73,31 +73,31 @@ def due_reports(size: int, slide: int, end: int) -> list[DueReport]:
     return [DueReport(close, (View(close - size, close, close - size, close - 1, 1 << 62),)) for close in closes]
 
 
-def windows(given: argparse.Namespace, opened: SparkSession, folder: Path) -> None:
-    size = {"stations": given.stations, "interval": "1s", "duration": f"{given.seconds}s"}
+def windows(arguments: argparse.Namespace, opened: SparkSession, folder: Path) -> None:
+    size = {"stations": arguments.stations, "interval": "1s", "duration": f"{arguments.seconds}s"}
     path, target = write_weather(folder / "windows", **size), folder / "answers"
-    query = parse_sparql(PREFIXES + QUERIES[given.query])
+    query = parse_sparql(PREFIXES + QUERIES[arguments.query])
     assert isinstance(query, Select)
     columns = ("windows", "number", "rows", "Spark, successive runs in one session, CPU s (wall)",
                "pyoxigraph, CPU s (wall)", "ratio first / best", "answers", "resident peak MB")  # fmt: skip
     with ResultTable("oracle", columns) as table:
         for window in WINDOWS:
-            due, costs = due_reports(*window, given.seconds * 1000), list[Cost]()
-            for _ in range(given.repeat):
+            due, costs = due_reports(*window, arguments.seconds * 1000), list[Cost]()
+            for _ in range(arguments.repeat):
                 with measured() as spent:
                     answers(opened, opened.read.parquet(str(path)), due, query).write.mode("overwrite").parquet(
                         str(target)
                     )
                 costs.append(spent)
             with measured() as scratch:
-                bag = Counter(hash(each) for each in by_pyoxigraph(path, due, query))
-            found = list(zip(*pq.read_table(target).to_pydict().values(), strict=True))
-            bag.subtract(hash((report, tuple(row))) for report, *row in found)
+                bag = Counter(hash(row) for row in by_pyoxigraph(path, due, query))
+            rows = list(zip(*pq.read_table(target).to_pydict().values(), strict=True))
+            bag.subtract(hash((report, tuple(row))) for report, *row in rows)
             ratios = " / ".join(
-                f"{scratch.cpu / each:.1f}x" for each in (costs[0].cpu, min(cost.cpu for cost in costs))
+                f"{scratch.cpu / cost:.1f}x" for cost in (costs[0].cpu, min(cost.cpu for cost in costs))
             )
-            same = "not compared" if given.query == "average" else "other rows" if any(bag.values()) else "the same"
-            table.add(f"{window[0]} ms/{window[1]} ms", len(due), len(found), ", ".join(map(_cost, costs)),
+            same = "not compared" if arguments.query == "average" else "other rows" if any(bag.values()) else "the same"
+            table.add(f"{window[0]} ms/{window[1]} ms", len(due), len(rows), ", ".join(map(_cost, costs)),
                       _cost(scratch), ratios, same, f"{max(cost.peak for cost in costs):,.0f}")  # fmt: skip
 
 
@@ -123,28 +123,30 @@ def by_pyoxigraph(path: Path, due: Sequence[DueReport], query: Select) -> Iterat
 
 
 def answered(fed: Sequence[StreamElement], semantics: Semantics) -> tuple[Answer, ...]:
-    found: list[Answer] = []
+    answers: list[Answer] = []
     with own_cost():
-        running = live.start(QUERY, semantics, found.append)
+        running = live.start(QUERY, semantics, answers.append)
         for element in fed:
             running.push(element)
         running.advance(fed[-1].time)
-    return tuple(found)
+    return tuple(answers)
 
 
 def recorded(fed: Sequence[StreamElement], semantics: Semantics) -> dict[R2S, Run]:
     """The run under each operator; what comes and what goes are the changes that an Rstream run sends."""
     if Report.WINDOW_CLOSE in semantics.report:
-        said = {R2S.RSTREAM: answered(fed, semantics)}
+        answers_by_operator = {R2S.RSTREAM: answered(fed, semantics)}
     else:
         come, gone = (answered(fed, replace(semantics, r2s=r2s)) for r2s in OPERATORS[:2])
         both = tuple(replace(one, removed=other.added) for one, other in zip(come, gone, strict=True))
-        said = dict(zip(OPERATORS, (come, gone, both), strict=True))
-    return {r2s: ran(found, replace(semantics, r2s=r2s), fed[-1].time) for r2s, found in said.items()}
+        answers_by_operator = dict(zip(OPERATORS, (come, gone, both), strict=True))
+    return {
+        r2s: ran(answers, replace(semantics, r2s=r2s), fed[-1].time) for r2s, answers in answers_by_operator.items()
+    }
 
 
-def ran(found: tuple[Answer, ...], semantics: Semantics, until: int) -> Run:
-    return Run(RunHeader("live", QUERY, QUERY.sparql, "rspql", semantics, until, 0, 0, "changes", 1.0), found, ())
+def ran(answers: tuple[Answer, ...], semantics: Semantics, until: int) -> Run:
+    return Run(RunHeader("live", QUERY, QUERY.sparql, "rspql", semantics, until, 0, 0, "changes", 1.0), answers, ())
 
 
 def by_spark(run: Run, opened: SparkSession, path: Path) -> Verdict:
@@ -158,8 +160,8 @@ def by_spark(run: Run, opened: SparkSession, path: Path) -> Verdict:
 
 
 def by_definition(run: Run, path: Path) -> Verdict:
-    held, rules = tuple(elements(path)), JudgingRules("definition")
-    return decide(run, RowScores(run, definition(held), rules), held[0].time, rules)
+    elements_, rules = tuple(elements(path)), JudgingRules("definition")
+    return decide(run, RowScores(run, definition(elements_), rules), elements_[0].time, rules)
 
 
 def judged(table: ResultTable, title: str, judge: Callable[[], Verdict], evaluator: Evaluator = "spark") -> Cost:
@@ -180,16 +182,16 @@ def made(path: Path, stations: int, seconds: int) -> list[StreamElement]:
     return list(elements(path))
 
 
-def growth(given: argparse.Namespace, opened: SparkSession, folder: Path) -> None:
+def growth(arguments: argparse.Namespace, opened: SparkSession, folder: Path) -> None:
     warm = recorded(made(folder / "warm", 50, 10), CHANGE)[R2S.RSTREAM]
     by_spark(warm, opened, folder / "warm")
     spent: list[tuple[int, Cost]] = []
     with ResultTable("change_growth", HEAD) as table:
-        for factor in given.factors:
+        for factor in arguments.factors:
             path = folder / f"growth{factor}"
-            fed = made(path, given.base, 30 * factor)
+            fed = made(path, arguments.base, 30 * factor)
             run = recorded(fed, CHANGE)[R2S.RSTREAM]
-            title = f"x{factor}: {sum(len(each.added) for each in fed):,} triples"
+            title = f"x{factor}: {sum(len(element.added) for element in fed):,} triples"
             del fed
             spent.append((factor, judged(table, title, lambda run=run, path=path: by_spark(run, opened, path))))
     for (one, before), (other, after) in pairwise(spent):
@@ -200,21 +202,27 @@ def growth(given: argparse.Namespace, opened: SparkSession, folder: Path) -> Non
         )
 
 
-def operators(given: argparse.Namespace, opened: SparkSession, folder: Path) -> None:
-    fed = made(folder / "big", given.stations, given.seconds)
-    size, times = sum(len(each.added) for each in fed), len({each.time for each in fed})
+def operators(arguments: argparse.Namespace, opened: SparkSession, folder: Path) -> None:
+    fed = made(folder / "big", arguments.stations, arguments.seconds)
+    size, times = sum(len(element.added) for element in fed), len({element.time for element in fed})
     print(f"\n{len(fed):,} elements, {size:,} triples, {times:,} distinct times; 5 s/5 s")
     with ResultTable("change_operators", HEAD) as table:
-        for semantics, r2s, run in ((each, *one) for each in (CLOSE, CHANGE) for one in recorded(fed, each).items()):
+        for semantics, r2s, run in (
+            (semantics_, *one) for semantics_ in (CLOSE, CHANGE) for one in recorded(fed, semantics_).items()
+        ):
             judged(table, f"{semantics.name}, {r2s}", lambda run=run: by_spark(run, opened, folder / "big"))
 
 
-def prefix(given: argparse.Namespace, opened: SparkSession, folder: Path) -> None:
-    head = [each for each in made(folder / "big", given.stations, given.seconds) if each.time < given.prefix]
+def prefix(arguments: argparse.Namespace, opened: SparkSession, folder: Path) -> None:
+    head = [
+        element
+        for element in made(folder / "big", arguments.stations, arguments.seconds)
+        if element.time < arguments.prefix
+    ]
     path = folder / "prefix.parquet"
     write(head, path)
     run = ran(answered(head, CHANGE), CHANGE, head[-1].time)
-    print(f"\nthe first {given.prefix} ms: {len(head):,} elements; Rstream")
+    print(f"\nthe first {arguments.prefix} ms: {len(head):,} elements; Rstream")
     with ResultTable("change_prefix", HEAD) as table:
         ours = judged(table, "prefix", lambda: by_spark(run, opened, path))
         theirs = judged(table, "prefix", lambda: by_definition(run, path), "definition")
@@ -258,8 +266,8 @@ def choice(_given: argparse.Namespace, opened: SparkSession, folder: Path) -> No
         for point in POINTS:
             path, run = judge_run_at(point, folder)
             work = work_of(path, run.header.query, run.header.semantics, run.header.advanced_to)
-            spent = {each: judge_by(each, point, opened, folder) for each in EVALUATORS}
-            cheaper = min(spent, key=lambda each: spent[each])
+            spent = {evaluator: judge_by(evaluator, point, opened, folder) for evaluator in EVALUATORS}
+            cheaper = min(spent, key=lambda evaluator: spent[evaluator])
             table.add(
                 point.title, f"{work.triples:,}",
                 f"{spent['definition']:.2f}", f"{definition_seconds(work):.2f}",
@@ -272,13 +280,13 @@ def judge_run_at(point: JudgedPoint, folder: Path) -> tuple[Path, Run]:
     """The stream table of a point, and `live`'s run on it."""
     path = folder / f"choice{point.stations}-{point.seconds}"
     fed = made(path, point.stations, point.seconds)
-    query, found = window_query(point.query, 5000, point.slide), list[Answer]()
-    running = live.start(query, point.semantics, found.append)
+    query, answers = window_query(point.query, 5000, point.slide), list[Answer]()
+    running = live.start(query, point.semantics, answers.append)
     for element in fed:
         running.push(element)
     running.advance(point.seconds * 1000)
     head = RunHeader("live", query, query.sparql, "rspql", point.semantics, point.seconds * 1000, 0, 0, "changes", 1.0)
-    return path, Run(head, tuple(found), ())
+    return path, Run(head, tuple(answers), ())
 
 
 def judge_by(evaluator: Evaluator, point: JudgedPoint, opened: SparkSession, folder: Path) -> float:
@@ -329,14 +337,16 @@ print(time.process_time() - began, verdict.judgement)
 """The second of two equal judgements, in a process that finds the sources of either checkout."""
 
 
-def paired(given: argparse.Namespace, folder: Path) -> None:
-    checkouts = given.before, Path(__file__).parents[1] / "src"
+def paired(arguments: argparse.Namespace, folder: Path) -> None:
+    checkouts = arguments.before, Path(__file__).parents[1] / "src"
     with ResultTable("oracle_paired", ("run", "answers", "before, CPU s", "now, CPU s", "ratio", "verdict")) as table:
         for point in PAIRED:
             path = folder / f"paired{point.stations}-{point.seconds}"
             made(path, point.stations, point.seconds)
             for answers_are, lost in (("right", ""), ("a row lost of every third", "lost")):
-                both = [[_judged_by(sources, path, point, lost) for sources in checkouts] for _ in range(given.repeat)]
+                both = [
+                    [_judged_by(sources, path, point, lost) for sources in checkouts] for _ in range(arguments.repeat)
+                ]
                 before, now = (min(pair[side][0] for pair in both) for side in (0, 1))
                 verdicts = " / ".join(sorted({verdict for pair in both for _, verdict in pair}))
                 table.add(point.title, answers_are, f"{before:.3f}", f"{now:.3f}", f"{now / before:.2f}", verdicts)
@@ -345,8 +355,8 @@ def paired(given: argparse.Namespace, folder: Path) -> None:
 def _judged_by(sources: Path, stream: Path, point: JudgedPoint, lost: str) -> tuple[float, str]:
     """CPU seconds of one judgement in a process of its own, and the verdict."""
     (report,) = point.semantics.report
-    asked = (STREAM, PREFIXES + QUERIES[point.query], str(point.slide), report.value, str(point.seconds), lost)
-    command = [sys.executable, "-c", JUDGE, str(stream), *asked]
+    words = (STREAM, PREFIXES + QUERIES[point.query], str(point.slide), report.value, str(point.seconds), lost)
+    command = [sys.executable, "-c", JUDGE, str(stream), *words]
     ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(sources)}, capture_output=True, text=True)
     if ended.returncode:
         raise SystemExit(ended.stderr)
@@ -358,21 +368,21 @@ PARTS = {"windows": windows, "growth": growth, "operators": operators, "prefix":
 
 
 def main() -> None:
-    given = options(
+    arguments = options(
         __doc__, parts=OneOf([*PARTS, "paired"], tuple(PARTS)), stations=10_000, seconds=30,
         query=OneOf(QUERIES, "select"), repeat=2, base=500, factors=(1, 4, 16), prefix=300, before=Path,
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
-        if "paired" in given.parts:
-            paired(given, Path(folder))
+        if "paired" in arguments.parts:
+            paired(arguments, Path(folder))
             return
         with measured() as starting:
             opened = session("local[2]", memory="6g", shuffle=4)
             opened.range(1).count()
         print(f"\na session and its first job: {_cost(starting)}")
         try:
-            for name in given.parts:
-                PARTS[name](given, opened, Path(folder))
+            for name in arguments.parts:
+                PARTS[name](arguments, opened, Path(folder))
         finally:
             opened.stop()
 

@@ -59,7 +59,7 @@ def observation(number: int, ms: int) -> bytes:
 @contextmanager
 def reading(broker: str, topic: str) -> Iterator[dict[int, float]]:
     """When the first answer to the message at each offset was read, s of the monotonic clock."""
-    found: dict[int, float] = {}
+    times: dict[int, float] = {}
     over = threading.Event()
 
     def read() -> None:
@@ -68,55 +68,55 @@ def reading(broker: str, topic: str) -> Iterator[dict[int, float]]:
         while not over.is_set():
             message = consumer.poll(0.1)
             if message is not None and message.error() is None:
-                found.setdefault(int(message.key().split()[2].partition(b".")[0]), time.monotonic())
+                times.setdefault(int(message.key().split()[2].partition(b".")[0]), time.monotonic())
         consumer.close()
 
     thread = threading.Thread(target=read)
     thread.start()
     try:
-        yield found
+        yield times
     finally:
         over.set()
         thread.join()
 
 
-def produced(broker: str, topic: str, given: argparse.Namespace) -> list[float]:
+def produced(broker: str, topic: str, arguments: argparse.Namespace) -> list[float]:
     """Send observations at the rate, and when each was handed over."""
     producer = Producer({"bootstrap.servers": broker, "linger.ms": 0})
     began, handed = time.monotonic(), list[float]()
-    for number in range(given.rate * (given.warm + given.seconds)):
-        time.sleep(max(0.0, began + number / given.rate - time.monotonic()))
+    for number in range(arguments.rate * (arguments.warm + arguments.seconds)):
+        time.sleep(max(0.0, began + number / arguments.rate - time.monotonic()))
         handed.append(time.monotonic())
-        producer.produce(topic, observation(number, number * 1000 // given.rate))
+        producer.produce(topic, observation(number, number * 1000 // arguments.rate))
         producer.poll(0)
     assert producer.flush(60) == 0
     return handed
 
 
 def latencies(
-    spark: Any, kafka: Kafka, given: argparse.Namespace, name: str, trigger: Mapping[str, str] | None
+    spark: Any, kafka: Kafka, arguments: argparse.Namespace, name: str, trigger: Mapping[str, str] | None
 ) -> list[float]:
     """The latency (ms) of each observation after the warm-up, ascending."""
     broker, source, sink = f"127.0.0.1:{kafka.port}", kafka.topic(), kafka.topic()
     text = QUERIES[name]
     with tempfile.TemporaryDirectory() as checkpoint:
         places = (f"kafka://{broker}/{source}?from=earliest", f"kafka://{broker}/{sink}", Path(checkpoint))
-        job = Job(parse(text), text, "rspql", UPDATES, *places, every=given.checkpoint * 1000)
+        job = Job(parse(text), text, "rspql", UPDATES, *places, every=arguments.checkpoint * 1000)
         running = real_time.started(spark, job, trigger)
-        with reading(broker, sink) as found:
-            handed = produced(broker, source, given)
+        with reading(broker, sink) as times:
+            handed = produced(broker, source, arguments)
             ends = time.monotonic() + 60
-            while len(found) < len(handed) and time.monotonic() < ends:
+            while len(times) < len(handed) and time.monotonic() < ends:
                 time.sleep(0.1)
         running.stop()
-    first = given.rate * given.warm
-    assert all(number in found for number in range(first, len(handed))), f"{len(handed) - len(found)} without an answer"
-    return sorted(1000 * (found[number] - handed[number]) for number in range(first, len(handed)))
+    first = arguments.rate * arguments.warm
+    assert all(number in times for number in range(first, len(handed))), f"{len(handed) - len(times)} without an answer"
+    return sorted(1000 * (times[number] - handed[number]) for number in range(first, len(handed)))
 
 
 def main() -> None:
     """Measure all modes and print their table."""
-    given = options(__doc__, rate=500, seconds=40, warm=60, checkpoint=30)
+    arguments = options(__doc__, rate=500, seconds=40, warm=60, checkpoint=30)
     columns = ("query", "mode", "answers", "p50 ms", "p99 ms", "most ms", "over 100 ms", "CPU s", "load")
     with ResultTable("real_time", columns) as table, tempfile.TemporaryDirectory() as root:
         kafka = Kafka(JARS, Path(root))
@@ -128,12 +128,15 @@ def main() -> None:
             middle = {}
             for name, mode, trigger in MODES:
                 before = cpu()
-                found = latencies(spark, kafka, given, name, trigger)
-                middle[name, mode] = found[len(found) // 2]
-                figures = (middle[name, mode], found[len(found) * 99 // 100], found[-1])
-                late, load = f"{sum(each > 100 for each in found) / len(found):.1%}", f"{os.getloadavg()[0]:.1f}"
+                times = latencies(spark, kafka, arguments, name, trigger)
+                middle[name, mode] = times[len(times) // 2]
+                figures = (middle[name, mode], times[len(times) * 99 // 100], times[-1])
+                late, load = (
+                    f"{sum(milliseconds > 100 for milliseconds in times) / len(times):.1%}",
+                    f"{os.getloadavg()[0]:.1f}",
+                )
                 cells = (*(f"{figure:.1f}" for figure in figures), late, f"{cpu() - before:.1f}", load)
-                table.add(name, mode, len(found), *cells)
+                table.add(name, mode, len(times), *cells)
             ratio = middle["select", "micro-batches"] / middle["select", "real-time"]
             print(f"p50 of micro-batches over p50 of real-time mode: {ratio:.0f}")
             spark.stop()

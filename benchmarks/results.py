@@ -66,22 +66,22 @@ def save(name: str, result: Result) -> None:
 
 def machine() -> str:
     """Cores, memory and the versions of what figures depend on."""
-    found = [f"{os.cpu_count()} cores ({platform.machine()})", f"{psutil.virtual_memory().total >> 30} GB"]
-    found.append(f"Python {platform.python_version()}")
+    parts = [f"{os.cpu_count()} cores ({platform.machine()})", f"{psutil.virtual_memory().total >> 30} GB"]
+    parts.append(f"Python {platform.python_version()}")
     for package in ("pyspark", "pyoxigraph"):
         try:
-            found.append(f"{package} {version(package)}")
+            parts.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             continue
-    return ", ".join(found)
+    return ", ".join(parts)
 
 
 def commit() -> str:
     """The commit that is measured, with a plus sign where files differ from it; empty outside a checkout."""
-    found = subprocess.run(
+    process = subprocess.run(
         ["git", "describe", "--always", "--dirty=+", "--exclude=*"], cwd=HOME, capture_output=True, text=True
     )
-    return found.stdout.strip()
+    return process.stdout.strip()
 
 
 Summary: TypeAlias = Callable[[Sequence[Sequence[str]]], tuple[str, bool]]
@@ -90,8 +90,8 @@ Summary: TypeAlias = Callable[[Sequence[Sequence[str]]], tuple[str, bool]]
 
 def goals_reached(rows: Sequence[Sequence[str]]) -> tuple[str, bool]:
     """A summary of rows whose last cell says of each goal that it is reached or not, behind the goal and a colon."""
-    said = [part.rpartition(": ")[2] for row in rows for part in row[-1].split("; ")]
-    reached, missed = (sum(each.startswith(word) for each in said) for word in ("reached", "not reached"))
+    outcomes = [part.rpartition(": ")[2] for row in rows for part in row[-1].split("; ")]
+    reached, missed = (sum(outcome.startswith(word) for outcome in outcomes) for word in ("reached", "not reached"))
     return f"{reached} of {reached + missed} goals", missed == 0 < reached
 
 
@@ -159,7 +159,7 @@ def page(results: dict[str, Result]) -> str:
         "Ratios come from one run with both sides in it; absolute times drift on a shared machine. A commit is the one "
         "that was measured, of results before 2026-11-23 the one that recorded them.\n"
     )
-    kinds = [f"- Machine {letter}: {each}" for each, letter in letters.items()]
+    kinds = [f"- Machine {letter}: {kind}" for kind, letter in letters.items()]
     columns = ("what", "against", "ratio", "goal", "", "machine, load", "date, commit", "command")
     lines = [_overview(result, letters[result.machine]) for result in results.values()]
     tables = [_table(result) for result in results.values()]
@@ -167,7 +167,9 @@ def page(results: dict[str, Result]) -> str:
 
 
 def _overview(result: Result, letter: str) -> list[str]:
-    anchor = "".join(each for each in result.title.lower().replace(" ", "-") if each.isalnum() or each in "-_")
+    anchor = "".join(
+        character for character in result.title.lower().replace(" ", "-") if character.isalnum() or character in "-_"
+    )
     load = f"{letter}, {result.load}" if result.load else letter
     return [
         f"[{result.title}](#{anchor}): {result.what}", result.against, result.ratio, result.goal,

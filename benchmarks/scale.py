@@ -101,7 +101,7 @@ class ProcessCost:
     def _look(self, own: psutil.Process) -> None:
         with suppress(psutil.NoSuchProcess):
             processes = [own, *own.children(recursive=True)]
-            far = [each for worker in self._workers for each in (worker, *worker.children(recursive=True))]
+            far = [process for worker in self._workers for process in (worker, *worker.children(recursive=True))]
             self._count([*processes, *far], self._cpu)
             self.python = max(self.python, own.memory_info().rss)
             jvm = [process.memory_info().rss for process in processes if process.name() == "java"]
@@ -112,8 +112,8 @@ def measured(stage: "StageCommand", folder: Path, cluster: Cluster | None) -> tu
     """The wall seconds and the cost of a stage; SystemExit with its words when it fails."""
     cost, began = ProcessCost(cluster), time.monotonic()
     command = [sys.executable, "-m", "streamgauge.cli.main", *map(str, stage.words)]
-    with (folder / "said").open("wb") as said:
-        program = subprocess.Popen(command, stdout=said, stderr=said, env=os.environ | {"COLUMNS": "80"})
+    with (folder / "said").open("wb") as output:
+        program = subprocess.Popen(command, stdout=output, stderr=output, env=os.environ | {"COLUMNS": "80"})
         cost.watch(program)
     if program.returncode not in stage.codes:
         raise SystemExit((folder / "said").read_text())
@@ -180,17 +180,17 @@ def main() -> None:
     command.add_argument("millions", nargs="*", metavar="MILLIONS", default=SIZES)
     command.add_argument("--cluster", action="store_true")
     command.add_argument("--select", action="store_true")
-    given = command.parse_args()
-    usual = given.millions == SIZES and not given.cluster and not given.select
+    arguments = command.parse_args()
+    usual = arguments.millions == SIZES and not arguments.cluster and not arguments.select
     with ExitStack() as stack:
         table = stack.enter_context(ResultTable("scale", COLUMNS, not usual))
         root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        cluster = stack.enter_context(standalone(root)) if given.cluster else None
-        master = cluster.url if cluster else given.master
-        for size in map(float, given.millions):
+        cluster = stack.enter_context(standalone(root)) if arguments.cluster else None
+        master = cluster.url if cluster else arguments.master
+        for size in map(float, arguments.millions):
             folder = root / f"{size:g}"
             folder.mkdir()
-            for stage in stages(folder, size, SELECT if given.select else QUERY, master):
+            for stage in stages(folder, size, SELECT if arguments.select else QUERY, master):
                 stage.before()
                 table.add(f"{size:g} million", stage.name, *_shown(*measured(stage, folder, cluster), size))
 

@@ -131,10 +131,12 @@ class QueryShape:
 
 def shapes(names: list[str]) -> list[QueryShape]:
     """The shapes of these names, all where there are none; SystemExit names those that there are."""
-    found = {name: QueryShape(name, **load) for name, load in tomllib.loads((HOME / "shapes.toml").read_text()).items()}
-    if unknown := [name for name in names if name not in found]:
-        raise SystemExit(f"there is no shape {unknown[0]}: there is {', '.join(found)}")
-    return [found[name] for name in names or found]
+    shapes_ = {
+        name: QueryShape(name, **load) for name, load in tomllib.loads((HOME / "shapes.toml").read_text()).items()
+    }
+    if unknown := [name for name in names if name not in shapes_]:
+        raise SystemExit(f"there is no shape {unknown[0]}: there is {', '.join(shapes_)}")
+    return [shapes_[name] for name in names or shapes_]
 
 
 def subjects(shape: QueryShape, numbers: Sequence[int]) -> Iterator[StreamElement]:
@@ -253,21 +255,21 @@ def _each(cost: ShapeCost, product: bool) -> float:
 def figures(shape: QueryShape, way: str, count: int) -> ShapeFigures:
     """The least costs of several rounds in this process; SystemExit where the engine refuses."""
     larger = count * (LARGER_PRODUCT if shape.product else LARGER)
-    asked = ((shape, count), (shape, larger), (replace(shapes(["plain"])[0], values=shape.values), larger))
-    rounds: list[list[ShapeCost]] = []
+    pairs = ((shape, count), (shape, larger), (replace(shapes(["plain"])[0], values=shape.values), larger))
+    repetitions: list[list[ShapeCost]] = []
     spent = started = 0.0
-    while spent < REPEATED_S and started < STARTED_S and len(rounds) < ROUNDS:
-        rounds.append([cost(each, way, size) for each, size in asked])
-        spent += sum(each.cpu for each in rounds[-1])
-        started += sum(each.start for each in rounds[-1])
-    return ShapeFigures(*(min(costs, key=lambda each: each.cpu) for costs in zip(*rounds, strict=True)))
+    while spent < REPEATED_S and started < STARTED_S and len(repetitions) < ROUNDS:
+        repetitions.append([cost(case, way, size) for case, size in pairs])
+        spent += sum(cost.cpu for cost in repetitions[-1])
+        started += sum(cost.start for cost in repetitions[-1])
+    return ShapeFigures(*(min(costs, key=lambda cost: cost.cpu) for costs in zip(*repetitions, strict=True)))
 
 
-def apart(asked: list[tuple[QueryShape, str]], count: int, seconds: int) -> Iterator[ShapeFigures | str]:
+def apart(cases: list[tuple[QueryShape, str]], count: int, seconds: int) -> Iterator[ShapeFigures | str]:
     """The figures of shapes and ways, in a process of their own; a sentence where one ends otherwise."""
-    while asked:
+    while cases:
         words = [sys.executable, "-m", "benchmarks.shapes", "--alone", "--subjects", str(count)]
-        words += ["--seconds", str(seconds), *(f"{shape.name}/{way}/{shape.values}" for shape, way in asked)]
+        words += ["--seconds", str(seconds), *(f"{shape.name}/{way}/{shape.values}" for shape, way in cases)]
         done = subprocess.run(words, cwd=HOME.parent, capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()
         for line in lines:
@@ -275,7 +277,7 @@ def apart(asked: list[tuple[QueryShape, str]], count: int, seconds: int) -> Iter
         if not done.returncode:
             return
         yield f"over {seconds} s" if done.returncode < 0 else done.stderr.strip().splitlines()[-1]
-        asked = asked[len(lines) + 1 :]
+        cases = cases[len(lines) + 1 :]
 
 
 def judged(shape: QueryShape, way: str, numbers: Sequence[int] = JUDGED) -> str:
@@ -321,11 +323,11 @@ def measure(chosen: list[QueryShape], ways: list[str], count: int, seconds: int,
         parts = [chosen[at : at + TOGETHER] for at in range(0, len(chosen), TOGETHER)]
         costs = chain.from_iterable(pool.map(together, parts))
         for shape in chosen:
-            found = dict(zip(ways, islice(costs, len(ways)), strict=True))
-            faults = [f"{way}: {fault}" for way, each in found.items() for fault in _faults(shape, each)]
+            outcomes = dict(zip(ways, islice(costs, len(ways)), strict=True))
+            faults = [f"{way}: {fault}" for way, outcome in outcomes.items() for fault in _faults(shape, outcome)]
             kept = kept and not faults
-            starts = [each.large.start for each in found.values() if isinstance(each, ShapeFigures)]
-            cells = (_cell(shape, each) for each in found.values())
+            starts = [outcome.large.start for outcome in outcomes.values() if isinstance(outcome, ShapeFigures)]
+            cells = (_cell(shape, outcome) for outcome in outcomes.values())
             table.add(shape.title, f"{max(starts, default=0):.2f}", *cells, "; ".join(faults))
     return kept
 
@@ -339,19 +341,19 @@ def summary(rows: Sequence[Sequence[str]]) -> tuple[str, bool]:
     return message, not any(outcomes)
 
 
-def _faults(shape: QueryShape, found: ShapeFigures | str) -> list[str]:
-    return [found] if isinstance(found, str) else found.faults(shape)
+def _faults(shape: QueryShape, outcome: ShapeFigures | str) -> list[str]:
+    return [outcome] if isinstance(outcome, str) else outcome.faults(shape)
 
 
-def _cell(shape: QueryShape, found: ShapeFigures | str) -> str:
-    if isinstance(found, str):
+def _cell(shape: QueryShape, outcome: ShapeFigures | str) -> str:
+    if isinstance(outcome, str):
         return ""
-    return f"{found.each(shape):.2f} ({found.times(shape):.1f}, {found.growth:.2f})"
+    return f"{outcome.each(shape):.2f} ({outcome.times(shape):.1f}, {outcome.growth:.2f})"
 
 
-def _alone(asked: list[str], count: int, seconds: int) -> None:
+def _alone(cases: list[str], count: int, seconds: int) -> None:
     """Print the figures of each SHAPE/WAY/VALUES as a line of JSON, each within so many CPU seconds."""
-    for name, way, values in (each.split("/") for each in asked):
+    for name, way, values in (case.split("/") for case in cases):
         limit = int(own_cpu()) + seconds
         resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
         print(json.dumps(asdict(figures(replace(shapes([name])[0], values=values), way, count))), flush=True)
@@ -369,18 +371,18 @@ def main() -> int:
         judge=False,
     )
     command.add_argument("shape", nargs="*")
-    given = command.parse_args()
-    if given.alone:
-        _alone(given.shape, given.subjects, given.seconds)
+    arguments = command.parse_args()
+    if arguments.alone:
+        _alone(arguments.shape, arguments.subjects, arguments.seconds)
         return 0
-    chosen = [replace(shape, values=values) for shape in shapes(given.shape) for values in given.values]
-    if given.judge:
-        more = (*JUDGED, *range(JUDGED[-1] + 1, given.subjects // 10))
-        found = {f"{shape.title}, {way}": judged(shape, way, more) for shape in chosen for way in given.ways}
-        for name, outcome in found.items():
+    chosen = [replace(shape, values=values) for shape in shapes(arguments.shape) for values in arguments.values]
+    if arguments.judge:
+        more = (*JUDGED, *range(JUDGED[-1] + 1, arguments.subjects // 10))
+        verdicts = {f"{shape.title}, {way}": judged(shape, way, more) for shape in chosen for way in arguments.ways}
+        for name, outcome in verdicts.items():
             print(f"{name}: {outcome}", flush=True)
-        return 0 if set(found.values()) == {"right"} else 1
-    return 0 if measure(chosen, given.ways, given.subjects, given.seconds, given.jobs) else 1
+        return 0 if set(verdicts.values()) == {"right"} else 1
+    return 0 if measure(chosen, arguments.ways, arguments.subjects, arguments.seconds, arguments.jobs) else 1
 
 
 if __name__ == "__main__":

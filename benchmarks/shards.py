@@ -70,34 +70,34 @@ def text_of(query: str, slide: str, parameters: dict[str, str]) -> str:
 def header(name: str, seconds: int, shards: int) -> RunHeader:
     query, slide, parameters, _ = CASES[name]
     text = text_of(query, slide, parameters)
-    given = {"shards": shards} if shards > 1 else {}
-    return RunHeader("live", parse(text), text, "rspql", CSPARQL, seconds * 1000, 0, options=given)
+    options_ = {"shards": shards} if shards > 1 else {}
+    return RunHeader("live", parse(text), text, "rspql", CSPARQL, seconds * 1000, 0, options=options_)
 
 
-def run(name: str, given: argparse.Namespace, shards: int, stream: Path) -> tuple[float, float, int]:
+def run(name: str, arguments: argparse.Namespace, shards: int, stream: Path) -> tuple[float, float, int]:
     """Wall and CPU (s) of one run, and how many rows it answered."""
-    found = record(header(name, given.seconds, shards), program("live"), StoredStream(stream), RunLimits())
-    if found.header.failure:
-        raise SystemExit(found.header.failure)
-    return _wall(found), found.header.cpu or 0.0, sum(len(answer.added) for answer in found.answers)
+    recorded = record(header(name, arguments.seconds, shards), program("live"), StoredStream(stream), RunLimits())
+    if recorded.header.failure:
+        raise SystemExit(recorded.header.failure)
+    return _wall(recorded), recorded.header.cpu or 0.0, sum(len(answer.added) for answer in recorded.answers)
 
 
-def _wall(found: Run) -> float:
-    return (max(answer.received for answer in found.answers) - found.header.started) / 1e9
+def _wall(recorded: Run) -> float:
+    return (max(answer.received for answer in recorded.answers) - recorded.header.started) / 1e9
 
 
-def compare(name: str, given: argparse.Namespace, table: ResultTable, stream: Path) -> None:
+def compare(name: str, arguments: argparse.Namespace, table: ResultTable, stream: Path) -> None:
     """One process and several in turn, so often; medians."""
     triples = stream_facts(stream).triples
-    runs = [[run(name, given, shards, stream) for shards in (1, given.shards)] for _ in range(given.repeat)]
+    runs = [[run(name, arguments, shards, stream) for shards in (1, arguments.shards)] for _ in range(arguments.repeat)]
     rows = {rows for pair in runs for _, _, rows in pair}
     assert len(rows) == 1, f"{name}: rows differ, {rows}"
     assert rows != {0}, f"{name}: there are no rows"
     wall, cpu = ([median(pair[side][at] for pair in runs) for side in (0, 1)] for at in (0, 1))
-    micro = [f"{each / triples * 1e6:.2f}" for each in cpu]
-    said = live.sharding([(header(name, 1, 1).query, CSPARQL)], given.shards)
-    table.add(name, *(f"{each:.2f}" for each in wall), f"{wall[0] / wall[1]:.2f}x", *micro,
-              f"{cpu[1] / cpu[0]:.2f}x", said)  # fmt: skip
+    micro = [f"{seconds_ / triples * 1e6:.2f}" for seconds_ in cpu]
+    sharding = live.sharding([(header(name, 1, 1).query, CSPARQL)], arguments.shards)
+    table.add(name, *(f"{seconds_:.2f}" for seconds_ in wall), f"{wall[0] / wall[1]:.2f}x", *micro,
+              f"{cpu[1] / cpu[0]:.2f}x", sharding)  # fmt: skip
 
 
 def _gains(rows: Sequence[Sequence[str]]) -> tuple[str, bool]:
@@ -109,15 +109,15 @@ def _gains(rows: Sequence[Sequence[str]]) -> tuple[str, bool]:
 
 
 def main() -> None:
-    given = options(__doc__, cases=OneOf(CASES), shards=2, stations=10_000, seconds=20, repeat=3)
+    arguments = options(__doc__, cases=OneOf(CASES), shards=2, stations=10_000, seconds=20, repeat=3)
     columns = ("case", "wall s, one", "several", "gain", "CPU us a triple, one", "several", "price", "sharding")
     with tempfile.TemporaryDirectory() as folder, ResultTable("shards", columns, summary=_gains) as table:
-        for name in given.cases:
-            stations = given.stations // CASES[name][3]
+        for name in arguments.cases:
+            stations = arguments.stations // CASES[name][3]
             stream = Path(folder) / f"stream-{stations}"
             if not stream.exists():
-                write_weather(stream, stations=stations, interval="1s", duration=f"{given.seconds}s")
-            compare(name, given, table, stream)
+                write_weather(stream, stations=stations, interval="1s", duration=f"{arguments.seconds}s")
+            compare(name, arguments, table, stream)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ class Checked:
 
 def due(stations: int, begin: int) -> Rows:
     """The rows of the window that begins at ``begin`` (ms), by the rule of ``observations``: value above 50."""
-    found: Rows = Counter()
+    rows: Rows = Counter()
     for second in range(begin // 1000, (begin + SIZE_MS) // 1000):
         for station in range(stations):
             value = (station * 7 + second * 13) % 100
@@ -83,8 +83,8 @@ def due(stations: int, begin: int) -> Rows:
                     f"<http://knoesis.wright.edu/ssw/{name}>"
                     for name in (f"System_A{station}", f"Observation_A{station}_{at}")
                 )
-                found[sensor, obs, float(value)] += 1
-    return found
+                rows[sensor, obs, float(value)] += 1
+    return rows
 
 
 def lines(stations: int, seconds: int) -> Iterator[bytes]:
@@ -94,9 +94,9 @@ def lines(stations: int, seconds: int) -> Iterator[bytes]:
     yield encode_advance(seconds * 1000)
 
 
-def soak(name: str, report: str, given: argparse.Namespace) -> bool:
+def soak(name: str, report: str, arguments: argparse.Namespace) -> bool:
     """One soak; whether every window was right."""
-    checked = Checked(given.stations)
+    checked = Checked(arguments.stations)
     text = weather_text("select", WSIZE="5s", WSLIDE="5s", TEMP=str(THRESHOLD))
     with ChildProcess(program(name)) as process:
         assert process.stdin is not None
@@ -107,11 +107,12 @@ def soak(name: str, report: str, given: argparse.Namespace) -> bool:
             raise SystemExit(f"{name} did not get ready")
         reader = threading.Thread(target=lambda: _read(output, checked, report == "close"))
         reader.start()
-        minutes = given.minutes
+        minutes = arguments.minutes
         print(
-            f"{name}, {report}: {given.stations * 7:,} triples a second of stream time, {minutes} min of it", flush=True
+            f"{name}, {report}: {arguments.stations * 7:,} triples a second of stream time, {minutes} min of it",
+            flush=True,
         )
-        _feed(process, checked, minutes * 60, given.tells)
+        _feed(process, checked, minutes * 60, arguments.tells)
         process.close_input()
         reader.join()
         code = process.wait()
@@ -131,14 +132,16 @@ def _read(output: IO[bytes], checked: Checked, closes: bool) -> None:
 def _feed(process: ChildProcess, checked: Checked, seconds: int, tells: int) -> None:
     """Write everything, and tell so many times how far it is."""
     assert process.stdin is not None
-    start, before, fed, told = time.monotonic(), spent(process.pid), 0, 0
-    given, count = lines(checked.stations, seconds), seconds * checked.stations + 1
-    while chunk := list(islice(given, CHUNK)):
+    start, before, fed, advances = time.monotonic(), spent(process.pid), 0, 0
+    feed, count = lines(checked.stations, seconds), seconds * checked.stations + 1
+    while chunk := list(islice(feed, CHUNK)):
         write_all(process.stdin, b"".join(chunk))
         fed += len(chunk)
-        if fed * tells // count > told:
-            told = fed * tells // count
-            _tell(process.pid, checked, f"{told}/{tells}", time.monotonic() - start, spent(process.pid) - before, fed)
+        if fed * tells // count > advances:
+            advances = fed * tells // count
+            _tell(
+                process.pid, checked, f"{advances}/{tells}", time.monotonic() - start, spent(process.pid) - before, fed
+            )
 
 
 def _tell(pid: int, checked: Checked, part: str, wall: float, cpu: float, fed: int) -> None:
@@ -154,8 +157,10 @@ def _tell(pid: int, checked: Checked, part: str, wall: float, cpu: float, fed: i
 
 
 def main() -> int:
-    given = options(__doc__, minutes=30, stations=10_000, report=OneOf(SEMANTICS, ("close",)), engine="live", tells=4)
-    right = [soak(given.engine, report, given) for report in given.report]
+    arguments = options(
+        __doc__, minutes=30, stations=10_000, report=OneOf(SEMANTICS, ("close",)), engine="live", tells=4
+    )
+    right = [soak(arguments.engine, report, arguments) for report in arguments.report]
     return 0 if all(right) else 1
 
 

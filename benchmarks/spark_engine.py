@@ -65,8 +65,8 @@ ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateSto
 
 def stream(folder: Path, stations: int, seconds: int) -> None:
     """One file a second of event time, in order."""
-    made = write_weather(folder.with_name("generated"), stations=stations, interval="1s", duration=f"{seconds}s")
-    table = pq.read_table(made)
+    generated = write_weather(folder.with_name("generated"), stations=stations, interval="1s", duration=f"{seconds}s")
+    table = pq.read_table(generated)
     folder.mkdir()
     for second in range(seconds):
         inside = pc.and_(pc.greater_equal(table["time"], second * 1000), pc.less(table["time"], (second + 1) * 1000))
@@ -100,43 +100,43 @@ def by_engine(
     before = cpu()
     state = run(spark, Job(parse(text), text, "rspql", SEMANTICS, *places, files=files, drain=True), tell)
     steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(at) if b[2]]
-    return BatchCosts([wall for wall, _ in steps], [each for _, each in steps], cpu() - before, state.sent)
+    return BatchCosts([wall for wall, _ in steps], [spent for _, spent in steps], cpu() - before, state.sent)
 
 
 def by_jobs(spark: SparkSession, query: ContinuousQuery, root: Path, seconds: int) -> Cost:
     """The same windows answered from scratch, all in one job: the better of two runs."""
-    found = []
+    costs = []
     for _ in range(2):
         with measured() as spent:
             rows = spark.read.parquet(str(root / "stream"))
             due = due_reports(5000, 5000, seconds * 1000)
             answered = answers(spark, rows, due, query.form, windows=query.windows)
             answered.write.mode("overwrite").parquet(str(root / "scratch"))
-        found.append(spent)
-    return min(found, key=lambda each: each.wall)
+        costs.append(spent)
+    return min(costs, key=lambda cost: cost.wall)
 
 
 def by_live(query: ContinuousQuery, root: Path) -> Cost:
     """`live` in process on the same files, the elements in memory."""
-    held = list(elements(root / "stream"))
+    elements_ = list(elements(root / "stream"))
     with own_cost() as spent:
         answering = live.start(query, SEMANTICS, lambda _answer: None)
-        for element in held:
+        for element in elements_:
             answering.push(element)
-        answering.advance(held[-1].time + 1)
+        answering.advance(elements_[-1].time + 1)
     return spent
 
 
-def jobs(given: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
-    text = stars(given)
+def jobs(arguments: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
+    text = stars(arguments)
     sides: list[tuple[str, float, Cost]] = []
-    for files in given.files:
-        found = by_engine(spark, text, root, f"jobs-{files}", files)
-        own = Cost(warm_median(found.walls), warm_median(found.cpus))
-        sides.append((f"spark engine, batches of {files} s", triples * files / given.seconds, own))
-        print(f"{found.reports} reports; batches take {min(found.walls):.2f} to {max(found.walls):.2f} s")
-    sides.append(("one batch job over all windows", triples, by_jobs(spark, parse(text), root, given.seconds)))
-    if not given.without_live:
+    for files in arguments.files:
+        costs = by_engine(spark, text, root, f"jobs-{files}", files)
+        own = Cost(warm_median(costs.walls), warm_median(costs.cpus))
+        sides.append((f"spark engine, batches of {files} s", triples * files / arguments.seconds, own))
+        print(f"{costs.reports} reports; batches take {min(costs.walls):.2f} to {max(costs.walls):.2f} s")
+    sides.append(("one batch job over all windows", triples, by_jobs(spark, parse(text), root, arguments.seconds)))
+    if not arguments.without_live:
         sides.append(("live, from memory", triples, by_live(parse(text), root)))
     _, batch, own = sides[0]
     columns = ("side", "triples/s wall", "triples per CPU s", "first side's wall", "CPU")
@@ -148,9 +148,9 @@ def jobs(given: argparse.Namespace, spark: SparkSession, root: Path, triples: in
             )
 
 
-def stars(given: argparse.Namespace) -> str:
+def stars(arguments: argparse.Namespace) -> str:
     """The query over two stars."""
-    return TEXT % (SELECTS[given.query], OBSERVED, "FILTER(?value > 50.0)")
+    return TEXT % (SELECTS[arguments.query], OBSERVED, "FILTER(?value > 50.0)")
 
 
 def shown(root: Path, name: str, seconds: int) -> Path:
@@ -162,10 +162,10 @@ def shown(root: Path, name: str, seconds: int) -> Path:
     return folder
 
 
-def latency(given: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
-    text, speed = stars(given), given.rate * given.seconds / triples
+def latency(arguments: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
+    text, speed = stars(arguments), arguments.rate * arguments.seconds / triples
     folder, waits = shown(root, "coming", 0), list[float]()
-    reports = (given.seconds - 1) // BATCH_S
+    reports = (arguments.seconds - 1) // BATCH_S
     files = sorted((root / "stream").glob("*.parquet"))
     began = time.monotonic()
 
@@ -181,7 +181,7 @@ def latency(given: argparse.Namespace, spark: SparkSession, root: Path, triples:
             os.kill(os.getpid(), signal.SIGINT)
 
     places = str(folder), str(root / "late-answers"), root / "late-checkpoint"
-    job = Job(parse(text), text, "rspql", SEMANTICS, *places, every=given.every, files=given.files[0])
+    job = Job(parse(text), text, "rspql", SEMANTICS, *places, every=arguments.every, files=arguments.files[0])
     signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # the own one of a session would cancel the batch that is at work
@@ -194,33 +194,33 @@ def latency(given: argparse.Namespace, spark: SparkSession, root: Path, triples:
     with ResultTable("spark_latency", columns) as table:
         spread, load = times_text(waits[1:], ".2f"), f"{os.getloadavg()[0]:.1f}"
         own = f"{1e6 * spent.cpu / triples:.1f}"
-        table.add(f"{given.rate:,}", given.every, f"{waits[0]:.2f}", f"{waits[1]:.2f}", spread, own, load)
+        table.add(f"{arguments.rate:,}", arguments.every, f"{waits[0]:.2f}", f"{waits[1]:.2f}", spread, own, load)
 
 
-def flat(given: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
-    second = triples / given.seconds
-    by_engine(spark, stars(given), root, "warming", source=shown(root, "warm", min(60, given.seconds)).name)
+def flat(arguments: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
+    second = triples / arguments.seconds
+    by_engine(spark, stars(arguments), root, "warming", source=shown(root, "warm", min(60, arguments.seconds)).name)
     with ResultTable("spark_flat", ("million triples", "batches", "CPU us a triple", "wall us", "load")) as table:
-        for millions in given.millions:
+        for millions in arguments.millions:
             seconds = round(millions * 1e6 / second)
-            if seconds > given.seconds:
+            if seconds > arguments.seconds:
                 print(f"{millions:g} million triples: give --seconds {seconds} or more")
                 continue
             name = f"flat-{millions:g}"
-            found = by_engine(spark, stars(given), root, name, source=shown(root, name, seconds).name)
-            each = [1e6 * sum(costs) / len(costs) / second / BATCH_S for costs in (found.cpus, found.walls)]
+            costs_ = by_engine(spark, stars(arguments), root, name, source=shown(root, name, seconds).name)
+            per_second = [1e6 * sum(costs) / len(costs) / second / BATCH_S for costs in (costs_.cpus, costs_.walls)]
             load = f"{os.getloadavg()[0]:.1f}"
-            table.add(f"{millions:g}", len(found.walls) + 1, *(f"{figure:.2f}" for figure in each), load)
+            table.add(f"{millions:g}", len(costs_.walls) + 1, *(f"{figure:.2f}" for figure in per_second), load)
 
 
-def cores(given: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
+def cores(arguments: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
     """Leaves no session."""
-    files, rates = given.files[-1], dict[int, float]()
+    files, rates = arguments.files[-1], dict[int, float]()
     for turn, count in enumerate((2, 1, 2)):  # the first one is for the JVM to be warm
         spark.stop()
         spark = session(f"local[{count}]", memory="4g", shuffle=2)
-        found = by_engine(spark, stars(given), root, f"cores-{turn}", files)
-        rates[count] = triples * files / given.seconds / warm_median(found.walls)
+        costs = by_engine(spark, stars(arguments), root, f"cores-{turn}", files)
+        rates[count] = triples * files / arguments.seconds / warm_median(costs.walls)
     with ResultTable("spark_cores", ("cores", "triples/s wall", "of one core", "load")) as table:
         for count, rate in sorted(rates.items()):
             table.add(count, f"{rate:,.0f}", f"{rate / rates[1]:.2f}x", f"{os.getloadavg()[0]:.1f}")
@@ -239,13 +239,13 @@ def by_operator(spark: SparkSession, root: Path, once: Callable[[DataFrame], Dat
     running = writer.option("checkpointLocation", str(root / f"{name}-state")).trigger(availableNow=True).start()
     running.awaitTermination()
     spent = cpu() - before
-    progress = [each for each in running.recentProgress if each["numInputRows"]]
-    held, size = (
-        max(sum(operator[key] for operator in each["stateOperators"]) for each in progress)
+    progress = [batch for batch in running.recentProgress if batch["numInputRows"]]
+    stored, size = (
+        max(sum(operator[key] for operator in batch["stateOperators"]) for batch in progress)
         for key in ("numRowsTotal", "memoryUsedBytes")
     )
-    walls = [each["durationMs"]["triggerExecution"] / 1000 for each in progress]
-    return BatchCosts(walls, [], spent, spark.read.parquet(str(root / name)).count(), held, size)
+    walls = [batch["durationMs"]["triggerExecution"] / 1000 for batch in progress]
+    return BatchCosts(walls, [], spent, spark.read.parquet(str(root / name)).count(), stored, size)
 
 
 def native(_given: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
@@ -259,33 +259,33 @@ def native(_given: argparse.Namespace, spark: SparkSession, root: Path, triples:
     columns = ("side", "triples/s wall", "triples per CPU s", "state at most", "windows")
     with ResultTable("spark_native", columns) as table:
         for name, side in sides.items():
-            found = side()
-            state = f"{found.rows:,} rows, {found.state >> 10:,} KiB" if found.rows else "none"
-            rates = f"{batch / warm_median(found.walls):,.0f}", f"{triples / found.cpu:,.0f}"
-            table.add(name, *rates, state, found.reports)
+            outcome = side()
+            state = f"{outcome.rows:,} rows, {outcome.state >> 10:,} KiB" if outcome.rows else "none"
+            rates = f"{batch / warm_median(outcome.walls):,.0f}", f"{triples / outcome.cpu:,.0f}"
+            table.add(name, *rates, state, outcome.reports)
 
 
 PARTS: Final = {"jobs": jobs, "latency": latency, "flat": flat, "native": native, "cores": cores}
 
 
 def main() -> None:
-    given = options(
+    arguments = options(
         __doc__, parts=OneOf(PARTS, ("jobs", "native")), stations=10_000, seconds=120, query=OneOf(SELECTS, "select"),
         without_live=False, stream=Path, files=(BATCH_S,), rate=200_000, every=500, millions=(1.0, 5.0, 20.0),
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        if given.stream is None:
-            stream(root / "stream", given.stations, given.seconds)
+        if arguments.stream is None:
+            stream(root / "stream", arguments.stations, arguments.seconds)
         else:
-            shutil.copytree(given.stream, root / "stream")
-            given.seconds = len(list((root / "stream").glob("*.parquet")))
+            shutil.copytree(arguments.stream, root / "stream")
+            arguments.seconds = len(list((root / "stream").glob("*.parquet")))
         triples = sum(pq.read_metadata(file).num_rows for file in (root / "stream").glob("*.parquet"))
         print(f"{triples:,} triples, load {os.getloadavg()[0]:.1f}")
         spark = session("local[2]", memory="4g", shuffle=2)
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-        for name in given.parts:
-            PARTS[name](given, spark, root, triples)
+        for name in arguments.parts:
+            PARTS[name](arguments, spark, root, triples)
         spark.stop()
 
 

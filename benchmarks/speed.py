@@ -62,10 +62,10 @@ class SpeedCase:
 
 def cases(names: list[str]) -> list[SpeedCase]:
     """The cases of these names, all where there are none; SystemExit names those that there are."""
-    found = {name: SpeedCase(name, **load) for name, load in tomllib.loads((HOME / "cases.toml").read_text()).items()}
-    if unknown := [name for name in names if name not in found]:
-        raise SystemExit(f"there is no case {unknown[0]}: there is {', '.join(found)}")
-    return [found[name] for name in names or found]
+    cases_ = {name: SpeedCase(name, **load) for name, load in tomllib.loads((HOME / "cases.toml").read_text()).items()}
+    if unknown := [name for name in names if name not in cases_]:
+        raise SystemExit(f"there is no case {unknown[0]}: there is {', '.join(cases_)}")
+    return [cases_[name] for name in names or cases_]
 
 
 def cpu_of(call: Callable[[], object]) -> float:
@@ -86,12 +86,12 @@ def _asked(case: SpeedCase) -> tuple[Any, Any]:
 
 
 def _answers(case: SpeedCase, query: Any, semantics: Any, fed: list[Any]) -> tuple[Any, ...]:
-    found: list[Any] = []
-    session = import_module("streamgauge.engines").load(case.engine).start(query, semantics, found.append)
+    answers: list[Any] = []
+    session = import_module("streamgauge.engines").load(case.engine).start(query, semantics, answers.append)
     for element in fed:
         session.push(element)
     session.advance(_until(fed))
-    return tuple(found)
+    return tuple(answers)
 
 
 def _until(fed: list[Any]) -> int:
@@ -119,15 +119,15 @@ def _arrow(case: SpeedCase, _: Path) -> Callable[[], object]:
     until = _until(fed)
 
     def answered() -> tuple[Any, ...]:
-        found: list[Any] = []
-        session = import_module("streamgauge.engines").load(case.engine).start(query, semantics, found.append)
+        answers: list[Any] = []
+        session = import_module("streamgauge.engines").load(case.engine).start(query, semantics, answers.append)
         reader = io.BufferedReader(io.BytesIO(data))
         while reader.peek(1):
             for together in coded.read_batches(reader):
                 for batch in together:
                     (session.push_batch if hasattr(batch, "times") else session.push)(batch)
         session.advance(until)
-        return tuple(found)
+        return tuple(answers)
 
     return answered
 
@@ -249,8 +249,8 @@ def alone(chosen: list[SpeedCase], repeat: int) -> bool:
             reached = reached and rate >= case.goal
             outcome = "" if not case.goal else "reached" if rate >= case.goal else "not reached"
             goal = f"{case.goal:,}" if case.goal else ""
-            each = f"{1e6 * spent / case.size:.2f}"
-            table.add(case.name, case.kind, f"{spent:.3f}", f"{rate:,.0f}", each, goal, outcome)
+            per_triple = f"{1e6 * spent / case.size:.2f}"
+            table.add(case.name, case.kind, f"{spent:.3f}", f"{rate:,.0f}", per_triple, goal, outcome)
     return reached
 
 
@@ -270,14 +270,14 @@ def paired(chosen: list[SpeedCase], before: Path, repeat: int, slower: float) ->
 def main() -> int:
     command = parser(__doc__, repeat=int, before=Path, slower=5.0, one=False)
     command.add_argument("case", nargs="*")
-    given = command.parse_args()
-    chosen = cases(given.case)
-    if given.one:
+    arguments = command.parse_args()
+    chosen = cases(arguments.case)
+    if arguments.one:
         print(json.dumps(least(chosen[0], 2)))
         return 0
-    if given.before is None:
-        return 0 if alone(chosen, given.repeat or 3) else 1
-    return 0 if paired(chosen, given.before, given.repeat or 7, given.slower) else 1
+    if arguments.before is None:
+        return 0 if alone(chosen, arguments.repeat or 3) else 1
+    return 0 if paired(chosen, arguments.before, arguments.repeat or 7, arguments.slower) else 1
 
 
 if __name__ == "__main__":

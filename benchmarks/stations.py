@@ -40,7 +40,7 @@ QUERIES: Final = {
     "top": "SELECT ?sensor ?value { " + OBSERVED.format(n="") + "} ORDER BY DESC(?value) LIMIT 10",
     "optionals": "SELECT * { ?obs om-owl:procedure ?sensor OPTIONAL { ?obs om-owl:result ?res } "
     "OPTIONAL { ?res om-owl:floatValue ?value } OPTIONAL { ?res om-owl:uom ?unit } }",
-    **{f"hub_{name}": HUB.format(*each) for name, each in _HUBS.items()},
+    **{f"hub_{name}": HUB.format(*bounds) for name, bounds in _HUBS.items()},
 }
 """Without a window: the queries of YABench's experiments 1 to 3; the ten greatest; OPTIONALs that use what another may
 leave unbound; pairs of all observations with those of one station, or none, by a property that all have."""

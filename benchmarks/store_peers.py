@@ -48,9 +48,9 @@ def counted(quad: Quad) -> Iterator[Match]:
 
 def differences(removed: Iterable[Quad], added: Iterable[Quad]) -> Counter[Match]:
     """The differences that a change makes to counters."""
-    made = Counter(match for quad in added for match in counted(quad))
-    made.subtract(match for quad in removed for match in counted(quad))
-    return made
+    changes = Counter(match for quad in added for match in counted(quad))
+    changes.subtract(match for quad in removed for match in counted(quad))
+    return changes
 
 
 class Sqlite:
@@ -138,10 +138,10 @@ class Oxigraph:
     def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
         """Some of the matching quads, after a walk to the offset."""
         s, p, o, g = match
-        found = self._store.quads_for_pattern(
+        quads = self._store.quads_for_pattern(
             s and _term(s), p and _term(p), o and _term(o), None if g is None else _graph(g)
         )
-        some = islice(found, offset, offset + limit)
+        some = islice(quads, offset, offset + limit)
         return [(str(q.subject), str(q.predicate), str(q.object), _name(q.graph_name)) for q in some]
 
     def close(self) -> None:
@@ -203,10 +203,10 @@ class Entries:
         with self._base.begin() as reading, reading.cursor() as cursor:
             cursor.set_range(prefix)
             keys = islice(cursor.iternext(values=False), offset, offset + limit)
-            found = [key for key in keys if key.startswith(prefix)]
+            matching = [key for key in keys if key.startswith(prefix)]
         return [
             (self._texts[k[s : s + 5]], self._texts[k[p : p + 5]], self._texts[k[o : o + 5]], self._texts[k[g : g + 5]])
-            for k in found
+            for k in matching
             for s, p, o, g in (back,)
         ]
 

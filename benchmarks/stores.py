@@ -65,13 +65,13 @@ def update(number: int, size: int) -> list[Quad]:
 
 def spent(call: Callable[[int], object], calls: int) -> float:
     """CPU microseconds a call, the least of some rounds."""
-    rounds = []
+    repetitions = []
     for number in range(ROUNDS):
         with own_cost() as cost:
             for index in range(calls):
                 call(number * calls + index)
-        rounds.append(cost.cpu / calls * 1e6)
-    return min(rounds)
+        repetitions.append(cost.cpu / calls * 1e6)
+    return min(repetitions)
 
 
 def calls(store: Peer | Store, size: int) -> dict[str, tuple[Callable[[int], object], int]]:
@@ -108,9 +108,9 @@ def measured(store: Peer | Store, size: int) -> dict[str, float]:
     return {name: spent(call, often) for name, (call, often) in calls(store, size).items()}
 
 
-def peers(given: argparse.Namespace) -> None:
+def peers(arguments: argparse.Namespace) -> None:
     """All sides in one run."""
-    size: int = given.size
+    size: int = arguments.size
     sides: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         ours: dict[str, Store] = {
@@ -146,15 +146,15 @@ def _fill(peer: Peer, size: int) -> None:
 def _side(name: str, store: Peer | Store, load: Callable[[], object], size: int, folder: Path) -> dict[str, float]:
     with own_cost() as loading:
         load()
-    made = {"loading, a quad": loading.cpu / size * 1e6, **measured(store, size)}
+    figures = {"loading, a quad": loading.cpu / size * 1e6, **measured(store, size)}
     store.close()
-    held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if name != "memory" else 0
-    return {**made, "bytes on disk, a quad": held / size}
+    size_on_disk = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if name != "memory" else 0
+    return {**figures, "bytes on disk, a quad": size_on_disk / size}
 
 
-def sizes(given: argparse.Namespace) -> None:
+def sizes(arguments: argparse.Namespace) -> None:
     """Our stores at every size, each in a process of its own."""
-    for size in given.sizes:
+    for size in arguments.sizes:
         for kind in ("memory", "disk"):
             _other_process("--one", kind, size)
 
@@ -188,21 +188,21 @@ def fill(folder: Path, size: int) -> None:
         store.load(quads(size))
         store.close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    held = sum(file.stat().st_size for file in folder.iterdir()) / 2**20
+    mebibytes = sum(file.stat().st_size for file in folder.iterdir()) / 2**20
     print(
         f"disk, {size:,}: loaded in {spent.cpu:.1f} s CPU, {spent.wall:.1f} s, peak {peak:,.0f} MiB, "
-        f"{held:,.0f} MiB on disk"
+        f"{mebibytes:,.0f} MiB on disk"
     )
 
 
-def history(given: argparse.Namespace) -> None:
+def history(arguments: argparse.Namespace) -> None:
     """Cost of reads and changes while the past is kept: all of it, some of it, none of it."""
     columns = ("kept", "updates", "runs kept", "page of what is there", "count", "nearest end", "change",
                "page as it was")  # fmt: skip
     kinds = (("nothing", None), ("10,000 runs", Keep(runs=10_000)), ("everything", Keep()))
     with ResultTable("stores_history", columns) as table:
         for name, keep in kinds:
-            _history(table, name, keep, given.updates)
+            _history(table, name, keep, arguments.updates)
 
 
 def _history(table: ResultTable, name: str, keep: Keep | None, updates: int) -> None:
@@ -229,7 +229,7 @@ def _history_row(table: ResultTable, name: str, store: MemoryStore, number: int,
     measures = [
         spent(lambda _: store.page(current, 0, 100), 300),
         spent(lambda _: store.count(current), 300),
-        spent(lambda each: store.nearest(current, NOW - each), 300),
+        spent(lambda age: store.nearest(current, NOW - age), 300),
         changing,
         spent(lambda _: store.at((departure(3), DELAY[1], None, None), before, 0, 100), 100) if store.kept else 0.0,
     ]
@@ -240,16 +240,16 @@ PARTS = {"peers": peers, "sizes": sizes, "history": history}
 
 
 def main() -> None:
-    given = options(
+    arguments = options(
         __doc__, parts=OneOf(PARTS), size=100_000, sizes=(100_000, 10_000_000), updates=10_000, one="", fill=Path
     )
-    if given.fill is not None:
-        fill(given.fill, given.size)
-    elif given.one:
-        one(given.one, given.size)
+    if arguments.fill is not None:
+        fill(arguments.fill, arguments.size)
+    elif arguments.one:
+        one(arguments.one, arguments.size)
     else:
-        for name in given.parts:
-            PARTS[name](given)
+        for name in arguments.parts:
+            PARTS[name](arguments)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ async def measured(method: str, plan: str, cache: str, cycles: int, size: int = 
     boards.begin(served, LASTS)
     web = simulated.web(Wire(served.app, random))
     feeding = asyncio.create_task(_fed(boards, served))
-    found: list[Cycle] = []
+    cycles_: list[Cycle] = []
     before, cpu, polled = (0, 0), time.process_time(), clock()
     answers = watch(
         QUERY, [f"{BASE}/trains"], plan=plan, cache=cache, whole=True, random=random, web=web, style=served.style
@@ -95,14 +95,14 @@ async def measured(method: str, plan: str, cache: str, cycles: int, size: int = 
         now = web.counters.requests, web.counters.received + web.counters.sent
         unseen = [at for at in served.changed if at > polled]
         ms = (time.process_time() - cpu) * 1000
-        stale = (clock() - unseen[0]) / 1000 if unseen and found else 0.0
-        found.append(Cycle(now[0] - before[0], now[1] - before[1], ms, stale))
-        if len(found) > cycles:
+        stale = (clock() - unseen[0]) / 1000 if unseen and cycles_ else 0.0
+        cycles_.append(Cycle(now[0] - before[0], now[1] - before[1], ms, stale))
+        if len(cycles_) > cycles:
             break
         before, cpu, polled = now, time.process_time(), clock()
     await answers.aclose()
     feeding.cancel()
-    return found
+    return cycles_
 
 
 async def sharing(plan: str, capacity: int, cycles: int) -> tuple[int, float, int]:
@@ -148,30 +148,30 @@ def served_delays(served: Served, names: list[str]) -> list:
     ]
 
 
-def cycles(given: argparse.Namespace) -> None:
+def cycles(arguments: argparse.Namespace) -> None:
     first = ("first: requests", "kB", "CPU ms")
     later = ("cycle: requests", "kB", "CPU ms", "stale s")
     with ResultTable("streamer", ("method", "plan", "cache", *first, *later, "prototype's requests")) as table:
-        for method in given.methods:
+        for method in arguments.methods:
             for plan, cache in PLANS:
-                begun, *rest = simulated.run(measured(method, plan, cache, given.cycles))
+                begun, *rest = simulated.run(measured(method, plan, cache, arguments.cycles))
                 table.add(
                     *(method, plan, cache),
                     *(begun.requests, f"{begun.received / 1000:.1f}", f"{begun.cpu:.0f}"),
-                    _span([each.requests for each in rest], ""),
-                    _span([each.received / 1000 for each in rest], ".1f"),
-                    _span([each.cpu for each in rest], ".0f"),
-                    _span([each.stale for each in rest], ".1f"),
+                    _span([cycle.requests for cycle in rest], ""),
+                    _span([cycle.received / 1000 for cycle in rest], ".1f"),
+                    _span([cycle.cpu for cycle in rest], ".0f"),
+                    _span([cycle.stale for cycle in rest], ".1f"),
                     PROTOTYPE.get((method, plan, cache), ""),
                 )
 
 
-def shared(given: argparse.Namespace) -> None:
+def shared(arguments: argparse.Namespace) -> None:
     columns = ("plan", "shared cache, kB at most", "requests of 12 queries", "reused", "kB held")
     with ResultTable("streamer_shared", columns) as table:
         for plan in ("incremental", "streamer"):
             for capacity in (0, 100_000, 1_000_000, 64 * 2**20):
-                requests, rate, size = simulated.run(sharing(plan, capacity, given.cycles))
+                requests, rate, size = simulated.run(sharing(plan, capacity, arguments.cycles))
                 table.add(plan, f"{capacity / 1000:.0f}", requests, f"{rate:.0%}", f"{size / 1000:.0f}")
 
 
@@ -231,14 +231,14 @@ def cost(plan: str, patterns: Sequence[QuadPattern], departures: int) -> PlanCos
     return PlanCost(rows, web.counters.requests, web.counters.received, 1000 * spent.cpu)
 
 
-def joins(given: argparse.Namespace) -> None:
-    many = given.departures
+def joins(arguments: argparse.Namespace) -> None:
+    many = arguments.departures
     with ResultTable("joins", ("question", "plan", "rows", "requests", "kB received", "CPU ms, both sides")) as table:
         for name, patterns, departures in (("train, 75", TRAIN, 75), (f"one station of {many}", STATION, many)):
             for plan in JOIN_PLANS:
-                found = cost(plan, patterns, departures)
-                kilobytes = f"{found.received / 1000:.1f}"
-                table.add(name, plan, found.rows, found.requests, kilobytes, f"{found.cpu:.0f}")
+                cost_ = cost(plan, patterns, departures)
+                kilobytes = f"{cost_.received / 1000:.1f}"
+                table.add(name, plan, cost_.rows, cost_.requests, kilobytes, f"{cost_.cpu:.0f}")
 
 
 SETTINGS = (*REPLAYED, ("streamer", "prototype"))
@@ -256,8 +256,8 @@ def done(wish: Mapping[str, Any]) -> dict[str, Any]:
     style = Style(wish["method"], Label(wish["label"]))
     with own_cost() as spent:
         answers, wrong, failed = run(replayed(style, wish["plan"], wish["cache"], wish["seed"], wish["minutes"]))
-    told = {"answers": answers, "wrong": list(map(repr, wrong)), "failed": len(failed), "cpu": round(spent.cpu, 2)}
-    return {**wish, **told}
+    outcome = {"answers": answers, "wrong": list(map(repr, wrong)), "failed": len(failed), "cpu": round(spent.cpu, 2)}
+    return {**wish, **outcome}
 
 
 def kept(log: Path) -> list[dict[str, Any]]:
@@ -266,34 +266,36 @@ def kept(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.endswith("}")]
 
 
-def replays(given: argparse.Namespace) -> None:
+def replays(arguments: argparse.Namespace) -> None:
     """Do what is not in the log, then print what is."""
-    if given.log is None:
+    if arguments.log is None:
         return
-    todo = list(wanted(given.minutes, given.seeds, given.labels))
-    there = {tuple(each[name] for name in WHAT) for each in kept(given.log)}
-    for place, wish in enumerate(todo if not given.kept else ()):
+    todo = list(wanted(arguments.minutes, arguments.seeds, arguments.labels))
+    there = {tuple(record[name] for name in WHAT) for record in kept(arguments.log)}
+    for place, wish in enumerate(todo if not arguments.kept else ()):
         if tuple(wish[name] for name in WHAT) in there:
             continue
-        found = done(wish)
-        with given.log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(found) + "\n")
-        print(f"{place + 1} of {len(todo)}: {found}", flush=True)
-    found = kept(given.log)
+        outcome = done(wish)
+        with arguments.log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(outcome) + "\n")
+        print(f"{place + 1} of {len(todo)}: {outcome}", flush=True)
+    outcome = kept(arguments.log)
     columns = ("plan", "cache", "label", "replays", "answers", "wrong", "failed polls", "CPU s each")
     with ResultTable("replays", columns) as table:
         for (plan, cache), label in product(SETTINGS, Label):
             rows = [
-                each for each in found if (each["plan"], each["cache"], each["label"]) == (plan, cache, label.value)
+                record
+                for record in outcome
+                if (record["plan"], record["cache"], record["label"]) == (plan, cache, label.value)
             ]
             if rows:
                 wrong, answers, failed = (
-                    sum(each)
-                    for each in zip(*((len(r["wrong"]), r["answers"], r["failed"]) for r in rows), strict=True)
+                    sum(counts)
+                    for counts in zip(*((len(r["wrong"]), r["answers"], r["failed"]) for r in rows), strict=True)
                 )
                 cpu = sum(row["cpu"] for row in rows) / len(rows)
                 table.add(plan, cache, label.value, len(rows), answers, wrong, failed, f"{cpu:.1f}")
-    print(f"{len(found)} of {len(todo)} replays")
+    print(f"{len(outcome)} of {len(todo)} replays")
 
 
 if __name__ == "__main__":

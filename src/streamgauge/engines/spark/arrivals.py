@@ -243,7 +243,7 @@ def arrived_remotely(session: SparkSession, files: Sequence[str], streams: froze
 def _counting(ends: bool, streams: frozenset[str]) -> type:
     """A table function of rows that a task reads, file after file: the counts of each file."""
 
-    class RowCounts:
+    class CountingTask:
         """Keeps the counts of the files so far."""
 
         def __init__(self) -> None:
@@ -261,7 +261,7 @@ def _counting(ends: bool, streams: frozenset[str]) -> type:
             if self._counts:
                 yield pa.Table.from_pylist(list(map(_row_of, self._counts.values())), _COUNTED)
 
-    return RowCounts
+    return CountingTask
 
 
 def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
