@@ -255,9 +255,14 @@ async function move(circle, by, to) {
   text.splice(written[0], written[1] - written[0], String(time))
   form.elements.stream.value = text.join("")
   await evaluate()
-  const moved = drawn.querySelector(`circle[data-number="${number}"]`)
-  moved?.setAttribute("tabindex", "0")
-  moved?.focus()
+  focusElement(number)
+}
+
+// The focus stays at the place in the stream, and the page where it is.
+function focusElement(number) {
+  const circle = drawn.querySelector(`circle[data-number="${number}"]`)
+  circle?.setAttribute("tabindex", "0")
+  circle?.focus({ preventScroll: true })
 }
 
 // An element's place in the text: from the line's begin, or the bar before it, to the line's end, or the bar behind it.
@@ -291,7 +296,7 @@ async function remove(circle) {
   text.splice(start, end - start + (end < text.length ? 1 : 0))
   form.elements.stream.value = text.join("")
   await evaluate()
-  drawn.querySelector("circle.element")?.focus()
+  focusElement(Math.min(number, answer.elements.length - 1))
 }
 
 drawn.addEventListener("dblclick", event => {
