@@ -8,6 +8,7 @@ import pytest
 
 from streamgauge.incremental import Evaluator, UnsupportedError, refuse
 from streamgauge.query import QueryError, parse_sparql
+from streamgauge.query.instants import NOW_GRAPH, now_fact
 from tests.sparql.suite import Result, cases, difference
 
 REFUSED = Path(__file__).parent / "w3c_refused.txt"
@@ -49,7 +50,7 @@ def test_every_w3c_test_passes_or_is_refused_by_name(shared_data):
 def evaluated(case):
     """Half of the data comes, all of it comes, the half goes: what differs then; nothing is left when all has gone."""
     evaluator = Evaluator(parse_sparql(case.query), names=tuple(case.graphs))
-    parts = [((evaluator.enter, evaluator.leave), case.data)]
+    parts = [((evaluator.enter, evaluator.leave), case.data), (evaluator.feeds(NOW_GRAPH), (now_fact(0),))]
     parts += [(evaluator.feeds(name), triples) for name, triples in case.graphs.items()]
     for (enter, _), triples in parts:
         enter(triples[: len(triples) // 2])

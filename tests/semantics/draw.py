@@ -147,7 +147,7 @@ S, P, THING, S2 = (al.Var(name) for name in ("s", "p", "o", "s2"))
 
 @st.composite
 def _timed(draw: st.DrawFn) -> al.Pattern:
-    """A few shapes with timestamp()."""
+    """A few shapes with timestamp() and NOW()."""
     one = al.TriplePattern(S, draw(st.sampled_from((P, "<urn:x:knows>", "<urn:x:value>"))), THING)
     two = al.TriplePattern(S2, one.predicate, THING)
     first, second = (al.Call("TIMESTAMP", (t.subject, t.predicate, t.object)) for t in (one, two))
@@ -161,8 +161,28 @@ def _timed(draw: st.DrawFn) -> al.Pattern:
             (S, at),
         ),
         al.Project(al.LeftJoin(al.BGP((one,)), al.BGP((two,)), al.Call("<=", (first, second))), (S, S2)),
+        *_at_instants(al.BGP((one,)), al.BGP((two,))),
     ]
     return draw(st.sampled_from(shapes))
+
+
+def _at_instants(one: al.Pattern, two: al.Pattern) -> list[al.Pattern]:
+    """Shapes with NOW() in every operator that has expressions."""
+    at, now = al.Var("at"), al.Call("NOW", ())
+    soon = al.Call("<", (now, '"1970-01-01T00:00:00.008Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'))
+    late = al.Call("!", (soon,))
+    count = al.Group(one, (), ((at, al.Aggregate("COUNT", None)),))
+    return [
+        al.Project(al.Extend(one, at, now), (S, THING, at)),
+        al.Project(al.Minus(al.Filter(soon, one), al.Filter(late, two)), (S, THING)),
+        al.Project(al.Minus(al.Filter(soon, one), al.Filter(soon, two)), (S, THING)),
+        al.Project(al.Filter(al.Exists(al.Filter(late, two)), one), (S, THING)),
+        al.Project(al.LeftJoin(one, two, late), (S, S2)),
+        al.Project(al.Group(one, ((S, S),), ((at, al.Aggregate("MAX", now)),)), (S, at)),
+        al.Project(al.Extend(count, THING, now), (at, THING)),
+        al.Project(al.Extend(al.Values((), ((),)), at, now), (at,)),
+        al.Project(al.Slice(al.Project(al.OrderBy(al.Filter(soon, one), ((S, False), (now, True))), (S,)), 0, 1), (S,)),
+    ]
 
 
 @st.composite
@@ -172,10 +192,12 @@ def _any_graph(draw: st.DrawFn) -> al.Pattern:
     bgp = al.BGP((al.TriplePattern(S, P, THING),))
     more = al.BGP((al.TriplePattern(THING, P, S2),))
     inside = draw(st.sampled_from([bgp, al.LeftJoin(bgp, more), al.Join(bgp, more), al.Union(bgp, more)]))
+    if draw(st.integers(0, 3)) == 0:
+        inside = al.Extend(inside, al.Var("at"), al.Call("NOW", ()))
     outside: al.Pattern = al.Graph(g, inside)
     if draw(st.booleans()):
         outside = al.Join(outside, bgp)
-    return al.Project(outside, (g, S, THING))
+    return al.Project(outside, (g, S, THING, al.Var("at")))
 
 
 def _under(pattern: al.Pattern, choose) -> al.Pattern:

@@ -22,6 +22,7 @@ from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import print_query
+from streamgauge.query.instants import uses_now
 from streamgauge.query.text import tokens
 from streamgauge.query.versions import LATER_FUNCTIONS, LATER_SIGNS
 from streamgauge.semantics.static_data import as_printed, with_matched_static
@@ -160,7 +161,9 @@ def unprintable(query: ContinuousQuery, dialect: str) -> str | None:
 
 
 def beyond_sparql_11(query: ContinuousQuery, dialect: str) -> str | None:
-    """Why an engine of SPARQL 1.1 cannot read a query, ``None`` when it can: what its text has of SPARQL 1.2."""
+    """Why a foreign engine of SPARQL 1.1 cannot answer a query, ``None`` when it can: NOW(), and SPARQL 1.2."""
+    if uses_now(query.form):
+        return "NOW() is the machine's clock in this engine, not the instant of a report: `live` answers the query"
     if reason := unprintable(query, dialect):
         return reason
     text = print_query(query, dialect)

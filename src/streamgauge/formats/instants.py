@@ -285,8 +285,9 @@ def iso(moment: datetime | date) -> str:
 
 def date_time(at: int) -> Term:
     """A time (ms since 1970) as an xsd:dateTime in UTC."""
-    text = datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
-    return f'"{text}Z"^^<{XSD}dateTime>'
+    import numpy as np  # years beyond 9999 too
+
+    return f'"{np.datetime64(at, "ms")}Z"^^<{XSD}dateTime>'
 
 
 def _offset(text: str) -> tzinfo:

@@ -49,13 +49,13 @@ from streamgauge.incremental.row_joins import Domain, JoinRows, Merge
 from streamgauge.incremental.slices import ranked_rows
 from streamgauge.model import algebra as al
 from streamgauge.query.traversal import conjuncts, expression_parts, reads_patterns
+from streamgauge.sparql.expression import VOLATILE
 from streamgauge.sparql.paths import at_terms
 
 Needed = frozenset[str]
 State = TypeVar("State", bound=Stateful)
 MakeLeaf: TypeAlias = Callable[[BgpRequest], Take]
 """Makes a leaf of what is asked of a graph."""
-_CHANGING = {"RAND", "UUID", "STRUUID", "NOW", "BNODE"}
 
 
 @dataclass
@@ -494,7 +494,7 @@ def _visible(pattern: al.Pattern) -> Needed:
 def _check(expression: al.Expression | None) -> None:
     """Refuse what has no value of its own for a row."""
     if isinstance(expression, al.Call):
-        if expression.operator.upper() in _CHANGING:
+        if expression.operator.upper() in VOLATILE:
             raise UnsupportedError(f"{expression.operator.upper()}: its value changes from call to call")
         for argument in expression.arguments:
             _check(argument)

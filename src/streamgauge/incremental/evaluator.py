@@ -17,6 +17,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.graphs import spread
+from streamgauge.query.instants import global_group
 from streamgauge.query.stamps import stamped
 from streamgauge.query.traversal import every_pattern
 
@@ -136,9 +137,8 @@ def _nothing(
     pattern: al.Pattern, empty: EmptyAggregate, groups: Sequence[tuple[al.Group, Grouped]], width: int
 ) -> OverNothing | None:
     """The stage for the outermost aggregation without keys where it does not answer as SPARQL has it."""
-    while isinstance(pattern, al.Project | al.Extend | al.Filter | al.Distinct):
-        pattern = pattern.pattern
-    grouped = next((grouped for group, grouped in groups if group is pattern and not group.keys), None)
+    outermost = global_group(pattern)
+    grouped = next((grouped for group, grouped in groups if group is outermost), None)
     if grouped is None or empty is EmptyAggregate.SPARQL:
         return None
     cell: Term | None = '""' if empty is EmptyAggregate.EMPTY_STRING else None

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.graphs import STAMPS
+from streamgauge.query.instants import uses_now, with_instant
 from streamgauge.query.traversal import (
     every_expression,
     every_pattern,
@@ -70,6 +71,11 @@ def uses_timestamp(form: al.QueryForm) -> bool:
     return any(map(calls_timestamp, every_pattern(form.pattern)))
 
 
+def reads_time(form: al.QueryForm) -> bool:
+    """Whether an answer follows from more than the triples of a content: from their times, or from the instant."""
+    return uses_timestamp(form) or uses_now(form)
+
+
 def calls_timestamp(pattern: al.Pattern) -> bool:
     """Whether an expression of the pattern itself, not of those below it, calls timestamp()."""
     return any(map(_calls, expressions(pattern)))
@@ -110,12 +116,12 @@ def _stamped_predicate(block: al.BGP) -> Term | None:
 
 
 def stamped(form: al.QueryForm) -> al.QueryForm:
-    """The form without timestamp(): each call a variable of a stamp; the same object when there is none.
+    """The form without timestamp() and NOW(): each call a variable of a stamp; the same object when there is none.
 
     ValueError says which call names no triple pattern of its group, or several. Call it before ``spread``.
     """
     if not uses_timestamp(form):
-        return form
+        return with_instant(form)
     if any(
         isinstance(pattern, al.Graph) and isinstance(pattern.name, al.Var) for pattern in every_pattern(form.pattern)
     ):
@@ -124,7 +130,7 @@ def stamped(form: al.QueryForm) -> al.QueryForm:
     for pattern in every_pattern(result.pattern):
         for call in (call for tree in expressions(pattern) for call in _calls(tree)):
             raise ValueError(f"{_shown(call)} names no triple pattern of its group: {_HOW}")
-    return result
+    return with_instant(result)
 
 
 _HOW: Final = "write timestamp(?s, ?p, ?o) with the three parts of one of its triple patterns"

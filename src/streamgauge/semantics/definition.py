@@ -99,7 +99,7 @@ def answered(reports: Held, query: ContinuousQuery, semantics: Semantics) -> tup
     loaded: Loaded | None = None
     for due, contents in reports:
         loaded = Loaded(contents, loaded)
-        evaluated.append((due, snapshot.rows(contents, loaded)))
+        evaluated.append((due, snapshot.at(due.instant).rows(contents, loaded)))
     r2s = operator(query, semantics)
     names = columns(snapshot.variables, r2s)
     return tuple(ExpectedReport(due, names, rows, sizes[due]) for due, rows in streamed(evaluated, r2s, semantics))

@@ -1,6 +1,7 @@
 """SPARQL over what the windows hold: the algebra (``streamgauge.sparql``) over a dataset of their triples."""
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -8,6 +9,8 @@ from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Counting, EmptyAggregate, Semantics
 from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.query.graphs import spread
+from streamgauge.query.instants import NOW_GRAPH, global_group, now_fact, uses_now
 from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact, uses_timestamp
 from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import Contents, latest
@@ -21,8 +24,8 @@ from streamgauge.sparql.expression import UnsupportedFunctionError
 
 TRIPLE_COLUMNS: Final = ("subject", "predicate", "object")
 
-_Kind: TypeAlias = tuple[Counting, bool]
-"""How triples are counted, and whether their times stand beside them: queries alike in both share a dataset."""
+_Kind: TypeAlias = tuple[Counting, bool, int | None]
+"""How triples are counted, whether their times stand beside them, the instant if any: queries alike share a dataset."""
 
 
 class Loaded:
@@ -77,14 +80,26 @@ class Snapshot:
         self._counting, self._empty = counting, empty_aggregate
         self._static = query.static
         self._names = [window.name for window in query.windows]
-        self._timed = uses_timestamp(query.form)
+        self._timed, self._now = uses_timestamp(query.form), uses_now(query.form)
+        self.instant: int | None = None
+        """The instant (ms) that NOW() is, for a query that calls it (``at``)."""
         self._form = stamped(query.form)
+        if self._now:
+            self._form = spread(self._form, [f"<{name}>" for name in self._names if name is not None])
         if counting is Counting.UPDATES:
             self._form = restated_updates(self._form)
         if counting is Counting.BAG and any(map(_has_path, every_pattern(self._form.pattern))):
             raise RefusedError("property paths over a window whose content is a bag are not defined: use content = set")
-        group = _global_group(self._form) if empty_aggregate is not EmptyAggregate.SPARQL else None
+        group = global_group(self._form.pattern) if empty_aggregate is not EmptyAggregate.SPARQL else None
         self._matches = a.Ask(group.pattern) if group else None
+
+    def at(self, instant: int) -> "Snapshot":
+        """The query at a report's instant (ms): itself, unless it calls NOW()."""
+        if not self._now:
+            return self
+        snapshot = copy(self)
+        snapshot.instant = instant
+        return snapshot
 
     @property
     def form(self) -> a.QueryForm:
@@ -98,6 +113,7 @@ class Snapshot:
 
     def dataset(self, contents: Contents) -> Dataset:
         """The triples of the windows and the static data, for the algebra."""
+        self._check_instant()
         return self._dataset(contents)
 
     @property
@@ -112,18 +128,23 @@ class Snapshot:
 
         RefusedError says which part of the query SPARQL does not define.
         """
-        grows = not self._timed and self._counting is not Counting.UPDATES
-        kind = self._counting, self._timed
+        grows = not self._timed and not self._now and self._counting is not Counting.UPDATES
+        kind = self._counting, self._timed, self.instant
         return self.rows_over((loaded or Loaded(contents)).dataset(kind, self._dataset, self._grow if grows else None))
 
     def rows_over(self, dataset: Dataset) -> tuple[Row, ...]:
         """The answer over a dataset that holds what the windows hold, as ``rows`` would make it."""
+        self._check_instant()
         try:
             if self._matches is not None and answer(self._matches, dataset) == ((FALSE,),):
                 return self._over_nothing()
             return answer(self._form, dataset)
         except (UndefinedError, UnsupportedFunctionError) as error:
             raise RefusedError(str(error)) from error
+
+    def _check_instant(self) -> None:
+        if self._now and self.instant is None:
+            raise ValueError("NOW() is the instant of a report: say at which instant the query is answered")
 
     def _over_nothing(self) -> tuple[Row, ...]:
         match self._empty:
@@ -148,6 +169,8 @@ class Snapshot:
         if self._timed:
             for graph, fact in self._stamps(contents):
                 graphs.setdefault(graph, []).append(fact)
+        if self.instant is not None:
+            graphs[NOW_GRAPH] = [now_fact(self.instant)]
         default = IndexedGraph(graphs.pop(None), occurrences=self._counting is Counting.BAG)
         return Dataset(default, {name: IndexedGraph(triples) for name, triples in graphs.items() if name is not None})
 
@@ -183,11 +206,3 @@ def _has_path(pattern: a.Pattern) -> bool:
     return isinstance(pattern, a.BGP) and any(
         not isinstance(triple.predicate, a.Var | str) for triple in pattern.patterns
     )
-
-
-def _global_group(form: a.QueryForm) -> a.Group | None:
-    """The aggregation without keys that gives the Select its one row, if it is one."""
-    pattern = form.pattern
-    while isinstance(pattern, a.Project | a.Extend | a.Filter | a.Distinct | a.Reduced | a.OrderBy | a.Slice):
-        pattern = pattern.pattern
-    return pattern if isinstance(pattern, a.Group) and not pattern.keys else None

@@ -5,7 +5,7 @@ from typing import Final
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Changes, Counting, Grain, Report, Semantics, Tick
-from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.stamps import reads_time
 from streamgauge.query.traversal import every_expression, every_pattern, expressions
 
 _GROWING: Final = (al.BGP, al.Join, al.Union, al.Graph, al.Values, al.Filter, al.Extend, al.Project, al.Distinct)
@@ -39,7 +39,7 @@ def sent_at_once(query: ContinuousQuery, semantics: Semantics) -> bool:
         and semantics.lateness is None
         and all(window.window.kind == "time" for window in query.windows)
         and grows(query.form)
-        and not uses_timestamp(query.form)
+        and not reads_time(query.form)
     )
 
 

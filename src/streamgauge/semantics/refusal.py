@@ -1,13 +1,14 @@
 """Refusals: errors whose sentence names it and says what to do; not part of the definition itself."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from streamgauge.model import algebra as al
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Borders, Counting, Due, Report, Semantics
+from streamgauge.query.instants import uses_now
 from streamgauge.query.stamps import stamped, uses_timestamp
 from streamgauge.query.traversal import assigned_in_exists, every_expression, every_pattern, expressions
 from streamgauge.semantics.updates import no_update
@@ -67,6 +68,8 @@ def _no_expiration(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return "reports at expirations over a window: facts hold until they end, so use a landmark window"
     if semantics.borders is Borders.CLOSED:
         return "reports at expirations with borders [o, c]: facts hold in [initial, final) or (initial, final]"
+    if uses_now(query.form):
+        return "NOW() with reports at expirations: the answer would change with every ms, so compare times of facts"
     if semantics.lateness is not None:
         return "reports at expirations with a lateness bound: what a server knew later is staleness, so sort the stream"
     return None
@@ -78,15 +81,18 @@ def _makes_blanks(form: al.QueryForm) -> bool:
     )
 
 
-VOLATILE: Final = frozenset({"RAND", "NOW", "UUID", "STRUUID"})
+VOLATILE: Final = frozenset({"RAND", "UUID", "STRUUID"})
 """Functions whose value is another one each time."""
 
 
-def volatile(form: al.QueryForm) -> str | None:
-    """The sentence that names a function of a query that gives another value each time, ``None`` without one."""
+def volatile(form: al.QueryForm, names: Container[str] = VOLATILE) -> str | None:
+    """The sentence that names a function of a query that gives another value each time, ``None`` without one.
+
+    NOW() is one of them only where no report has an instant.
+    """
     for pattern in every_pattern(form.pattern):
         for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
-            if isinstance(part, al.Call) and part.operator.upper() in VOLATILE:
+            if isinstance(part, al.Call) and part.operator.upper() in names:
                 return f"{part.operator}() gives another value each time, so no answer can be compared: bind a constant"
     return None
 

@@ -19,7 +19,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import Term
-from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.stamps import reads_time
 from streamgauge.query.traversal import every_expression, every_pattern, expressions, parts, variable_names
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def no_update(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return f"{query.r2s or semantics.r2s} of updates: an update is sent as it is, leave the operator out"
     if query.static:
         return "updates beside static data: elements are matched by themselves, put what they need into them"
-    if not isinstance(query.form, al.Select) or uses_timestamp(query.form):
-        return "updates of ASK, CONSTRUCT or timestamp(): use SELECT"
+    if not isinstance(query.form, al.Select) or reads_time(query.form):
+        return "updates of ASK, CONSTRUCT, timestamp() or NOW(): use SELECT"
     if not _in_window(query.form.pattern, query.windows[0].name):
         return "updates of a query with GRAPH: put the window's name around its whole pattern, or give it none"
     above, group, matched = apart(query.form.pattern)

@@ -16,6 +16,7 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Counting, EmptyAggregate
 from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.graphs import spread
+from streamgauge.query.instants import global_group
 from streamgauge.query.stamps import stamped
 from streamgauge.query.traversal import every_pattern
 from streamgauge.spark.compiler import Compiler
@@ -85,7 +86,7 @@ def _node(node: al.Var | Term, solutions: Relation) -> Column:
 
 def over_nothing(compiler: Compiler, query: al.Select, relation: Relation, empty: EmptyAggregate) -> Relation:
     """The rows with another value than SPARQL's where an aggregate without GROUP BY had no solution."""
-    group = global_group(query) if empty is not EmptyAggregate.SPARQL else None
+    group = global_group(query.pattern) if empty is not EmptyAggregate.SPARQL else None
     if group is None:
         return relation
     spark, reports = compiler.facts.spark, compiler.facts.reports
@@ -98,15 +99,6 @@ def over_nothing(compiler: Compiler, query: al.Select, relation: Relation, empty
     others = _every(spark, reports).join(matched, "lo", "left_anti")
     hollow = others.select("lo", fn.col("lo").alias("hi"), *(cell.alias(column(name)) for name in rows.variables))
     return Relation(kept.select(*hollow.columns).unionByName(hollow), rows.variables, frozenset(), 1)
-
-
-def global_group(form: al.QueryForm) -> al.Group | None:
-    """The aggregation without keys that gives a SELECT its one row, if it is one."""
-    pattern = form.pattern
-    shells = al.Project | al.Extend | al.Filter | al.Distinct | al.Reduced | al.OrderBy | al.Slice
-    while isinstance(pattern, shells):
-        pattern = pattern.pattern
-    return pattern if isinstance(pattern, al.Group) and not pattern.keys else None
 
 
 __all__ = ["SWEPT_REPORTS_MIN", "answers", "changes", "refuse"]

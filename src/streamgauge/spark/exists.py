@@ -18,6 +18,7 @@ from pyspark.sql import functions as fn
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD
+from streamgauge.query.instants import NOW
 from streamgauge.query.traversal import (
     assigned_here,
     assigned_in_exists,
@@ -41,9 +42,7 @@ from streamgauge.spark.relation import (
     shared,
     union,
 )
-
-_CHANGING = frozenset({"RAND", "UUID", "STRUUID", "BNODE", "NOW"})
-"""Functions whose value is another one each time; no recorded answer can be compared with ours."""
+from streamgauge.sparql.expression import VOLATILE
 
 
 def refuse(query: al.QueryForm) -> str | None:
@@ -72,7 +71,7 @@ def _unsupported(pattern: al.Pattern) -> Iterator[str]:
     for part in every_pattern(pattern):
         for tree in expressions(part):
             for call in every_expression(tree):
-                if isinstance(call, al.Call) and call.operator in _CHANGING:
+                if isinstance(call, al.Call) and call.operator in VOLATILE and call.operator != NOW:
                     yield f"{call.operator}()"
     for name in assigned_in_exists(pattern):
         yield f"EXISTS that assigns ?{name}, a variable of the pattern around it"

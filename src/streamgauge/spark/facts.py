@@ -25,7 +25,8 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Counting
 from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.graphs import spread
-from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact, uses_timestamp
+from streamgauge.query.instants import NOW_GRAPH, now_fact
+from streamgauge.query.stamps import reads_time, stamp, stamped, stamps_graph, time_fact
 from streamgauge.query.traversal import children, every_expression, every_pattern, expressions
 from streamgauge.spark.intervals import (
     TRIPLE,
@@ -232,8 +233,8 @@ def _kinds(kind: str | None) -> frozenset[str]:
 
 
 def counts_for(query: QueryForm, windows: Sequence[StreamWindow]) -> PredicateCounts | None:
-    """The counts for a query; ``None`` when it asks for predicates that it does not name, or for timestamps."""
-    if uses_timestamp(query):
+    """The counts for a query; ``None`` when it asks for predicates that it does not name, or for times."""
+    if reads_time(query):
         return None
     names = tuple(f"<{window.name}>" for window in windows if window.name is not None)
     pattern = spread(stamped(query), names).pattern
@@ -399,7 +400,9 @@ class FactsReader:
         return [source for source in sources(self.windows) if source.graph == graph]
 
     def _stamps(self, graph: Term, wanted: Patterns) -> tuple[DataFrame, list[IntervalSource]]:
-        """A graph of stamps, and the windows that feed the graph whose triples they are of."""
+        """A graph of stamps, and the windows that feed the graph whose triples they are of; or instants."""
+        if graph == NOW_GRAPH:
+            return _instants(self.spark, self.due), []
         for of in dict.fromkeys(source.graph for source in sources(self.windows)):
             if graph == stamps_graph(of and of[1:-1]):
                 feeding = self._feeding(of)
@@ -413,6 +416,14 @@ class FactsReader:
             none = self.stream.filter(fn.lit(False))
             return none.select("*", *(fn.lit(0).alias(name) for name in ("window", "lo", "hi")))
         return intervals(self.stream.filter(some), self.due, sources)
+
+
+def _instants(spark: SparkSession, due: Sequence[DueReport]) -> DataFrame:
+    """The fact that NOW() reads, another one for each report."""
+    facts = zip(*(now_fact(report.instant) for report in due), strict=True)
+    table = pa.table({name: pa.array(terms, pa.string()) for name, terms in zip(TRIPLE, facts, strict=True)})
+    places = pa.array(range(len(due)), pa.int32())
+    return spark.createDataFrame(table.append_column("lo", places).append_column("hi", places))
 
 
 def _always(spark: SparkSession, triples: Sequence[Triple], reports: int) -> DataFrame:

@@ -16,6 +16,7 @@ from streamgauge.incremental.snapshot import LEAST
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.terms import Row, Triple
+from streamgauge.query.instants import NOW_GRAPH, now_fact
 from streamgauge.query.traversal import children, expressions
 from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.definition import refuse
@@ -45,7 +46,7 @@ def by_definition(case: Case) -> tuple[Row, ...] | None:
     query = ContinuousQuery(case.form, over)
     try:
         refuse(query, RSPQL)
-        return Snapshot(query).rows(contents)
+        return Snapshot(query).at(0).rows(contents)
     except RefusedError:
         return None
 
@@ -57,6 +58,7 @@ def by_changes(case: Case) -> tuple[Row, ...] | None:
     except UnsupportedError:
         return None
     extra = (("<urn:a>", "<urn:p>", "<urn:gone>"),)
+    evaluator.feeds(NOW_GRAPH)[0]((now_fact(0),))
     for name, triples in ((None, case.dataset.default), *case.dataset.named.items()):
         enter, leave = (evaluator.enter, evaluator.leave) if name is None else evaluator.feeds(name)
         enter(tuple(triples[: len(triples) // 2]) + extra)
@@ -76,6 +78,7 @@ def by_snapshots(case: Case, least: int = LEAST) -> tuple[Row, ...] | None:
         return None
     for name, triples in ((None, case.dataset.default), *case.dataset.named.items()):
         contents.see(name, lambda triples=triples: [triples])  # type: ignore[misc]
+    contents.see(NOW_GRAPH, lambda: [(now_fact(0),)])
     contents.look()
     evaluator.settle()
     contents.release()

@@ -19,7 +19,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
 from streamgauge.model.terms import Term
-from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.stamps import reads_time
 from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.compiler import lasting
@@ -132,7 +132,7 @@ class Evaluation:
         streams = frozenset(window.stream for window in query.windows)
         self._shown = ShownFrame(spark, folder, streams)
         self._learned = Learned(counts, streams) if counts else None
-        self._absolute = uses_timestamp(query.form)
+        self._absolute = reads_time(query.form)
         self._lasting = counts is not None and lasting(query.form)
         self._plans: dict[Shape, LastingPlan] = {}
 

@@ -17,7 +17,7 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Changes, Report, Semantics
 from streamgauge.model.terms import Term, Triple
-from streamgauge.query.stamps import retimed, stamp, time_fact, time_term, uses_timestamp
+from streamgauge.query.stamps import reads_time, retimed, stamp, time_fact, time_term
 from streamgauge.query.traversal import every_pattern
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def change_detector(queries: Sequence[ContinuousQuery], semantics: Semantics) ->
     """The change detector of one content of queries, ``None`` where changes are no reason to report.
 
     An answer tells a change by itself when only its own changes are sent, every move counts, and it follows from the
-    set of triples alone: timestamp() reads when they came, SAMPLE takes what came first.
+    set of triples alone: timestamp() reads when they came, NOW() the instant, SAMPLE takes what came first.
     """
     if Report.CONTENT_CHANGE not in semantics.report:
         return None
@@ -238,7 +238,7 @@ def change_detector(queries: Sequence[ContinuousQuery], semantics: Semantics) ->
 def _tells(query: ContinuousQuery, semantics: Semantics) -> bool:
     """Whether what is sent changes only with the set of triples."""
     deltas = (query.r2s or semantics.r2s) is not R2S.RSTREAM
-    return deltas and not uses_timestamp(query.form) and not _samples(query.form)
+    return deltas and not reads_time(query.form) and not _samples(query.form)
 
 
 def _samples(form: al.QueryForm) -> bool:

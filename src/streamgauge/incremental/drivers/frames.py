@@ -15,14 +15,15 @@ from streamgauge.incremental.column_joins import ColumnJoins
 from streamgauge.incremental.common_groups import CommonGroups
 from streamgauge.incremental.drivers.content import AnyChange, BufferedContent, Latest, WindowContent, change_detector
 from streamgauge.incremental.evaluator import KeptAnswer
-from streamgauge.incremental.plan import JoinPool
+from streamgauge.incremental.plan import Feed, JoinPool
 from streamgauge.incremental.snapshot import SnapshotContents, Snapshots
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.incremental.window_pieces import WindowBegins
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
 from streamgauge.model.terms import Term, Triple
-from streamgauge.query.stamps import stamped_predicates, stamps_graph, uses_timestamp
+from streamgauge.query.instants import NOW_GRAPH, now_fact, uses_now
+from streamgauge.query.stamps import reads_time, stamped_predicates, stamps_graph, uses_timestamp
 
 if TYPE_CHECKING:
     from streamgauge.incremental.term_ids import Places
@@ -179,7 +180,7 @@ def _ticks(queries: Sequence[ContinuousQuery], semantics: Semantics) -> bool:
 
 def _begins(queries: Sequence[ContinuousQuery], semantics: Semantics) -> WindowBegins | None:
     """The begins of the windows if there is one, whose content alone is looked at."""
-    if queries[0].static or any(uses_timestamp(query.form) for query in queries):
+    if queries[0].static or any(reads_time(query.form) for query in queries):
         return None
     if [window.window.kind for window in queries[0].windows] != ["time"]:
         return None
@@ -189,7 +190,7 @@ def _begins(queries: Sequence[ContinuousQuery], semantics: Semantics) -> WindowB
 
 def looks_rarely(query: ContinuousQuery, semantics: Semantics) -> bool:
     """Whether only closes (or periods) are looked at, few of which see the same triple, and nothing else is to join."""
-    if query.static or uses_timestamp(query.form) or any(window.window.kind != "time" for window in query.windows):
+    if query.static or reads_time(query.form) or any(window.window.kind != "time" for window in query.windows):
         return False
     if closing(semantics):
         step = min(window.window.slide for window in query.windows)
@@ -322,6 +323,25 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, pool: JoinP
         pool.bind(graph, content)
         frames_.append(_frame(window, content, semantics, t0))
     return tuple(frames_)
+
+
+class ReportInstant:
+    """The instant of a report as a fact, which NOW() reads (``query/instants.py``)."""
+
+    def __init__(self, enter: Feed, leave: Feed) -> None:
+        self._enter, self._leave = enter, leave
+        self._fact: tuple[Triple, ...] = ()
+
+    def move(self, instant: int) -> None:
+        """The next report is that of an instant (ms)."""
+        self._leave(self._fact)
+        self._fact = (now_fact(instant),)
+        self._enter(self._fact)
+
+
+def report_instant(queries: Sequence[ContinuousQuery], pool: JoinPool) -> ReportInstant | None:
+    """The instant of the reports, ``None`` where no query reads it."""
+    return ReportInstant(*pool.feeds(NOW_GRAPH)) if any(uses_now(query.form) for query in queries) else None
 
 
 def _latest(queries: Sequence[ContinuousQuery], pool: JoinPool, graph: Term) -> Latest:

@@ -9,7 +9,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Emit
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.stamps import reads_time
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
@@ -30,8 +30,8 @@ def drive_all(requests: Sequence[DriverRequest]) -> "WindowDriver | DriverGroup"
 
 
 def _sharing(query: ContinuousQuery, semantics: Semantics) -> Hashable:
-    """The key of queries that share a driver; one with timestamp() would have others keep stamps."""
-    return query.windows, query.static, semantics, looks_rarely(query, semantics), uses_timestamp(query.form)
+    """The key of queries that share a driver; one that reads times would have others keep them."""
+    return query.windows, query.static, semantics, looks_rarely(query, semantics), reads_time(query.form)
 
 
 class DriverGroup:

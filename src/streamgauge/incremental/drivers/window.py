@@ -19,6 +19,7 @@ from streamgauge.incremental.drivers.frames import (
     closing,
     evaluators,
     frames,
+    report_instant,
 )
 from streamgauge.incremental.drivers.relation_to_stream import RelationToStream
 from streamgauge.model.element import StreamElement
@@ -120,6 +121,7 @@ class WindowDriver:
         query, semantics = self._queries[0], self._semantics
         self._begun, self._t0 = True, t0
         self._frames = frames(self._queries, semantics, self._pool, t0)
+        self._now = report_instant(self._queries, self._pool)
         pairs = list(zip(query.windows, self._frames, strict=True))
         self._of = {stream: tuple(frame for window, frame in pairs if window.stream == stream) for stream in self._of}
         self._clocks = clocks(query, self._frames, semantics, t0)
@@ -486,9 +488,12 @@ class WindowDriver:
             self._looked = True
             holding = any(frame.content.held for frame in self._frames)
             self._nothing = 0 if holding else self._nothing + 1
-            self._silent = not holding and all(streaming.silent for streaming in self._streamings)
+            silent = all(streaming.silent for streaming in self._streamings)
+            self._silent = not holding and self._now is None and silent
 
     def _report(self, instant: int, scope: tuple[int, int]) -> None:
+        if self._now is not None:
+            self._now.move(instant)
         self._pool.look()
         for streaming in self._streamings:
             streaming.report(instant, scope)

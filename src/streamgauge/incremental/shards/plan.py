@@ -11,7 +11,7 @@ from streamgauge.incremental.shards.keys import Route, ShardKey, TripleRoutes, s
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Borders, Counting, Due, Report, Semantics
-from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.stamps import reads_time
 from streamgauge.query.traversal import constant_predicates, every_pattern
 from streamgauge.semantics.refusal import RefusedError
 
@@ -135,8 +135,8 @@ def _by_content(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return "each element may report, and no shard has all of them"
     if any(window.window.kind == "count" for window in query.windows):
         return "a window counts the triples of its stream, and no shard has all of them"
-    if uses_timestamp(query.form):
-        return "timestamp() asks for the latest of all copies of a triple"
+    if reads_time(query.form):
+        return "timestamp() asks for the latest of all copies of a triple, NOW() for the instant of a report"
     return None
 
 

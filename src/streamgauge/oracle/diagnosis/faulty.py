@@ -15,7 +15,7 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Changes, Counting, EmptyAggregate, Report, Semantics
 from streamgauge.model.terms import Term, Triple
 from streamgauge.oracle.diagnosis.models import Case, ContentRule, Rows, Said, Stream
-from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.stamps import reads_time
 from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import Arrival, Arrivals, Head, admit, arrivals, arrived_triples, by_triple, content
 from streamgauge.semantics.definition import facts, operator, streamed
@@ -240,14 +240,14 @@ class Simulator:
 
     def __init__(self, query: ContinuousQuery, stream: Stream) -> None:
         self._mattering = relevant(query, (triple for element in stream.elements for triple in element.added))
-        self._timed = uses_timestamp(query.form)
+        self._timed = reads_time(query.form)
         self._arrived: dict[object, Arrived] = {}
         self._numbers: dict[object, int] = {}
         self._due: dict[object, DueReports] = {}
         self._declared: dict[object, Remembered[DueReport]] = {}
         self._solvers: dict[object, tuple[int, Snapshot]] = {}
         self._solvers_of: dict[object, tuple[int, Snapshot]] = {}
-        self._rows: dict[tuple[int, tuple[int, ...]], Rows] = {}
+        self._rows: dict[tuple[int, int | None, tuple[int, ...]], Rows] = {}
         self._content_numbers: dict[int, int] = {}
         self._held: list[object] = []
 
@@ -274,21 +274,21 @@ class Simulator:
         matches = self._new_solver(case, matches_query(case.query)) if case.gate else None
         for due, contents in self.due(case):
             if case.gate is not None and matches is not None:
-                seen.append(self._answer(matches, contents))
+                seen.append(self._answer(matches, contents, due.instant))
                 if not case.gate(seen):
                     continue
-            yield due, self.answer(case, solve, contents)
+            yield due, self.answer(case, solve, contents, due.instant)
 
-    def answer(self, case: Case, solver: tuple[int, Snapshot], contents: Contents) -> Rows:
-        """The answer over contents, changed as the case changes its rows."""
-        rows = self._answer(solver, contents)
+    def answer(self, case: Case, solver: tuple[int, Snapshot], contents: Contents, instant: int) -> Rows:
+        """The answer over contents at an instant (ms), changed as the case changes its rows."""
+        rows = self._answer(solver, contents, instant)
         for rule in case.row_rules:
             rows = rule(rows)
         return rows
 
-    def _answer(self, solver: tuple[int, Snapshot], contents: Contents) -> Rows:
-        number, snapshot = solver
-        key = (number, tuple(map(self.number, contents)))
+    def _answer(self, solver: tuple[int, Snapshot], contents: Contents, instant: int) -> Rows:
+        number, snapshot = solver[0], solver[1].at(instant)
+        key = (number, snapshot.instant, tuple(map(self.number, contents)))
         if key not in self._rows:
             self._rows[key] = snapshot.rows(tuple(content.mattering for content in contents))
         return self._rows[key]
@@ -364,7 +364,7 @@ class Simulator:
 
         def rows(due_report: DueReport) -> Rows | None:
             contents = self.contents(case, due_report)
-            return None if filled and not contents[0].inside else self.answer(case, solve, contents)
+            return None if filled and not contents[0].inside else self.answer(case, solve, contents, due_report.instant)
 
         return rows
 

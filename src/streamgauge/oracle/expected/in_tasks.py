@@ -166,7 +166,7 @@ def _answer(unit: int, due_report: DueReport, rows: pa.Table, query: ContinuousQ
     ordered = sorted(elements(rows), key=lambda element: (element.time, element.sequence))
     whole = replace(due_report, views=tuple(replace(view, seen=EVERY, after=0) for view in due_report.views))
     contents = inspected(ordered, query, semantics)(whole)
-    answer = snapshot_under(query, semantics).rows(contents)
+    answer = snapshot_under(query, semantics).at(due_report.instant).rows(contents)
     counts = triples(contents, semantics.content)
     nulls = [None] * len(answer)
     columns = ([*map(list, answer), None], [*nulls, sum(counts.values())], [*nulls, _digest(counts)])

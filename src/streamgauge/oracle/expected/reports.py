@@ -150,7 +150,7 @@ class Valid:
         seen = bisect_right(self._times, instant)
         view = View(0, instant, 0, instant, seen)
         contents = tuple(content(self._arrived, self._times, window.stream, view) for window in self._query.windows)
-        return self._snapshot.rows(contents)
+        return self._snapshot.at(instant).rows(contents)
 
 
 class BackgroundError(MistakeError, ValueError):
@@ -327,7 +327,7 @@ def _over_bags(form: QueryForm) -> str | None:
             if any(not isinstance(triple.predicate, str | Var) for triple in pattern.patterns):
                 return "property paths"
         if isinstance(pattern, Graph):
-            return "GRAPH or timestamp()"
+            return "GRAPH, timestamp() or NOW()"
         if any(isinstance(part, Exists) for tree in expressions(pattern) for part in every_expression(tree)):
             return "EXISTS"
     return None

@@ -23,7 +23,7 @@ from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.semantics import Counting, Origin, Report, Scope, Semantics, Tick
 from streamgauge.model.verdict import Evaluator
 from streamgauge.oracle.expected.reports import refuse_spark
-from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.stamps import reads_time
 from streamgauge.semantics.jumps import clock_steps
 from streamgauge.spark.contexts import running_context
 from streamgauge.spark.requirements import spark_lack
@@ -141,7 +141,7 @@ def work_of(stream: Path, query: ContinuousQuery, semantics: Semantics, advanced
         listed.rows,
         len(query.static),
         reports,
-        sum(one.loaded for one in works) if not uses_timestamp(query.form) else sum(one.held for one in works),
+        sum(one.loaded for one in works) if not reads_time(query.form) else sum(one.held for one in works),
         sum(one.held for one in works),
         sum(one.rows for one in works),
     )

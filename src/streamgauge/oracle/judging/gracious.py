@@ -27,6 +27,7 @@ from streamgauge.oracle.judging.lifetimes import NotMonotoneError
 from streamgauge.oracle.judging.metrics import Unit, ratio
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, RowScores
 from streamgauge.oracle.worlds.restatement import computed_columns
+from streamgauge.query.instants import uses_now
 from streamgauge.semantics.arrivals import Head, arrivals
 from streamgauge.semantics.definition import difference, due_reports, operator
 from streamgauge.semantics.due import candidates
@@ -49,6 +50,8 @@ def refuse(query: ContinuousQuery, own: str | None) -> str | None:
         return "gracious mode moves borders in time: a count-based window has none"
     if own == "definition":
         return "gracious mode asks the definition, which the engine itself runs on"
+    if uses_now(query.form):
+        return "gracious mode compares contents under other borders: NOW() has another answer for each of them"
     return None
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Row, Term, Triple
-from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.stamps import reads_time
 from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.evaluate import Snapshot
@@ -78,8 +78,8 @@ class TimedQuery:
     """
 
     def __init__(self, query: ContinuousQuery, pattern: al.Pattern, shown: Sequence[str]) -> None:
-        if uses_timestamp(query.form) or volatile(query.form) or _makes_blank_nodes(pattern):
-            raise NotMonotoneError("timestamps, random and fresh terms")
+        if reads_time(query.form) or volatile(query.form) or _makes_blank_nodes(pattern):
+            raise NotMonotoneError("times, random and fresh terms")
         self._static = set(query.static)
         name = query.windows[0].name
         self._window: Term | None = None if name is None else f"<{name}>"

@@ -48,7 +48,7 @@ from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Unit, due_time,
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, compared_order, decide
 from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.oracle.worlds.restatement import is_compared_by_term
-from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.stamps import reads_time
 from streamgauge.semantics.arrivals import Arrivals
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import operator
@@ -112,8 +112,8 @@ def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
     form = query.form
     if not isinstance(form, Select) or not is_compared_by_term(form):
         return "a query whose answers are not compared term by term"
-    if uses_timestamp(form):
-        return "timestamp()"
+    if reads_time(form):
+        return "timestamp() or NOW()"
     return refuse_tasks(semantics) if evaluator == "definition" else refuse_spark(query, semantics)
 
 

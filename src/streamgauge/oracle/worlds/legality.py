@@ -63,7 +63,7 @@ class ReportLegality:
         key = due_report, lenient
         if key not in self._known:
             try:
-                self._known[key] = self._evaluated(self._contents(due_report), lenient)
+                self._known[key] = self._evaluated(due_report, lenient)
             except (OpenError, CutOffError, RefusedError, UndefinedError, UnsupportedFunctionError) as error:
                 self._known[key] = str(error)
         known = self._known[key]
@@ -71,24 +71,25 @@ class ReportLegality:
             raise OpenError(known)
         return known
 
-    def _evaluated(self, contents: Contents, lenient: bool) -> PossibleAnswers:
+    def _evaluated(self, due_report: DueReport, lenient: bool) -> PossibleAnswers:
         if self._cut and self._as_sets:
             raise CutOffError("answers compared as sets do not tell how many rows LIMIT kept")
         openings = Openings(lenient=lenient)
         token = CURRENT.set(openings)
         try:
-            rows = self._rows(contents)
+            rows = self._rows(due_report)
         finally:
             CURRENT.reset(token)
         return PossibleAnswers(
             rows, openings, self._computed, self._cut, exact_datatypes=self._exact_datatypes, as_sets=self._as_sets
         )
 
-    def _rows(self, contents: Contents) -> list[PossibleRow]:
+    def _rows(self, due_report: DueReport) -> list[PossibleRow]:
         """The possible rows; the engine's own value of an aggregate over nothing, where SPARQL has another one."""
-        matches, dataset = self._snapshot.matches, self._snapshot.dataset(contents)
+        snapshot, contents = self._snapshot.at(due_report.instant), self._contents(due_report)
+        matches, dataset = snapshot.matches, snapshot.dataset(contents)
         if matches is not None and answer(matches, dataset) == ((FALSE,),):
-            return [PossibleRow(row, ALWAYS) for row in self._snapshot.rows(contents)]
+            return [PossibleRow(row, ALWAYS) for row in snapshot.rows(contents)]
         return answers(self._form, dataset)
 
     def is_closed(self, due_report: DueReport) -> bool:

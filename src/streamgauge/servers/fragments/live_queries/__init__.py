@@ -20,6 +20,7 @@ from streamgauge.model.answer import AnswerKind
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row, Term
 from streamgauge.query import QueryError, parse_sparql, recognised
+from streamgauge.query.instants import uses_now
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.servers.fragments.annotations import triple_nodes
@@ -83,6 +84,8 @@ def live_query(query: str | al.QueryForm) -> LiveQuery:
     form = _parsed(query) if isinstance(query, str) else query
     if uses_timestamp(form):
         raise RefusedQueryError("timestamp(): it is of streams; facts have times of their own, leave it out")
+    if uses_now(form):
+        raise RefusedQueryError("NOW(): the answer would change with every ms; compare with a constant")
     result = _apart(form)
     if why := refuse(result.kept, _names(form.pattern)):
         raise RefusedQueryError(why)

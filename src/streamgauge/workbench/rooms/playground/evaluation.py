@@ -114,19 +114,20 @@ class RowMemory:
         self._evaluations.append((elements, evaluation))
         return evaluation
 
-    def rows(self, contents: Contents, semantics: Semantics) -> tuple[Row, ...]:
-        """The answer over a content, by the semantics' way to count and to aggregate nothing."""
+    def rows(self, contents: Contents, semantics: Semantics, instant: int) -> tuple[Row, ...]:
+        """The answer over a content at an instant (ms), by the semantics' way to count and to aggregate nothing."""
         way = (semantics.content, semantics.empty_aggregate, semantics.static_data)
         if way not in self._snapshots:
             self._snapshots[way] = Snapshot(with_matched_static(self._query, semantics), *way[:2])
         content_key = tuple(
             tuple((element.time, *map(id, element.triples)) for element in inside) for inside in contents
         )
-        key = (way, content_key)
+        snapshot = self._snapshots[way].at(instant)
+        key = (way, snapshot.instant, content_key)
         kept = self._rows.get(key)
         if kept is not None:
             return kept[1]
-        rows_ = self._snapshots[way].rows(contents)
+        rows_ = snapshot.rows(contents)
         if self._size > MOST_KEPT:
             self._rows, self._size = {}, 0
         self._rows[key] = contents, rows_  # the triples stay, so that no other has one of their ids
@@ -192,7 +193,7 @@ def _candidates(
 ) -> Iterator[Candidate]:
     """Every candidate with its outcome; those that are due, and those of them that are sent, are in the same order."""
     r2s = operator(query, semantics)
-    evaluated_at = [(report, memory.rows(contents, semantics)) for report, contents in due]
+    evaluated_at = [(report, memory.rows(contents, semantics, report.instant)) for report, contents in due]
     sent = deque(streamed(evaluated_at, r2s, semantics))
     waiting = deque(evaluated_at)
     contents_by_report = {id(report): contents for report, contents in due}

@@ -1,0 +1,93 @@
+"""``NOW()`` as plain SPARQL: a fact beside the contents says at which instant a report is due.
+
+A worked example: ``FILTER(?t > NOW())`` becomes ``FILTER(?t > ?.now0)`` over what was below it, joined with
+``GRAPH <urn:streamgauge:stamps?now> { <urn:streamgauge:now> <urn:streamgauge:time> ?.now0 }``, a graph of one triple.
+Source: SPARQL 1.1, 17.4.5.1: all calls in one execution return the same value; here an execution is a report.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, TypeGuard, cast
+
+from streamgauge.formats.instants import date_time
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import Term, Triple
+from streamgauge.query.graphs import STAMPS
+from streamgauge.query.traversal import (
+    every_expression,
+    every_pattern,
+    exists_parts,
+    expression_parts,
+    expressions,
+    parts,
+    with_pattern,
+)
+
+NOW: Final = "NOW"
+NOW_GRAPH: Final[Term] = f"<{STAMPS}?now>"
+_SUBJECT, _PREDICATE = "<urn:streamgauge:now>", "<urn:streamgauge:time>"
+
+
+def now_fact(instant: int) -> Triple:
+    """The one triple of ``NOW_GRAPH`` at a report's instant (ms)."""
+    return _SUBJECT, _PREDICATE, date_time(instant)
+
+
+def uses_now(form: al.QueryForm) -> bool:
+    """Whether the query calls NOW() anywhere."""
+    return any(any(map(_calls, expressions(pattern))) for pattern in every_pattern(form.pattern))
+
+
+def with_instant(form: al.QueryForm) -> al.QueryForm:
+    """The form with variables of the fact in the place of NOW(); the same object when it does not call it.
+
+    ``GRAPH ?g`` must not range over the fact's graph: ``spread`` it over the windows.
+    """
+    return with_pattern(form, _NowRewriter().pattern(form.pattern)) if uses_now(form) else form
+
+
+def global_group(pattern: al.Pattern) -> al.Group | None:
+    """The aggregation without keys that gives a query over the pattern its one row, if it is one."""
+    while isinstance(pattern, _SHELLS) or _joins_fact(pattern):
+        pattern = pattern.left if isinstance(pattern, al.Join) else pattern.pattern
+    return pattern if isinstance(pattern, al.Group) and not pattern.keys else None
+
+
+_SHELLS: Final = al.Project | al.Extend | al.Filter | al.Distinct | al.Reduced | al.OrderBy | al.Slice
+
+
+def _joins_fact(pattern: al.Pattern) -> TypeGuard[al.Join]:
+    return isinstance(pattern, al.Join) and isinstance(pattern.right, al.Graph) and pattern.right.name == NOW_GRAPH
+
+
+@dataclass(slots=True)
+class _NowRewriter:
+    """Numbers the variables of one form: two operators never share one, or MINUS would compare it."""
+
+    count: int = field(default=0)
+
+    def pattern(self, pattern: al.Pattern) -> al.Pattern:
+        """The pattern, each operator whose own expressions call NOW() over one more join."""
+        result = parts(pattern, self.pattern, partial(exists_parts, on_pattern=self.pattern))
+        if not any(map(_calls, expressions(result))):
+            return result
+        variable = al.Var(f".now{self.count}")
+        self.count += 1
+        below = "right" if isinstance(result, al.LeftJoin) else "pattern"
+        fact = al.Graph(NOW_GRAPH, al.BGP((al.TriplePattern(_SUBJECT, _PREDICATE, variable),)))
+        joined = replace(cast(Any, result), **{below: al.Join(getattr(result, below), fact)})
+        return parts(joined, lambda inner: inner, partial(_with, variable=variable))
+
+
+def _calls(tree: al.Expression) -> bool:
+    return any(map(_is_now, every_expression(tree)))
+
+
+def _is_now(part: al.Expression) -> bool:
+    return isinstance(part, al.Call) and part.operator.upper() == NOW and not part.arguments
+
+
+def _with(tree: al.Expression, variable: al.Var) -> al.Expression:
+    if _is_now(tree):
+        return variable
+    return expression_parts(tree, lambda inner: inner, partial(_with, variable=variable))
