@@ -107,7 +107,7 @@ class Builder:
             case al.Group():
                 return self._group(pattern)
             case al.Slice():
-                return self._with(ranked_rows(pattern, self._normally, self.effort))
+                return self._with(ranked_rows(pattern, self._normally, self.effort, self.domain))
             case _:
                 raise UnsupportedError(f"{type(pattern).__name__}: it is not kept incrementally")
 
@@ -396,8 +396,10 @@ class Builder:
         return self._with(JoinRows(self.domain.tap(), built, self.effort))
 
     def _normally(self, pattern: al.Pattern, columns: tuple[str, ...]) -> Operator:
-        if self.narrow or self.domain is not None:
-            raise UnsupportedError("LIMIT and OFFSET of a subquery that depends on what stands outside: leave them out")
+        if self.narrow:
+            raise UnsupportedError(
+                "LIMIT and OFFSET of a subquery: they depend on an order that changes with every fact"
+            )
         return picked(self.build(self.normal.pattern(pattern), frozenset(columns)), columns)
 
     def _group(self, group: al.Group) -> Operator:

@@ -1,22 +1,34 @@
-"""LIMIT and OFFSET of a subquery: its rows are kept in their order, of which a window is shown (``Ranking``)."""
+"""LIMIT and OFFSET of a subquery: its rows are kept in their order, of which a window is shown (``Ranking``).
+
+In an EXISTS that passes values to it a subquery has rows for each outer solution, told apart by the first column: then
+a window of each is shown.
+"""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from streamgauge.incremental.budget import EvaluationBudget
-from streamgauge.incremental.operators import Bag, Operator, Stateful
+from streamgauge.incremental.operators import Bag, Operator, Stateful, add_all
 from streamgauge.incremental.query_forms import OrderedSlice, Ranking, apart, wanted
 from streamgauge.incremental.rewrite import names_of
+from streamgauge.incremental.row_joins import Domain
 from streamgauge.model import algebra as al
+from streamgauge.query.traversal import with_names
 
 
 class RankedRows(Stateful):
-    """The rows of a subquery, over ``width`` columns and those of its keys, that its LIMIT and OFFSET show."""
+    """The rows of a subquery, over ``width`` columns and those of its keys, that its LIMIT and OFFSET show.
 
-    def __init__(self, inner: Operator, cut: OrderedSlice, width: int, effort: EvaluationBudget) -> None:
+    ``parted``: of each value of the first column.
+    """
+
+    def __init__(
+        self, inner: Operator, cut: OrderedSlice, width: int, effort: EvaluationBudget, parted: bool = False
+    ) -> None:
         self.variables = inner.variables[:width]
         self.certain = inner.certain.intersection(self.variables)
         self._inner = inner
-        self._ranking = Ranking(cut, inner.variables, width, effort)
+        self._ranking = (PartedRanking if parted else Ranking)(cut, inner.variables, width, effort)
 
     def pull(self) -> Bag:
         """The change of the rows that are shown."""
@@ -32,11 +44,54 @@ class RankedRows(Stateful):
         self._ranking.forget()
 
 
+class PartedRanking:
+    """A ``Ranking`` for each value of the first column."""
+
+    def __init__(self, cut: OrderedSlice, names: tuple[str, ...], width: int, effort: EvaluationBudget) -> None:
+        self._make = lambda: Ranking(cut, names, width, effort)
+        self._rankings: dict[str | None, Ranking] = {}
+
+    @property
+    def held(self) -> int:
+        """How many places there are in all."""
+        return sum(ranking.held for ranking in self._rankings.values())
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        self._rankings.clear()
+
+    def change(self, delta: Bag) -> Bag:
+        """The change of the rows that are shown."""
+        deltas: dict[str | None, Bag] = {}
+        for row, count in delta.items():
+            deltas.setdefault(row[0], {})[row] = count
+        change: Bag = {}
+        for key, own in deltas.items():
+            ranking = self._rankings.get(key) or self._rankings.setdefault(key, self._make())
+            add_all(change, ranking.change(own))
+            if not ranking.held:
+                del self._rankings[key]
+        return change
+
+
 def ranked_rows(
-    pattern: al.Slice, build: Callable[[al.Pattern, tuple[str, ...]], Operator], effort: EvaluationBudget
+    pattern: al.Slice,
+    build: Callable[[al.Pattern, tuple[str, ...]], Operator],
+    effort: EvaluationBudget,
+    domain: Domain | None = None,
 ) -> RankedRows:
-    """The operator of a subquery with LIMIT or OFFSET; ``build`` makes the one of its pattern over columns."""
+    """The operator of a subquery with LIMIT or OFFSET; ``build`` makes the one of its pattern over columns.
+
+    Beside a ``domain`` its key is the first column and its variables are among the others.
+    """
     names = names_of(al.pattern_variables(pattern))
     kept, cut = apart(al.Select(pattern, names))
     assert cut is not None
-    return RankedRows(build(kept.pattern, wanted(kept)), cut, len(names), effort)
+    if domain is None:
+        return RankedRows(build(kept.pattern, wanted(kept)), cut, len(names), effort)
+    shown = (domain.key, *dict.fromkeys((*names, *domain.variables)))
+    hidden = [name for name in wanted(kept) if name not in names]
+    own = {al.Var(name): al.Var(f"{name}.own") for name in hidden}
+    kept, cut = with_names(kept, own), replace(cut, keys=with_names(cut.keys, own))
+    columns = (*shown, *(f"{name}.own" for name in hidden))
+    return RankedRows(build(kept.pattern, columns), cut, len(shown), effort, parted=True)
