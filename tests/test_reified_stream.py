@@ -73,7 +73,7 @@ def test_a_streaming_job_goes_on_from_its_checkpoint_in_the_middle_of_a_window(s
     from streamgauge.engines.spark.pipeline import Job, run  # late: PySpark, which the other tests do without
 
     source = here / "hotel.ttl"
-    elements = list(read_elements(source, stream_format(source), Reading(hotel.STREAM, **OWN)))
+    elements = list(read_elements(source, stream_format(source, None), Reading(hotel.STREAM, **OWN)))
     (here / "parts").mkdir()
     semantics = replace(RSPQL, origin=Origin.FIRST)
     query = parse(hotel.SELECT)

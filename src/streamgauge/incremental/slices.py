@@ -6,6 +6,7 @@ a window of each is shown.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.operators import Bag, Operator, Stateful, add_all
@@ -48,7 +49,7 @@ class PartedRanking:
     """A ``Ranking`` for each value of the first column."""
 
     def __init__(self, cut: OrderedSlice, names: tuple[str, ...], width: int, effort: EvaluationBudget) -> None:
-        self._make = lambda: Ranking(cut, names, width, effort)
+        self._make = partial(Ranking, cut, names, width, effort)
         self._rankings: dict[str | None, Ranking] = {}
 
     @property
