@@ -397,9 +397,7 @@ class Builder:
 
     def _normally(self, pattern: al.Pattern, columns: tuple[str, ...]) -> Operator:
         if self.narrow:
-            raise UnsupportedError(
-                "LIMIT and OFFSET of a subquery: they depend on an order that changes with every fact"
-            )
+            raise UnsupportedError("LIMIT and OFFSET of a subquery: their order changes with every fact")
         return picked(self.build(self.normal.pattern(pattern), frozenset(columns)), columns)
 
     def _group(self, group: al.Group) -> Operator:

@@ -106,3 +106,16 @@ def test_an_open_term_is_any_legal_one_also_in_triples_and_differences(sends, fo
         other = replace(answers[1], added=tuple((*row[:-1], f'"{text}"') for row in answers[1].added))
         verdict = check(replace(run, answers=(answers[0], other)), definition(elements), 0, JudgingRules())
         assert (verdict.judgement is Judgement.RIGHT) is (text in legal), text
+
+
+@pytest.mark.parametrize(
+    ("notify_empty", "judged"), [(True, Judgement.WRONG), (False, Judgement.UNKNOWN)], ids=["notified", "silent"]
+)
+def test_a_missed_report_is_wrong_where_empty_answers_are_sent_whatever_its_rows_are(notify_empty, judged) -> None:
+    """Nobody can tell which rows it has; that a report was to come is certain only where an empty one would come too."""
+    run = run_of("SELECT (STR(AVG(?o)) AS ?t) { ?s <urn:p> ?o }")
+    semantics = Semantics("s", notify_empty=notify_empty)
+    run = replace(run, header=replace(run.header, semantics=semantics), answers=())
+    elements = stream("0: a p 0.1. | 1: b p 0.2. c p 1e0.")
+    verdict = check(run, definition(elements), 0, JudgingRules())
+    assert (verdict.judgement, verdict.missed) == (judged, 1)
