@@ -112,7 +112,7 @@ def test_an_open_term_is_any_legal_one_also_in_triples_and_differences(sends, fo
     ("notify_empty", "judged"), [(True, Judgement.WRONG), (False, Judgement.UNKNOWN)], ids=["notified", "silent"]
 )
 def test_a_missed_report_is_wrong_where_empty_answers_are_sent_whatever_its_rows_are(notify_empty, judged) -> None:
-    """Nobody can tell which rows it has; that a report was to come is certain only where an empty one would come too."""
+    """Nobody can tell its rows; that it was to come is certain only where an empty one would come too."""
     run = run_of("SELECT (STR(AVG(?o)) AS ?t) { ?s <urn:p> ?o }")
     semantics = Semantics("s", notify_empty=notify_empty)
     run = replace(run, header=replace(run.header, semantics=semantics), answers=())
