@@ -68,6 +68,7 @@ def test_spark_answers_the_same(spark, here, query, right):
     assert all(right(report.rows, (report.due.start, report.due.end)) for report in expected)
 
 
+@pytest.mark.prove
 def test_a_streaming_job_goes_on_from_its_checkpoint_in_the_middle_of_a_window(spark, here, monkeypatch):
     """A part of the stream, an end before it is drained, the other part: a window joins terms of RDF 1.2 from both."""
     from streamgauge.engines.spark.pipeline import Batches, Job, run  # late: PySpark, which others do without

@@ -1,6 +1,7 @@
 """The wheel, built in isolation as pip does it and installed, does outside of the checkout what the checkout does.
 
-The libraries are those of the environment that runs the tests; `python -m tests.installation` installs them too.
+The libraries are those of the environment that runs the tests. `make installation` runs them, which installs libraries
+too.
 """
 
 import json
@@ -24,7 +25,7 @@ import pytest
 
 from tests.installation.environments import has_index
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.prove]
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "streamgauge"

@@ -1,12 +1,14 @@
 """The installation as a user does it, on every Python of this machine: `python -m tests.installation [PYTHON...]`.
 
 pip builds the wheel in isolation and installs the core into an empty environment; the quick start of each role is read
-with it; each extra is refused by name, installed alone by the command that the refusal says, and taken out again. Sizes
-and times are printed. The exit code is 1 when something is otherwise, and 0 where pip reaches no index of packages.
+with it; each extra is refused by name, installed alone by the command that the refusal says, and taken out again. Then
+the tests of the wheel (tests/cli/test_wheel.py). Sizes and times are printed. The exit code is 1 when something is
+otherwise, and 0 where pip reaches no index of packages.
 """
 
 import json
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -50,6 +52,8 @@ ENDLESS: Final = {"kafka", "mcp", "mqtt"}
 QUICK_START_PORTS: Final = Lock()
 """The pages name the servers' own ports, so one Python reads them at a time."""
 
+WHEEL_TESTS: Final = (sys.executable, "-m", "pytest", "-m", "prove", "tests/cli/test_wheel.py")
+
 AT_ONCE: Final = 2
 """Pythons that are checked at once: each waits for the index half of the time."""
 
@@ -61,7 +65,8 @@ def main(named: Sequence[str]) -> int:
         return 0
     with TemporaryDirectory(prefix="streamgauge-installation-") as home, ThreadPoolExecutor(AT_ONCE) as pool:
         checks = [pool.submit(passes, python, Path(home)) for python in (map(Path, named) if named else pythons())]
-        return int(False in [check.result() for check in checks])
+        wheel = pool.submit(subprocess.run, WHEEL_TESTS, cwd=ROOT)
+        return int(False in [check.result() for check in checks] or wheel.result().returncode != 0)
 
 
 def passes(python: Path, home: Path) -> bool:

@@ -65,7 +65,7 @@ def test_partitions_are_all_read(kafka):
     assert all(found.index(n) < found.index(n + 9) for n in range(81))
 
 
-@pytest.mark.heavy("a broker is killed and started")
+@pytest.mark.prove
 def test_nothing_is_lost_nor_doubled_when_the_broker_is_killed_and_who_does_not_wait_for_it_says_so(kafka, topic):
     source, sink = open_source(f"{topic}?group=g"), open_sink(topic)
     items, found = source.items(), []

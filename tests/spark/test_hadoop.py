@@ -66,8 +66,8 @@ def test_a_second_generate_is_refused(table):
     assert "is there already" in str(done.exception)
 
 
-@pytest.mark.heavy("a streaming job and a verdict on another file system")
-@pytest.mark.parametrize("lateness", ["0s", pytest.param("1s", marks=pytest.mark.prove)])
+@pytest.mark.prove
+@pytest.mark.parametrize("lateness", ["0s", "1s"])
 def test_a_stream_there_is_answered_and_judged_there(table, tmp_path, lateness):
     run_folder = tmp_path / "run"
     words = ("--from", table, "--to", run_folder, "--checkpoint", tmp_path / "c", "--drain", "--lateness", lateness)

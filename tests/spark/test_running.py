@@ -70,7 +70,7 @@ def differences(spark: SparkSession, run: Run, query: QueryForm, many: int) -> l
     return found
 
 
-@examples(6, prove=200)
+@examples(3, prove=200)
 @given(numbered(), st.sampled_from(AGGREGATES), st.sampled_from([2, 5, aggregates.SWEPT_REPORTS]))
 def test_running_totals(spark: SparkSession, run: Run, query: QueryForm, swept: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,15 +38,15 @@ def topic(kafka):
     return f"kafka://127.0.0.1:{kafka.port}/{kafka.topic(partitions=2)}"
 
 
-@pytest.mark.heavy("two starts of a query over a Kafka topic")
-def test_a_second_start_goes_on_behind_the_last_offset(spark, topic, tmp_path):
+@pytest.mark.heavy("a query over a Kafka topic")
+@pytest.mark.parametrize("parts", [(40,), pytest.param((20, 40), marks=pytest.mark.prove)])
+def test_a_start_goes_on_behind_the_last_offset(spark, topic, tmp_path, parts):
     asked = job(tmp_path, source=f"{topic}?from=earliest")
     asked = replace(asked, semantics=replace(asked.semantics, lateness=4000, origin=Origin.FIXED, t0=0))
-    sent(topic, CAME[:20], 2)
-    first = run(spark, replace(asked, drain=True), lambda _done: None)
-    sent(topic, CAME[20:], 2)
-    second = run(spark, replace(asked, drain=True), lambda _done: None)
-    assert (first.rows, second.rows, second.late) == (40, 80, 0)
+    for first, last in pairwise((0, *parts)):
+        sent(topic, CAME[first:last], 2)
+        progress = run(spark, replace(asked, drain=True), lambda _done: None)
+        assert (progress.rows, progress.late) == (2 * last, 0)
     landed = pq.read_table(tmp_path / "checkpoint" / "landed")
     assert sorted(set(landed["subject"].to_pylist())) == sorted({e.added[0][0] for e in CAME})
     assert landed["sequence"].to_pylist() == [n // 2 for n in range(80)]

@@ -17,7 +17,7 @@ from tests.suites.crowds.boards import data, whole
 
 pytestmark = pytest.mark.server
 
-SHORT = {"seconds": 12, "spread": 0.0, "slack": 400}
+SHORT = {"seconds": 7, "spread": 0.0, "slack": 400}
 
 
 LONG = [pytest.param(system, marks=pytest.mark.prove) for system in ("streamer", "polling")]
