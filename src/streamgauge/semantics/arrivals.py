@@ -187,6 +187,13 @@ def triples(contents: Contents, counting: Counting = Counting.SET) -> Counter[tu
     return Counter(bag.keys()) if counting is Counting.SET else bag
 
 
+def size(contents: Contents, counting: Counting = Counting.SET) -> int:
+    """How many triples the windows hold together, each once in a window when content is a set."""
+    if counting is not Counting.SET:
+        return sum(len(arrival.triples) for inside in contents for arrival in inside)
+    return sum(len(set().union(*(arrival.triples for arrival in inside))) for inside in contents)
+
+
 def latest(inside: Iterable[Arrival]) -> dict[Triple, int]:
     """The application time (ms) at which each triple of some arrivals came last."""
     times: dict[Triple, int] = {}

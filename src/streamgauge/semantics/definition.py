@@ -13,7 +13,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Changes, Counting, Report, Semantics
 from streamgauge.model.terms import Row, Triple
-from streamgauge.semantics.arrivals import Contents, Head, admit, arrivals, arrived_triples, content, triples
+from streamgauge.semantics.arrivals import Contents, Head, admit, arrivals, arrived_triples, content, size, triples
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Loaded, snapshot_under
@@ -93,7 +93,7 @@ def held(
 
 def answered(reports: Held, query: ContinuousQuery, semantics: Semantics) -> tuple[ExpectedReport, ...]:
     """The reports that are sent, from the contents of all that are due."""
-    sizes = {due: sum(triples(contents, semantics.content).values()) for due, contents in reports}
+    sizes = {due: size(contents, semantics.content) for due, contents in reports}
     snapshot = snapshot_under(query, semantics)
     evaluated: list[tuple[DueReport, tuple[Row, ...]]] = []
     loaded: Loaded | None = None
@@ -152,6 +152,9 @@ def due_reports(
         if semantics.content is Counting.UPDATES:
             if updates(contents, candidate.instant):
                 reports.append((candidate, contents))
+            continue
+        if not semantics.report & {Report.NON_EMPTY, Report.CONTENT_CHANGE}:
+            reports.append((candidate, contents))
             continue
         now = triples(contents, semantics.content)
         if _reports(before, now, semantics):

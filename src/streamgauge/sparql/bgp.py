@@ -4,7 +4,7 @@ Terms are equal when their strings are equal (RDF 1.2 Concepts, 3.4: literal ter
 and ``"1"^^xsd:integer`` are two terms.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -113,10 +113,11 @@ def _part(triples: list[Triple]) -> IndexedGraph:
 def _grouped(triples: list[Triple], positions: Positions) -> dict[Hashable, list[Triple]]:
     if not positions:
         return {(): triples}
-    index: dict[Hashable, list[Triple]] = {}
+    index: defaultdict[Hashable, list[Triple]] = defaultdict(list)
     key = itemgetter(*positions)
     for triple in triples:
-        index.setdefault(key(triple), []).append(triple)
+        index[key(triple)].append(triple)
+    index.default_factory = None
     return index
 
 

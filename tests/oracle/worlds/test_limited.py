@@ -3,6 +3,7 @@
 import pytest
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.report import DueReport
 from streamgauge.oracle.worlds.legality import ReportLegality
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import Arrival
@@ -17,7 +18,7 @@ def excluded(text: str, content: str, said: str) -> bool:
     query = ContinuousQuery(parse_sparql(HEAD + text), (StreamWindow(STREAM, Window(5, 5)),))
     held = triples(content.replace("BIG", str(BIG)).replace("SQUARE", str(SQUARE)))
     contents = ((Arrival(STREAM, 0, None, held),),)
-    opinion = ReportLegality(lambda _: contents, query, RSPQL).of(None, rows(said))  # type: ignore[arg-type]
+    opinion = ReportLegality(lambda _: contents, query, RSPQL).of(DueReport(0, ()), rows(said))
     return not opinion.legal and not opinion.unknown
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.report import DueReport
 from streamgauge.model.terms import Row
 from streamgauge.oracle.worlds.legality import ReportLegality
 from streamgauge.oracle.worlds.restatement import computed_columns
@@ -207,7 +208,7 @@ def is_of(received: list[Any], bag: Counter[Row], computed: frozenset[int]) -> b
 def opinion(drawn: Drawn, rows: list[Row]) -> Any:
     query = ContinuousQuery(drawn.form, (StreamWindow(STREAM, Window(5, 5)),))
     contents = ((Arrival(STREAM, 0, None, tuple(drawn.triples)),),)
-    return ReportLegality(lambda _: contents, query, RSPQL).of(None, rows)  # type: ignore[arg-type]
+    return ReportLegality(lambda _: contents, query, RSPQL).of(DueReport(0, ()), rows)
 
 
 def agree(seed: int) -> bool:

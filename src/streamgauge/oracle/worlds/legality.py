@@ -9,7 +9,7 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Counting, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.oracle.worlds.algebra import PossibleRow, answers
-from streamgauge.oracle.worlds.blank_nodes import readings
+from streamgauge.oracle.worlds.blank_nodes import has_blanks, readings
 from streamgauge.oracle.worlds.conditions import ALWAYS, CutOffError
 from streamgauge.oracle.worlds.intervals import OpenError
 from streamgauge.oracle.worlds.membership import Overlap, PossibleAnswers
@@ -128,6 +128,8 @@ class ReportLegality:
 
     def _readings(self, possible: PossibleAnswers, received: Sequence[Row]) -> Iterator[Sequence[Row]]:
         """The received rows with the blank nodes of the possible ones."""
+        if not has_blanks(received):
+            return iter((received,))
         opened = (
             place for row in possible.rows for place, term in enumerate(row.terms) if possible.openings.is_open(term)
         )

@@ -126,11 +126,10 @@ class PossibleAnswers:
         """For each possible row the received rows that it may be, with the conditions."""
         index = _Index(list(dict.fromkeys(received)))
         for row in self.rows:
-            width = len(row.terms)
             open_places = frozenset(place for place, term in enumerate(row.terms) if self._is_flexible(place, term))
             options = {}
             for other in index.alike(row.terms, open_places):
-                case = self._row_condition(row, other) if len(other) == width else None
+                case = self._row_condition(row, other)
                 if case is not None:
                     options[other] = case
             yield options
@@ -455,11 +454,13 @@ class _Index:
     """Received rows by the places at which a possible row has to equal them."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        self._rows = rows
+        self._rows, self._present = rows, frozenset(rows)
         self._known: dict[tuple[frozenset[int], int], dict[Row, list[Row]]] = {}
 
     def alike(self, row: Row, flexible: frozenset[int]) -> Sequence[Row]:
         """The rows that are equal but at the flexible places."""
+        if not flexible:
+            return (row,) if row in self._present else ()
         places = [place for place in range(len(row)) if place not in flexible]
         key = flexible, len(row)
         if key not in self._known:

@@ -150,8 +150,12 @@ class Precedence:
             return True
         inside = set(kept)
         others = [place for place in range(len(self._keys)) if place not in inside]
-        first = {place for place in others if any(self.before(place, row) for row in kept)}
-        last = {place for place in others if any(self.before(row, place) for row in kept)}
+        if (ranks_ := self._ranks) is not None:
+            low, high = min(ranks_[row] for row in kept), max(ranks_[row] for row in kept)
+            first, last = {at for at in others if ranks_[at] < high}, {at for at in others if low < ranks_[at]}
+        else:
+            first = {place for place in others if any(self.before(place, row) for row in kept)}
+            last = {place for place in others if any(self.before(row, place) for row in kept)}
         return not first & last and len(first) <= cut.offset <= len(others) - len(last)
 
     def slices(self, cut: a.Slice) -> list[tuple[int, ...]]:
