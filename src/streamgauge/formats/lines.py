@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
+from operator import itemgetter
 from typing import Any, Final, Protocol, TypeAlias, TypeGuard, get_args
 
 import msgspec
@@ -24,8 +25,9 @@ from streamgauge.model.phrases import offered
 from streamgauge.model.terms import Row, Term, Triple
 
 _KINDS = get_args(AnswerKind)
-_RESOURCE = frozenset("<_")
-_TERM = frozenset('<_"')
+_first = itemgetter(0)
+_PLACES = (frozenset("<_"), frozenset("<"), frozenset('<_"'))
+"""The first characters of subjects, predicates and objects."""
 _DOTS = ["."]
 _STRING = "^^<http://www.w3.org/2001/XMLSchema#string>"
 _ODD_ESCAPE = re.compile(r'(?<!\\)(?:\\\\)*\\[^"\\nrt]')
@@ -333,12 +335,10 @@ def _spaced(text: str) -> list[Triple] | None:
 def _laid_out(triples: Sequence[tuple[str, ...]]) -> TypeGuard[list[Triple]]:
     """Whether the parts of all lines look like terms, which no layout but the canonical one gives."""
     try:
-        for subject, predicate, obj in triples:
-            if predicate[:1] != "<" or subject[:1] not in _RESOURCE or obj[:1] not in _TERM:
-                return False
-    except ValueError:
+        places = [set(map(_first, column)) for column in zip(*triples, strict=True)]
+    except (IndexError, ValueError):  # an empty part, a line of fewer parts
         return False
-    return True
+    return not triples or (len(places) == 3 and all(map(set.issubset, places, _PLACES)))
 
 
 def _parsed(text: str, name: str) -> tuple[Triple, ...]:

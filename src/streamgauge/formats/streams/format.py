@@ -215,26 +215,33 @@ class TermCheck:
     """Refuses triples of a file that were taken as they are written and are none: the stream table would keep them."""
 
     def __init__(self, reading: Reading) -> None:
-        self._known: set[Term] = set()
+        self._known: tuple[set[Term], set[Term], set[Term]] = (set(), set(), set())
+        """Terms that have stood as subject, predicate and object."""
         self._checked = reading.checked
 
     def __call__(self, triples: Iterable[Triple]) -> None:
         """Raise ValueError with the first term that is none, or stands where it may not."""
-        for subject, predicate, item in triples if self._checked else ():
-            for term in (subject, predicate, item):
-                if term not in self._known and not _IRI.fullmatch(term):
-                    self._learn(term)
-            if not is_triple_of(subject, predicate, item):
-                raise ValueError(f"not a triple: it {misplaced((subject, predicate, item))}")
+        if not self._checked:
+            return
+        subjects, predicates, objects = self._known
+        for triple in triples:
+            if triple[0] not in subjects or triple[1] not in predicates or triple[2] not in objects:
+                self._learn(triple)
 
-    def _learn(self, term: Term) -> None:
-        try:
-            parse_term(term)
-        except ValueError as error:
-            raise ValueError(f"{term[:120]} is no N-Triples term: {error}") from error
-        if len(self._known) >= _KNOWN_LIMIT:
-            self._known.clear()
-        self._known.add(term)
+    def _learn(self, triple: Triple) -> None:
+        new = [(known, term) for known, term in zip(self._known, triple, strict=True) if term not in known]
+        for _, term in new:
+            try:
+                if not _IRI.fullmatch(term):
+                    parse_term(term)
+            except ValueError as error:
+                raise ValueError(f"{term[:120]} is no N-Triples term: {error}") from error
+        if not is_triple_of(*triple):
+            raise ValueError(f"not a triple: it {misplaced(triple)}")
+        for known, term in new:
+            if len(known) >= _KNOWN_LIMIT:
+                known.clear()
+            known.add(term)
 
 
 class Numbering:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from io import BytesIO
-from typing import IO, Final, NamedTuple
+from typing import IO, Final
 
 from streamgauge.formats.documents import FormatError
 from streamgauge.formats.lines import Advance, Input, LineError, decode_input, decode_together, encode_element
@@ -31,11 +32,13 @@ def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Ite
     for count, lines in bounded_lines(file, place, reading.limit, refuse, together=True):
         together = taking.together(lines)
         pieces = BytesIO(lines) if together is None else together
-        for at, piece in enumerate(pieces, count):
+        where = LinePlace(place, count - 1)
+        for piece in pieces:
+            where.line += 1
             try:
                 if isinstance(piece, bytes):
-                    yield from () if piece.isspace() else taking.take(piece, f"{place}, line {at}")
-                elif (item := taking.own(piece, LinePlace(place, at))) is not None:
+                    yield from () if piece.isspace() else taking.take(piece, str(where))
+                elif (item := taking.own(piece, where)) is not None:
                     yield item
             except FormatError as error:
                 refuse(error)
@@ -71,8 +74,9 @@ ONE_BY_ONE: Final = 32
 """Pieces of a file that are read line by line after one that had to be."""
 
 
-class LinePlace(NamedTuple):
-    """A line of a file, whose name is made when it is said."""
+@dataclass(slots=True)
+class LinePlace:
+    """The line of a file that is being read, named only where something is wrong with it."""
 
     place: str
     line: int
@@ -101,7 +105,7 @@ class _Taking:
         After such lines the next few are read one by one, too.
         """
         self._apart = max(0, self._apart - 1)
-        if self._apart or lines.count(b"\n") < 2:
+        if self._apart or lines.find(b"\n") == len(lines) - 1:
             return None
         items = decode_together(lines, known=True)
         self._apart = ONE_BY_ONE if items is None else 0
