@@ -87,7 +87,6 @@ def test_where_one_answer_is_legal_it_is_the_definition_s(text, way, sparql, sen
 
 def test_what_of_a_limit_is_refused_by_name():
     for text, reason in (
-        ("SELECT ?s { ?s <urn:v> ?v FILTER EXISTS { SELECT ?s { ?s <urn:v> ?x } LIMIT 1 } }", "LIMIT and OFFSET"),
         ("SELECT ?s { ?s <urn:v> ?v } ORDER BY (EXISTS { ?s <urn:w> ?w }) LIMIT 1", "EXISTS in ORDER BY"),
         ("SELECT ?s { ?s <urn:v> ?v } ORDER BY RAND() LIMIT 1", "RAND"),
     ):

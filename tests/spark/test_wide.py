@@ -241,7 +241,7 @@ def test_a_cut_that_order_by_leaves_open_is_an_error(tiny: SparkSession) -> None
     ("condition", "named"),
     [
         ("?x = RAND()", r"RAND\(\)"),
-        ("EXISTS { ?y ?q ?z FILTER(?z = NOW()) }", r"NOW\(\)"),
+        ("EXISTS { ?y ?q ?z FILTER(?z = STRUUID()) }", r"STRUUID\(\)"),
         ("EXISTS { ?y ?q ?z BIND(1 AS ?x) }", r"EXISTS that assigns \?x, a variable of the pattern around it"),
         ("EXISTS { { SELECT (COUNT(*) AS ?x) { ?y ?q ?z } } }", r"EXISTS that assigns \?x"),
     ],

@@ -115,7 +115,7 @@ def test_named_windows_feed_graphs():
         ),
         ("SELECT ?s { ?s <urn:p>* ?o }", "property paths over a content that is a bag"),
         ("SELECT ?s { ?s ?p ?o }", None),
-        ("SELECT ?s { GRAPH ?g { ?s <urn:p> ?o } }", "GRAPH or timestamp() over a content that is a bag"),
+        ("SELECT ?s { GRAPH ?g { ?s <urn:p> ?o } }", "GRAPH, timestamp() or NOW() over a content that is a bag"),
         ("SELECT ?s { ?s <urn:p> ?o FILTER EXISTS { ?o <urn:p> ?s } }", "EXISTS over a content that is a bag"),
         (
             "SELECT ?s { ?s <urn:p> ?o FILTER(?o = 1 || NOT EXISTS { ?o <urn:p> ?s }) }",
