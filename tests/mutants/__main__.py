@@ -1,14 +1,15 @@
 """``make mutants``: how many changes of the oracle's source the quick tests notice.
 
 The tests are collected once; every mutant is tried in a copy of that process. Which tests reach which lines is
-measured once and kept in ``.mutants/`` until a source or a test changes, and so are the mutants of the last run.
+measured once and kept in ``.mutants/``; after a change only those tests are measured again that reached a function
+which has changed. The mutants of the last run are kept there too.
 """
 
 import argparse
 import gc
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from tests.mutants.mutations import MutableFile, Mutant
 from tests.mutants.reached import Reached, kept, measured, print_of, prints_of, told
 from tests.mutants.sample import draw, files
 from tests.mutants.table import Ended, share, survivors, table
-from tests.mutants.trial import Steady, Trials, Tried, forked
+from tests.mutants.trial import Steady, Trials, Tried, fails, forked
 
 FOLDERS = (
     *("streamgauge/oracle/judging", "streamgauge/oracle/worlds", "streamgauge/oracle/expected"),
@@ -54,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="which are drawn")
     parser.add_argument("--least", type=float, default=95.0, help="the least share that is caught, in percent")
     parser.add_argument(
-        "--most", type=float, default=60.0, help="seconds of tests without a mutant, the fastest, for each"
+        "--most", type=float, default=20.0, help="seconds of tests without a mutant, the fastest, for each"
     )
     parser.add_argument("--file", action="append", help="only this file, as judging/align.py")
     parser.add_argument("--again", action="store_true", help="try the survivors of the last run again")
@@ -67,6 +68,7 @@ class Session:
     def __init__(self, asked: argparse.Namespace) -> None:
         self._asked = asked
         self.ended: list[Ended] = []
+        self._sound: set[str] = set()  # tests that passed without a mutant in this state of the code
         self.sources = Path(streamgauge.__file__).parents[1]
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -74,7 +76,7 @@ class Session:
         if session.testsfailed:
             raise session.Interrupted("the tests cannot be collected")
         mutable = files(self.sources, FOLDERS, WITHOUT)
-        reached = self._reached(session.items, [each.name for each in mutable])
+        reached = self._reached(session.items, {each.name: each.source for each in mutable})
         drawn = self._drawn(mutable)
         known = proofs()
         originals = {each.name: each.source for each in mutable}
@@ -88,15 +90,17 @@ class Session:
                 tests = reached.tests(mutant.file, before, mutant.line)
                 tests = reached.within(tests, self._asked.most)
                 tried = trials.attempt(mutant, before, tests)
+                self._refuse_broken(tried, session.items)
             self.ended.append(Ended(mutant, tried, before))
             print(f"{tried.ended:10} {mutant.file}:{mutant.line} {tried.by} {tried.ran or ''}", flush=True)
         keep([each.mutant for each in self.ended if each.tried.ended == "survived"])
         return True
 
-    def _reached(self, items: Sequence[pytest.Item], mutable: Sequence[str]) -> Reached:
-        path = KEPT / f"reached-{print_of([self.sources / 'streamgauge', Path('tests')])}.json"
-        found = kept(path).fresh(prints_of(item.nodeid for item in items))
+    def _reached(self, items: Sequence[pytest.Item], mutable: Mapping[str, str]) -> Reached:
+        path = KEPT / f"reached-{print_of([Path('tests')])}.json"
+        found = kept(path).fresh(prints_of(item.nodeid for item in items)).moved(mutable)
         new = [item for item in items if item.nodeid not in found.seconds]
+        self._sound = {item.nodeid for item in new}
         if new:
             print(f"{len(new)} tests are run once without a mutant", flush=True)
             found.add(told(forked(lambda say: asdict(measured(new, self.sources, mutable, say)))))
@@ -104,6 +108,15 @@ class Session:
         if found.failed:
             raise pytest.UsageError(f"these tests fail without any mutant: {', '.join(found.failed)}")
         return found
+
+    def _refuse_broken(self, tried: Tried, items: Sequence[pytest.Item]) -> None:
+        """UsageError where the test that caught a mutant, measured in an earlier state, fails without one now."""
+        if tried.ended != "caught" or tried.by in self._sound:
+            return
+        for item in (item for item in items if item.nodeid == tried.by):
+            if forked(lambda _say: fails(item)) is not False:  # noqa: B023
+                raise pytest.UsageError(f"this test fails without any mutant: {tried.by}")
+            self._sound.add(tried.by)
 
     def _drawn(self, mutable: Sequence[MutableFile]) -> list[Mutant]:
         drawn = draw(mutable, self._asked.count, self._asked.seed)

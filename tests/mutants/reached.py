@@ -1,15 +1,19 @@
-"""Which tests reach which lines of the sources, and how long each takes: measured once, kept while nothing changes."""
+"""Which tests reach which lines of the sources, and how long each takes: measured once, and again where code changes.
+
+A function that has only moved keeps its tests. Those that reached one that has another text now, or is gone, are
+measured again.
+"""
 
 import ast
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -23,29 +27,52 @@ LONGEST = 3.0
 LARGEST = 1_000_000
 """Bytes beyond which a file of the tests is told by its size alone."""
 
+Functions: TypeAlias = dict[str, tuple[int, int, str]]
+"""The functions of a module and methods of its classes: first and last line, and a print of the text."""
+
 
 @dataclass(slots=True)
 class Reached:
     """``seconds`` (of CPU) by test, and for every file and line the tests that run it.
 
-    ``failed`` are tests that fail without any mutant, ``prints`` are those of the tests' files.
+    ``failed`` are tests that fail without any mutant, ``prints`` are those of the tests' files, ``functions`` those of
+    the sources by file.
     """
 
     seconds: dict[str, float] = field(default_factory=dict)
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     prints: dict[str, str] = field(default_factory=dict)
+    functions: "dict[str, Functions]" = field(default_factory=dict)
 
     def fresh(self, prints: Mapping[str, str]) -> "Reached":
         """Without the tests whose files have changed, and those that failed."""
         same = {test for test in self.seconds if self.prints.get(file := file_of(test)) == prints.get(file)}
-        same -= set(self.failed)
+        return replace(self._only(same - set(self.failed)), prints=dict(prints))
+
+    def moved(self, sources: Mapping[str, str]) -> "Reached":
+        """For other sources: the lines of a function where it is now, without the tests that reached a changed one."""
+        now = {file: functions_of(source) for file, source in sources.items()}
+        changed: set[str] = set()
+        lines: dict[str, dict[int, list[str]]] = {}
+        for file, tests_by_line in self.lines.items():
+            before, after = self.functions.get(file, {}), now.get(file, {})
+            for line, tests in tests_by_line.items():
+                name = next((name for name, (first, last, _) in before.items() if first <= line <= last), None)
+                if name is not None and (name not in after or after[name][2] != before[name][2]):
+                    changed.update(tests)
+                else:
+                    shift = 0 if name is None else after[name][0] - before[name][0]
+                    lines.setdefault(file, {})[line + shift] = tests
+        return replace(replace(self, lines=lines, functions=now)._only(self.seconds.keys() - changed), failed=[])
+
+    def _only(self, kept_tests: Set[str]) -> "Reached":
         lines = {
-            file: {line: [test for test in tests if test in same] for line, tests in line.items()}
+            file: {line: [test for test in tests if test in kept_tests] for line, tests in line.items()}
             for file, line in self.lines.items()
         }
-        seconds = {test: second for test, second in self.seconds.items() if test in same}
-        return Reached(seconds, lines, [], dict(prints))
+        seconds = {test: second for test, second in self.seconds.items() if test in kept_tests}
+        return replace(self, seconds=seconds, lines=lines, failed=[])
 
     def add(self, other: "Reached") -> None:
         """What was measured beside."""
@@ -103,7 +130,25 @@ def kept(path: Path) -> Reached:
 def told(said: Any) -> Reached:
     """What was measured, from JSON."""
     lines = {file: {int(line): tests for line, tests in each.items()} for file, each in said["lines"].items()}
-    return Reached(said["seconds"], lines, said["failed"], said["prints"])
+    functions = {file: {name: tuple(at) for name, at in each.items()} for file, each in said["functions"].items()}
+    return Reached(said["seconds"], lines, said["failed"], said["prints"], functions)
+
+
+def functions_of(source: str) -> Functions:
+    """The functions of a module's source, with those of its classes."""
+    lines = source.splitlines()
+
+    def below(nodes: Iterable[ast.AST], prefix: str) -> Iterator[tuple[str, tuple[int, int, str]]]:
+        for node in nodes:
+            if isinstance(node, ast.ClassDef):
+                yield from below(node.body, f"{prefix}{node.name}.")
+            elif isinstance(node, ast.FunctionDef):
+                first = min((each.lineno for each in node.decorator_list), default=node.lineno)
+                last = node.end_lineno or node.lineno
+                text = "\n".join(lines[first - 1 : last])
+                yield f"{prefix}{node.name}", (first, last, sha256(text.encode()).hexdigest()[:16])
+
+    return dict(below(ast.parse(source).body, ""))
 
 
 def spans(source: str, line: int) -> tuple[range, range, str | None]:

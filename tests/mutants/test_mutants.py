@@ -7,7 +7,7 @@ import pytest
 
 from tests.mutants import equivalent
 from tests.mutants.mutations import MutableFile, Mutant, difference
-from tests.mutants.reached import Reached, kept, spans
+from tests.mutants.reached import Reached, functions_of, kept, spans
 from tests.mutants.replaced import NotInFunctionsError, functions, replace, runs_at_import
 from tests.mutants.sample import draw, shares
 from tests.mutants.table import Ended, share, table
@@ -148,6 +148,17 @@ def test_what_was_measured_is_kept_until_a_tests_file_changes(tmp_path):
     fresh.add(Reached({"t/b.py::y": 0.2}, {"m.py": {9: ["t/b.py::y"]}}))
     assert fresh.lines == {"m.py": {4: ["t/a.py::x"], 9: ["t/b.py::y"]}}
     assert kept(tmp_path / "none.json") == Reached()
+
+
+def test_a_function_that_has_only_moved_keeps_its_tests_and_a_changed_one_is_measured_again():
+    before = "A = 1\n\n\ndef f(x):\n    return x\n\n\nclass B:\n    def g(self):\n        return 2\n"
+    after = before.replace("A = 1\n", "A = 1\nC = 3\n").replace("return 2", "return 3")
+    assert {name: span[:2] for name, span in functions_of(before).items()} == {"f": (4, 5), "B.g": (9, 10)}
+    first = Reached({"x": 0.5, "y": 0.1}, {"m.py": {5: ["x"], 10: ["y"]}}, functions={"m.py": functions_of(before)})
+    found = first.moved({"m.py": after})
+    assert (found.seconds, found.lines) == ({"x": 0.5}, {"m.py": {6: ["x"]}})
+    assert found.functions == {"m.py": functions_of(after)}
+    assert first.moved({}).seconds == {}
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # of Python 3.12, beside threads

@@ -136,7 +136,7 @@ class Trials:
             say()
             self._bound_time(item.nodeid)
             try:
-                failed = any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
+                failed = fails(item, following)
             except MemoryError:
                 failed = True
             if failed:
@@ -163,6 +163,11 @@ class Trials:
         """End this process when the test takes too long."""
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_PROF, TIMES * self._seconds.get(test, 0.0) + MORE)
+
+
+def fails(item: pytest.Item, following: pytest.Item | None = None) -> bool:
+    """Run one test, and whether it fails."""
+    return any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
 
 
 def _bound_memory() -> None:
