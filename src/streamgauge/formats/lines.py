@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 from operator import itemgetter
-from typing import Any, Final, Protocol, TypeAlias, TypeGuard, get_args
+from typing import Any, Final, Protocol, TypeAlias, cast, get_args
 
 import msgspec
 import pyoxigraph as ox
@@ -317,10 +317,10 @@ def _split(text: str) -> list[Triple] | None:
         return None
     count = text.count("\n")
     parts = text.replace(" .\n", " . ").split(" ")
-    if len(parts) != 4 * count + 1 or parts[-1] or parts[3::4] != _DOTS * count:
+    if len(parts) != 4 * count + 1 or parts.pop() or parts[3::4] != _DOTS * count:
         return _spaced(text)
-    triples = list(zip(parts[0::4], parts[1::4], parts[2::4], strict=False))
-    return triples if _laid_out(triples) else None
+    columns = parts[0::4], parts[1::4], parts[2::4]
+    return list(zip(*columns, strict=True)) if _laid_out(columns) else None
 
 
 def _spaced(text: str) -> list[Triple] | None:
@@ -329,16 +329,17 @@ def _spaced(text: str) -> list[Triple] | None:
     if lines.pop() or text.count("\n") != len(lines):
         return None
     triples = [tuple(line.split(" ", 2)) for line in lines]
-    return triples if _laid_out(triples) and all(_OBJECT.fullmatch(triple[2]) for triple in triples) else None
+    if any(len(triple) != 3 for triple in triples) or not _laid_out(list(zip(*triples, strict=True))):
+        return None
+    return cast(list[Triple], triples) if all(_OBJECT.fullmatch(triple[2]) for triple in triples) else None
 
 
-def _laid_out(triples: Sequence[tuple[str, ...]]) -> TypeGuard[list[Triple]]:
-    """Whether the parts of all lines look like terms, which no layout but the canonical one gives."""
+def _laid_out(columns: Sequence[Sequence[str]]) -> bool:
+    """Whether subjects, predicates and objects look like terms, which no layout but the canonical one gives."""
     try:
-        places = [set(map(_first, column)) for column in zip(*triples, strict=True)]
-    except (IndexError, ValueError):  # an empty part, a line of fewer parts
+        return all(first.issuperset(map(_first, column)) for first, column in zip(_PLACES, columns, strict=False))
+    except IndexError:  # an empty part
         return False
-    return not triples or (len(places) == 3 and all(map(set.issubset, places, _PLACES)))
 
 
 def _parsed(text: str, name: str) -> tuple[Triple, ...]:

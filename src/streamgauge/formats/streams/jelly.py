@@ -31,7 +31,6 @@ from streamgauge.model.terms import (
     is_blank,
     is_iri,
     is_triple,
-    is_triple_of,
     misplaced,
     triple_parts,
     triple_term,
@@ -204,7 +203,7 @@ class _Terms:
 
     def triple(self, item: Any) -> Triple:
         triple = self._term(item.s), self._term(item.p), self._term(item.o)
-        if not is_triple_of(*triple):
+        if not isinstance(item.p, sink.IRI) or not isinstance(item.s, sink.IRI | sink.BlankNode):
             raise ValueError(f"a triple {misplaced(triple)}")
         return triple
 

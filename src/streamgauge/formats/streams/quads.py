@@ -340,17 +340,35 @@ def _nquads_of_files(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator
 
 
 def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[Quad]:
-    for line_number, line in bounded_lines(file, place, limit, refuse):
-        where = f"{place}, line {line_number}"
-        try:
-            if b"<<" in line:
-                check_turtle(line)
-            for quad in ox.parse(without_versions(line, ox.RdfFormat.N_QUADS), format=ox.RdfFormat.N_QUADS):
-                yield where, to_triple(quad), graph_name(quad)
-        except SyntaxError as error:
-            refuse(FormatError(f"{where}: not N-Quads: {reason(error)}"))
-        except BoundError as error:
-            refuse(FormatError(f"{where}: {error}"))
+    for first, lines in bounded_lines(file, place, limit, refuse, together=True):
+        pieces: Iterable[bytes | ox.Quad] = _one_a_line(lines) or io.BytesIO(lines)
+        for line_number, piece in enumerate(pieces, first):
+            where = f"{place}, line {line_number}"
+            try:
+                for quad in _of_line(piece) if isinstance(piece, bytes) else (piece,):
+                    yield where, to_triple(quad), graph_name(quad)
+            except SyntaxError as error:
+                refuse(FormatError(f"{where}: not N-Quads: {reason(error)}"))
+            except BoundError as error:
+                refuse(FormatError(f"{where}: {error}"))
+
+
+def _one_a_line(lines: bytes) -> list[ox.Quad] | None:
+    """The quads of several lines, parsed at once; ``None`` where they are not one a line, or one is to be looked at."""
+    if b"<<" in lines or b"VERSION" in lines or lines.find(b"\n") == len(lines) - 1:
+        return None
+    try:
+        quads = list(ox.parse(lines, format=ox.RdfFormat.N_QUADS))
+    except SyntaxError:
+        return None
+    return quads if len(quads) == lines.count(b"\n") else None
+
+
+def _of_line(line: bytes) -> Iterable[ox.Quad]:
+    """The quads of a line; BoundError, SyntaxError."""
+    if b"<<" in line:
+        check_turtle(line)
+    return ox.parse(without_versions(line, ox.RdfFormat.N_QUADS), format=ox.RdfFormat.N_QUADS)
 
 
 def _trig_of_files(whole: Whole, reading: Reading) -> Iterator[Quad]:
