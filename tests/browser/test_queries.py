@@ -1,6 +1,7 @@
 """The page of the query service in a real browser: register, watch answers come, end; desk and phone, day and night."""
 
 from collections.abc import Iterator
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from streamgauge.engines import load
 from streamgauge.servers.queries.registry import Queries
-from tests.browser.driving import CONTRAST, complaints, keep, show, text, texts, until
+from tests.browser.driving import CONTRAST, complaints, keep, resize, show, text, texts, until
 from tests.servers.queries.asks import IN, construct, select
 from tests.servers.queries.test_face import LINES, TOKEN, lines, served
 
@@ -102,20 +103,19 @@ def test_a_service_with_tokens_asks_for_one(browser: Any) -> None:
         assert TOKEN not in browser.current_url
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-def test_it_fits_and_can_be_read(browser: Any, service: SimpleNamespace, width: int, theme: str) -> None:
+def test_it_fits_and_can_be_read(browser: Any, service: SimpleNamespace) -> None:
     httpx.post(f"{service.url}/queries", content=construct("http://ex.org/" + "a-long-name/" * 20)).raise_for_status()
-    show(browser, f"{service.url}/", width, theme)
+    show(browser, f"{service.url}/")
     until(lambda: "q1" in text(browser, "#queries"))
     press(browser, "Show answers of q1")
     publish(service, 0, 2500)
     until(lambda: "urn:seen" in text(browser, "#answers"))
     browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    heights = "return [...document.querySelectorAll('main button')].map(one => one.getBoundingClientRect().height)"
-    assert max(browser.execute_script(heights)) <= 60
-    ratio, where = browser.execute_script(CONTRAST)
-    assert ratio >= 4.5, where
-    if (width, theme) == (390, "light"):
-        keep(browser, "queries")
+    for width, theme in product((390, 1280), ("light", "dark")):
+        resize(browser, width, theme, 900)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        heights = "return [...document.querySelectorAll('main button')].map(one => one.getBoundingClientRect().height)"
+        assert max(browser.execute_script(heights)) <= 60
+        ratio, where = browser.execute_script(CONTRAST)
+        assert ratio >= 4.5, (width, theme, where)
+    keep(browser, "queries")

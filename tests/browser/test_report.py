@@ -9,7 +9,7 @@ import pytest
 from streamgauge import report
 from streamgauge.report import capacity, implementation_report
 from streamgauge.suites.experiments.capacity import Bound
-from tests.browser.driving import CONTRAST, asked, complaints, faults, keep, show, without_network
+from tests.browser.driving import CONTRAST, asked, complaints, faults, keep, resize, show, without_network
 from tests.report import build
 from tests.report.test_capacity import GREATER, found
 from tests.report.test_implementation_report import AT, made
@@ -42,20 +42,11 @@ def test_it_opens_without_network_and_without_complaints(browser: Any, address: 
     assert not [one for one in requests if '"url":"http' in one]
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_sticks_out_sideways_even_when_all_is_open(browser: Any, address: str, width: int) -> None:
-    show(browser, address, width)
-    browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
-    wide = browser.execute_script("return document.documentElement.scrollWidth")
-    assert wide <= width
-    boxes = (
-        "return [...document.querySelectorAll('.scroll,figure,.card,h1,pre')].map(e => e.getBoundingClientRect().right)"
-    )
-    assert max(browser.execute_script(boxes)) <= width
-
-
 @pytest.mark.parametrize(("width", "shown"), [(390, "narrow"), (1280, "wide")])
-def test_plots_are_drawn_for_the_screen(browser: Any, address: str, width: int, shown: str) -> None:
+def test_it_is_readable_on_desk_and_phone_by_day_and_by_night(
+    browser: Any, address: str, width: int, shown: str
+) -> None:
+    """Nothing sticks out even when all is open, plots are drawn for the screen, every text stands out."""
     show(browser, address, width)
     plots = browser.find_elements("css selector", ".plot")
     visible = {plot.get_attribute("class") for plot in plots if plot.is_displayed()}
@@ -63,26 +54,36 @@ def test_plots_are_drawn_for_the_screen(browser: Any, address: str, width: int, 
     small = """return Math.min(...[...document.querySelectorAll('.plot text')]
       .map(e => e.getBoundingClientRect().height).filter(h => h))"""
     assert browser.execute_script(small) >= 10
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_text_stands_out(browser: Any, address: str, theme: str) -> None:
-    show(browser, address, theme=theme)
     browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
-    ratio, where = browser.execute_script(CONTRAST)
-    assert ratio >= 4.5, where
+    wide = browser.execute_script("return document.documentElement.scrollWidth")
+    assert wide <= width
+    boxes = (
+        "return [...document.querySelectorAll('.scroll,figure,.card,h1,pre')].map(e => e.getBoundingClientRect().right)"
+    )
+    assert max(browser.execute_script(boxes)) <= width
+    for theme in ("light", "dark"):
+        resize(browser, width, theme, 900)
+        ratio, where = browser.execute_script(CONTRAST)
+        assert ratio >= 4.5, (theme, where)
 
 
-def test_dark_and_light_differ_in_page_and_plots(browser: Any, address: str) -> None:
+def test_dark_and_light_differ_in_page_and_plots_and_print_is_on_white(browser: Any, address: str) -> None:
     look = """const plot = document.querySelector('.plot.wide [stroke="#0068b0"]')
     return [getComputedStyle(document.body).backgroundColor, getComputedStyle(plot).stroke]"""
     show(browser, address, theme="light")
     day = browser.execute_script(look)
-    show(browser, address, theme="dark")
+    resize(browser, 1280, "dark", 900)
     night = browser.execute_script(look)
     assert day[0] == "rgb(246, 247, 249)"
     assert night[0] == "rgb(16, 19, 23)"
     assert day[1] != night[1]
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": features})
+    look = "return [document.body, document.querySelector('.card')].map(e => getComputedStyle(e).backgroundColor)"
+    assert browser.execute_script(look) == ["rgb(255, 255, 255)", "rgb(255, 255, 255)"]
+    ratio, where = browser.execute_script(CONTRAST)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert ratio >= 4.5, where
 
 
 def test_the_keyboard_skips_to_the_verdict_and_opens_the_rows(browser: Any, address: str) -> None:
@@ -114,17 +115,6 @@ def _open_by_key(browser: Any, details: Any, key: str) -> None:
     assert browser.switch_to.active_element == target, "the tab key does not reach it"
     target.send_keys(key)
     assert details.get_attribute("open") is not None
-
-
-def test_in_print_all_is_on_white(browser: Any, address: str) -> None:
-    show(browser, address, theme="dark")
-    features = [{"name": "prefers-color-scheme", "value": "dark"}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": features})
-    look = "return [document.body, document.querySelector('.card')].map(e => getComputedStyle(e).backgroundColor)"
-    assert browser.execute_script(look) == ["rgb(255, 255, 255)", "rgb(255, 255, 255)"]
-    ratio, where = browser.execute_script(CONTRAST)
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    assert ratio >= 4.5, where
 
 
 def test_borders_that_fit_best_are_drawn_against_the_expected_ones(browser: Any, address: str) -> None:
