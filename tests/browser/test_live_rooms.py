@@ -93,6 +93,13 @@ def test_a_query_is_registered_watched_held_released_and_ended(browser: Any, ben
         file.write(reading(15_000, "a", 30))
     until(lambda: text(browser, "#answers tbody tr").split()[:2] == ["2", "15"])
     until(lambda: len(browser.find_elements("css selector", "#chart .plot.wide .series")) == 2)
+    boxes = "return [...document.querySelectorAll('#timeline a.report')].map(box => box.ariaLabel)"
+    until(lambda: browser.execute_script(boxes)[-1:] == ["answer 2 at 15 s: 2 rows"])
+    browser.execute_script("document.querySelectorAll('#timeline a.report')[1].focus()")
+    assert browser.execute_script("return document.querySelector('#answers .chosen').id") == "answer-2"
+    press(browser, "[data-zoom=in]")
+    until(lambda: browser.find_elements("css selector", "#timeline .minimap .view") != [])
+    press(browser, "[data-zoom=all]")
     press(browser, "#hold")
     until(lambda: text(browser, "#link") == "Held: answers wait.")
     with log.open("a") as file:

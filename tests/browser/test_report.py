@@ -157,6 +157,23 @@ def test_a_red_border_opens_its_row_and_a_name_its_window(browser: Any, address:
     assert complaints(browser) == []
 
 
+def test_the_timeline_is_zoomed_and_panned_without_script_or_server(browser: Any, address: str) -> None:
+    show(browser, address)
+    sizes = """const box = one => document.querySelector('#timeline ' + one).getBoundingClientRect()
+    return [box('svg').width, box('.window rect').width, box('.window path').width, box('a.report').width,
+            box('.names b').left]"""
+    before = browser.execute_script(sizes)
+    _press(browser, browser.find_element("css selector", '#timeline [value="4"]'), " ")
+    browser.execute_script("document.querySelector('#timeline .scroll').scrollLeft = 900")
+    after = browser.execute_script(sizes)
+    assert after == pytest.approx([4 * before[0], 4 * before[1], *before[2:]], abs=1.5)
+    wrong = browser.find_element("css selector", "#timeline a.report.wrong[href]")
+    target = browser.find_element("id", wrong.get_dom_attribute("href").partition("#")[2])
+    assert not target.is_displayed()
+    _press(browser, wrong)
+    assert target.is_displayed()
+
+
 def test_only_those_that_are_wrong_are_shown_without_a_script(browser: Any, address: str) -> None:
     show(browser, address)
     fold = browser.find_element("xpath", "//details[.//td][contains(summary, 'not right')][.//input]")

@@ -122,7 +122,6 @@ def test_an_empty_folder_says_how_to_begin_and_the_list_follows_the_folder(
         wait_for(browser, lambda: "3 runs" in text_of(browser, "#count"), "the third run")
         show(browser, f"{bench.url}/runs/compare?run=runs/wrong")
         assert "Mark two runs to compare them" in text_of(browser, "[role=alert]")
-        complaints(browser)  # the status of this refusal is in the log, which tests share
         assert browser.execute_script(marked) == 1
         for box in browser.find_elements("css selector", "input[name=run]:not(:checked)"):
             box.click()
@@ -136,6 +135,7 @@ def test_an_empty_folder_says_how_to_begin_and_the_list_follows_the_folder(
 
 @pytest.mark.heavy("an experiment is started, stopped and resumed in real time")
 def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: Any, bench: Any) -> None:
+    complaints(browser)  # tests share the log, which has the status of a refusal before
     show(browser, f"{bench.url}/runs/")
     browser.find_element("link text", "heat").click()
     assert "2 runs of 6 s each, fed at 5 times real time" in text_of(browser, "main")

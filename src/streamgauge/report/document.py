@@ -24,6 +24,7 @@ from streamgauge.report.plots import COST, LATE, RIGHT, STEADY, Figure, plots
 from streamgauge.report.sections import html
 from streamgauge.report.series import Judged, Series, series_of
 from streamgauge.report.windows import cut, named, window_measures, window_tables
+from streamgauge.report.zoomable import zoomable
 
 
 @dataclass(frozen=True)
@@ -202,6 +203,7 @@ def document(runs: Sequence[Judged], title: str, served: ServedPage | None = Non
         labels=labels,
         swatches=[swatch(one.index) for one in series],
         served=served,
+        timeline=zoomable(series),
     )
     if served is not None:
         return html("page.html.j2", links=served.links(sections_, labels), **parts)

@@ -7,7 +7,7 @@ of a shape has no ``title`` elements beside them, which are half of its SVG.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Final, TypeAlias
 
 from markupsafe import Markup, escape
@@ -153,6 +153,30 @@ def levels(places: Sequence[float], apart: float, most: int) -> list[int]:
     return levels_
 
 
+@dataclass(frozen=True, slots=True)
+class BoxRows:
+    """The rows of a lane's boxes: their ``size`` (pixels), and the level of each box."""
+
+    size: float
+    levels: Sequence[int]
+
+    def top(self, level: int) -> float:
+        """Where a box of a level begins below its lane's top (pixels), with room for a sign above."""
+        return HEADING + 14 + level * (self.size + 14)
+
+    @property
+    def height(self) -> float:
+        """The height of the lane (pixels)."""
+        return self.top(max(self.levels, default=0) + 1) + 4
+
+
+def box_rows(places: Sequence[float], apart: Sequence[float]) -> BoxRows:
+    """Rows for boxes at ascending places, as large as keeps the places ``apart`` from one another."""
+    gap = min((b - a for a, b in pairwise(apart) if b > a), default=BOX + 2.0)
+    size = min(float(BOX), max(SMALLEST, gap - 1))
+    return BoxRows(size, levels(places, size + 1, REPORT_LEVELS))
+
+
 def bins(times: Sequence[int], scale: TimeScale) -> list[tuple[int, int]]:
     """Places of ascending times that share a bin: the first and the one after the last of each.
 
@@ -223,8 +247,11 @@ def _runs(members: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield start or 0, last
 
 
-def svg(picture: LaneTimeline, label: str, *, titles: bool) -> Markup:
-    """The timeline as an SVG element that is read out as ``label``; without ``titles`` a script shows words."""
+def svg(picture: LaneTimeline, label: str, *, titles: bool, stretches: bool = False) -> Markup:
+    """The timeline as an SVG element that is read out as ``label``; without ``titles`` a script shows words.
+
+    One that ``stretches`` is zoomed by its width alone, without script: its lanes' names are beside it, in ``names``.
+    """
     scale = picture.scale
     height = picture.height + (MINIMAP if scale.zoomed else 0)
     times = {"first": scale.first, "last": scale.last, "left": scale.left, "right": scale.right}
@@ -232,8 +259,15 @@ def svg(picture: LaneTimeline, label: str, *, titles: bool) -> Markup:
     whole = f'data-from="{scale.whole[0]}" data-to="{scale.whole[1]}"'
     size = f'width="{scale.width}" height="{height}" viewBox="0 0 {scale.width} {height}"'
     lanes = "\n".join(_lane(lane, scale.left, titles) for lane in picture.lanes)
-    head = f'<svg {size} role="group" aria-label="{escape(label)}" {data} {whole}>'
+    way = 'class="stretched" preserveAspectRatio="none" ' if stretches else ""
+    head = f'<svg {way}{size} role="group" aria-label="{escape(label)}" {data} {whole}>'
     return Markup(f"{head}{_grid(picture)}{lanes}{_minimap(picture) if scale.zoomed else ''}</svg>")
+
+
+def names(picture: LaneTimeline) -> Markup:
+    """The lanes' names as an element that stays in view while the timeline before it is scrolled."""
+    lines = (f'<b style="top:{lane.top + 2:g}px">{escape(lane.heading)}</b>' for lane in picture.lanes)
+    return Markup(f'<div class="names" aria-hidden="true">{"".join(lines)}</div>')
 
 
 def _grid(picture: LaneTimeline) -> str:
@@ -285,7 +319,8 @@ def _mark(shape: Shape, tab: int, titles: bool) -> str:
     if shape.kind.startswith("window"):
         members = f'data-members="{ranges(shape.members)}"{scopes}'
         return f'<g class="{shape.kind}" role="img" {message} {members}>{title}{_window(shape)}</g>'
-    return f'<a class="{shape.kind}" href="{escape(shape.href)}" {message}{scopes}>{title}{_report(shape)}</a>'
+    href = f' href="{escape(shape.href)}"' if shape.href else ""
+    return f'<a class="{shape.kind}"{href} {message}{scopes}>{title}{_report(shape)}</a>'
 
 
 def _window(shape: Shape) -> str:
@@ -296,7 +331,7 @@ def _window(shape: Shape) -> str:
     text = f'<text x="{round(x + width / 2, 1)}" y="{y + height - 2.5}">{escape(shape.text)}</text>'
     return (
         f'<rect x="{x}" y="{y}" width="{width}" height="{height}"/>'
-        f'<path d="M{left} {y}{begin}M{right} {y}{end}"/>{text if shape.text else ""}'
+        f'<path d="M{left} {y}{begin}"/><path d="M{right} {y}{end}"/>{text if shape.text else ""}'
     )
 
 

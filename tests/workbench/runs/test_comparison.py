@@ -97,6 +97,21 @@ def test_the_page_shows_them_and_says_what_it_cannot_compare(runs):
             assert 'role="alert"' in answer.text
 
 
+def test_a_part_of_the_timeline_is_drawn_without_the_page(runs):
+    with bench(runs) as client:
+        whole, part = (
+            client.get(f"/runs/timeline?run=first&run=second{view}").text for view in ("", "&view=0,20000&width=700")
+        )
+        assert whole.startswith('<svg width="1350"')
+        assert part.startswith('<svg width="700"')
+        assert 'data-first="0" data-last="20000"' in part
+        assert whole.count('class="window ') > part.count('class="window ') > 0
+        for places, why in (("", "not of 0"), ("run=first&run=second&run=first", "not of 3"), ("run=recorded", "judge")):
+            answer = client.get(f"/runs/timeline?{places}")
+            assert answer.status_code in (400, 422)
+            assert why in answer.text
+
+
 def test_one_run_is_not_compared_with_itself(runs):
     [line] = RunLines(runs).of(["first"])
     with pytest.raises(BenchError, match="one run"):

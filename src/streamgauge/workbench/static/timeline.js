@@ -39,7 +39,11 @@ export function openTimeline(host, show) {
     const x = left + (wanted[0] - first) * scale
     const wide = (wanted[1] - wanted[0]) * scale * svg.width.baseVal.value / (right - left)
     svg.setAttribute("preserveAspectRatio", "none")
-    svg.setAttribute("viewBox", `${x - left * wide / svg.width.baseVal.value} 0 ${wide} ${svg.height.baseVal.value}`)
+    const begin = x - left * wide / svg.width.baseVal.value
+    svg.setAttribute("viewBox", `${begin} 0 ${wide} ${svg.height.baseVal.value}`)
+    svg.classList.add("stretched")  // words and boxes keep their shape, names their place
+    svg.style.setProperty("--zoom", svg.width.baseVal.value / wide)
+    for (const name of svg.querySelectorAll(".heading")) name.setAttribute("x", begin + left * wide / svg.width.baseVal.value)
     clearTimeout(timer)
     timer = setTimeout(() => { const view = wanted; wanted = null; show(whole ? null : view) }, SOON_MS)
   }

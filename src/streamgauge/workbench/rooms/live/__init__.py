@@ -19,6 +19,7 @@ from streamgauge.formats.bounds import BoundError
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import XSD
 from streamgauge.query import dialect_names
+from streamgauge.report.run_lanes import EVERYTHING, WantedView
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.servers.http import events
 from streamgauge.servers.http.deadlines import DeadlineError
@@ -31,6 +32,7 @@ from streamgauge.servers.queries.requests import QueryRegistration, RequestError
 from streamgauge.servers.queries.worker import RegisteredQuery
 from streamgauge.workbench.pages import HEADERS, page, read_form
 from streamgauge.workbench.rooms import Bench, Room
+from streamgauge.workbench.rooms.live.answer_lane import answer_picture
 from streamgauge.workbench.rooms.live.chart import LiveChart, drawing, numeric_columns
 from streamgauge.workbench.rooms.live.chart import chart as live_chart
 from streamgauge.workbench.rooms.live.registrations import LIMITS, LiveRegistrations
@@ -101,6 +103,7 @@ class LiveRoom:
             ("GET", "/queries/{name}", self.query),
             ("GET", "/queries/{name}/events", self.events),
             ("GET", "/queries/{name}/answers.{form:str}", self.answers),
+            ("GET", "/queries/{name}/timeline", self.timeline),
             ("POST", "/queries/{name}/attach", self.attach),
             ("POST", "/queries/{name}/{change:str}", self.change),
         )
@@ -168,6 +171,18 @@ class LiveRoom:
         disposition = f"attachment; filename*=UTF-8''{quote(running.name, safe='')}.{form}"
         body = await run_in_threadpool(write, list(running.answers.kept()))
         return Response(body, media_type=kind, headers={**HEADERS, "Content-Disposition": disposition})
+
+    async def timeline(self, request: Request) -> Response:
+        """The timeline of the answers, as SVG alone: the times of ``view``, ``width`` pixels wide."""
+        running, asked = self._running(request), request.query_params
+        wanted = WantedView.of(asked.get("view", ""), asked.get("width", ""))
+        picture = await run_in_threadpool(lambda: answer_picture(self._visible(running), wanted))
+        return Response(picture.encode(), media_type="image/svg+xml", headers=HEADERS)
+
+    def _visible(self, running: RegisteredQuery) -> list[NumberedAnswer]:
+        """The kept answers that the page shows: those before it was held."""
+        paused_at, answers = self._registrations.held_at(running.name), read_answers(running.answers.kept())
+        return answers if paused_at is None else [answer for answer in answers if answer.number <= paused_at]
 
     async def change(self, request: Request) -> Response:
         """Hold, release or end a query."""
@@ -259,8 +274,7 @@ class LiveRoom:
     def _values(self, running: RegisteredQuery, choice: Mapping[str, str]) -> dict[str, object]:
         """The variables of a query's page."""
         known = self._registrations
-        paused_at, answers = known.held_at(running.name), read_answers(running.answers.kept())
-        visible = answers if paused_at is None else [answer for answer in answers if answer.number <= paused_at]
+        paused_at, visible = known.held_at(running.name), self._visible(running)
         drawn = live_chart(visible, choice.get("show", ""), choice.get("by", ""))
         return {
             "activity": known.activity(running.name),
@@ -272,6 +286,7 @@ class LiveRoom:
             "kept": running.answers.number - running.answers.oldest + 1,
             "choices": _choices(visible),
             "chart": drawn,
+            "picture": answer_picture(visible, EVERYTHING),
             "plots": _plots(drawn),
             "limits": LIMITS,
             "shown_time": shown_time,

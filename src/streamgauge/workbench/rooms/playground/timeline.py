@@ -3,14 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Final, TypeAlias
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.phrases import counted
 from streamgauge.report.lanes import (
     BAR,
-    BOX,
     FEW_ROWS,
     HEAD,
     HEADING,
@@ -24,6 +22,7 @@ from streamgauge.report.lanes import (
     Shape,
     TimeScale,
     binned,
+    box_rows,
     crowded,
     levels,
     stacked,
@@ -190,23 +189,20 @@ def _reports(result: PlaygroundResult, label: str, side: PlaygroundEvaluation, s
         return Lane(name, f"{heading}: zoom in to see each", top, HEADING + TALL + 14, shapes)
     places = [scale.x(candidate.due.instant) for candidate in shown]
     sent = [x for x, candidate in zip(places, shown, strict=True) if candidate.rows is not None]
-    gap = min((b - a for a, b in pairwise(sent) if b > a), default=BOX + 2.0)
-    size = min(float(BOX), max(SMALLEST, gap - 1))
-    at = levels(places, size + 1, REPORT_LEVELS)
-    boxes = [
+    boxes = box_rows(places, sent)
+    shapes = tuple(
         _report(
             label,
             candidate,
             changes.get(id(candidate), ReportChange.SAME),
             x,
-            top + HEADING + 14 + level * (size + 14),
-            size,
+            top + boxes.top(level),
+            boxes.size,
             n,
         )
-        for n, (candidate, x, level) in enumerate(zip(shown, places, at, strict=True))
-    ]
-    height = HEADING + 14 + (max(at, default=0) + 1) * (size + 14) + 4
-    return Lane(name, heading, top, height, tuple(boxes))
+        for n, (candidate, x, level) in enumerate(zip(shown, places, boxes.levels, strict=True))
+    )
+    return Lane(name, heading, top, boxes.height, shapes)
 
 
 def _report_bins(

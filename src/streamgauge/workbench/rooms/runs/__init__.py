@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, TypeVar
 from urllib.parse import parse_qs, quote, urlencode
 
 import pyarrow as pa
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,7 +19,9 @@ from streamgauge.formats.run import stream_path
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.run import RunHeader
+from streamgauge.model.verdict import Verdict
 from streamgauge.report.document import swatch
+from streamgauge.report.run_lanes import WantedView
 from streamgauge.servers.http.events import BEAT, BEAT_S, Events, event
 from streamgauge.servers.http.limits import STATUS, BodyError, read_body
 from streamgauge.suites.experiments.beginning import write_start
@@ -35,7 +38,6 @@ from streamgauge.workbench.rooms.runs.report_page import (
     Reports,
     WantedReport,
 )
-from streamgauge.workbench.rooms.runs.run_lanes import WantedView
 from streamgauge.workbench.rooms.runs.run_list import (
     MEASURES,
     SORTS,
@@ -47,6 +49,7 @@ from streamgauge.workbench.rooms.runs.run_list import (
     listed,
 )
 from streamgauge.workbench.rooms.runs.run_page import RunView, view
+from streamgauge.workbench.rooms.runs.timelines import lanes_of, picture, picture_of, see_why
 
 Found = TypeVar("Found")
 ExperimentState: TypeAlias = tuple[ExperimentLine, int, BenchJob | None]
@@ -101,6 +104,7 @@ class RunsRoom:
             Route("/report/{place:path}", self._report),
             Route("/reports", self._report_of_marked),
             Route("/compare", self._compare),
+            Route("/timeline", self._timeline),
             Route("/", self._begin, methods=["POST"]),
             Route("/experiment/{place:path}", self._experiment),
             Route("/experiment-report/{place:path}", self._report_of_experiment),
@@ -141,13 +145,13 @@ class RunsRoom:
 
     async def _run(self, request: Request) -> Response:
         place = _place(request)
-        line, shown, others, wrong = await run_in_threadpool(self._viewed, place, _wanted(request))
+        line, shown, others, wrong = await run_in_threadpool(self._viewed, place)
         return page(
             request, "runs_run.html.j2", line.name, 200 if shown else 422,
-            line=line, view=shown, others=others, wrong=wrong, **await self._job(f"run/{place}"),
+            line=line, view=shown, others=others, wrong=wrong, see_why=see_why, **await self._job(f"run/{place}"),
         )  # fmt: skip
 
-    def _viewed(self, place: str, wanted: WantedView) -> tuple[RunLine, RunView | None, Sequence[RunLine], str]:
+    def _viewed(self, place: str) -> tuple[RunLine, RunView | None, Sequence[RunLine], str]:
         """A run's line, its view or the sentence why there is none, and the runs that it may be compared with."""
         folder = find(self._root)
         lines = {line.place: line for line in self._lines.of([*folder.runs, place])}
@@ -155,11 +159,14 @@ class RunsRoom:
         judged = [line for line in lines.values() if line.precision is not None]
         others = sorted(judged, key=lambda line_: (line_.above != line.above, -line_.recorded))[:OTHERS]
 
+        def draw(header: RunHeader, verdict: Verdict) -> Markup:
+            return picture([lanes_of("", place, header, verdict)])
+
         def again(header: RunHeader) -> str:
             return self._experiments.command(header, folder.experiments)
 
         try:
-            return line, _in_words(place, lambda: view(self._root, place, again, wanted)), others, ""
+            return line, _in_words(place, lambda: view(self._root, place, again, draw)), others, ""
         except MistakeError as error:
             return line, None, (), str(error)
 
@@ -169,20 +176,25 @@ class RunsRoom:
             return RedirectResponse("/runs/reports?" + urlencode([("run", place) for place in places]), 303)
         if len(places) < 2:
             return await self._list(request, "Mark two runs to compare them, or more for a report on all.", places)
-        lines, comparison, wrong = await run_in_threadpool(self._compared, (places[0], places[1]), _wanted(request))
+        lines, comparison, wrong = await run_in_threadpool(self._compared, (places[0], places[1]))
         return page(
             request, "runs_comparison.html.j2", "Two runs compared", 200 if comparison else 422,
             lines=lines, found=comparison, wrong=wrong, swatches=[swatch(0), swatch(1)],
             turned="?" + urlencode([("run", place) for place in reversed(places)]),
         )  # fmt: skip
 
-    def _compared(
-        self, places: tuple[str, str], wanted: WantedView
-    ) -> tuple[Sequence[RunLine], RunComparison | None, str]:
+    async def _timeline(self, request: Request) -> Response:
+        """The part of a timeline that the address asks for, as SVG alone."""
+        places = [place.strip("/") for place in request.query_params.getlist("run")]
+        wanted = WantedView.of(request.query_params.get("view", ""), request.query_params.get("width", ""))
+        drawn = await run_in_threadpool(_in_words, "one of them", lambda: picture_of(self._root, places, wanted))
+        return Response(drawn.encode(errors="backslashreplace"), media_type="image/svg+xml", headers=HEADERS)
+
+    def _compared(self, places: tuple[str, str]) -> tuple[Sequence[RunLine], RunComparison | None, str]:
         by_place = {line.place: line for line in self._lines.of([*find(self._root).runs, *places])}
         lines = (by_place[places[0]], by_place[places[1]])
         try:
-            return lines, _in_words("one of them", lambda: compare(self._root, lines, wanted)), ""
+            return lines, _in_words("one of them", lambda: compare(self._root, lines)), ""
         except MistakeError as error:
             return lines, None, str(error)
 
@@ -333,11 +345,6 @@ def _page_of_report(text: str, headers: Mapping[str, str]) -> Response:
 def _download(name: str) -> dict[str, str]:
     """Headers of a file that a browser keeps."""
     return {**HEADERS, "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
-
-
-def _wanted(request: Request) -> WantedView:
-    """The part of a timeline that the address asks for."""
-    return WantedView.of(request.query_params.get("view", ""), request.query_params.get("width", ""))
 
 
 def _place(request: Request) -> str:

@@ -19,13 +19,14 @@ from streamgauge.report.measures import OF_RUN, count
 from streamgauge.report.numbers import NOTHING, duration, interval, mebibytes, moment, number, percent, scope_borders
 from streamgauge.report.plots import plots
 from streamgauge.report.plots.measures import DELAY, of_kind
+from streamgauge.report.run_lanes import DrawnRun
 from streamgauge.report.series import Judged, Series, median_delay, state
 from streamgauge.report.windows import shortener
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.workbench.rooms.runs.folder import BenchError
-from streamgauge.workbench.rooms.runs.run_lanes import EVERYTHING, DrawnRun, WantedView, drawn
 from streamgauge.workbench.rooms.runs.run_list import RunLine, cut
 from streamgauge.workbench.rooms.runs.run_page import GROWTH, SECONDS, judged
+from streamgauge.workbench.rooms.runs.timelines import lanes_of, picture
 
 LISTED: Final = 200
 """Windows that are listed."""
@@ -80,7 +81,7 @@ class RunComparison:
     picture: Markup
 
 
-def compare(root: Path, lines: tuple[RunLine, RunLine], wanted: WantedView = EVERYTHING) -> RunComparison:
+def compare(root: Path, lines: tuple[RunLine, RunLine]) -> RunComparison:
     """Compare two judged runs; MistakeError where one cannot be read or is too large."""
     plots()  # imports, which may not be stopped in their midst
     with DEADLINES.within(SECONDS, GROWTH):
@@ -100,12 +101,12 @@ def compare(root: Path, lines: tuple[RunLine, RunLine], wanted: WantedView = EVE
             windows[:LISTED],
             len(windows),
             len(set(_windows(first)) | set(_windows(second))),
-            drawn([_drawn(*line) for line in zip("AB", lines, (first, second), strict=True)], wanted),
+            picture([_drawn(*line) for line in zip("AB", lines, (first, second), strict=True)]),
         )
 
 
 def _drawn(label: str, line: RunLine, judged: Judged) -> DrawnRun:
-    return DrawnRun(label, line.place, judged[0].header, judged[1])
+    return lanes_of(label, line.place, judged[0].header, judged[1])
 
 
 def _asked(runs: tuple[Judged, Judged]) -> Iterator[DifferentValue]:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from markupsafe import Markup
 
@@ -20,7 +20,6 @@ from streamgauge.report.series import series_of, state, unit_of
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.workbench.rooms.runs.experiment_page import experiment_text
 from streamgauge.workbench.rooms.runs.folder import inside, refuse_large, stamp
-from streamgauge.workbench.rooms.runs.run_lanes import DrawnRun, WantedView, drawn
 from streamgauge.workbench.rooms.runs.run_list import read_object
 
 WRONG: Final = 12
@@ -32,6 +31,9 @@ SECONDS: Final = 20.0
 GROWTH: Final = 2 * 2**30
 """Bytes by which the process may grow meanwhile."""
 
+Draw: TypeAlias = Callable[[RunHeader, Verdict], Markup]
+"""Draws the timeline of a run."""
+
 _NO_VERDICT: Final = Verdict(Judgement.UNKNOWN, None, None, 0.0, 0.0, 0, 0, 0, None, (), ())
 
 TABLES: Final = ("answers", "rows", "fed", "samples", "static", "windows")
@@ -39,12 +41,12 @@ TABLES: Final = ("answers", "rows", "fed", "samples", "static", "windows")
 
 @dataclass(frozen=True, slots=True)
 class WrongWindow:
-    """A judged report that is not right: its name, state, what is wrong in words, and where the playground opens it."""
+    """A judged report that is not right: its name, state, what is wrong in words, and its verdict."""
 
     name: str
     state: str
     difference: str
-    address: str
+    verdict: WindowVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class RunView:
     picture: Markup
 
 
-def view(root: Path, place: str, reproduce: Callable[[RunHeader], str], wanted: WantedView) -> RunView:
+def view(root: Path, place: str, reproduce: Callable[[RunHeader], str], draw: Draw) -> RunView:
     """The page of a run; MistakeError for one that cannot be read. ``reproduce`` gives the command that does it again.
 
     The command is empty where the folder has no experiment file that makes such a run: then the page has its text.
@@ -82,20 +84,19 @@ def view(root: Path, place: str, reproduce: Callable[[RunHeader], str], wanted: 
         again = reproduce(header)
         text = "" if again else experiment_text(header)
         wrong = [window for window in verdict.windows if state(window) not in ("right", "late")] if verdict else []
-        own = DrawnRun("", place, header, verdict or _NO_VERDICT)
-        shown = [_wrong(own, window) for window in wrong[:WRONG]]
+        shown = [_wrong(header, window) for window in wrong[:WRONG]]
+        picture = draw(header, verdict) if verdict else Markup("")
         lines, about = commands(place, again, verdict), conditions(series)[0]
-        return RunView(header, verdict, card, about, lines, text, shown, len(wrong), drawn([own], wanted))
+        return RunView(header, verdict, card, about, lines, text, shown, len(wrong), picture)
 
 
-def _wrong(run: DrawnRun, window: WindowVerdict) -> WrongWindow:
-    header = run.header
+def _wrong(header: RunHeader, window: WindowVerdict) -> WrongWindow:
     borders = scope_borders(header.query, header.semantics)
     scope = interval(window.start, window.end, borders)
     name = f"{unit_of(header.semantics)} {window.index:,}" + (f", {scope}" if window.start is not None else "")
     counts = {"missing": window.expected - window.true_positives, "surplus": window.actual - window.true_positives}
     rows = [f"{counted(count, 'row')} {side}" for side, count in counts.items() if count]
-    return WrongWindow(name, state(window), ", ".join(rows) or NOTHING, run.see_why(window))
+    return WrongWindow(name, state(window), ", ".join(rows) or NOTHING, window)
 
 
 def verdict_of(folder: Path) -> Verdict | None:

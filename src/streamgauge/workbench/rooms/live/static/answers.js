@@ -27,7 +27,9 @@ const put = answer => {
   head(answer.columns)
   const body = table.tBodies[0]
   for (const [number, instant, sign, cells] of [...answer.rows].reverse()) {
+    document.getElementById(`answer-${number}`)?.removeAttribute("id")
     const row = body.insertRow(0)
+    row.id = `answer-${number}`
     row.className = "fresh"
     setTimeout(() => { row.className = "" }, 1500)
     cell(row, number, "n"); cell(row, instant, "when"); cell(row, sign)

@@ -1,19 +1,14 @@
-"""The windows and reports of judged runs as lanes of a timeline, for the page of a run and for two runs compared."""
+"""The windows and reports of judged runs as lanes of a timeline: for the report, a run's page, two runs compared."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
-from urllib.parse import urlencode
-
-from markupsafe import Markup
 
 from streamgauge.model.phrases import counted
 from streamgauge.model.run import RunHeader
 from streamgauge.model.verdict import Verdict, WindowVerdict
 from streamgauge.report.lanes import (
     BAR,
-    BOX,
     FEW_ROWS,
     HEAD,
     HEADING,
@@ -27,10 +22,9 @@ from streamgauge.report.lanes import (
     Shape,
     TimeScale,
     binned,
+    box_rows,
     crowded,
-    levels,
     stacked,
-    svg,
 )
 from streamgauge.report.numbers import interval, scope_borders
 from streamgauge.report.series import rows_of, state, unit_of
@@ -43,18 +37,16 @@ WIDTH: Final = 1_350
 
 @dataclass(frozen=True, slots=True)
 class DrawnRun:
-    """A judged run to be drawn: its ``label`` (empty for one alone), its place in the folder, header and verdict."""
+    """A judged run to be drawn: its ``label`` (empty for one alone), header and verdict.
+
+    ``address`` gives where a report leads to, empty where it leads nowhere, and ``purpose`` what one sees there.
+    """
 
     label: str
-    place: str
     header: RunHeader
     verdict: Verdict
-
-    def see_why(self, window: WindowVerdict) -> str:
-        """The address at which the playground opens a report; none for one without an instant."""
-        if window.instant is None:
-            return ""
-        return f"/playground/?{urlencode({'run': self.place, 'window': window.index})}"
+    address: Callable[[WindowVerdict], str]
+    purpose: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +73,15 @@ def _whole(text: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) < 16
 
 
-def drawn(runs: Sequence[DrawnRun], wanted: WantedView) -> Markup:
-    """The timeline of judged runs as SVG; nothing where no report has an instant."""
+LABEL: Final = "Windows and reports over time"
+"""The timeline is read out as this."""
+
+
+def run_timeline(runs: Sequence[DrawnRun], wanted: WantedView) -> LaneTimeline | None:
+    """The timeline of judged runs; nothing where no report has an instant."""
     times = [at for run in runs for window in run.verdict.windows for at in _times(window)]
     if not times:
-        return Markup("")
+        return None
     whole = min(times), max(max(times), min(times) + 1)
     first, last = wanted.times or whole
     scale = TimeScale(first, last, wanted.width, whole)
@@ -95,7 +91,7 @@ def drawn(runs: Sequence[DrawnRun], wanted: WantedView) -> Markup:
         for make in (_windows, _reports):
             lanes.append(make(run, scale, top))
             top += lanes[-1].height
-    return svg(LaneTimeline(scale, top, tuple(lanes), tuple(times)), "Windows and reports over time", titles=False)
+    return LaneTimeline(scale, top, tuple(lanes), tuple(times))
 
 
 def _times(window: WindowVerdict) -> Iterator[int]:
@@ -149,24 +145,20 @@ def _reports(run: DrawnRun, scale: TimeScale, top: float) -> Lane:
             wrong = sum(state(window) not in ("right", "late") for window in shown[begin:end])
             return (" differing", f", {wrong:,} not right") if wrong else ("", "")
 
-        shapes = binned("bin reports", "report", [window.instant or 0 for window in shown], scale, top, words)
-        return Lane("reports", f"{heading}: zoom in to see each", top, HEADING + TALL + 14, tuple(shapes))
+        bars = tuple(binned("bin reports", "report", [window.instant or 0 for window in shown], scale, top, words))
+        return Lane("reports", f"{heading}: zoom in to see each", top, HEADING + TALL + 14, bars)
     places = [scale.x(window.instant or 0) for window in shown]
-    gap = min((b - a for a, b in pairwise(places) if b > a), default=BOX + 2.0)
-    size = min(float(BOX), max(SMALLEST, gap - 1))
-    at = levels(places, size + 1, REPORT_LEVELS)
-    boxes = [
-        _report(run, window, x, top + HEADING + 14 + level * (size + 14), size)
-        for window, x, level in zip(shown, places, at, strict=True)
-    ]
-    height = HEADING + 14 + (max(at, default=0) + 1) * (size + 14) + 4
-    return Lane("reports", heading, top, height, tuple(boxes))
+    boxes = box_rows(places, places)
+    shapes = tuple(
+        _report(run, window, x, top + boxes.top(level), boxes.size)
+        for window, x, level in zip(shown, places, boxes.levels, strict=True)
+    )
+    return Lane("reports", heading, top, boxes.height, shapes)
 
 
 def _report(run: DrawnRun, window: WindowVerdict, x: float, y: float, size: float) -> Shape:
     word = state(window)
     text = str(window.actual) if size >= 13 and window.actual < 100 else ""
-    wrong = word in ("wrong", "missed", "surplus")
-    href = run.see_why(window) if wrong else "#windows-h"
-    title = _words(run, window) + (": see why" if wrong else "")
+    wrong, href = word in ("wrong", "missed", "surplus"), run.address(window)
+    title = _words(run, window) + (run.purpose if wrong and href else "")
     return Shape(f"report {word}", x, y, size, size, title, text, SIGNS.get(word, ""), href, scopes=_named(window))
