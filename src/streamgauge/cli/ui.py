@@ -1,5 +1,6 @@
 """The command ``ui``: the workbench in a browser."""
 
+import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,7 @@ def ui(
     way = " (add ?access_token=TOKEN once)" if tokens else ""
     app = application(bench, tokens)
     tell_readers(token_file)
+    gc.freeze()  # a third of the CPU of a large stream in the playground would look through the modules again
     Serving(
         app, host, port, bench.leaving.set, lambda at: say(f"the workbench of {folder} is at {at}{way}"), alone=True
     ).run()

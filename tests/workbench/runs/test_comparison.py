@@ -106,7 +106,11 @@ def test_a_part_of_the_timeline_is_drawn_without_the_page(runs):
         assert part.startswith('<svg width="700"')
         assert 'data-first="0" data-last="20000"' in part
         assert whole.count('class="window ') > part.count('class="window ') > 0
-        for places, why in (("", "not of 0"), ("run=first&run=second&run=first", "not of 3"), ("run=recorded", "judge")):
+        for places, why in (
+            ("", "not of 0"),
+            ("run=first&run=second&run=first", "not of 3"),
+            ("run=recorded", "judge"),
+        ):
             answer = client.get(f"/runs/timeline?{places}")
             assert answer.status_code in (400, 422)
             assert why in answer.text

@@ -42,7 +42,8 @@ export function openTimeline(host, show) {
     const begin = x - left * wide / svg.width.baseVal.value
     svg.setAttribute("viewBox", `${begin} 0 ${wide} ${svg.height.baseVal.value}`)
     svg.classList.add("stretched")  // words and boxes keep their shape, names their place
-    svg.style.setProperty("--zoom", svg.width.baseVal.value / wide)
+    const zoom = String(svg.width.baseVal.value / wide)
+    if (svg.style.getPropertyValue("--zoom") !== zoom) svg.style.setProperty("--zoom", zoom)
     for (const name of svg.querySelectorAll(".heading")) name.setAttribute("x", begin + left * wide / svg.width.baseVal.value)
     clearTimeout(timer)
     timer = setTimeout(() => { const view = wanted; wanted = null; show(whole ? null : view) }, SOON_MS)

@@ -3,11 +3,12 @@
 ``result`` is a pure function of a state, by the definition and never by an engine; it is bounded in time and memory.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from streamgauge.formats.bounds import SERVED
 from streamgauge.incremental.budget import TooMuchError
@@ -73,6 +74,10 @@ KEPT: Final = 4
 """Texts whose values, with the rows over their contents, are kept for the next change of a field."""
 
 
+ComparedPair: TypeAlias = tuple[PlaygroundEvaluation, PlaygroundEvaluation, tuple[ReportPair, ...]]
+"""Two evaluations with their reports side by side, which stay while only the drawing changes."""
+
+
 @dataclass(frozen=True, slots=True)
 class _ReadTexts:
     """A query with its stream as values, nothing for what could not be read; ``memory`` keeps rows over contents."""
@@ -83,6 +88,7 @@ class _ReadTexts:
     stream: TypedStream | None = None
     memory: RowMemory | None = None
     troubles: tuple[Trouble, ...] = ()
+    comparisons: deque[ComparedPair] = field(default_factory=lambda: deque(maxlen=KEPT))
 
 
 def result(state: PlaygroundState) -> PlaygroundResult:
@@ -113,20 +119,31 @@ def _result(state: PlaygroundState) -> PlaygroundResult:
     result = PlaygroundResult(state, read.names, read.dialect, read.query, stream, horizon, troubles=troubles_)
     if troubles_ or read.query is None or read.memory is None:
         return result
-    return _evaluated(result, read.query, read.memory, (a, b))
+    return _evaluated(result, read.query, read, read.memory, (a, b))
 
 
 def _evaluated(
     result: PlaygroundResult,
     query: ContinuousQuery,
+    read: _ReadTexts,
     memory: RowMemory,
     semantics: tuple[Semantics | None, Semantics | None],
 ) -> PlaygroundResult:
     again = partial(_again, query, result.stream.elements, result.horizon, memory)
     troubles: list[Trouble] = []
     a, b = (_side(which, chosen, again, troubles) for which, chosen in zip("ab", semantics, strict=True))
-    pairs = compared(a, b, again) if a is not None and b is not None else ()
+    pairs = _compared(read, a, b, again) if a is not None and b is not None else ()
     return replace(result, a=a, b=b, pairs=pairs, troubles=tuple(troubles))
+
+
+def _compared(
+    read: _ReadTexts, a: PlaygroundEvaluation, b: PlaygroundEvaluation, again: Again
+) -> tuple[ReportPair, ...]:
+    for one, other, pairs in tuple(read.comparisons):
+        if one is a and other is b:
+            return pairs
+    read.comparisons.append((a, b, pairs := compared(a, b, again)))
+    return pairs
 
 
 def _side(which: str, chosen: Semantics | None, again: Again, troubles: list[Trouble]) -> PlaygroundEvaluation | None:
