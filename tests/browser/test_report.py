@@ -160,8 +160,8 @@ def test_a_red_border_opens_its_row_and_a_name_its_window(browser: Any, address:
 def test_the_timeline_is_zoomed_and_panned_without_script_or_server(browser: Any, address: str) -> None:
     show(browser, address)
     sizes = """const box = one => document.querySelector('#timeline ' + one).getBoundingClientRect()
-    return [box('svg').width, box('.window rect').width, box('.window path').width, box('a.report').width,
-            box('.names b').left]"""
+    return [box('svg').width, box('.window rect').width, box('.window path').width, box('.report').width,
+            box('.names span').left]"""
     before = browser.execute_script(sizes)
     _press(browser, browser.find_element("css selector", '#timeline [value="4"]'), " ")
     browser.execute_script("document.querySelector('#timeline .scroll').scrollLeft = 900")

@@ -266,7 +266,7 @@ def svg(picture: LaneTimeline, label: str, *, titles: bool, stretches: bool = Fa
 
 def names(picture: LaneTimeline) -> Markup:
     """The lanes' names as an element that stays in view while the timeline before it is scrolled."""
-    lines = (f'<b style="top:{lane.top + 2:g}px">{escape(lane.heading)}</b>' for lane in picture.lanes)
+    lines = (f'<span style="top:{lane.top + 2:g}px">{escape(lane.heading)}</span>' for lane in picture.lanes)
     return Markup(f'<div class="names" aria-hidden="true">{"".join(lines)}</div>')
 
 
@@ -319,8 +319,10 @@ def _mark(shape: Shape, tab: int, titles: bool) -> str:
     if shape.kind.startswith("window"):
         members = f'data-members="{ranges(shape.members)}"{scopes}'
         return f'<g class="{shape.kind}" role="img" {message} {members}>{title}{_window(shape)}</g>'
-    href = f' href="{escape(shape.href)}"' if shape.href else ""
-    return f'<a class="{shape.kind}"{href} {message}{scopes}>{title}{_report(shape)}</a>'
+    inner = f"{scopes}>{title}{_report(shape)}"
+    if not shape.href:
+        return f'<g class="{shape.kind}" role="img" {message}{inner}</g>'
+    return f'<a class="{shape.kind}" href="{escape(shape.href)}" {message}{inner}</a>'
 
 
 def _window(shape: Shape) -> str:

@@ -174,8 +174,8 @@ class LiveRoom:
 
     async def timeline(self, request: Request) -> Response:
         """The timeline of the answers, as SVG alone: the times of ``view``, ``width`` pixels wide."""
-        running, asked = self._running(request), request.query_params
-        wanted = WantedView.of(asked.get("view", ""), asked.get("width", ""))
+        running, choice = self._running(request), request.query_params
+        wanted = WantedView.of(choice.get("view", ""), choice.get("width", ""))
         picture = await run_in_threadpool(lambda: answer_picture(self._visible(running), wanted))
         return Response(picture.encode(), media_type="image/svg+xml", headers=HEADERS)
 
