@@ -95,6 +95,11 @@ def test_the_documented_example_and_an_hour_with_a_gap(query, stream, end):
     assert (verdict.judgement, len(verdict.windows)) == (Judgement.RIGHT, len(answers))
 
 
+def test_an_order_that_reads_the_instant_of_the_report():
+    text = f"{HOURLY} ORDER BY ?x (NOW()) LIMIT 1"
+    assert verify(text, ELEMENTS, answers=watch(text, ELEMENTS)).judgement is Judgement.RIGHT
+
+
 def test_an_engine_that_sends_the_empty_reports_before_the_stream_is_right_too():
     early = [(1_772_352_000_000 - hours * 3_600_000, []) for hours in (2, 1, 0)]
     answers = [*early, *watch(HOURLY, ELEMENTS, end="stream")]

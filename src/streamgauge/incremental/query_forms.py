@@ -26,6 +26,7 @@ from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.row_joins import FALSE, TRUE
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple, is_triple_of
+from streamgauge.query.instants import calls_now
 from streamgauge.query.traversal import every_expression
 from streamgauge.sparql.comparison import descending, value_key
 from streamgauge.sparql.expression import VOLATILE
@@ -329,14 +330,16 @@ class RowOrder:
 
     @staticmethod
     def of(form: al.QueryForm) -> "RowOrder | None":
-        """The order of a query; ``None`` where it has none, or reads what is no column."""
+        """The order of a query; ``None`` where it has none, or reads what is no column, as the report's instant."""
         pattern = form.pattern
         while isinstance(pattern, al.Slice | al.Distinct | al.Reduced | al.Project):
             pattern = pattern.pattern
         if not isinstance(form, al.Select) or not isinstance(pattern, al.OrderBy):
             return None
         read_ = {var.name for key, _ in pattern.keys for var in al.expression_variables(key)}
-        return RowOrder(pattern.keys, form.variables) if read_ <= {*form.variables} else None
+        if read_ - {*form.variables} or any(calls_now(key) for key, _ in pattern.keys):
+            return None
+        return RowOrder(pattern.keys, form.variables)
 
     def sorted(self, rows: Sequence[Row]) -> tuple[Row, ...]:
         """The rows in order; those that it does not order stay as they came."""

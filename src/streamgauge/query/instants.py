@@ -35,7 +35,7 @@ def now_fact(instant: int) -> Triple:
 
 def uses_now(form: al.QueryForm) -> bool:
     """Whether the query calls NOW() anywhere."""
-    return any(any(map(_calls, expressions(pattern))) for pattern in every_pattern(form.pattern))
+    return any(any(map(calls_now, expressions(pattern))) for pattern in every_pattern(form.pattern))
 
 
 def with_instant(form: al.QueryForm) -> al.QueryForm:
@@ -69,7 +69,7 @@ class _NowRewriter:
     def pattern(self, pattern: al.Pattern) -> al.Pattern:
         """The pattern, each operator whose own expressions call NOW() over one more join."""
         result = parts(pattern, self.pattern, partial(exists_parts, on_pattern=self.pattern))
-        if not any(map(_calls, expressions(result))):
+        if not any(map(calls_now, expressions(result))):
             return result
         variable = al.Var(f".now{self.count}")
         self.count += 1
@@ -79,7 +79,8 @@ class _NowRewriter:
         return parts(joined, lambda inner: inner, partial(_with, variable=variable))
 
 
-def _calls(tree: al.Expression) -> bool:
+def calls_now(tree: al.Expression) -> bool:
+    """Whether an expression calls NOW() outside of the patterns of its EXISTS."""
     return any(map(_is_now, every_expression(tree)))
 
 
