@@ -60,6 +60,16 @@ def test_a_query_that_explodes_is_stopped_when_it_is_asked(name):
     assert len(kept.kept.solutions()) == 200
 
 
+@pytest.mark.parametrize("pattern", ["?a :next+ ?b", "?a :p ?b . ?c :p ?d"])
+def test_rows_that_are_kept_count_as_eight_pairs_of_paths_too(pattern):
+    """20,000 pairs and 40,000 rows: a change of so many is one table, which stops all threads when it grows."""
+    driver = Landmark()
+    driver.limit(150_000, MOST)
+    driver.load(facts(200))
+    with pytest.raises(TooMuchError, match="more than 150000 facts and rows"):
+        driver.ask(form(pattern))
+
+
 @pytest.mark.parametrize("name", EXPLODING)
 def test_a_query_that_explodes_later_ends_and_others_go_on(name):
     driver = Landmark()

@@ -76,10 +76,12 @@ class Reachability(Stateful):
             self._own.difference_update(_nodes(strange))
             touched = _nodes((*demanded, *dropped, *own, *strange))
         change: Bag = {}
+        kept = self._effort.weight - 1  # each pair was looked at once
         moves = self._nodes.change(_edges(came), _edges(gone), _nodes(demanded), _nodes(dropped))
         for start, lost, gained in moves:
             for ends, count in ((lost, -1), (gained, 1)):
                 if ends:
+                    self._effort.spend(kept * len(ends))
                     change.update(dict.fromkeys(zip(repeat(start), ends, strict=False), count))
             touched.append(start)
         self._place(touched, change)
