@@ -2,12 +2,14 @@
 
 import http.client
 import json
+import math
 import socket
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -37,6 +39,9 @@ STALL_S = 0.1
 
 The event loop waits because this process computes, on the loop or in another thread that does not let go of it.
 """
+
+TRIES = 3
+"""How often an input is sent again beside which ``/health`` waited too long: it is slow where it is so each time."""
 
 WAITING = 20
 """Connections whose heads wait for an answer."""
@@ -217,13 +222,13 @@ class Health:
     """Asks ``/health`` again and again on a connection of its own.
 
     ``slowest`` is the most CPU seconds of the server within one answer, or its wait by the clock where that was less;
-    ``longest`` the longest wait by the clock, ``meanwhile`` what was sent at ``slowest``, as ``sent`` says.
+    ``longest`` the longest wait by the clock, ``slow`` what was sent while an answer took ``stall``, as ``sent`` says.
     """
 
-    def __init__(self, served: Host, sent: Callable[[], object] = str) -> None:
+    def __init__(self, served: Host, sent: Callable[[], object] = str, stall: float = math.inf) -> None:
         self.slowest = self.longest = 0.0
-        self.meanwhile: object = ""
-        self._served, self._sent, self._ended = served, sent, threading.Event()
+        self.slow: list[object] = []
+        self._served, self._sent, self._stall, self._ended = served, sent, stall, threading.Event()
         self._thread = threading.Thread(target=self._ask)
 
     def __enter__(self) -> "Health":
@@ -241,9 +246,10 @@ class Health:
             web.request("GET", "/health")
             assert web.getresponse().read() is not None
             waited, computed = time.perf_counter() - begun, self._served.cpu() - computed
-            self.longest = max(self.longest, waited)
-            if min(waited, computed) > self.slowest:
-                self.slowest, self.meanwhile = min(waited, computed), (sent, self._sent())
+            self.longest, delay = max(self.longest, waited), min(waited, computed)
+            self.slowest = max(self.slowest, delay)
+            if delay >= self._stall:
+                self.slow += dict.fromkeys((sent, self._sent()))
         web.close()
 
 
@@ -252,14 +258,15 @@ class Sender:
 
     def __init__(self, kind: str, served: Host) -> None:
         self.statuses = Counter[int]()
-        self.sent: object = ""
+        self.again: Callable[[], object] = str
+        """Sends what was sent last once more."""
         self._kind, self._served, self._live = kind, served, 0
         self._web = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
         self._heads = deque[tuple[socket.socket, bytes]]()
 
     def send(self, request: Request) -> None:
         method, path, media, body = request
-        self.sent = method, path[:80], media, len(body), body[:160]
+        self.again = partial(self.send, request)
         coded = body if isinstance(body, bytes) else body.encode(errors="replace")
         status, said = self._said(method, path, {"Content-Type": media, "Authorization": f"Bearer {TOKEN}"}, coded)
         self.statuses[status] += 1
@@ -287,7 +294,7 @@ class Sender:
 
     def head(self, head: bytes) -> None:
         """A request's head on a connection of its own, whose answer is read some heads later."""
-        self.sent = head[:80]
+        self.again = partial(self.head, head)
         plain = socket.create_connection(("127.0.0.1", self._served.port), 60)
         with suppress(OSError):
             plain.sendall(head)
@@ -302,15 +309,13 @@ class Sender:
             status = plain.recv(12).decode(errors="replace")[9:]
             assert not status.startswith("5"), (head[:500], status)
 
-    def talk(self, drawn: Hostile) -> None:
+    def talk(self, path: str, said: str) -> None:
         """What a client says on a WebSocket of the broker; it is answered, or the connection ends with a reason."""
-        path = drawn.draw.choice(("/subscribe", "/channels/students/notifications"))
-        said = drawn.draw.choice((drawn.json(), json.dumps({"subscribe": {"sparql": drawn.query(), "alias": "a"}})))
+        self.again = partial(self.talk, path, said)
         with (
             connect(f"ws://127.0.0.1:{self._served.port}{path}", open_timeout=60) as talking,
             suppress(ConnectionClosed),
         ):
-            self.sent = "WebSocket", said[:160]
             talking.send(said.encode(errors="replace").decode()[:60_000])
             talking.send('{"acknowledge": 1}')
             if path == "/subscribe":
@@ -323,22 +328,44 @@ class Sender:
             self._answered(*self._heads.popleft())
 
 
+def spoken(drawn: Hostile) -> tuple[str, str]:
+    """A path of the broker's WebSockets and a message."""
+    path = drawn.draw.choice(("/subscribe", "/channels/students/notifications"))
+    return path, drawn.draw.choice((drawn.json(), json.dumps({"subscribe": {"sparql": drawn.query(), "alias": "a"}})))
+
+
+def stalls(served: Host, again: Callable[[], object], stall: float) -> float:
+    """How long ``/health`` waits beside an input each time that it is sent: what the machine adds does not recur."""
+    delays = []
+    for _ in range(TRIES):
+        with Health(served) as health:
+            again()
+            time.sleep(0.1)
+        delays.append(health.slowest)
+        if health.slowest < stall:
+            break
+    return min(delays)
+
+
 def attack(kind: str, served: Host, seed: int, many: int, stall: float) -> Counter[int]:
     """Send so many inputs; the server keeps what this module says, ``/health`` within ``stall`` CPU seconds."""
     drawn, sender = Hostile(seed), Sender(kind, served)
-    with Health(served, lambda: sender.sent) as health:
+    with Health(served, lambda: sender.again, stall) as health:
         for number in range(many):
             if number % 10 == 9:
                 sender.head(drawn.head())
             elif number % 20 == 8 and kind == "broker":
-                sender.talk(drawn)
+                sender.talk(*spoken(drawn))
             else:
                 sender.send(DRAWN[kind](drawn))
+    slow = {again: stalls(served, again, stall) for again in health.slow}
     sender.close()
-    message = f"/health {health.slowest:.3f} s, by the clock {health.longest:.3f} s, {served.memory() / 2**20:.0f} MiB"
-    print(f"{kind}, seed {seed}: {dict(sender.statuses)}, {message}; slowest beside {health.meanwhile}")
+    again = f"{len(slow)} inputs sent again {max(slow.values(), default=0):.3f} s"
+    waits = f"/health {health.slowest:.3f} s, by the clock {health.longest:.3f} s, {again}"
+    message = f"{waits}, {served.memory() / 2**20:.0f} MiB"
+    print(f"{kind}, seed {seed}: {dict(sender.statuses)}, {message}")
     assert served.process.poll() is None, served.said()
-    assert health.slowest < stall, (message, health.meanwhile)
+    assert not (fault := [again for again, delay in slow.items() if delay >= stall]), (message, str(fault)[:2_000])
     assert health.longest < BLOCKED_S, message
     assert served.memory() < MEMORY, message
     return sender.statuses
@@ -354,14 +381,15 @@ def test_hostile_texts(kind: str) -> None:
 
 def test_a_loop_that_computes_is_noticed() -> None:
     """The check of ``/health`` fails for a server that computes for 0.6 s where it answers, on any machine."""
-    with host("burning") as served, Health(served) as health:
+    with host("burning") as served:
         web = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
-        for _ in range(2):
+
+        def burn() -> None:
             web.request("GET", "/burn")
             web.getresponse().read()
-            time.sleep(0.1)
+
+        assert stalls(served, burn, CONTENDED * STALL_S) > CONTENDED * STALL_S
         web.close()
-    assert health.slowest > CONTENDED * STALL_S
 
 
 @pytest.mark.prove
