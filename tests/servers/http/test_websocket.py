@@ -1,12 +1,14 @@
-"""A WebSocket that has ended keeps no memory of its compression or messages, however long its garbage stays."""
+"""A WebSocket that has ended is freed with its compression and messages, without a collection of garbage."""
 
 import asyncio
 import gc
 import weakref
 from unittest.mock import MagicMock
 
+import pytest
 from uvicorn.server import ServerState
 
+from streamgauge.servers.http.connections import PatientHttpProtocol
 from streamgauge.servers.http.server import Serving
 from streamgauge.servers.http.websocket import PushingWebSocketProtocol
 from tests.boundaries.growth import frame
@@ -25,27 +27,49 @@ async def accepting(scope, receive, send):
     await asyncio.Event().wait()
 
 
-async def ended():
-    """A protocol that lost its client in the midst of a message, and a reference to its compression."""
+@pytest.fixture(autouse=True)
+def _without_collection():
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def transport():
+    """A connection that keeps no protocol."""
+    made = MagicMock(asyncio.Transport)
+    made.is_closing.return_value = False
+    made.set_protocol = lambda protocol: setattr(made, "protocol", protocol)
+    return made
+
+
+async def ended(protocol):
+    """References to a WebSocket that lost its client in the midst of a message, and to all that it consists of."""
+    protocol.data_received(frame(1, b"x" * 100, final=False) + frame(0, b"y" * 100)[:50])
+    assert len(protocol.frames) == 1
+    parts = [protocol, protocol.conn, protocol.conn.extensions[0], protocol.conn.reader]
+    protocol.connection_lost(None)
+    for task in list(protocol.tasks):
+        task.cancel()
+        await asyncio.wait([task])
+    return [weakref.ref(part) for part in parts]
+
+
+async def opened():
+    """A WebSocket of its own and one that an HTTP connection became, ended; references to them and that connection."""
     config = Serving(accepting, "127.0.0.1", 0, lambda: None).config
     config.load()
-    transport = MagicMock(asyncio.Transport)
-    transport.is_closing.return_value = False
-    protocol = PushingWebSocketProtocol(config, ServerState(), {})
-    protocol.connection_made(transport)
-    protocol.data_received(UPGRADE)
+    direct = PushingWebSocketProtocol(config, ServerState(), {})
+    direct.connection_made(transport())
+    direct.data_received(UPGRADE)
+    connection, http = transport(), PatientHttpProtocol(config, ServerState(), {})
+    http.connection_made(connection)
+    http.data_received(UPGRADE)
     await asyncio.sleep(0.01)
-    protocol.data_received(frame(1, b"x" * 100, final=False))
-    assert len(protocol.frames) == 1
-    compression = weakref.ref(protocol.conn.extensions[0])
-    protocol.connection_lost(None)
-    return protocol, compression
+    references = [*await ended(direct), *await ended(connection.protocol), weakref.ref(http)]
+    connection.reset_mock()
+    del connection.protocol, http, direct
+    return references
 
 
-def test_a_websocket_that_has_ended_keeps_no_compression_and_no_message():
-    gc.disable()
-    try:
-        protocol, compression = asyncio.run(ended())
-        assert (compression(), protocol.frames) == (None, [])
-    finally:
-        gc.enable()
+def test_nothing_of_a_websocket_that_has_ended_is_kept_without_a_collection_of_garbage():
+    assert [reference() for reference in asyncio.run(opened())] == [None] * 9

@@ -132,9 +132,12 @@ class PatientHttpProtocol(HttpToolsProtocol):
             self._answering.message_event.set()
         self.pipeline.clear()
         super().connection_lost(exc)
-        # What is left of a connection is garbage with cycles, which may stay for long: it keeps no request.
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Break all cycles, and keep no request: a server without requests never collects garbage with cycles."""
         self.headers, self.url, self._read_headers = [], b"", {}
-        self.scope = self.cycle = self._answering = None  # type: ignore[assignment]
+        self.scope = self.cycle = self._answering = self.parser = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
         """Take more of a request; a head that has become too long is refused."""
@@ -210,6 +213,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
             self._refuse(b"400 Bad Request", self._fault.encode("latin-1", "replace").replace(b'"', b"'"))
         else:
             super().handle_websocket_upgrade()
+            self._let_go()
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         self._answering = cycle

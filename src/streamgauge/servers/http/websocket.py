@@ -40,9 +40,12 @@ class PushingWebSocketProtocol(WebSocketsSansIOProtocol):
         self._untaken.stop()
         self._unparsed.clear()
         super().connection_lost(exc)
-        # What is left of a connection is garbage with cycles, which may stay for long: it keeps no message, and not the
-        # 60 KiB of a compression either.
+        # A server without requests never collects garbage with cycles: these are broken, and part of a message or the
+        # 60 KiB of a compression are kept by nobody.
+        self.conn.parser.close()
         self.frames, self.conn.events, self.conn.extensions, self.conn.parser_exc = [], [], [], None
+        if self.handshake_initiated:
+            self.scope = {**self.scope, "extensions": None}  # type: ignore[typeddict-item]
 
     async def run_asgi(self) -> None:
         """Run the application, which may write frames."""
