@@ -9,7 +9,6 @@ The engine of REGEX does not backtrack, and takes time in proportion to the text
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from sys import intern
 from typing import Final
 from uuid import uuid4
 
@@ -249,6 +248,7 @@ def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
 
 def _triples(body: bytes, syntax: ox.RdfFormat, limits: Limits) -> Iterator[Triple]:
     limit, capacity = min(limits.graph, DENSE + len(body) // BYTES_EACH), most_characters(len(body))
+    one = dict[str, str]().setdefault  # those of a graph that is refused are not to stay in the table of ``intern``
     for count, quad in enumerate(ox.parse(without_versions(body, syntax), format=syntax, rename_blank_nodes=True), 1):
         if count > limit and limit == limits.graph:
             raise LimitError(f"a publication of more than {limit} triples: publish it in parts")
@@ -257,7 +257,7 @@ def _triples(body: bytes, syntax: ox.RdfFormat, limits: Limits) -> Iterator[Trip
                 f"more than {limit} triples in a text of {len(body)} bytes: publish them in parts, or as N-Triples"
             )
         subject, predicate, end = _fact(quad)
-        triple = intern(subject), intern(predicate), intern(end)
+        triple = one(subject, subject), one(predicate, predicate), one(end, end)
         characters = len(subject) + len(predicate) + len(end)
         capacity -= characters
         if characters > limits.term and max(map(len, triple)) > limits.term:
