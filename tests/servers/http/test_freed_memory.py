@@ -1,11 +1,13 @@
 """Memory that requests leave behind goes back to the system, whenever it was freed."""
 
 import ctypes
+import gc
+import weakref
 
 import pytest
 
 from streamgauge.servers.http.deadlines import resident
-from streamgauge.servers.http.server import GIVE_BACK, FreedMemory
+from streamgauge.servers.http.freed_memory import GIVE_BACK, FreedMemory, Idleness
 
 MEBI = 2**20
 
@@ -16,7 +18,7 @@ def _glibc():
         pytest.skip("malloc_trim and mallinfo2 are glibc's")
 
 
-def looks(*sizes):
+def looks(*sizes, idle=lambda: False):
     """Whether each look gave memory back; ``sizes`` are (resident, free) MiB, a pair for the start and each reading."""
     values = iter(sizes)
     pair = [0, 0]
@@ -25,7 +27,7 @@ def looks(*sizes):
         pair[:] = next(values)
         return pair[0] * MEBI
 
-    freed = FreedMemory(of_process, lambda: pair[1] * MEBI)
+    freed = FreedMemory(of_process, lambda: pair[1] * MEBI, idle)
     given = []
     while True:
         try:
@@ -53,7 +55,7 @@ def test_marks_follow_what_becomes_less():
 
 def test_blocks_of_the_process_go_back_to_the_system():
     """Small blocks with one in use behind them, as large ones and the last ones go back without a call."""
-    freed = FreedMemory()
+    freed = FreedMemory(idle=lambda: False)
     freed.give_back()
     before = resident()
     blocks = [bytes(4000) for _ in range(40 * MEBI // 4000)]
@@ -64,3 +66,32 @@ def test_blocks_of_the_process_go_back_to_the_system():
     assert freed.give_back()
     assert resident() < before + GIVE_BACK
     assert last
+
+
+class Ring:
+    """An object that only a collection of garbage frees."""
+
+    def __init__(self):
+        self.ring = self
+
+
+def test_garbage_is_collected_once_the_process_is_idle_after_memory_was_freed():
+    idle, kept = [False, False, True, True], list[bool]()
+
+    def asked():
+        kept.append(alive() is not None)
+        return idle.pop(0)
+
+    gc.disable()
+    try:
+        alive = weakref.ref(Ring())
+        given = looks((100, 1), *[(160, 1)] * 6, idle=asked)
+    finally:
+        gc.enable()
+    assert (given, kept) == ([True, False, True, False], [True, True, True, False])
+
+
+def test_a_process_is_idle_that_computes_for_less_than_a_tenth_of_the_time():
+    times, computed = iter((0.0, 3.0, 6.0, 9.0)), iter((1.0, 1.2, 3.0, 3.4))
+    idle = Idleness(lambda: next(times), lambda: next(computed))
+    assert [idle(), idle(), idle()] == [True, False, False]

@@ -1,7 +1,6 @@
 """Serving an application: sockets, limits of connections and descriptors, a server that leaves in good order."""
 
 import asyncio
-import ctypes
 import errno
 import gc
 import resource
@@ -22,7 +21,7 @@ from starlette.types import ASGIApp
 
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.servers.http.connections import PatientHttpProtocol
-from streamgauge.servers.http.deadlines import resident
+from streamgauge.servers.http.freed_memory import FreedMemory
 from streamgauge.servers.http.limits import load_parsers
 from streamgauge.servers.http.metrics import PAUSES
 from streamgauge.servers.http.websocket import PushingWebSocketProtocol
@@ -90,75 +89,8 @@ def provide_descriptors(connections: int) -> int:
     return connections if soft == resource.RLIM_INFINITY else max(1, min(connections, soft - SPARE_DESCRIPTORS))
 
 
-GIVE_BACK_TICKS: Final = 50
+GIVE_BACK_TICKS: Final = 30
 """Ticks of uvicorn, ten a second, between two looks at what memory can be given back."""
-
-GIVE_BACK: Final = 4 * 2**20
-"""Bytes that are worth a call of malloc_trim, which takes 1 ms for each 500 gaps between blocks in use."""
-
-LARGE_BLOCK: Final = 512 * 2**10
-"""Blocks of so many bytes are the system's once freed: glibc raises the bound to 32 MiB by itself, and keeps them."""
-
-ARENAS: Final = 2
-"""Heaps of malloc: each thread that has one of its own keeps 2 MiB of it, between blocks in use."""
-
-_MMAP_THRESHOLD, _ARENA_MAX = -3, -8
-"""glibc's parameters of mallopt for both (malloc.h)."""
-
-
-class _Mallinfo2(ctypes.Structure):
-    """The state of malloc (malloc.h, glibc 2.33): ``fordblks`` are the bytes of free blocks."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_size_t)
-        for name in (
-            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
-        )
-    )  # fmt: skip
-
-
-def _free_blocks(library: ctypes.CDLL) -> Callable[[], int]:
-    """The bytes of free blocks that malloc has, whether they are the system's by now or not."""
-    mallinfo = getattr(library, "mallinfo2", None)
-    if mallinfo is None:
-        return int
-    mallinfo.restype = _Mallinfo2
-    return lambda: int(mallinfo().fordblks)
-
-
-class FreedMemory:
-    """Gives free blocks back once there are ``GIVE_BACK`` bytes of them that may be resident.
-
-    A block that was given back stays free and is not resident: neither number alone says how much can be given back.
-    Blocks freed after a call raise the ``free`` bytes, blocks taken again and freed the ``resident`` ones.
-    """
-
-    def __init__(self, resident: Callable[[], int] = resident, free: Callable[[], int] | None = None) -> None:
-        library = ctypes.CDLL(None)
-        self._trim = getattr(library, "malloc_trim", None)  # of glibc alone
-        self._set = getattr(library, "mallopt", None) if self._trim else None
-        self._resident, self._free = resident, free or _free_blocks(library)
-        self._least_resident, self._least_free = resident(), self._free()
-
-    def keep_little(self) -> None:
-        """From now on large blocks are given back when they are freed, and threads share heaps."""
-        if self._set is not None:
-            self._set(_MMAP_THRESHOLD, LARGE_BLOCK)
-            self._set(_ARENA_MAX, ARENAS)
-
-    def give_back(self) -> bool:
-        """Give free blocks to the system where there may be enough of them; whether it did."""
-        if self._trim is None:
-            return False
-        resident, free = self._resident(), self._free()
-        enough = resident >= self._least_resident + GIVE_BACK or free >= self._least_free + GIVE_BACK
-        if enough:
-            self._trim(0)
-            resident, free = self._resident(), self._free()
-            self._least_resident, self._least_free = resident, free
-        else:
-            self._least_resident, self._least_free = min(self._least_resident, resident), min(self._least_free, free)
-        return enough
 
 
 class Serving(uvicorn.Server):
