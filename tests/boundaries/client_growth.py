@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from resource import RUSAGE_SELF, getrusage
@@ -61,11 +62,14 @@ SERVERS: Final = {
 }  # fmt: skip
 
 
-OF_BROKERS: Final = {
-    "whole rows": piecewise([JSON + b"Content-Length: %d\r\n\r\n" % len(WHOLE) + WHOLE], 0),
-    "whole notifications": piecewise([EVENTS, *[TOLD % (number, WHOLE) for number in range(1, 4)]], 0),
+OF_SOME: Final = {
+    "broker": {
+        "whole rows": piecewise([JSON + b"Content-Length: %d\r\n\r\n" % len(WHOLE) + WHOLE], 0),
+        "whole notifications": piecewise([EVENTS, *[TOLD % (number, WHOLE) for number in range(1, 4)]], 0),
+    },
+    "SSE source": {"whole messages": piecewise([EVENTS, *[b"data: " + WHOLE + b"\n\n"] * 3], 0)},
 }
-"""What a broker's clients take to the end."""
+"""What clients with this in their names take to the end."""
 
 
 async def _webhook(url: str) -> None:
@@ -139,8 +143,8 @@ def _asking(name: str, port: int) -> Iterator["subprocess.Popen[str]"]:
 
 def growths(client: str) -> dict[str, int]:
     """The most bytes that a client grew beside each server."""
-    servers = {**SERVERS, **(OF_BROKERS if "broker" in client else {})}
-    return {name: _growth(client, answer) for name, answer in servers.items()}
+    further = [servers for part, servers in OF_SOME.items() if part in client]
+    return {name: _growth(client, answer) for name, answer in ChainMap(*further, SERVERS).items()}
 
 
 def _growth(client: str, answer: Callable[[socket.socket], None]) -> int:

@@ -90,7 +90,7 @@ def check_rdf(body: str | bytes, syntax: ox.RdfFormat, bounds: TextBounds = LOCA
     text = _decoded(body)
     if syntax in JSON_LD:
         _check_json_ld(text)
-        _check_values(text, bounds.values)
+        check_values(text, bounds.values, "a document of JSON-LD", "send it in parts, or as N-Triples or Turtle")
     elif syntax == ox.RdfFormat.RDF_XML:
         check_xml(text)
     else:
@@ -197,7 +197,7 @@ def _check_json_ld(text: str) -> None:
             contexts.take(part, depth)
 
 
-def _check_values(text: str, limit: int) -> None:
+def check_values(text: str, limit: int, what: str, remedy: str) -> None:
     """BoundError for more values: members of objects and items of arrays, counted by their separators."""
     if sum(map(text.count, ",[{")) <= limit:
         return
@@ -205,8 +205,7 @@ def _check_values(text: str, limit: int) -> None:
     for match in _SEPARATED.finditer(text):
         count += match[0] in _SEPARATORS
         if count > limit:
-            what = "send it in parts, or as N-Triples or Turtle"
-            raise BoundError(f"a document of JSON-LD with more than {limit} values: {what}", match.start())
+            raise BoundError(f"{what} with more than {limit} values: {remedy}", match.start())
 
 
 def _plain_character(match: re.Match[str]) -> str:

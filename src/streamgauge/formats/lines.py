@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast, get_args
 import msgspec
 import pyoxigraph as ox
 
-from streamgauge.formats.bounds import BoundError, check_characters, check_turtle
+from streamgauge.formats.bounds import BoundError, check_characters, check_turtle, check_values
 from streamgauge.formats.canonical import parse_term, to_term, to_triples
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.element import StreamElement
@@ -36,6 +36,10 @@ _OBJECT = re.compile(r'"(?:[^"\\]|\\.)*"(?:@[a-z0-9-]+|\^\^<[^<> ]*>)?|<[^<>" ]*
 _TAG = re.compile('"@[a-z0-9-]*[A-Z]')
 _ENDS = frozenset(("\n", "\r\n", ""))
 _raw = json.JSONDecoder().raw_decode
+
+
+ELEMENT_VALUES: Final = 1_000
+"""Values of JSON in the line of an element, whose triples are texts: Python keeps ten times the bytes of a value."""
 
 
 class LineError(ValueError):
@@ -168,8 +172,9 @@ def decode_input(line: bytes | str, unsaid: Unsaid | None = None) -> Input:
 
 def _decoded(line: bytes | str, unsaid: Unsaid | None) -> Input:
     """The same, field by field: it knows what is wrong, and what is unusual."""
-    data = _object(line)
     try:
+        check_values(_utf8(line), ELEMENT_VALUES, "an element", "its triples are one text, of N-Triples")
+        data = _object(line)
         check_characters(data)
     except (BoundError, RecursionError) as error:
         raise LineError(f"not a line that can be read: {error}") from error
@@ -256,12 +261,16 @@ def _answer(data: dict[str, Any]) -> Answer:
     return Answer(variables, added, removed, kind, instant, _scope(data))
 
 
-def _object(line: bytes | str) -> dict[str, Any]:
+def _utf8(line: bytes | str) -> str:
     try:
-        text = line if isinstance(line, str) else line.decode()
-        data = _loaded(text)
+        return line if isinstance(line, str) else line.decode()
     except UnicodeDecodeError as error:
         raise LineError("not a line of JSON: it is no UTF-8 text") from error
+
+
+def _object(line: bytes | str) -> dict[str, Any]:
+    try:
+        data = _loaded(_utf8(line))
     except json.JSONDecodeError as error:
         raise LineError(f"not a line of JSON from character {error.pos + 1} on") from error
     except RecursionError as error:
