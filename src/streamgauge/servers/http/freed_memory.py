@@ -62,9 +62,9 @@ class FreedMemory:
     """Gives free blocks back once there are ``GIVE_BACK`` bytes of them that may be resident.
 
     A block that was given back stays free and is not resident: neither number alone says how much can be given back.
-    Blocks freed after a call raise the ``free`` bytes, blocks taken again and freed the ``resident`` ones. What the
-    requests left as garbage with cycles is collected when the process is idle and nobody waits for the collection:
-    CPython collects when objects are made, which an idle server does not do.
+    Blocks freed after a call raise the ``free`` bytes, blocks taken again and freed the ``resident`` ones.
+    Garbage with cycles is collected when the process is idle, so that no request waits for the collection: CPython
+    collects when objects are made, which an idle server does not do.
     """
 
     def __init__(
