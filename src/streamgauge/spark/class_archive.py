@@ -87,6 +87,7 @@ def _evaluate(spark: "SparkSession") -> None:
     from streamgauge.model.report import DueReport, View
     from streamgauge.query.parser import parse_sparql
     from streamgauge.spark.answers import answers
+    from streamgauge.spark.hadoop_tables import read_parquet
 
     number = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
     rows = [("urn:s", at, at, 0, f"<urn:{at}>", "<urn:p>", number) for at in range(8)]
@@ -98,7 +99,7 @@ def _evaluate(spark: "SparkSession") -> None:
     windows = (StreamWindow("urn:s", Window(4, 1)),)
     with TemporaryDirectory() as folder:
         table.write.parquet(f"{folder}/stream")
-        stored = spark.read.parquet(f"{folder}/stream")
+        stored = read_parquet(spark, f"{folder}/stream")
         answers(spark, stored, due, parse_sparql(text), windows=windows).orderBy("report").collect()
 
 

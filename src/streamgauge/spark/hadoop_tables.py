@@ -19,8 +19,7 @@ from streamgauge.spark.files import location
 from streamgauge.spark.hadoop import HadoopError, HadoopFile, HadoopFiles, reason
 from streamgauge.spark.session import JOB_ERRORS
 
-CHECKED: Final = {"parquet.page.verify-checksum.enabled": "true"}
-"""Options of Spark's reader for files whose seals nobody checks."""
+_CHECKED: Final = {"parquet.page.verify-checksum.enabled": "true"}
 
 _RANGES: Final = (("sequence", "report", "index"), ("time", "instant", "at"))
 
@@ -37,13 +36,25 @@ def write_table(frame: DataFrame, folder: RemotePlace) -> Manifest:
         raise HadoopError(reason(folder, error)) from error
 
 
+def read_parquet(session: SparkSession, *files: Place | str, schema: str | None = None) -> DataFrame:
+    """Parquet files as a frame, whose tasks check the checksums of pages."""
+    reader = session.read.options(**_CHECKED)
+    return (reader if schema is None else reader.schema(schema)).parquet(*map(location, files))
+
+
+def stream_parquet(session: SparkSession, folder: Place | str, schema: str, per_batch: int) -> DataFrame:
+    """A growing folder of Parquet files as a streaming frame, ``per_batch`` files at a time; checked as well."""
+    reader = session.readStream.schema(schema).options(**_CHECKED).option("maxFilesPerTrigger", per_batch)
+    return reader.parquet(location(folder))
+
+
 def read_table(session: SparkSession, table: Place) -> DataFrame:
     """A table as a frame: a file, or a folder of files; TableError for a damaged one, HadoopError."""
     if isinstance(table, Path):
         check(table)
-        return session.read.parquet(location(table))
+        return read_parquet(session, table)
     try:
-        return session.read.options(**CHECKED).parquet(location(table))
+        return read_parquet(session, table)
     except JOB_ERRORS as error:
         raise HadoopError(reason(table, error)) from error
 
@@ -91,7 +102,7 @@ def manifest(session: SparkSession, folder: RemotePlace) -> Manifest:
 
 def measured(session: SparkSession, files: Sequence[RemotePlace]) -> dict[RemotePlace, TablePart]:
     """The entry of each of some part files, by one job; a file without rows is left out."""
-    frame = session.read.options(**CHECKED).parquet(*map(location, files)) if files else None
+    frame = read_parquet(session, *files) if files else None
     if frame is None:
         return {}
     order, times = (next((name for name in choice if name in frame.columns), None) for choice in _RANGES)

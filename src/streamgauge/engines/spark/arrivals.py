@@ -23,8 +23,7 @@ from streamgauge.formats.places import RemotePlace, place
 from streamgauge.formats.stream import SCHEMA, UNTIL, StreamError
 from streamgauge.formats.tables import opened
 from streamgauge.model.terms import Term
-from streamgauge.spark.files import location
-from streamgauge.spark.hadoop_tables import CHECKED
+from streamgauge.spark.hadoop_tables import read_parquet
 
 _NARROW: Final = ("stream", "time", "sequence")
 
@@ -226,7 +225,7 @@ def arrived_remotely(session: SparkSession, files: Sequence[str], streams: froze
     """The same of stream tables on another file system, counted by tasks, without counts of predicates."""
     if not files:
         return None
-    frame = session.read.options(**CHECKED).parquet(*map(location, files))
+    frame = read_parquet(session, *files)
     _check(files[0], frame.columns)
     narrow = frame.select(fn.col("_metadata.file_name").alias("file"), *_NARROW)
     ends = UNTIL.name in frame.columns

@@ -23,8 +23,7 @@ from streamgauge.formats.stream import SCHEMA
 from streamgauge.formats.tables import check, seal_folder, writer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.spark.facts import PredicateCounts, counts_for
-from streamgauge.spark.files import location
-from streamgauge.spark.hadoop_tables import CHECKED
+from streamgauge.spark.hadoop_tables import read_parquet, stream_parquet
 
 ROWS = (
     "stream string, time long, sequence long, position int, subject string, predicate string, object string, until long"
@@ -62,8 +61,7 @@ class ShownFrame:
     def show(self, pane_rows: PaneRows, base: int) -> DataFrame:
         """The frame of the query's rows, times from ``base`` (ms) on; it shows these files until it is called again."""
         if are_remote(pane_rows.files):  # no folder of links spans two file systems
-            reader = self.spark.read.schema(ROWS).options(**CHECKED)
-            rows = reader.parquet(*map(location, pane_rows.files)).withColumn("base", fn.lit(base))
+            rows = read_parquet(self.spark, *pane_rows.files, schema=ROWS).withColumn("base", fn.lit(base))
             return self._shifted(rows, pane_rows.ends, pane_rows.stream)
         if self._now != (pane_rows, base):
             self._link(pane_rows, base)
@@ -79,7 +77,7 @@ class ShownFrame:
         if ends in self._read:
             self.spark.catalog.refreshTable(self._view(ends))
             return
-        self._read[ends] = self.spark.read.schema(f"{ROWS}, base long").parquet(location(self.folder / _name(ends)))
+        self._read[ends] = read_parquet(self.spark, self.folder / _name(ends), schema=f"{ROWS}, base long")
         self._read[ends].createOrReplaceTempView(self._view(ends))
 
     def _link(self, pane_rows: PaneRows, base: int) -> None:
@@ -119,8 +117,7 @@ def streaming(spark: SparkSession, folder: str, per_batch: int) -> DataFrame:
 
     A batch is its files (``files_of``): its rows are read by the plans that answer the query.
     """
-    reader = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", per_batch)
-    return reader.parquet(location(folder)).select("sequence")
+    return stream_parquet(spark, folder, ROWS, per_batch).select("sequence")
 
 
 def files_of(batch: DataFrame) -> list[str]:
@@ -191,7 +188,7 @@ class Panes:
     def _without(self, batch: int, files: Sequence[str], late: Numbers) -> tuple[str, ...]:
         """The paths of copies without these elements."""
         dropped = self.spark.createDataFrame(pa.table({"sequence": pa.array(late, pa.int64())}))
-        read = self.spark.read.schema(ROWS).parquet(*map(location, files))
+        read = read_parquet(self.spark, *files, schema=ROWS)
         target = self.folder / f"{batch:06}"
         read.join(fn.broadcast(dropped), "sequence", "left_anti").write.mode("overwrite").parquet(
             str(target.absolute())

@@ -56,8 +56,7 @@ from streamgauge.semantics.due import candidates
 from streamgauge.semantics.honoured import HonouredFields, not_honoured
 from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers
-from streamgauge.spark.files import location
-from streamgauge.spark.hadoop_tables import read_table
+from streamgauge.spark.hadoop_tables import read_parquet, read_table
 from streamgauge.spark.intervals import ContentSizes, contents
 from streamgauge.spark.session import cores
 from streamgauge.spark.settings import fit
@@ -292,7 +291,7 @@ class TableJudging:
     def _rows(self) -> DataFrame:
         """The recorded rows, by the position of their answer; NotInTablesError where some remove rows."""
         assert self.run.folder is not None
-        rows = self.session.read.parquet(location(self.run.folder / "rows.parquet"))
+        rows = read_parquet(self.session, self.run.folder / "rows.parquet")
         if rows.filter(fn.col("sign") != 1).limit(1).count():
             raise NotInTablesError("answers that remove rows")
         return rows.select(fn.col("report").alias(_ANSWER), fn.col("values").alias(_ROW))
