@@ -114,6 +114,7 @@ main()
 
 
 @pytest.mark.server
+@pytest.mark.prove
 def test_killed_in_the_middle_it_goes_on(tmp_path):
     """What was kept before the kill is in the result of the command that goes on: one kept cell is marked."""
     words = [

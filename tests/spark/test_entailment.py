@@ -115,7 +115,7 @@ def test_no_facts(tiny):
     assert entailed(tiny, table(tiny, []), rules).collect() == []
 
 
-@pytest.mark.heavy("a plan of all kinds of rules, which Spark takes long to make")
+@pytest.mark.prove  # a plan of all kinds of rules, which Spark takes long to make
 def test_equality_tests_of_literals_hidden_classes_and_stated_facts(tiny):
     axioms = """
         :A rdfs:subClassOf _:r . _:r owl:onProperty :p ; owl:hasValue :u ; rdfs:subClassOf :B .

@@ -10,6 +10,7 @@ from tests.prove.killed import QUERY, TEXT, Killed
 
 
 @pytest.mark.server
+@pytest.mark.prove
 def test_two_processes_share_a_runs_folder(tmp_path):
     job = Killed(tmp_path, repetitions=1, semantics=("rspql",))
     job.prepare()
