@@ -59,7 +59,7 @@ def _writes(call: ast.Call, opener: str) -> bool:
 def readers() -> dict[str, list[int]]:
     """The lines of each module of the package that read a file."""
     found = {}
-    for name, text in texts(*READS, "load(", "open("):
+    for name, text in texts(*READS, "load(", "open(", ".read.", ".readStream."):
         lines = [call.lineno for call in reads(ast.parse(text))]
         if lines:
             found[name] = lines
