@@ -82,9 +82,10 @@ class Environment:
             command, capture_output=True, text=True, cwd=cwd or self.home, env=bare(), stdin=subprocess.DEVNULL
         )
 
-    def pip(self, *words: object, constraints: Path | None = None) -> str:
-        """The output of a command of pip."""
+    def pip(self, *words: object, constraints: Path | None = None, compiled: bool = True) -> str:
+        """The output of a command of pip; ``compiled``: what it installs is compiled, as pip does."""
         env = {} if constraints is None else {"PIP_CONSTRAINT": str(constraints)}
+        env |= {} if compiled else {"PIP_NO_COMPILE": "1"}
         return self.call("-m", "pip", "--disable-pip-version-check", "--quiet", *words, env=env)
 
     def distributions(self) -> set[str]:
