@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from streamgauge.cli.main import app, main
 from streamgauge.servers.broker import recovery
-from streamgauge.servers.broker.contract import JournalError
 from streamgauge.servers.broker.publications import Receipt
 from streamgauge.servers.broker.sqlite import SqliteJournal
+from streamgauge.servers.sealed.soundness import JournalError
 from tests.servers.broker.world import BASE, broker, listening, select, student
 from tests.servers.damages import KINDS, OF_FILES, damage
 

@@ -9,8 +9,8 @@ import pytest
 from streamgauge.servers.broker.access import Access, read_grants
 from streamgauge.servers.broker.http import application
 from streamgauge.servers.broker.limits import Limits, read_changes
-from streamgauge.servers.broker.sqlite import JournalError
 from streamgauge.servers.http.access import TokenError
+from streamgauge.servers.sealed.soundness import JournalError
 from tests.servers.broker.served import GRAPH, OTHER, TURTLE, Client, serving
 from tests.servers.broker.world import BASE, broker, fact, select
 

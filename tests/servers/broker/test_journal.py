@@ -15,7 +15,8 @@ from streamgauge.incremental.budget import TooMuchError
 from streamgauge.servers import durability
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.broker.publications import Receipt
-from streamgauge.servers.broker.sqlite import JournalError, SqliteJournal
+from streamgauge.servers.broker.sqlite import SqliteJournal
+from streamgauge.servers.sealed.soundness import JournalError
 from tests.servers.broker.world import (
     BASE,
     QUERIES,

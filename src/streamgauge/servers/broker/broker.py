@@ -25,7 +25,6 @@ from streamgauge.servers.broker.contract import (
     AnswerChange,
     HeldSizes,
     Journal,
-    NotWrittenError,
     Publication,
     Strategy,
 )
@@ -45,6 +44,7 @@ from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.events import End
 from streamgauge.servers.http.retries import KeyReuseError, RetryKey, RetryMemory, request_digest
+from streamgauge.servers.sealed.soundness import NotWrittenError
 from streamgauge.sparql.algebra import UndefinedError
 from streamgauge.sparql.expression import UnsupportedFunctionError
 from streamgauge.sparql.updates import together

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from streamgauge.model.algebra import QueryForm
-from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.retries import RetryKey
@@ -172,14 +171,6 @@ class Strategy(Protocol):
         self, subject: Term | None = None, predicate: Term | None = None, end: Term | None = None
     ) -> Iterator[Triple]:
         """The closure: facts, explicit and derived, with these terms where one is given."""
-
-
-class JournalError(MistakeError, RuntimeError):
-    """A file that is no journal, is damaged, or cannot be written; the sentence says why."""
-
-
-class NotWrittenError(JournalError):
-    """The disk did not take a change: nothing of the change is there, and later ones may be taken."""
 
 
 class Opened(NamedTuple):

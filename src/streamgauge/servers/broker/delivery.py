@@ -24,11 +24,12 @@ from streamgauge.incremental.row_joins import TRUE
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import Channel, FormKind, Subscribed, UnknownChannelError
-from streamgauge.servers.broker.contract import JournalError, Notification
+from streamgauge.servers.broker.contract import Notification
 from streamgauge.servers.broker.limits import LimitError, check_name
 from streamgauge.servers.broker.registry import HOOK_NAME, OPERATOR
 from streamgauge.servers.http import events
 from streamgauge.servers.http.fanout import CONNECTION, PUSH, Fanouts, Member, as_events, chunk, converse, frames
+from streamgauge.servers.sealed.soundness import JournalError
 from streamgauge.sources.backoff import Backoff
 
 if TYPE_CHECKING:

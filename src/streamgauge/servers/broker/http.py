@@ -23,7 +23,6 @@ from streamgauge.servers.broker.access import Access, AccessError
 from streamgauge.servers.broker.answers import StandingAnswers
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import Channel, ExistingChannelError, ForeignNameError, UnknownChannelError
-from streamgauge.servers.broker.contract import JournalError
 from streamgauge.servers.broker.delivery import Connections, NotificationTexts, Webhook, Webhooks
 from streamgauge.servers.broker.limits import (
     LONGEST_NAME,
@@ -61,6 +60,7 @@ from streamgauge.servers.http.openapi import (
 from streamgauge.servers.http.protocol import ProtocolTypeError, media_types
 from streamgauge.servers.http.replies import json_tag, page, problem, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, read_key
+from streamgauge.servers.sealed.soundness import JournalError
 from streamgauge.sparql.needs import TooManySolutionsError
 
 

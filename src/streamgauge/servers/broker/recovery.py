@@ -1,20 +1,17 @@
 """A journal looked at without a broker: whether it is whole, and what is sound of it as a new journal."""
 
-import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
-from streamgauge.servers.broker.contract import JournalError
 from streamgauge.servers.broker.entry_groups import GROUPS
-from streamgauge.servers.broker.soundness import (
-    SCHEMA,
-    TABLES,
-    VERSION,
-    in_use,
+from streamgauge.servers.broker.schema import JOURNAL
+from streamgauge.servers.broker.sqlite import SqliteJournal
+from streamgauge.servers.durability import Inspection, Saved
+from streamgauge.servers.sealed.copies import mark_in, readable_copy, refuse_absent, verify_copy
+from streamgauge.servers.sealed.soundness import (
+    JournalError,
     inspect,
     is_sound,
     log_of,
@@ -23,11 +20,6 @@ from streamgauge.servers.broker.soundness import (
     refuse_vanished,
     row_sum,
 )
-from streamgauge.servers.broker.sqlite import SqliteJournal
-from streamgauge.servers.durability import UNREADABLE, Inspection, Saved, Witness, copy_readable, unpack
-
-_HEADER: Final = 100
-"""Bytes of the header of page 1 (SQLite file format, section 1.3)."""
 
 _ORPHANS: Final = {
     "entries of a log that is lost": f"FROM entry WHERE log != {GROUPS} AND log NOT IN (SELECT number FROM log)",
@@ -38,51 +30,20 @@ _ORPHANS: Final = {
 
 def verify(path: Path) -> Inspection:
     """All damages of a journal; nothing of it is changed. JournalError when it is not there or in use."""
-    _refuse_absent(path)
-    try:
-        refuse_vanished(path)
-    except JournalError as error:
-        inspection = Inspection()
-        inspection.note("byte 0", str(error))
-        return inspection
-    mark = _mark(path)
-    inspection = Inspection()
-    with _copy(path, inspection) as copy, closing(sqlite3.connect(copy, isolation_level=None)) as database:
-        try:
-            (version,) = database.execute("PRAGMA user_version").fetchone()
-        except sqlite3.Error as error:
-            inspection.note("page 1", f"no journal ({error})")
-            return inspection
-        if version != VERSION:
-            return _without_sums(
-                database, version, inspection, marked=mark_of(path).exists() and mark_of(path).stat().st_size > 0
-            )
-        return inspect(database, mark, inspection)[0]
-
-
-def _without_sums(database: sqlite3.Connection, version: int, inspection: Inspection, *, marked: bool) -> Inspection:
-    """A journal of a version before checksums is as sound as SQLite can tell; one that had some is damaged."""
-    if marked or version != VERSION - 1:
-        inspection.note("page 1 or the log", f"its version is {version}, not {VERSION}")
-        return inspection
-    for (line,) in database.execute("PRAGMA integrity_check(10)"):
-        if line != "ok":
-            inspection.note("pages", str(line))
-    inspection.count("pages, without checksums (a broker that opens it gives it some)", 1)
-    return inspection
+    return verify_copy(JOURNAL, path)
 
 
 def save(path: Path, new: Path) -> Saved:
     """Write what is sound to a new journal; what is lost is said. JournalError when nothing can be read."""
-    _refuse_absent(path)
+    refuse_absent(path)
     if new.exists() or log_of(new).exists() or mark_of(new).exists():
         raise JournalError(f"{new}: it is there already: name a file that is not")
     refuse_vanished(path)
     inspection = Inspection()
-    with _copy(path, inspection) as copy:
+    with readable_copy(path, inspection) as copy:
         _mend_first_page(copy)
         with closing(sqlite3.connect(copy, isolation_level=None)) as database:
-            inspect(database, _mark(path), inspection)
+            inspect(JOURNAL, database, mark_in(path), inspection)
             with closing(SqliteJournal(new)) as journal, journal.filled() as target:
                 kept, losses = _write(database, target)
     notes = [str(damage) for damage in inspection.damages] + (
@@ -95,8 +56,8 @@ def _write(database: sqlite3.Connection, connection: sqlite3.Connection) -> tupl
     """Sound rows into the tables of a new journal, those aside that belong to nothing."""
     kept = {}
     connection.execute("DELETE FROM publication")
-    for table in TABLES:
-        rows = (row for row in readable(database, table, Inspection()) if is_sound(table, row))
+    for table in JOURNAL.tables:
+        rows = (row for row in readable(JOURNAL, database, table, Inspection()) if is_sound(JOURNAL, table, row))
         columns = len(connection.execute(f"PRAGMA table_info({table})").fetchall())
         connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * columns)})", rows)
         (kept[table],) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
@@ -136,7 +97,7 @@ def _last(connection: sqlite3.Connection, log: int) -> int:
 def _mend_first_page(copy: Path) -> None:
     """Where the schema cannot be read, put that of a new journal in its place: tables begin at the same pages."""
     with closing(sqlite3.connect(copy, isolation_level=None)) as database, suppress(sqlite3.Error):
-        if dict(database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")) == SCHEMA:
+        if dict(database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")) == JOURNAL.statements:
             return
     fresh = copy.with_name("fresh")
     SqliteJournal(fresh).close()
@@ -145,33 +106,3 @@ def _mend_first_page(copy: Path) -> None:
     first[92:96] = first[24:28]
     with copy.open("r+b") as file:
         file.write(first)
-
-
-@contextmanager
-def _copy(path: Path, inspection: Inspection) -> Iterator[Path]:
-    """A copy of a journal and its log, so that looking at them changes neither; what cannot be read is noted."""
-    with TemporaryDirectory(prefix="streamgauge-verify-") as folder:
-        copy = Path(folder) / "journal"
-        for source, to in ((path, copy), (log_of(path), log_of(copy))):
-            if source == path or source.exists():
-                for start, end in copy_readable(source, to):
-                    inspection.note(f"{source.name}, bytes {start:,} to {end:,}", UNREADABLE)
-        yield copy
-
-
-def _refuse_absent(path: Path) -> None:
-    beside = [file for file in (mark_of(path), log_of(path)) if file.exists()]
-    if not path.exists() and not beside:
-        raise JournalError(f"{path}: no journal is there")
-    if path.exists() and in_use(path):
-        raise JournalError(f"{path}: a broker has it open: stop the broker first")
-    if path.exists() and not os.access(path, os.R_OK):
-        raise JournalError(f"{path}: it cannot be read: ask for the right to read it")
-
-
-def _mark(path: Path) -> Witness | None:
-    """The witness; ``None`` where there is none, or none that can be read."""
-    try:
-        return unpack(mark_of(path).read_bytes())
-    except OSError:
-        return None

@@ -23,7 +23,6 @@ from streamgauge.servers.broker.contract import (
     AnswerEntry,
     Failures,
     Journal,
-    NotWrittenError,
     Opened,
     Publication,
     Strategy,
@@ -35,6 +34,7 @@ from streamgauge.servers.broker.publications import Turns
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.events import Answers, End
 from streamgauge.servers.http.retries import RetryKey
+from streamgauge.servers.sealed.soundness import NotWrittenError
 
 Require: TypeAlias = Callable[[Channel | None], None]
 """Looks at a channel before something is done to it, and refuses by raising; ``None``: there is none of that name."""

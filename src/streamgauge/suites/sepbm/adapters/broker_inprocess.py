@@ -11,8 +11,9 @@ from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import Subscribed
 from streamgauge.servers.broker.contract import Publication, Strategy
 from streamgauge.servers.broker.limits import Limits
-from streamgauge.servers.broker.sqlite import JournalError, SqliteJournal
+from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.broker.strategies import begin, strategies
+from streamgauge.servers.sealed.soundness import JournalError
 from streamgauge.suites.sepbm import (
     Configuration,
     Receive,

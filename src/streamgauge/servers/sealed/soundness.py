@@ -1,16 +1,16 @@
-"""A sound journal: its schema, its checksums, and the check that finds damaged, missing and outdated rows and pages.
+"""A sound journal: its checksums, and the check that finds damaged, missing and outdated rows and pages.
 
 A row's checksum tells that one of its bits changed; the seal, how many rows there are and the sum of their checksums,
 tells that a row is missing, is there twice, or is an older one. Row checksums are CRC-32 (ISO 3309) of the MessagePack
 of the values, so that text, numbers and nothing cannot be taken for each other. Every transaction writes the seal anew,
-in the row of the last publication, whose page a publication changes anyway. Journals of version 2 have no checksums;
-``upgrade`` gives them some.
+in the row of the newest change, whose page a change writes anyway.
 """
 
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
@@ -18,29 +18,74 @@ from zlib import crc32
 
 import msgspec
 
-from streamgauge.servers.broker.contract import JournalError
+from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.durability import Inspection, Witness, unreadable
-from streamgauge.servers.http.access import OPEN
+
+
+class JournalError(MistakeError, RuntimeError):
+    """A file that is no journal, is damaged, or cannot be written; the sentence says why."""
+
+
+class NotWrittenError(JournalError):
+    """The disk did not take a change: nothing of the change is there, and later ones may be taken."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The tables of a kind of journal, each with a column ``sum``: the checksum of the columns before it.
+
+    The table ``newest`` has one row: a number, its checksum, and the seal of all rows. ``keys`` is the order of rows
+    where it is not the rowid. ``advice`` says what to do about a damaged file. ``upgrade`` makes a journal of the
+    version ``before`` one of this; its transaction stays open.
+    """
+
+    version: int
+    newest: str
+    tables: Mapping[str, str]
+    advice: Callable[[Path], str]
+    indexes: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    before: int | None = None
+    upgrade: Callable[[Path, sqlite3.Connection], None] | None = None
+
+    @property
+    def statements(self) -> dict[str, str]:
+        """The statements of tables and indexes, with the table of the journal's own name, in one row."""
+        return {**self.tables, **_OWN_NAME, **self.indexes}
+
+    def sum_at(self, table: str) -> int:
+        """The column of a table's checksum."""
+        return 1 if table == self.newest else -1
+
+    def create(self, database: sqlite3.Connection) -> None:
+        """The tables of a journal; within a transaction."""
+        for statement in self.statements.values():
+            database.execute(statement)
+        database.execute(f"PRAGMA user_version = {self.version}")
+
+
+_OWN_NAME: Final = {"journal": "CREATE TABLE journal (name BLOB NOT NULL, sum INTEGER NOT NULL)"}
 
 _WRAP: Final = (1 << 63) - 1
 _BODY: Final = Struct(">QQQ")
 _SUM: Final = 4
 _encode = msgspec.msgpack.Encoder().encode
-_SEEDS: Final = {
-    name: crc32(name.encode())
-    for name in ("fact", "publication", "log", "channel", "subscriber", "entry", "retry", "owner", "journal")
-}
-_FACT: Final = _SEEDS["fact"]
+
+
+class _Seeds(dict[str, int]):
+    """Where the checksums of a table's rows begin."""
+
+    def __missing__(self, table: str) -> int:
+        seed = self[table] = crc32(table.encode())
+        return seed
+
+
+_SEEDS: Final = _Seeds()
 
 
 def row_sum(table: str, values: Sequence[object]) -> int:
     """The checksum of a row of a table, from 0 to 2^32 - 1; UnicodeEncodeError for text that is none."""
     return crc32(_encode(values), _SEEDS[table])
-
-
-def fact_sum(triple: tuple[str, str, str]) -> int:
-    """``row_sum`` of a fact."""
-    return crc32(_encode(triple), _FACT)
 
 
 class Sealed(NamedTuple):
@@ -116,51 +161,13 @@ def read_name(database: sqlite3.Connection) -> bytes | None:
     return row[0] if row is not None and row_sum("journal", row[:1]) == row[1] else None
 
 
-def read_seal(database: sqlite3.Connection) -> Sealed | None:
+def read_seal(schema: Schema, database: sqlite3.Connection) -> Sealed | None:
     """The seal that is there; ``None`` when there is none that can be believed."""
-    row = database.execute("SELECT seal FROM publication").fetchone()
+    row = database.execute(f"SELECT seal FROM {schema.newest}").fetchone()
     if row is None or not isinstance(row[0], bytes) or len(row[0]) != _BODY.size + _SUM:
         return None
     body = row[0][:-_SUM]
     return Sealed(*_BODY.unpack(body)) if crc32(body).to_bytes(_SUM) == row[0][-_SUM:] else None
-
-
-VERSION: Final = 3
-TABLES: Final = {
-    "publication": "CREATE TABLE publication (number INTEGER PRIMARY KEY, sum INTEGER NOT NULL, seal BLOB)",
-    "fact": "CREATE TABLE fact (s TEXT, p TEXT, o TEXT, sum INTEGER NOT NULL, PRIMARY KEY (s, p, o)) WITHOUT ROWID",
-    "log": "CREATE TABLE log (number INTEGER PRIMARY KEY, last INTEGER NOT NULL, sum INTEGER NOT NULL)",
-    "channel": "CREATE TABLE channel (name TEXT PRIMARY KEY, query TEXT NOT NULL, log INTEGER NOT NULL,"
-    " start INTEGER NOT NULL, sum INTEGER NOT NULL)",
-    "subscriber": "CREATE TABLE subscriber (channel TEXT, name TEXT, acknowledged INTEGER NOT NULL,"
-    " sum INTEGER NOT NULL, PRIMARY KEY (channel, name)) WITHOUT ROWID",
-    "entry": "CREATE TABLE entry (log INTEGER, number INTEGER, body TEXT NOT NULL, sum INTEGER NOT NULL,"
-    " PRIMARY KEY (log, number)) WITHOUT ROWID",
-    "retry": "CREATE TABLE retry (owner TEXT, key TEXT, digest BLOB NOT NULL, number INTEGER NOT NULL,"
-    " sum INTEGER NOT NULL, PRIMARY KEY (owner, key)) WITHOUT ROWID",
-    "owner": "CREATE TABLE owner (channel TEXT, name TEXT, owner TEXT NOT NULL, sum INTEGER NOT NULL,"
-    " PRIMARY KEY (channel, name)) WITHOUT ROWID",
-}
-"""The statement of each table: ``sum`` is the checksum of the columns before it; ``seal`` is of all rows."""
-
-SCHEMA: Final = {
-    **TABLES,
-    "journal": "CREATE TABLE journal (name BLOB NOT NULL, sum INTEGER NOT NULL)",
-    "retry_number": "CREATE INDEX retry_number ON retry (number)",
-}
-"""With the journal's own name, in one row, and the index of keys. The newest publication is the only one."""
-
-_SUMS_AT: Final = {"publication": 1}
-"""Which column the checksum is, where not the last."""
-
-_KEYS: Final = {
-    "fact": "s, p, o",
-    "subscriber": "channel, name",
-    "entry": "log, number",
-    "retry": "owner, key",
-    "owner": "channel, name",
-}
-"""The order of rows, where not by their rowid."""
 
 
 def mark_of(path: Path) -> Path:
@@ -171,11 +178,6 @@ def mark_of(path: Path) -> Path:
 def log_of(path: Path) -> Path:
     """SQLite's write-ahead log of a journal."""
     return path.with_name(f"{path.name}-wal")
-
-
-def advice(path: Path) -> str:
-    """How what is sound in a damaged journal is saved."""
-    return f"`streamgauge broker verify {path} --save-to NEW` writes what is sound to a new journal"
 
 
 def refuse_vanished(path: Path) -> None:
@@ -196,39 +198,41 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def checked(path: Path, database: sqlite3.Connection, mark: Witness | None) -> tuple[bytes, Sealed]:
+def checked(schema: Schema, path: Path, database: sqlite3.Connection, mark: Witness | None) -> tuple[bytes, Sealed]:
     """The name and seal of a journal that is sound; JournalError, in one sentence, for one that is damaged."""
-    inspection, name, sealed = inspect(database, mark)
+    inspection, name, sealed = inspect(schema, database, mark)
     if inspection.whole and sealed is not None and name is not None:
         return name, sealed
     rest = len(inspection.damages) - 1 + inspection.more
     more = f", and {rest} more" if rest > 0 else ""
     first = unreadable(path) or inspection.damages[0]
-    raise JournalError(f"{path}: damaged: {first}{more}; {inspection.remains} can be saved: {advice(path)}")
+    raise JournalError(f"{path}: damaged: {first}{more}; {inspection.remains} can be saved: {schema.advice(path)}")
 
 
 def inspect(
-    database: sqlite3.Connection, mark: Witness | None, inspection: Inspection | None = None
+    schema: Schema, database: sqlite3.Connection, mark: Witness | None, inspection: Inspection | None = None
 ) -> tuple[Inspection, bytes | None, Sealed | None]:
     """All damages of an open journal, its name and seal where they can be read; ``mark`` is what the witness says.
 
     ``found`` are those that are known already.
     """
     inspection = Inspection() if inspection is None else inspection
-    _check_schema(database, inspection)
+    _check_schema(schema, database, inspection)
     _check_pages(database, inspection)
     rows = total = 0
-    for table in TABLES:
-        count, value = _check_rows(database, table, inspection)
+    for table in schema.tables:
+        count, value = _check_rows(schema, database, table, inspection)
         rows, total = rows + count, total + value
     name: bytes | None = None
     sealed: Sealed | None = None
     try:
-        name, sealed = read_name(database), read_seal(database)
+        name, sealed = read_name(database), read_seal(schema, database)
     except sqlite3.Error as error:
-        inspection.note("tables journal and publication", f"name and seal cannot be read ({error})")
+        inspection.note(f"tables journal and {schema.newest}", f"name and seal cannot be read ({error})")
     if name is None or sealed is None:
-        inspection.note("tables journal and publication", "the checksum of the journal's name or seal does not hold")
+        inspection.note(
+            f"tables journal and {schema.newest}", "the checksum of the journal's name or seal does not hold"
+        )
         return inspection, name, sealed
     _check_mark(name, sealed, mark, inspection)
     if inspection.whole and (rows, total & (1 << 63) - 1) != sealed[1:]:
@@ -238,16 +242,16 @@ def inspect(
     return inspection, name, sealed
 
 
-def _check_schema(database: sqlite3.Connection, inspection: Inspection) -> None:
+def _check_schema(schema: Schema, database: sqlite3.Connection, inspection: Inspection) -> None:
     try:
         there = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
     except sqlite3.Error as error:
         inspection.note("page 1", f"the schema cannot be read ({error})")
         return
-    for name, statement in SCHEMA.items():
+    for name, statement in schema.statements.items():
         if there.get(name) != statement:
             inspection.note("page 1", f"the schema of {name} is not a journal's")
-    others = set(there) - set(SCHEMA)
+    others = set(there) - set(schema.statements)
     if others:
         inspection.note(
             "page 1", f"there are tables or indexes that no journal has ({', '.join(map(repr, sorted(others)))})"
@@ -264,14 +268,14 @@ def _check_pages(database: sqlite3.Connection, inspection: Inspection) -> None:
         inspection.note("pages", f"they cannot be read ({error})")
 
 
-def _check_rows(database: sqlite3.Connection, table: str, inspection: Inspection) -> tuple[int, int]:
+def _check_rows(schema: Schema, database: sqlite3.Connection, table: str, inspection: Inspection) -> tuple[int, int]:
     """How many rows of a table can be read, and the sum of their checksums."""
     rows = total = sound = 0
-    at = _SUMS_AT.get(table, -1)
-    for row in readable(database, table, inspection):
+    at = schema.sum_at(table)
+    for row in readable(schema, database, table, inspection):
         value = row[at]
         rows, total = rows + 1, total + (value if isinstance(value, int) else 0)
-        if is_sound(table, row):
+        if is_sound(schema, table, row):
             sound += 1
         else:
             inspection.note(f"table {table}, row {rows:,}", "its checksum does not hold")
@@ -279,18 +283,20 @@ def _check_rows(database: sqlite3.Connection, table: str, inspection: Inspection
     return rows, total
 
 
-def is_sound(table: str, row: tuple[object, ...]) -> bool:
+def is_sound(schema: Schema, table: str, row: tuple[object, ...]) -> bool:
     """Whether a row's checksum holds."""
-    at = _SUMS_AT.get(table, -1)
+    at = schema.sum_at(table)
     try:
         return row_sum(table, row[:at]) == row[at]
     except UnicodeEncodeError:
         return False
 
 
-def readable(database: sqlite3.Connection, table: str, inspection: Inspection) -> Iterator[tuple[object, ...]]:
+def readable(
+    schema: Schema, database: sqlite3.Connection, table: str, inspection: Inspection
+) -> Iterator[tuple[object, ...]]:
     """The rows that can be read: up to a damaged page from the first on, then those behind it from the last on back."""
-    order = _KEYS.get(table, "rowid")
+    order = schema.keys.get(table, "rowid")
     keys = order.split(", ")
     last: tuple[object, ...] | None = None
     try:
@@ -343,49 +349,3 @@ def in_use(path: Path) -> bool:
             return True
         fcntl.lockf(file, fcntl.LOCK_UN, 510, 0x40000002, os.SEEK_SET)
     return False
-
-
-BEFORE_SUMS: Final = 2
-"""The version of journals without checksums."""
-
-_OWNED: Final = (
-    "CREATE TABLE IF NOT EXISTS retry (owner TEXT, key TEXT, digest BLOB NOT NULL, number INTEGER NOT NULL,"
-    " PRIMARY KEY (owner, key)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS owner (channel TEXT, name TEXT, owner TEXT NOT NULL, PRIMARY KEY (channel, name))"
-    " WITHOUT ROWID",
-    f"INSERT OR IGNORE INTO retry SELECT '{OPEN}', key, x'', number FROM publication WHERE key IS NOT NULL",
-    "DELETE FROM publication WHERE number < (SELECT max(number) FROM publication)",
-    "DROP INDEX IF EXISTS retry_number",
-)
-"""Owners of keys and names: the oldest journals have none, and their keys belong to everybody."""
-
-_COLUMNS: Final = {"publication": "number"}
-"""The columns that stay, where not all do."""
-
-
-def create_tables(database: sqlite3.Connection) -> None:
-    """The tables of a journal; within a transaction."""
-    for statement in SCHEMA.values():
-        database.execute(statement)
-    database.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def upgrade(path: Path, database: sqlite3.Connection) -> None:
-    """Give a journal's rows their checksums; the transaction stays open. JournalError for one that is damaged."""
-    run = database.execute
-    (outcome,) = run("PRAGMA integrity_check(1)").fetchone()
-    if outcome != "ok":
-        raise JournalError(f"{path}: damaged: pages: {outcome}; it has no checksums: restore it from a copy")
-    database.create_function("row_sum", -1, lambda table, *values: row_sum(table, values))
-    run("BEGIN IMMEDIATE")
-    for statement in _OWNED:
-        run(statement)
-    for table in TABLES:
-        run(f"ALTER TABLE {table} RENAME TO before_{table}")
-    create_tables(database)
-    for table in TABLES:
-        there = ", ".join(name for _, name, *_ in run(f"PRAGMA table_info(before_{table})"))
-        columns = _COLUMNS.get(table, there)
-        into = f"{table} ({columns}, sum)"
-        run(f"INSERT INTO {into} SELECT {columns}, row_sum('{table}', {columns}) FROM before_{table}")
-        run(f"DROP TABLE before_{table}")

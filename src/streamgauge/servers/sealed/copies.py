@@ -1,0 +1,92 @@
+"""A journal looked at without its server, in a copy, so that looking changes nothing: whether it is whole."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from streamgauge.servers.durability import UNREADABLE, Inspection, Witness, copy_readable, unpack
+from streamgauge.servers.sealed.soundness import (
+    JournalError,
+    Schema,
+    in_use,
+    inspect,
+    log_of,
+    mark_of,
+    refuse_vanished,
+)
+
+
+def verify_copy(schema: Schema, path: Path) -> Inspection:
+    """All damages of a journal; nothing of it is changed. JournalError when it is not there or in use."""
+    refuse_absent(path)
+    try:
+        refuse_vanished(path)
+    except JournalError as error:
+        inspection = Inspection()
+        inspection.note("byte 0", str(error))
+        return inspection
+    mark = mark_in(path)
+    inspection = Inspection()
+    with readable_copy(path, inspection) as copy, closing(sqlite3.connect(copy, isolation_level=None)) as database:
+        try:
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+        except sqlite3.Error as error:
+            inspection.note("page 1", f"no journal ({error})")
+            return inspection
+        if version != schema.version:
+            return _without_sums(
+                schema,
+                database,
+                version,
+                inspection,
+                marked=mark_of(path).exists() and mark_of(path).stat().st_size > 0,
+            )
+        return inspect(schema, database, mark, inspection)[0]
+
+
+def _without_sums(
+    schema: Schema, database: sqlite3.Connection, version: int, inspection: Inspection, *, marked: bool
+) -> Inspection:
+    """A journal of a version before checksums is as sound as SQLite can tell; one that had some is damaged."""
+    if marked or version != schema.before:
+        inspection.note("page 1 or the log", f"its version is {version}, not {schema.version}")
+        return inspection
+    for (line,) in database.execute("PRAGMA integrity_check(10)"):
+        if line != "ok":
+            inspection.note("pages", str(line))
+    inspection.count("pages, without checksums (whoever opens it gives it some)", 1)
+    return inspection
+
+
+@contextmanager
+def readable_copy(path: Path, inspection: Inspection) -> Iterator[Path]:
+    """A copy of a journal and its log, so that looking at them changes neither; what cannot be read is noted."""
+    with TemporaryDirectory(prefix="streamgauge-verify-") as folder:
+        copy = Path(folder) / "journal"
+        for source, to in ((path, copy), (log_of(path), log_of(copy))):
+            if source == path or source.exists():
+                for start, end in copy_readable(source, to):
+                    inspection.note(f"{source.name}, bytes {start:,} to {end:,}", UNREADABLE)
+        yield copy
+
+
+def refuse_absent(path: Path) -> None:
+    """JournalError for a journal that is not there, cannot be read or is in use."""
+    beside = [file for file in (mark_of(path), log_of(path)) if file.exists()]
+    if not path.exists() and not beside:
+        raise JournalError(f"{path}: no journal is there")
+    if path.exists() and in_use(path):
+        raise JournalError(f"{path}: a server has it open: stop that first")
+    if path.exists() and not os.access(path, os.R_OK):
+        raise JournalError(f"{path}: it cannot be read: ask for the right to read it")
+
+
+def mark_in(path: Path) -> Witness | None:
+    """The witness; ``None`` where there is none, or none that can be read."""
+    try:
+        return unpack(mark_of(path).read_bytes())
+    except OSError:
+        return None

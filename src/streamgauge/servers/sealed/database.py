@@ -1,0 +1,256 @@
+"""A sealed journal in one SQLite database: a write-ahead log that is synchronised once for all that changes together.
+
+SQLite, because what one transaction changes must become durable as one, a crash at any point must leave that state or
+the one before, and it is proven for that; docs/broker.md says what it costs. Damage that SQLite does not see (a changed
+bit, a log that lost its end, a file of another journal) is found by checksums and a witness.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import ClassVar, cast
+
+from streamgauge.model.mistake import obstacle
+from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside, open_private, unreadable
+from streamgauge.servers.sealed.soundness import (
+    JournalError,
+    NotWrittenError,
+    Schema,
+    Seal,
+    Sealed,
+    checked,
+    log_of,
+    mark_of,
+    new_name,
+    packed,
+    refuse_vanished,
+    row_sum,
+)
+
+
+class SealedDatabase:
+    """A file with the tables of a ``schema``, made when it is not there; it is this process' alone.
+
+    One thread at a time. ``patience`` is how long to wait for a file that another still has (seconds). JournalError for
+    a file that is damaged, which is left as it is; NotWrittenError, from whatever changes something, when the disk does
+    not take it.
+    """
+
+    schema: ClassVar[Schema]
+
+    def __init__(self, path: Path, *, patience: float = 5.0) -> None:
+        self._path = path
+        refuse_vanished(path)
+        with _log_preserved(path):
+            with suppress(OSError):  # which SQLite meets too, and tells
+                os.close(open_private(path))
+            try:
+                self._database = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
+            except sqlite3.Error as error:
+                raise JournalError(f"{path}: no journal can be kept here: {self._unopened(error)}") from error
+            try:
+                self._prepare()
+            except (sqlite3.Error, OSError) as error:
+                self._database.close()
+                raise JournalError(self._refusal(error)) from error
+            except BaseException:
+                self._database.close()
+                raise
+
+    def _refusal(self, error: sqlite3.Error | OSError) -> str:
+        """Why the file cannot be used."""
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")) or isinstance(error, OSError):
+            return f"{self._path}: no journal can be kept here: {self._why(error)}"
+        damaged = name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
+        if not damaged:
+            return f"{self._path}: no journal can be kept here: {self._unopened(error)}"
+        message = f"{self._path}: no journal can be kept here: page 1 is damaged or was never a journal's"
+        return f"{message}: {self.schema.advice(self._path)}"
+
+    def _unopened(self, error: sqlite3.Error) -> str:
+        """Why the file cannot be opened, which SQLite does not say; SQLite's words for any other error."""
+        try:
+            with self._path.open("ab"):
+                return self._lost(error) or str(error)
+        except OSError as found:
+            return obstacle(found)
+
+    def _why(self, error: sqlite3.Error | OSError) -> str:
+        if lost := self._lost(error):
+            return lost
+        full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
+        return explained(self._path.parent, str(error), full=full)
+
+    def _lost(self, error: sqlite3.Error | OSError) -> str:
+        """Where the disk cannot read the file, and how the rest is saved; empty for other errors."""
+        lost = unreadable(self._path) if getattr(error, "sqlite_errorname", "").startswith("SQLITE_IOERR") else ""
+        return f"{lost}: {self.schema.advice(self._path)}" if lost else ""
+
+    def _prepare(self) -> None:
+        run = self._database.execute
+        run("PRAGMA locking_mode = EXCLUSIVE")
+        run("PRAGMA journal_mode = WAL")
+        run("PRAGMA synchronous = FULL")
+        run("PRAGMA cache_size = -65536")
+        run("PRAGMA temp_store = MEMORY")
+        (version,) = run("PRAGMA user_version").fetchone()
+        new = version == 0 and not run("SELECT 1 FROM sqlite_master").fetchone()
+        with open_beside(mark_of(self._path)) as mark:
+            witness = WitnessFile(mark)
+            before, begun = witness.read(), not witness.empty
+        self._refuse_version(version, new=new, begun=begun)
+        if new:
+            run("BEGIN IMMEDIATE")
+            self.schema.create(self._database)
+        elif version == self.schema.before:
+            assert self.schema.upgrade is not None
+            self.schema.upgrade(self._path, self._database)
+        if new or version == self.schema.before:
+            self._begin()
+        else:
+            self._resume(*checked(self.schema, self._path, self._database, before), before)
+
+    def _refuse_version(self, version: int, *, new: bool, begun: bool) -> None:
+        """JournalError for another version, and for a file without sums where there was one with them."""
+        schema, path = self.schema, self._path
+        if begun and version != schema.version:
+            raise JournalError(
+                f"{path}: damaged: page 1 or the log: its version is {version} and that of the journal that was kept"
+                f" here is {schema.version}: {schema.advice(path)}; to begin anew remove {mark_of(path).name} too"
+            )
+        if not new and version not in (schema.before, schema.version):
+            raise JournalError(f"{path}: its version is {version}, this reads {schema.version}: name another file")
+
+    def _begin(self) -> None:
+        """Name and seal a journal in the transaction that made its tables; change 0 is there for the seal."""
+        run, name, newest = self._database.execute, new_name(), self.schema.newest
+        run("INSERT INTO journal VALUES (?, ?)", (name, row_sum("journal", (name,))))
+        if run(f"SELECT 1 FROM {newest}").fetchone() is None:
+            run(f"INSERT INTO {newest} VALUES (0, ?, NULL)", (row_sum(newest, (0,)),))
+        sealed = self._counted(1)
+        run(f"UPDATE {newest} SET seal = ?", (packed(sealed),))
+        run("COMMIT")
+        self._resume(name, sealed, None)
+
+    def _counted(self, number: int) -> Sealed:
+        """The seal of all rows, for a transaction of that number."""
+        queries = [f"SELECT count(*), coalesce(sum(sum), 0) FROM {table}" for table in self.schema.tables]
+        counts = [self._database.execute(query).fetchone() for query in queries]
+        return Sealed(number, sum(rows for rows, _ in counts), sum(total for _, total in counts) & (1 << 63) - 1)
+
+    def _resume(self, name: bytes, sealed: Sealed, before: Witness | None) -> None:
+        """Go on from a seal; the witness agrees with it."""
+        self._seal = Seal(name, sealed)
+        self._inserts = {table: self._insertion(table) for table in self.schema.tables}
+        self._recall()
+        self._cursor, self._sealed = self._database.cursor(), cast(Sealed | None, None)
+        self._mark = open_beside(mark_of(self._path))
+        self._witness = WitnessFile(self._mark)
+        if sealed.witness(name) != before:
+            self._witness.begin(sealed.witness(name))
+
+    def _insertion(self, table: str) -> str:
+        columns = len(self._database.execute(f"PRAGMA table_info({table})").fetchall())
+        return f"INSERT INTO {table} VALUES ({', '.join('?' * columns)})"
+
+    def _recall(self) -> None:
+        """Cached figures of the tables: the number of the newest change."""
+        (self._newest,) = self._database.execute(f"SELECT max(number) FROM {self.schema.newest}").fetchone()
+
+    def _number(self, newest: int) -> None:
+        """The number of the newest change, with the seal: the only row of its table."""
+        table = self.schema.newest
+        self._seal.leave(row_sum(table, (self._newest,)))
+        self._newest = newest
+        value = self._seal.entered(table, (newest,))
+        self._sealed = self._seal.next
+        self._cursor.execute(f"UPDATE {table} SET number = ?, sum = ?, seal = ?", (newest, value, packed(self._sealed)))
+
+    def _insert(self, table: str, row: Sequence[object]) -> None:
+        self._cursor.execute(self._inserts[table], (*row, self._seal.entered(table, row)))
+
+    def _delete(self, table: str, which: str, *values: str | int) -> None:
+        gone = self._database.execute(f"SELECT sum FROM {table} WHERE {which}", values).fetchall()
+        if gone:
+            self._database.execute(f"DELETE FROM {table} WHERE {which}", values)
+            for (value,) in gone:
+                self._seal.leave(value)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._database.close()
+        self._mark.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A block in which all that is changed becomes durable as one, sealed; then the witness says so.
+
+        NotWrittenError when the disk does not take it: everything is as it was before.
+        """
+        self._sealed = None
+        try:
+            self._cursor.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise self._not_written(error) from error
+        try:
+            yield
+            sealed = self._sealed
+            if sealed is None:
+                sealed = self._seal.next
+                self._cursor.execute(f"UPDATE {self.schema.newest} SET seal = ?", (packed(sealed),))
+            self._cursor.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise self._not_written(error) from error
+        except BaseException:
+            self._roll_back()
+            raise
+        self._witness.follow(self._seal.commit(sealed))
+
+    @contextmanager
+    def filled(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for a block that inserts rows with their sums; they are counted when it ends."""
+        with self.transaction():
+            yield self._database
+            self._recall()
+            self._seal.count(self._counted(0))
+
+    def _roll_back(self) -> None:
+        """Everything is as it was before the transaction."""
+        if self._database.in_transaction:
+            with suppress(sqlite3.Error):  # what it met first is what is told
+                self._database.execute("ROLLBACK")
+        self._seal.roll_back()
+        self._recall()
+
+    def _not_written(self, error: sqlite3.Error) -> JournalError:
+        """The error for a write that failed."""
+        name = error.sqlite_errorname if hasattr(error, "sqlite_errorname") else ""
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+            return JournalError(
+                f"{self._path}: damaged while it was written ({error}): {self.schema.advice(self._path)}"
+            )
+        return NotWrittenError(f"{self._path}: could not be written: {self._why(error)}")
+
+
+@contextmanager
+def _log_preserved(path: Path) -> Iterator[None]:
+    """While a journal is looked at its log has a second name: SQLite removes the log of one that is refused."""
+    log = log_of(path)
+    kept = log.with_name(f"{log.name}-before")
+    if kept.exists() and not log.exists():
+        kept.rename(log)  # a broker that refused the journal was killed before it could
+    kept.unlink(missing_ok=True)
+    with suppress(OSError):  # there is no log, or the file system has no second names
+        os.link(log, kept)
+    try:
+        yield
+    except BaseException:
+        if kept.exists() and not log.exists():
+            kept.rename(log)
+        raise
+    finally:
+        kept.unlink(missing_ok=True)
