@@ -36,6 +36,7 @@ from streamgauge.servers.queries.sessions import as_element, makes_triples
 
 if TYPE_CHECKING:
     from streamgauge.broker import Standing, Told
+    from streamgauge.watching.durable import DurableWatch
 
 Encoder: TypeAlias = Callable[[Answer], bytes]
 """One answer as bytes, whole lines."""
@@ -56,6 +57,11 @@ def encoder(form: str, query: ContinuousQuery, dates: bool = False) -> Encoder:
         "nquads": _Quads,
     }
     return encoders[form]()
+
+
+def numbered_lines(encode: Encoder, answers: DurableWatch) -> Encoder:
+    """JSON lines with the number of each answer, which is the same where an answer comes twice."""
+    return lambda answer: b'{"number":%d,' % answers.numbers.popleft() + encode(answer)[1:]
 
 
 class _Quads:

@@ -5,12 +5,13 @@ import sys
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from streamgauge.cli.answers import Shown, encoder, prefixes
+from streamgauge.cli.answers import Shown, encoder, numbered_lines, prefixes
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import (
     NO_OPTIONS,
@@ -45,8 +46,10 @@ from streamgauge.query.traversal import constant_predicates
 from streamgauge.semantics.growth import waits_for_time
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.servers.sinks import open_sink
-from streamgauge.sources import Delivery, Sink
+from streamgauge.sources import Delivery, Sink, SourceError
+from streamgauge.sources.contract import Marked, Settling
 from streamgauge.watching import Options, Watch, WatchError, watch
+from streamgauge.watching.durable import DurableWatch
 from streamgauge.watching.watches import LOOKED_AT, End
 
 FORMATS = ("table", "jsonl", "nquads", "csv")
@@ -96,6 +99,9 @@ def query(
         ),
     ] = None,
     wall: Annotated[bool, typer.Option("--wall", help="Time passes by the wall clock although nothing comes.")] = False,
+    state: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep windows, places and numbers: another run goes on.")
+    ] = None,
     shards: Annotated[int, typer.Option(min=1, max=64, help="Over how many processes `live` spreads the query.")] = 1,
     version: SparqlOption = None,
     define: Parameters = None,
@@ -103,7 +109,7 @@ def query(
     """Answer a continuous query on streams; print the answers as they come."""
     text = announced(filled(file, define or ()), version)
     options: Options = {"semantics": semantics, "static": static, "engine": engine, "lateness": lateness}
-    options["t0"], options["shards"] = instant(t0), shards
+    options["t0"], options["shards"], options["state"] = instant(t0), shards, state
     options["reading"] = own_reading(text, None, own, checked=False)
     options["advance"] = "wall" if wall else None
     options["end"] = _end(advance_to)
@@ -139,11 +145,12 @@ def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
     code: Exit | int = Exit.RIGHT
     count = rows = 0
     try:
-        while count != limit and (batch := answers.gather()):
-            for answer in batch if limit is None else batch[: limit - count]:
+        while count != limit and (batch := answers.gather(None if limit is None else limit - count)):
+            for answer in batch:
                 tell(answer)
                 count += 1
                 rows += len(answer.added) + len(answer.removed)
+        answers.settle()
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
@@ -191,14 +198,27 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates:
         encode = encoder(form, understood.query, dates)
     except ValueError as error:
         raise WatchError(str(error)) from error
+    if isinstance(answers, DurableWatch) and form == "jsonl":
+        encode = numbered_lines(encode, answers)
     if to is None:
         yield lambda answer: write(encode(answer))
         return
     sink = open_sink(to)
+    if isinstance(answers, DurableWatch):
+        answers.mark = partial(_arrived, sink)
+        if isinstance(sink, Marked):
+            sink.restore(answers.settled)
     try:
         yield lambda answer: _send(sink, answer, encode(answer))
     finally:
         _report(to, sink.close())
+
+
+def _arrived(sink: Sink) -> Any:
+    """Where a sink is once all that was sent has arrived; SourceError where something has not."""
+    if isinstance(sink, Settling) and (delivery := sink.settle()).undelivered:
+        raise SourceError(f"{counted(delivery.undelivered, 'answer')} not delivered: {delivery.why}")
+    return sink.mark() if isinstance(sink, Marked) else None
 
 
 def _send(sink: Sink, answer: Answer, lines: bytes) -> None:

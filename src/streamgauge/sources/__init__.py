@@ -15,19 +15,26 @@ from streamgauge.formats.places import exists
 from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.model.announced import entry_points
 from streamgauge.model.phrases import offered
-from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, parse_address
+from streamgauge.sources.contract import Address, Delivery, Position, Sink, Source, SourceError, parse_address
 
 __all__ = ["Delivery", "Sink", "Source", "SourceError", "check_place", "open_sink", "open_source", "schemes"]
 
 
-def open_source(url: str, reading: Reading | None = None, form: str | None = None) -> Source:
+def open_source(
+    url: str, reading: Reading | None = None, form: str | None = None, after: Position | None = None
+) -> Source:
     """The stream at a URL: a path, ``-``, ``mqtt://host/topic``, ``kafka://host/topic``, ``sse+http://host/path``, ...
 
-    ``reading`` and ``form`` (a stream format's name) are what the URL's own options are put over. SourceError.
+    ``reading`` and ``form`` (a stream format's name) are what the URL's own options are put over; ``after`` is the
+    position of a process before this one. SourceError.
     """
     address = parse_address(url)
     try:
-        source: Source = _transport(address, "open_source").open_source(address, reading, form)
+        transport = _transport(address, "open_source")
+        if after is not None:
+            resumed: Source = transport.resume_source(address, reading, form, after)
+            return resumed
+        source: Source = transport.open_source(address, reading, form)
     except FormatError as error:
         raise SourceError(str(error)) from error
     return source

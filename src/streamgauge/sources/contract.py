@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import NoneType, UnionType
-from typing import Any, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints, runtime_checkable
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from streamgauge.formats.fields import FieldError, decode
@@ -132,6 +132,32 @@ class Source(Protocol):
         """Stop, from any thread; closing twice is allowed."""
 
 
+Position: TypeAlias = Mapping[str, Any]
+"""A place in a source, as JSON, from which another process can go on."""
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A source with which another process can go on where this one ended; its module has ``resume_source``.
+
+    ``lost`` says what cannot be read again of what came since the position that it went on from; empty: nothing.
+    """
+
+    lost: str
+
+    def hold(self) -> None:
+        """Acknowledge nothing before it is settled; called before ``items``."""
+
+    def place(self) -> object:
+        """The place behind the item that was given last."""
+
+    def position(self, place: Any) -> Position | None:
+        """A place for another process; ``None`` where it could not go on there."""
+
+    def settle(self, place: Any) -> None:
+        """What came up to a place is durable."""
+
+
 class Sink(Protocol):
     """Takes messages and delivers them at least once."""
 
@@ -140,6 +166,17 @@ class Sink(Protocol):
 
     def close(self) -> Delivery:
         """Deliver what is under way, stop, and say what became of it all; closing twice says the same."""
+
+
+@runtime_checkable
+class Marked(Protocol):
+    """A sink that can be brought back to where it was, so that what a process sent last is not there twice."""
+
+    def mark(self) -> Any:
+        """Where it is, as JSON."""
+
+    def restore(self, mark: Any) -> None:
+        """Take back what was sent since a mark; nothing where that is not possible any more."""
 
 
 @runtime_checkable

@@ -6,12 +6,13 @@ Standard input and output share the source and the sink over bytes.
 import contextlib
 import io
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
-from typing import IO, Final, Literal, cast
+from typing import IO, Any, Final, Literal, cast
 
 from streamgauge.formats.bounded_files import ByteReader
 from streamgauge.formats.codings import ENDINGS as CODINGS
@@ -30,9 +31,9 @@ from streamgauge.formats.streams import (
 )
 from streamgauge.formats.streams.format import Format
 from streamgauge.model.mistake import obstacle
-from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, read_options
+from streamgauge.sources.contract import Address, Delivery, Position, Sink, Source, SourceError, read_options
 from streamgauge.sources.decoders import ReadingOptions, RefusalReport, Refusals
-from streamgauge.sources.tail import FollowedFile, after, first_value
+from streamgauge.sources.tail import HEAD_BYTES, FileHead, FilePlace, FollowedFile, after, first_value
 
 
 class ByteSource(RefusalReport):
@@ -64,6 +65,65 @@ class ByteSource(RefusalReport):
         self._closing.set()
 
 
+@dataclass
+class FileOrigin:
+    """The place from which the items of a file are counted, and how many were read since.
+
+    ``passed`` of them were given by a process before; ``lost`` says why that cannot be found again. ``held``: the place
+    must be one from which another process can go on.
+    """
+
+    place: FilePlace
+    items: int = 0
+    passed: int = 0
+    lost: str = ""
+    held: bool = False
+
+
+class FileSource(ByteSource):
+    """The elements of a file; a place is one in the file, and the items since."""
+
+    def __init__(
+        self,
+        address: Address,
+        closing: Event,
+        refusals: Refusals,
+        read: Callable[[Refuse], Iterator[Input]],
+        origin: FileOrigin,
+    ) -> None:
+        super().__init__(address, closing, refusals, read)
+        self._origin = origin
+
+    @property
+    def lost(self) -> str:
+        """Why the position cannot be found again."""
+        return self._origin.lost
+
+    def items(self) -> Iterator[Input]:
+        """The elements and advances in the order of the bytes, without those that were given before."""
+        origin = self._origin
+        for item in super().items():
+            origin.items += 1
+            if origin.items > origin.passed:
+                yield item
+
+    def hold(self) -> None:
+        """Nothing is acknowledged to a file."""
+        self._origin.held = True
+
+    def place(self) -> tuple[FilePlace, int]:
+        """The place in the file, and the items since."""
+        return self._origin.place, self._origin.items
+
+    def position(self, place: tuple[FilePlace, int]) -> Position | None:
+        """The same."""
+        (head, offset), items = place
+        return {"head": head.data.decode("latin-1"), "offset": offset, "items": items}
+
+    def settle(self, place: object) -> None:
+        """Nothing is acknowledged to a file."""
+
+
 @dataclass(frozen=True, slots=True)
 class WritingOptions:
     """How messages end in bytes: with a line end (added where there is none), or as they are (binary messages)."""
@@ -76,6 +136,7 @@ class ByteSink:
 
     def __init__(self, descriptor: int, end: str, take_back: Callable[[int], None] | None) -> None:
         self._descriptor = descriptor
+        self._restorable = take_back is not None
         self._ending = b"\n" if end == "line" else b""
         self._take_back = take_back
         self._lock = Lock()
@@ -101,6 +162,17 @@ class ByteSink:
                 if written and self._take_back is not None:
                     self._take_back(written)
 
+    def mark(self) -> Sequence[int] | None:
+        """The file's inode and size, bytes; ``None`` for what is no file."""
+        status = os.fstat(self._descriptor)
+        return [status.st_ino, status.st_size] if self._restorable and stat.S_ISREG(status.st_mode) else None
+
+    def restore(self, mark: Any) -> None:
+        """Cut what was written to the file since."""
+        now = self.mark()
+        if mark is not None and now is not None and now[0] == mark[0] and now[1] > mark[1]:
+            os.ftruncate(self._descriptor, mark[1])
+
     def close(self) -> Delivery:
         """Say what was written; the descriptor is closed where it is a file's."""
         with self._lock:
@@ -122,6 +194,19 @@ class FileOptions(ReadingOptions):
 
 def open_source(address: Address, reading: Reading | None, form: str | None) -> Source:
     """A file or folder; the format is named or told by the ending. FormatError, SourceError."""
+    return _opened(address, reading, form, FileOrigin(FilePlace(FileHead(b""), 0)))
+
+
+def resume_source(address: Address, reading: Reading | None, form: str | None, position: Position) -> Source:
+    """The same from a position on; SourceError for a file that is not followed and is another one now."""
+    place = FilePlace(FileHead(position["head"].encode("latin-1")), position["offset"])
+    origin = FileOrigin(place, passed=position["items"])
+    if not read_options(FileOptions, address).follow and _head(Path(address.path), len(place.head.data)) != place.head:
+        raise SourceError(f"{address.text}: this is another file than the one that was read so far: name that one")
+    return _opened(address, reading, form, origin)
+
+
+def _opened(address: Address, reading: Reading | None, form: str | None, origin: FileOrigin) -> Source:
     options = read_options(FileOptions, address)
     path, reading = Path(address.path), options.over(reading)
     if not path.exists():
@@ -129,10 +214,19 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
     named, closing = options.form or form, Event()
     claimants = format_claimants(path, named)
     if options.follow:
-        read = partial(_followed, path, _followable(address, path, claimants), reading, closing)
+        read = partial(_followed, path, _followable(address, path, claimants), reading, closing, origin)
     else:
+        origin.place = FilePlace(_head(path, HEAD_BYTES), 0)
         read = partial(_whole, path, stream_format(path, named, reading), reading)
-    return ByteSource(address, closing, Refusals(options.bad), read)
+    return FileSource(address, closing, Refusals(options.bad), read, origin)
+
+
+def _head(path: Path, size: int) -> FileHead:
+    """The first bytes of a file; none of a folder, or of what is no file."""
+    if not path.is_file():
+        return FileHead(b"")
+    with path.open("rb") as file:
+        return FileHead(file.read(size))
 
 
 def open_sink(address: Address) -> Sink:
@@ -164,17 +258,30 @@ def _followable(address: Address, path: Path, claimants: Sequence[Format]) -> Se
 
 
 def _followed(
-    path: Path, claimants: Sequence[Format], reading: Reading, closing: Event, refuse: Refuse
+    path: Path, claimants: Sequence[Format], reading: Reading, closing: Event, origin: FileOrigin, refuse: Refuse
 ) -> Iterator[Input]:
     with contextlib.closing(FollowedFile(path, closing, reading.note)) as file:
+        if origin.place.head.data and not file.begin_at(origin.place):
+            origin.lost = f"{path}: the file that was read up to byte {origin.place.offset:,} is gone"
+            origin.passed = 0
         head = first_value(file.take) if len(claimants) > 1 else b""
         form = format_by_bytes(claimants, head, reading)
         if form.follow is None:
             raise FormatError(f"{path}: {form.name} {_NOT_FOLLOWED}")
-        file.rotates = not form.binary
-        opened = cast(IO[bytes], io.BufferedReader(ByteReader(after(head, file.take)), BUFFER))
+        file.rotates = not form.binary and (form.lines or not origin.held)
+        take = after(head, partial(_take, file, origin, form.lines))
+        opened = cast(IO[bytes], io.BufferedReader(ByteReader(take), BUFFER))
         if head or len(claimants) == 1:
             yield from _guessed(read_open(opened, str(path), form, reading, refuse), form, claimants)
+
+
+def _take(file: FollowedFile, origin: FileOrigin, lines: bool, size: int) -> bytes:
+    """The next bytes; items are counted from here on where all lines before were read by themselves."""
+    if lines and origin.items >= origin.passed:
+        origin.place, origin.items, origin.passed = file.place, 0, 0
+    elif not lines:
+        origin.place = FilePlace(file.place.head, 0)
+    return file.take(size)
 
 
 def _guessed(items: Iterator[Input], form: Format, claimants: Sequence[Format]) -> Iterator[Input]:

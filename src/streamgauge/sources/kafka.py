@@ -18,7 +18,16 @@ from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.model.extras import missing
-from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, parse_address, read_options
+from streamgauge.sources.contract import (
+    Address,
+    Delivery,
+    Position,
+    Sink,
+    Source,
+    SourceError,
+    parse_address,
+    read_options,
+)
 from streamgauge.sources.decoders import MessageOptions, Messages, Pending, RefusalReport
 
 SCHEMES = ("kafka", "kafkas")
@@ -81,10 +90,32 @@ def open_sink(address: Address) -> Sink:
     return KafkaSink(address, read_options(KafkaSinkOptions, address))
 
 
+def resume_source(address: Address, reading: Reading | None, form: str | None, position: Position) -> Source:
+    """Reads a topic on from the offsets of a position."""
+    options = read_options(KafkaSourceOptions, address)
+    return KafkaSource(address, options, Messages(address, options, reading, form), position)
+
+
+class KafkaPlace(NamedTuple):
+    """The next offsets by partition, and how many items of the message at ``partition`` were given."""
+
+    offsets: Mapping[int, int]
+    partition: int = 0
+    items: int = 0
+
+
 class KafkaSource(RefusalReport):
     """A topic's messages; each counts as taken when the next one is asked for."""
 
-    def __init__(self, address: Address, options: KafkaSourceOptions, messages: Messages) -> None:
+    def __init__(
+        self, address: Address, options: KafkaSourceOptions, messages: Messages, after: Position | None = None
+    ) -> None:
+        self.lost = ""
+        self._place = KafkaPlace({})
+        if after is not None:
+            offsets = {int(partition): offset for partition, offset in after["offsets"].items()}
+            self._place = KafkaPlace(offsets, after["partition"], after["items"])
+        self._known = self._place.offsets
         self._address, self._options, self._messages = address, options, messages
         self._refusals = messages.refusals
         self._topic = topic_of(address)
@@ -126,8 +157,30 @@ class KafkaSource(RefusalReport):
             kind, stamp = message.timestamp()
             arrived = int(time() * 1000) if kind == self._library.TIMESTAMP_NOT_AVAILABLE else stamp
             where = f"{place}, offset {message.offset()}"
-            yield from self._messages.items(message.value() or b"", where, arrived)
+            items = self._messages.items(message.value() or b"", where, arrived)
+            before, partition = self._place, message.partition()
+            passed = before.items if before.partition == partition else 0
+            for count, item in enumerate(items[passed:], passed + 1):
+                self._place = KafkaPlace(before.offsets, partition, count)
+                if count == len(items):
+                    self._place = KafkaPlace({**before.offsets, partition: message.offset() + 1})
+                yield item
             self._taken(message)
+
+    def hold(self) -> None:
+        """A position has offsets of its own, whatever the group's are."""
+
+    def place(self) -> KafkaPlace:
+        """The next offsets, and the items of a message that was begun."""
+        return self._place
+
+    def position(self, place: KafkaPlace) -> Position | None:
+        """The same with the offsets of all partitions that are read."""
+        offsets = {str(partition): offset for partition, offset in {**self._known, **place.offsets}.items()}
+        return {"offsets": offsets, "partition": place.partition, "items": place.items}
+
+    def settle(self, place: object) -> None:
+        """A position has offsets of its own, whatever the group's are."""
 
     def close(self) -> None:
         """Commit the group's place, and stop."""
@@ -161,10 +214,12 @@ class KafkaSource(RefusalReport):
         self._ends = {}
         for place in known:
             low, high = self._consumer.get_watermark_offsets(place, timeout=_FIRST)
+            place.offset = self._place.offsets.get(place.partition, place.offset)
             if place.offset < 0:
                 place.offset = low if self._options.from_ == "earliest" else high
             if self._options.until == "end" and place.offset < high:
                 self._ends[place.partition] = high
+        self._known = {**self._known, **{place.partition: place.offset for place in known}}
         return list(known)
 
     def _next(self) -> Any:

@@ -10,7 +10,7 @@ import select
 import socket
 import ssl
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,14 +20,14 @@ from random import Random
 from threading import Event, Lock, Thread
 from time import monotonic, time
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.model.extras import missing
 from streamgauge.model.mistake import obstacle
 from streamgauge.sources.backoff import Backoff
-from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, read_options
+from streamgauge.sources.contract import Address, Delivery, Position, Sink, Source, SourceError, read_options
 from streamgauge.sources.decoders import MessageOptions, Messages, Pending, RefusalReport
 
 SCHEMES = ("mqtt", "mqtts")
@@ -272,11 +272,40 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
     return source
 
 
+def resume_source(address: Address, reading: Reading | None, form: str | None, position: Position) -> Source:
+    """Goes on with a session; messages that were taken and are sent again are passed over."""
+    options = read_options(MqttSourceOptions, address)
+    source = MqttSource(address, options, Messages(address, options, reading, form), Random(), position)
+    source.open()
+    return source
+
+
 def open_sink(address: Address) -> Sink:
     """Publishes to a topic; SourceError when the broker cannot be reached."""
     sink = MqttSink(address, read_options(MqttSinkOptions, address), Random())
     sink.open()
     return sink
+
+
+class Taken(NamedTuple):
+    """A message that was given, as it is known again."""
+
+    ordinal: int
+    mid: int
+    digest: str
+
+
+class MqttPlace(NamedTuple):
+    """How many messages were given, whether the last was of QoS 0, and the items of the next one that were."""
+
+    messages: int
+    weak: bool
+    begun: Taken | None = None
+    items: int = 0
+
+
+REMEMBERED = 1000
+"""Messages that are known again after a restart: more than a broker has under way for a client (mosquitto: 20)."""
 
 
 @dataclass(slots=True)
@@ -294,9 +323,23 @@ class Received:
 
 
 class MqttSource(RefusalReport):
-    """A subscription; a message is acknowledged when the next one is asked for."""
+    """A subscription; a message is acknowledged when the next one is asked for, or when it is settled."""
 
-    def __init__(self, address: Address, options: MqttSourceOptions, messages: Messages, random: Random) -> None:
+    def __init__(
+        self,
+        address: Address,
+        options: MqttSourceOptions,
+        messages: Messages,
+        random: Random,
+        after: Position | None = None,
+    ) -> None:
+        self._held: deque[tuple[int, Received]] | None = None
+        self._given = deque[Taken](maxlen=REMEMBERED)
+        self._place = MqttPlace(0, weak=False)
+        before = after or {"taken": [], "begun": None, "items": 0, "weak": False}
+        self._before: dict[int, str] = dict(before["taken"])
+        self._begun = (tuple(before["begun"]), before["items"]) if before["begun"] else None
+        self.lost = "messages of QoS 0 are sent once: publish with QoS 1" if before["weak"] else ""
         self._address, self._options, self._messages = address, options, messages
         self._refusals = messages.refusals
         self._topic = _topic(address)
@@ -322,9 +365,49 @@ class MqttSource(RefusalReport):
                 continue
             self._count += 1
             place = f"{self._address.text}: topic {received.topic}, message {self._count}"
-            yield from self._messages.items(received.payload, place, received.arrived)
-            self._done.append(received)
-            self._link.wake()
+            yield from self._counted(received, self._messages.items(received.payload, place, received.arrived))
+            if self._held is None:
+                self._done.append(received)
+                self._link.wake()
+            else:
+                self._held.append((self._count, received))
+
+    def _counted(self, received: Received, items: Sequence[Input]) -> Iterator[Input]:
+        """The items of a message that were not given before, with the place behind each."""
+        message = Taken(self._count, received.mid, received.digest.hex())
+        passed = self._begun[1] if self._begun is not None and self._begun[0] == message[1:] else 0
+        self._given.append(message)
+        for count, item in enumerate(items[passed:], passed + 1):
+            last = count == len(items)
+            self._place = (
+                MqttPlace(self._count, not received.qos) if last else MqttPlace(self._count - 1, False, message, count)
+            )
+            yield item
+        self._place = MqttPlace(self._count, not received.qos)
+
+    def hold(self) -> None:
+        """Acknowledge what is settled."""
+        self._held = deque()
+
+    def place(self) -> MqttPlace:
+        """How many messages were given."""
+        return self._place
+
+    def position(self, place: MqttPlace) -> Position | None:
+        """The messages that the broker may send again; ``None`` without a session that has a name."""
+        if self._options.client is None:
+            return None
+        given = [message[1:] for message in self._given.copy() if message.ordinal <= place.messages]
+        taken = [*self._before.items(), *given][-REMEMBERED:]
+        begun = None if place.begun is None else place.begun[1:]
+        return {"taken": taken, "begun": begun, "items": place.items, "weak": place.weak}
+
+    def settle(self, place: MqttPlace) -> None:
+        """Acknowledge the messages up to a place."""
+        held = self._held or ()
+        while held and held[0][0] <= place.messages:
+            self._done.append(held.popleft()[1])
+        self._link.wake()
 
     def close(self) -> None:
         """Acknowledge what was taken, and stop; the session lasts if it has a name."""
@@ -363,6 +446,10 @@ class MqttSource(RefusalReport):
     def _received(self, client: Any, _data: Any, message: Any) -> None:
         digest = blake2b(message.topic.encode() + b"\n" + message.payload, digest_size=16).digest()
         before = self._seen.get(message.mid) if message.qos and message.dup else None
+        if message.qos and message.dup and self._before.get(message.mid) == digest.hex():
+            client.ack(message.mid, message.qos)
+            return
+        self._before.pop(message.mid, None)  # the identifier is another message's now
         if before is not None and before.digest == digest:
             before.connection = self._connections  # what waits here is acknowledged on this connection
             if before.taken:

@@ -152,7 +152,7 @@ def by_time(sources: Sequence[Iterable[Input]]) -> Iterator[Input]:
     if len(sources) == 1:
         yield from sources[0]
         return
-    for sequence, item in enumerate(merge(*sources, key=_when)):
+    for sequence, item in enumerate(merge(*sources, key=merge_key)):
         yield numbered(item, sequence)
 
 
@@ -163,7 +163,8 @@ def numbered(item: Input, sequence: int) -> Input:
     return StreamElement(item.stream, item.time, sequence, item.added, item.removed, item.until)
 
 
-def _when(item: Input) -> tuple[int, bool]:
+def merge_key(item: Input) -> tuple[int, bool]:
+    """The order of items of several streams: by time, what is said of time behind the elements of its time."""
     return item.time, isinstance(item, Advance)
 
 

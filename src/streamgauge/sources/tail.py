@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
-from typing import IO, Final, TypeAlias, cast
+from typing import IO, Final, NamedTuple, TypeAlias, cast
 
 from streamgauge.formats.bounded_files import ByteReader
 from streamgauge.formats.codings import ENDINGS as CODINGS
@@ -54,6 +54,31 @@ def waiting(descriptor: int, closing: Event) -> ByteReader:
     return ByteReader(take)
 
 
+HEAD_BYTES: Final = 256
+"""Bytes at the beginning of a file by which it is known again under another name: its first lines, which have times."""
+
+
+class FileHead(NamedTuple):
+    """The first bytes of a file."""
+
+    data: bytes
+
+    def longer(self, data: bytes) -> "FileHead":
+        """With the bytes that follow."""
+        return FileHead((self.data + data)[:HEAD_BYTES])
+
+    def begins(self, file: IO[bytes]) -> bool:
+        """Whether a file begins with them, which are passed over."""
+        return _exactly(file, len(self.data)) == self.data
+
+
+class FilePlace(NamedTuple):
+    """A file, and the byte of it that comes next."""
+
+    head: FileHead
+    offset: int
+
+
 class FollowedFile:
     """The bytes of a file, then of those that take its name, as they come; ``note`` hears of bytes that are lost."""
 
@@ -61,7 +86,8 @@ class FollowedFile:
         self._path, self._closing, self._note = path, closing, note
         self._file = cast(IO[bytes], path.open("rb", buffering=0))
         self._next = deque[IO[bytes]]()
-        self._offset, self._tail = 0, b""
+        self._offset, self._tail, self._line = 0, b"", 0
+        self._head = FileHead(b"")
         self.rotates = True
         """Whether what follows another file goes on with it; binary formats begin anew with each."""
 
@@ -88,14 +114,46 @@ class FollowedFile:
         for file in (self._file, *self._next):
             file.close()
 
+    @property
+    def place(self) -> "FilePlace":
+        """The file that is read, and the beginning of the line that was not read to its end."""
+        return FilePlace(self._head, self._line)
+
+    def begin_at(self, place: "FilePlace") -> bool:
+        """Go on at a place of the file, whatever its name is now; false, and from the beginning, where it is gone."""
+        for written, path in [(0, self._path), *reversed(self._rotated())]:
+            with suppress(OSError, EOFError, FormatError):
+                file = cast(IO[bytes], path.open("rb", buffering=0)) if path == self._path else _unpacked(path)
+                if place.head.begins(file) and self._begin(file, place):
+                    if path != self._path:
+                        self._go_on(self._newer(written))
+                    return True
+                file.close()
+        return False
+
+    def _begin(self, file: IO[bytes], place: "FilePlace") -> bool:
+        """Read a file, of which the head was read, from a place on; false when it is shorter."""
+        begin = file.seek(max(0, place.offset - TAIL))
+        tail = _exactly(file, place.offset - begin)
+        if begin + len(tail) < place.offset:
+            return False
+        self._file.close()
+        self._file, self._offset, self._tail = file, place.offset, tail
+        self._head, self._line = place.head, place.offset
+        return True
+
     def _read(self, data: bytes) -> bytes:
+        self._head = self._head.longer(data) if self._offset < HEAD_BYTES else self._head
+        if newline := data.rfind(b"\n") + 1:
+            self._line = self._offset + newline
         self._offset += len(data)
         self._tail = (self._tail + data)[-TAIL:]
         return data
 
     def _open(self, file: IO[bytes]) -> None:
         self._file.close()
-        self._file, self._offset, self._tail = file, 0, b""
+        self._file, self._offset, self._tail, self._line = file, 0, b"", 0
+        self._head = FileHead(b"")
 
     def _is_whole(self) -> bool:
         """Whether the bytes that were read last are still where they were: not so after a cut, whatever came since."""
@@ -156,6 +214,20 @@ class FollowedFile:
                 return file
             file.close()
         return None
+
+
+def _unpacked(path: Path) -> IO[bytes]:
+    """A file that may be packed."""
+    return file_document(path).open(binary=True)
+
+
+def _exactly(file: IO[bytes], count: int) -> bytes:
+    """So many bytes of a file, or all that it has."""
+    parts: list[bytes] = []
+    while count and (data := file.read(count)):
+        parts.append(data)
+        count -= len(data)
+    return b"".join(parts)
 
 
 def _skipped(file: IO[bytes], count: int) -> bool:

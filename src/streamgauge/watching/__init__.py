@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any, Literal, Unpack, cast, overload
 
 from streamgauge.engines import load, option_names, sharding_of
@@ -16,6 +17,16 @@ from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as
 from streamgauge.sources.decoders import OwnDataOptions
 from streamgauge.sources.named import by_time
 from streamgauge.watching.arrivals import MergedStreams
+from streamgauge.watching.durable import BEAT_S as DURABLE_BEAT_S
+from streamgauge.watching.durable import (
+    WHOLE,
+    DurableWatch,
+    WatchState,
+    closed_unless_done,
+    placed_by_time,
+    placed_items,
+    resumed,
+)
 from streamgauge.watching.inputs import (
     Query,
     Static,
@@ -52,6 +63,8 @@ class Options(OwnDataOptions, total=False):
     """The course of time when the streams end."""
     merge: Literal["time", "arrival"] | None
     """How several streams are merged: by time, unless one of them is live."""
+    state: str | Path | None
+    """The folder of a durable watch: another process goes on with it."""
     shards: int
     """Over how many processes ``live`` spreads the queries where their answers allow it; 1 unless given."""
 
@@ -64,11 +77,12 @@ def watch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpac
     """The answers to a query on streams, as they come; to several by name, pairs of name and answer.
 
     Options (``Options``): ``semantics``, ``static``, ``engine``, ``lateness``, ``t0``, ``advance``, ``end``, ``merge``,
-    ``shards``, ``reading``, and for one's own data ``time_property``, ``time_in``, ``time_zone``, ``fold``,
+    ``shards``, ``state``, ``reading``, and for one's own data ``time_property``, ``time_in``, ``time_zone``, ``fold``,
     ``parts``, ``csv_mapping``, ``json_mapping``, ``base``, ``context``, ``charset``.
     WatchError, QueryError, FormatError, SourceError and RefusedError say in a sentence what cannot be.
     """
-    return _begin(*_opened(query, streams, options), options)
+    understood, feeds, state = _opened(query, streams, options)
+    return _begin(understood, feeds, state, options)
 
 
 @overload
@@ -79,13 +93,14 @@ def awatch(
 def awatch(query: Query, *streams: Stream, **options: Unpack[Options]) -> AsyncWatch[Answer]: ...
 def awatch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpack[Options]) -> AsyncWatch[Any]:
     """The same for ``async for``; streams may be asynchronous iterables, and the engine works beside the event loop."""
-    return _begin_asynchronous(*_opened(query, streams, options), options)
+    understood, feeds, state = _opened(query, streams, options)
+    return _begin_asynchronous(understood, feeds, state, options)
 
 
 def _opened(
     query: Query | Mapping[str, Query], streams: Sequence[Stream], options: Options
-) -> tuple[tuple[Understood, ...], list[StreamFeed]]:
-    """The queries understood, and the sources opened."""
+) -> tuple[tuple[Understood, ...], list[StreamFeed], WatchState | None]:
+    """The queries understood, the sources opened, and what is kept of both."""
     if unknown := set(options) - set(Options.__annotations__):
         raise TypeError(
             f"watch has no option {', '.join(sorted(unknown))}: it has {', '.join(Options.__annotations__)}"
@@ -97,7 +112,14 @@ def _opened(
     lateness = max(
         (query_.semantics.lateness for query_ in understood if query_.semantics.lateness is not None), default=None
     )
-    return understood, open_feeds(streams, named, read_as(cast(Mapping[str, Any], options), understood, lateness))
+    reading = read_as(cast(Mapping[str, Any], options), understood, lateness)
+    folder = options.get("state")
+    if folder is None:
+        return understood, open_feeds(streams, named, reading), None
+    state = WatchState(Path(folder), understood, options.get("engine", "live"), options.get("shards", 1))
+    with closed_unless_done(state):
+        restored = tuple([state.restored(query_) for query_ in understood])
+        return restored, open_feeds(streams, named, reading, state.after), state
 
 
 def read_as(arguments: Mapping[str, Any], queries: Sequence[Understood], lateness: int | None) -> Reading:
@@ -109,32 +131,43 @@ def read_as(arguments: Mapping[str, Any], queries: Sequence[Understood], latenes
     return replace(reading, lateness=late, prefixes=prefixes, **timing)
 
 
-def _begin(queries: Sequence[Understood], feeds: Sequence[StreamFeed], options: Options) -> Watch[Any]:
+def _begin(
+    queries: Sequence[Understood], feeds: Sequence[StreamFeed], state: WatchState | None, options: Options
+) -> Watch[Any]:
     if any(isinstance(feed.items, AsyncIterable) for feed in feeds):
         raise WatchError("an asynchronous iterable is watched by awatch: async for answer in streamgauge.awatch(...)")
-    if not _by_arrival(feeds, options) and not _own_pace(options):
-        return _watch(queries, feeds, options, by_time([_plain(feed) for feed in feeds]), None)
-    arrivals = MergedStreams(BEAT_S if options.get("advance") else None)
-    begun = _watch(queries, feeds, options, arrivals, arrivals)
-    _read(arrivals, feeds, options)
+    if state is None and not _by_arrival(feeds, options) and not _own_pace(options):
+        return _watch(queries, feeds, None, options, by_time([_plain(feed) for feed in feeds]), None)
+    arrivals = MergedStreams(_patience(state, options))
+    begun = _watch(queries, feeds, state, options, arrivals, arrivals)
+    _read(arrivals, feeds, state, options)
     return begun
 
 
 def _begin_asynchronous(
-    queries: Sequence[Understood], feeds: Sequence[StreamFeed], options: Options
+    queries: Sequence[Understood], feeds: Sequence[StreamFeed], state: WatchState | None, options: Options
 ) -> AsyncWatch[Any]:
-    arrivals = MergedStreams(BEAT_S if options.get("advance") else None)
-    begun = _watch(queries, feeds, options, arrivals, arrivals)
+    arrivals = MergedStreams(_patience(state, options))
+    begun = _watch(queries, feeds, state, options, arrivals, arrivals)
+    if state is not None and any(isinstance(feed.items, AsyncIterable) for feed in feeds):
+        begun.close()
+        raise WatchError("an asynchronous iterable cannot be durable: it cannot be read again where a process ended")
     pumps = [(arrivals.expect(), feed.items) for feed in feeds if isinstance(feed.items, AsyncIterable)]
-    _read(arrivals, [feed for feed in feeds if not isinstance(feed.items, AsyncIterable)], options)
+    _read(arrivals, [feed for feed in feeds if not isinstance(feed.items, AsyncIterable)], state, options)
     return AsyncWatch(begun, arrivals, pumps)
+
+
+def _patience(state: WatchState | None, options: Options) -> float | None:
+    """How long (s) nothing may come before a watch looks at what else there is to do."""
+    return DURABLE_BEAT_S if state is not None else BEAT_S if options.get("advance") else None
 
 
 def _watch(
     queries: Sequence[Understood],
     feeds: Sequence[StreamFeed],
+    state: WatchState | None,
     options: Options,
-    items: Iterable[Input | None],
+    items: Iterable[Any],
     arrivals: MergedStreams | None,
 ) -> Watch[Any]:
     ready: deque[Any] = deque()
@@ -147,16 +180,24 @@ def _watch(
         if arrivals is not None:
             arrivals.join()
 
-    wake = None if arrivals is None else arrivals.wake
-    session_queries = [SessionQuery(one.query, one.semantics, _emit(one.name, ready, wake)) for one in queries]
+    wake = None if arrivals is None or state is not None else arrivals.wake
+    emits = [_emit(one.name, ready, wake) if state is None else _making(one.name, ready) for one in queries]
+    session_queries = [SessionQuery(one.query, one.semantics, emit) for one, emit in zip(queries, emits, strict=True)]
     moves = moved if options.get("t0") is None else as_declared
+    moves = resumed if state is not None and state.begun else moves
     try:
         own, sharding = _spread(queries, options)
         asking = EngineSession(load(options.get("engine", "live")), session_queries, moves, _failed(arrivals), own)
     except Exception:
         leave()
+        if state is not None:
+            state.session.close()
         raise
     passing = Passing(options.get("end", "windows"), _wall(options))
+    if state is not None:
+        with closed_unless_done(state, leave):
+            note = (options.get("reading") or Reading()).note
+            return DurableWatch(state, ready, queries, asking, items, passing, feeds, leave, note)
     return Watch(queries, asking, ready, items, passing, feeds, leave, sharding)
 
 
@@ -190,6 +231,10 @@ def _emit(name: str | None, ready: deque[Any], wake: Callable[[], None] | None) 
     return emit
 
 
+def _making(name: str | None, made: deque[Any]) -> Emit:
+    return lambda answer: made.append((name or WHOLE, answer))
+
+
 def _wall(options: Options) -> Callable[[], int] | None:
     clock = options.get("advance")
     return wall_clock if clock == "wall" else clock
@@ -207,8 +252,13 @@ def _own_pace(options: Options) -> bool:
     return own_process or options.get("advance") is not None or options.get("shards", 1) != 1
 
 
-def _read(arrivals: MergedStreams, feeds: Sequence[StreamFeed], options: Options) -> None:
+def _read(arrivals: MergedStreams, feeds: Sequence[StreamFeed], state: WatchState | None, options: Options) -> None:
     """A thread for each source, or one for all that are merged by time."""
+    if state is not None:
+        placed = placed_items(feeds)
+        for placed_source in placed if _by_arrival(feeds, options) else [placed_by_time(placed)]:
+            arrivals.read(placed_source)
+        return
     plain = [_plain(feed) for feed in feeds]
     if _by_arrival(feeds, options):
         for items in plain:

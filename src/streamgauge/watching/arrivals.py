@@ -2,8 +2,9 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from threading import Condition, Thread, current_thread
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.element import StreamElement
@@ -21,6 +22,19 @@ Place: TypeAlias = int
 _NO_SOURCE: Place = -1
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An item with its source and the place behind it there; no item where time has not come on all sources."""
+
+    source: int
+    item: Input | None
+    place: object
+
+
+Arrival: TypeAlias = Input | Placed
+"""What sources bring."""
+
+
 class MergedStreams:
     """Items in the order in which they come, numbered anew; ``None`` when nothing came for ``patience`` seconds.
 
@@ -30,7 +44,7 @@ class MergedStreams:
     def __init__(self, patience: float | None = None) -> None:
         self._patience = patience
         self._changed = Condition()
-        self._waiting: deque[tuple[Place, Input | BaseException | None]] = deque()
+        self._waiting: deque[tuple[Place, Arrival | BaseException | None]] = deque()
         self._told: dict[Place, int | None] = {}
         self._threads: list[Thread] = []
         self._sequence = 0
@@ -42,13 +56,13 @@ class MergedStreams:
         self._told[place] = None
         return place
 
-    def read(self, items: Iterable[Input]) -> None:
+    def read(self, items: Iterable[Arrival]) -> None:
         """Take what a source brings in a thread of its own."""
         thread = Thread(target=self._read, args=(self.expect(), items), name="streamgauge-source", daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    def put(self, place: Place, item: Input) -> bool:
+    def put(self, place: Place, item: Arrival) -> bool:
         """Hand an item over, waiting for room; false when nobody takes items any more."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._waiting) < MAX_WAITING_ITEMS or self._over)
@@ -95,7 +109,7 @@ class MergedStreams:
             if thread is not current_thread():
                 thread.join(LEAVE_S)
 
-    def __iter__(self) -> Iterator[Input | None]:
+    def __iter__(self) -> Iterator[Any]:
         """Until every source has ended."""
         open_sources = set(self._told)
         while open_sources and not self._over:
@@ -110,7 +124,7 @@ class MergedStreams:
                     yield counted
             yield None
 
-    def _taken(self) -> list[tuple[Place, Input | BaseException | None]]:
+    def _taken(self) -> list[tuple[Place, Arrival | BaseException | None]]:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._woken or self._over, self._patience)
             taken = list(self._waiting)
@@ -119,7 +133,10 @@ class MergedStreams:
             self._changed.notify_all()
         return taken
 
-    def _counted(self, place: Place, item: Input) -> Input | None:
+    def _counted(self, place: Place, item: Arrival) -> Arrival | None:
+        if isinstance(item, Placed):
+            counted = None if item.item is None else self._counted(place, item.item)
+            return replace(item, item=cast(Input | None, counted))
         if isinstance(item, StreamElement):
             self._sequence += 1
             return numbered(item, self._sequence - 1)
@@ -127,7 +144,7 @@ class MergedStreams:
         times = [time for time in self._told.values() if time is not None]
         return Advance(min(times)) if len(times) == len(self._told) else None
 
-    def _read(self, place: Place, items: Iterable[Input]) -> None:
+    def _read(self, place: Place, items: Iterable[Arrival]) -> None:
         error: BaseException | None = None
         try:
             for item in items:

@@ -1,6 +1,6 @@
 """The inputs of a watch: queries with their semantics and static data, and streams from files, URLs and iterables."""
 
-from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,7 +24,7 @@ from streamgauge.query.prologue import declared_prefixes
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.queries.sessions import fixed, profile_for
 from streamgauge.sources import Source, open_source
-from streamgauge.sources.contract import parse_address
+from streamgauge.sources.contract import Position, Resumable, parse_address
 from streamgauge.sources.named import (
     NamedSource,
     is_live,
@@ -158,13 +158,21 @@ Stream: TypeAlias = Given | Mapping[str, Given]
 """A path or URL, ``IRI=URL``, something to iterate over, or a dictionary from stream IRI to one of these."""
 
 
+After: TypeAlias = Callable[[str], Position | None]
+"""The position of a source by its key; ``None`` where it begins."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamFeed:
-    """One source opened: what comes on it, and whether it is live (its end and its silence are unknown)."""
+    """One source opened: what comes on it, and whether it is live (its end and its silence are unknown).
+
+    ``key`` names it among the others of a watch.
+    """
 
     items: Iterable[Input] | AsyncIterable[Input]
     live: bool = False
     source: Source | None = None
+    key: str = ""
 
     def close(self) -> None:
         """End it, from any thread."""
@@ -172,8 +180,13 @@ class StreamFeed:
             self.source.close()
 
 
-def open_feeds(streams: Sequence[Stream], named: Sequence[str], reading: Reading) -> list[StreamFeed]:
-    """Every source opened; elements that say no stream are of the only one that the queries read (``named``)."""
+def open_feeds(
+    streams: Sequence[Stream], named: Sequence[str], reading: Reading, after: After | None = None
+) -> list[StreamFeed]:
+    """Every source opened; elements that say no stream are of the only one that the queries read (``named``).
+
+    ``after`` gives the positions to go on from, by the keys of sources: these acknowledge only what is settled.
+    """
     pairs = given_pairs(streams)
     if not pairs:
         raise WatchError("there is no stream to watch: name a file, a URL or something to iterate over")
@@ -181,7 +194,7 @@ def open_feeds(streams: Sequence[Stream], named: Sequence[str], reading: Reading
     refuse_names((NamedSource(name, iri) for name, (iri, _) in zip(called, pairs, strict=True)), named)
     readings = shared_readings([source if isinstance(source, str | Path) else None for _, source in pairs], reading)
     return [
-        _open(source, reading_for(NamedSource("", iri), named, own), iri)
+        _open(source, reading_for(NamedSource("", iri), named, own), iri, after)
         for (iri, source), own in zip(pairs, readings, strict=True)
     ]
 
@@ -200,15 +213,19 @@ def _pairs(stream: Stream) -> list[tuple[str | None, Given]]:
     return [(None, stream)]
 
 
-def _open(feed: Given, reading: Reading, iri: str | None) -> StreamFeed:
+def _open(feed: Given, reading: Reading, iri: str | None, after: After | None) -> StreamFeed:
     if isinstance(feed, str | Path):
-        source, address = open_source(str(feed), reading), parse_address(str(feed))
+        address = parse_address(str(feed))
+        key = f"<{iri}> from {address.text}" if iri else address.text
+        source = open_source(str(feed), reading, after=None if after is None else after(key))
+        if after is not None and isinstance(source, Resumable):
+            source.hold()
         items = source.items()
-        return StreamFeed(items if iri is None else of_stream(items, iri), is_live(address), source)
-    making = _Making(reading)
+        return StreamFeed(items if iri is None else of_stream(items, iri), is_live(address), source, key)
+    making, key = _Making(reading), f"<{iri}>" if iri else "something to iterate over"
     if isinstance(feed, AsyncIterable):
-        return StreamFeed(_awaited(feed, making), live=True)
-    return StreamFeed(map(making, feed))
+        return StreamFeed(_awaited(feed, making), live=True, key=key)
+    return StreamFeed(map(making, feed), key=key)
 
 
 async def _awaited(source: AsyncIterable[Item], making: "_Making") -> Any:

@@ -108,13 +108,17 @@ class Watch(Generic[Said]):
         return self._ready.popleft()
 
     @plain_mistakes
-    def gather(self) -> list[Said]:
-        """Every answer that is there, at least one; none when there will be no more."""
+    def gather(self, limit: int | None = None) -> list[Said]:
+        """Every answer that is there, at least one and at most ``limit``; none when there will be no more."""
         while not self._ready and not self._over:
             self._step()
-        gathered = [self._ready.popleft() for _ in range(len(self._ready))]
+        count = len(self._ready) if limit is None else min(limit, len(self._ready))
+        gathered = [self._ready.popleft() for _ in range(count)]
         self.answers += len(gathered)
         return gathered
+
+    def settle(self) -> None:
+        """The answers that were given arrived: a durable watch does not give them again."""
 
     def table(self: "Watch[Answer]") -> AnswerTable:
         """The rows of all answers that are still to come, as one table: ``table().to_pandas()``."""
@@ -157,18 +161,27 @@ class Watch(Generic[Said]):
             return False
         if item is None:
             if self._passing.wall is not None:
-                margin = max(query.semantics.lateness or 0 for query in self.asked)
-                self._advance(self._passing.wall() - margin - 1)
-        elif isinstance(item, Advance):
-            self._advance(item.time)
+                self._pass_time(self._passing.wall)
         else:
-            if self.elements < LOOKED_AT:
-                self.predicates.update(predicate for _, predicate, _ in item.added)
-            self.elements += 1
-            self._last = item.time if self._last is None else max(self._last, item.time)
-            self._asking.push(item)
-            self.uncounted += all(item.time < t0 for _, t0 in self._asking.begun)
+            self._enter(item)
         return True
+
+    def _pass_time(self, clock: Callable[[], int]) -> None:
+        """Time has come as far as a clock (ms) says, but for elements that may be late."""
+        margin = max(query.semantics.lateness or 0 for query in self.asked)
+        self._advance(clock() - margin - 1)
+
+    def _enter(self, item: Input) -> None:
+        """Something came."""
+        if isinstance(item, Advance):
+            self._advance(item.time)
+            return
+        if self.elements < LOOKED_AT:
+            self.predicates.update(predicate for _, predicate, _ in item.added)
+        self.elements += 1
+        self._last = item.time if self._last is None else max(self._last, item.time)
+        self._asking.push(item)
+        self.uncounted += all(item.time < t0 for _, t0 in self._asking.begun)
 
     def _end(self) -> None:
         end = self._passing.end

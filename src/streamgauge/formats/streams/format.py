@@ -159,7 +159,8 @@ class Format:
     a property or a column: always where there is no ``read``, else where such a property is named. ``honours`` are the
     options of each way of reading; others are refused. ``binary``: its bytes are not text. ``recognises`` tells its
     files by their first bytes from those of another format with the same endings. ``guesses_time``: the column with
-    the time need not be named. ``media_types`` name it where a body of a request is messages.
+    the time need not be named. ``lines``: each line is read by itself. ``media_types`` name it where a body of
+    a request is messages.
     """
 
     name: str
@@ -175,6 +176,7 @@ class Format:
     binary: bool = False
     recognises: Callable[[bytes], bool] | None = None
     guesses_time: bool = False
+    lines: bool = False
     media_types: tuple[str, ...] = ()
 
     @property

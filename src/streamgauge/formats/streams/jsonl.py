@@ -142,6 +142,7 @@ FORMATS = (
         (".jsonl", ".ndjson"),
         write=write_each(encode_element),
         follow=follow,
+        lines=True,
         decoder=decoder,
         encode=encode_element,
         recognises=recognised,

@@ -3,10 +3,11 @@
 The client is imported when one is opened; sinks are ``streamgauge.servers.event_sink``. Guarantees: docs/sources.md.
 """
 
+from dataclasses import replace
 from random import Random
 
 from streamgauge.formats.streams import Reading
-from streamgauge.sources.contract import Address, Source, read_options
+from streamgauge.sources.contract import Address, Position, Source, read_options
 from streamgauge.sources.decoders import Messages
 
 SCHEMES = ("sse+http", "sse+https")
@@ -18,3 +19,11 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
 
     options = read_options(SseSourceOptions, address)
     return SseSource(address, options, Messages(address, options, reading, form), Random())
+
+
+def resume_source(address: Address, reading: Reading | None, form: str | None, position: Position) -> Source:
+    """Subscribes again after the last event that was taken."""
+    from streamgauge.sources.sse.client import SseSource, SseSourceOptions
+
+    options = replace(read_options(SseSourceOptions, address), last=position["last"])
+    return SseSource(address, options, Messages(address, options, reading, form), Random(), position["items"])

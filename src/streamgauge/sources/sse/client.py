@@ -17,7 +17,7 @@ from streamgauge.model.mistake import obstacle
 from streamgauge.outgoing.clients import ExchangeLimits, OversizedError, client
 from streamgauge.outgoing.guarded import PORTS
 from streamgauge.sources.backoff import Backoff
-from streamgauge.sources.contract import Address, SourceError
+from streamgauge.sources.contract import Address, Position, SourceError
 from streamgauge.sources.decoders import MessageOptions, Messages, RefusalReport
 from streamgauge.sources.sse.events import END, MISSED, EventParser, ServerEvent
 
@@ -43,9 +43,15 @@ class SseSourceOptions(MessageOptions):
 
 
 class SseSource(RefusalReport):
-    """A subscription that is made again when it breaks."""
+    """A subscription that is made again when it breaks.
 
-    def __init__(self, address: Address, options: SseSourceOptions, messages: Messages, random: Random) -> None:
+    ``passed`` items after the last event were taken before; a place is the id of an event, and how many items since.
+    """
+
+    def __init__(
+        self, address: Address, options: SseSourceOptions, messages: Messages, random: Random, passed: int = 0
+    ) -> None:
+        self.lost, self._passed, self._items = "", passed, 0
         self._address, self._options, self._messages = address, options, messages
         self._refusals = messages.refusals
         self._last = options.last
@@ -74,8 +80,12 @@ class SseSource(RefusalReport):
             for event in self._events(self._response, parser):
                 if event.name == END:
                     return
-                yield from self._taken(event)
-                self._last = event.id
+                for item in self._taken(event):
+                    self._items += 1
+                    if self._items > self._passed:
+                        yield item
+                if event.id != self._last:
+                    self._last, self._items, self._passed = event.id, 0, 0
             self._response.close()
             self._response = self._again(parser)
 
@@ -90,6 +100,21 @@ class SseSource(RefusalReport):
         if response is not None:
             response.close()
         self._client.close()
+
+    def hold(self) -> None:
+        """Nothing is acknowledged to a server of events."""
+
+    def place(self) -> tuple[str | None, int]:
+        """The last event that was taken, and the items since."""
+        return self._last, self._items
+
+    def position(self, place: tuple[str | None, int]) -> Position | None:
+        """The same; ``None`` where the server's events have no ids."""
+        last, items = place
+        return None if last is None and items else {"last": last, "items": items}
+
+    def settle(self, place: object) -> None:
+        """Nothing is acknowledged to a server of events."""
 
     def _taken(self, event: ServerEvent) -> Iterator[Input]:
         self._count += 1

@@ -1,0 +1,172 @@
+"""The journal of a session: a sealed database with records by kind and name, segments of items, and answers."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from streamgauge.formats.lines import Advance, Input
+from streamgauge.model.element import StreamElement
+from streamgauge.servers.durability import PRIVATE_FOLDER, Inspection
+from streamgauge.servers.sealed.copies import verify_copy
+from streamgauge.servers.sealed.database import SealedDatabase
+from streamgauge.servers.sealed.soundness import JournalError, Schema
+
+FILE: Final = "session.journal"
+"""The name of the journal in its folder."""
+
+JournalItem: TypeAlias = tuple[str, Input]
+"""An element or advance with the stream that it came on."""
+
+Record: TypeAlias = tuple[str, str]
+"""The kind and name of a record."""
+
+
+def advice(path: Path) -> str:
+    """What to do about a damaged journal."""
+    return f"restore {path.parent} from a copy, or begin anew with another folder"
+
+
+SESSION: Final = Schema(
+    version=1,
+    newest="change",
+    tables={
+        "change": "CREATE TABLE change (number INTEGER PRIMARY KEY, sum INTEGER NOT NULL, seal BLOB)",
+        "record": "CREATE TABLE record (kind TEXT, name TEXT, body BLOB NOT NULL, sum INTEGER NOT NULL,"
+        " PRIMARY KEY (kind, name)) WITHOUT ROWID",
+        "segment": "CREATE TABLE segment (number INTEGER PRIMARY KEY, past INTEGER NOT NULL, body BLOB NOT NULL,"
+        " sum INTEGER NOT NULL)",
+        "answer": "CREATE TABLE answer (query TEXT, number INTEGER, line BLOB NOT NULL, sum INTEGER NOT NULL,"
+        " PRIMARY KEY (query, number)) WITHOUT ROWID",
+    },
+    advice=advice,
+    keys={"record": "kind, name", "answer": "query, number"},
+)
+
+
+class NumberedLine(NamedTuple):
+    """An answer of a query as a line, with its number from 1."""
+
+    query: str
+    number: int
+    line: bytes
+
+
+class Segment(NamedTuple):
+    """Items from a number on. ``past``: advances, all that is left of the items up to that number."""
+
+    number: int
+    items: Sequence[JournalItem]
+    past: bool = False
+
+    def numbered(self) -> Iterator[tuple[int, JournalItem]]:
+        """The items with their numbers."""
+        return ((self.number + (0 if self.past else at), item) for at, item in enumerate(self.items))
+
+
+@dataclass(slots=True)
+class Change:
+    """What becomes durable together; a record of ``None`` goes. ``settled`` numbers of answers are needed no more."""
+
+    records: dict[Record, Any] = field(default_factory=dict)
+    segments: list["Segment"] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+    answers: list[NumberedLine] = field(default_factory=list)
+    settled: dict[str, int] = field(default_factory=dict)
+
+
+class SessionJournal(SealedDatabase):
+    """The journal of a session in a folder, made when it is not there. One thread at a time; errors as its base has."""
+
+    schema = SESSION
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        except OSError as error:
+            raise JournalError(f"{folder}: no state can be kept here: {error.strerror}") from error
+        super().__init__(folder / FILE)
+
+    def records(self, kind: str) -> dict[str, Any]:
+        """The records of a kind by their names."""
+        rows = self._database.execute("SELECT name, body FROM record WHERE kind = ?", (kind,))
+        return {name: msgspec.msgpack.decode(body) for name, body in rows}
+
+    def segments(self) -> Iterator[Segment]:
+        """The segments in their order."""
+        for number, past, body in self._database.execute("SELECT number, past, body FROM segment ORDER BY number"):
+            yield Segment(number, decode_items(body), bool(past))
+
+    def answers(self, query: str) -> list[NumberedLine]:
+        """The answers of a query that are kept, in their order."""
+        rows = self._database.execute("SELECT number, line FROM answer WHERE query = ? ORDER BY number", (query,))
+        return [NumberedLine(query, *row) for row in rows]
+
+    def write(self, change: Change) -> None:
+        """One transaction with one synchronisation of the disk. NotWrittenError: nothing of it is there."""
+        with self.transaction():
+            for (kind, name), value in change.records.items():
+                self._delete("record", "kind = ? AND name = ?", kind, name)
+                if value is not None:
+                    self._insert("record", (kind, name, msgspec.msgpack.encode(value)))
+            for number in change.dropped:
+                self._delete("segment", "number = ?", number)
+            for segment in change.segments:
+                self._insert("segment", (segment.number, int(segment.past), encode_items(segment.items)))
+            for answer in change.answers:
+                self._insert("answer", answer)
+            for query, number in change.settled.items():
+                self._delete("answer", "query = ? AND number <= ?", query, number)
+            self._number(self._newest + 1)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file and of its log."""
+        beside = (self._path, self._path.with_name(f"{self._path.name}-wal"))
+        return sum(path.stat().st_size for path in beside if path.exists())
+
+
+def verify(folder: Path) -> Inspection:
+    """All damages of a session's journal; nothing of it is changed. JournalError when it is not there or in use."""
+    return verify_copy(SESSION, folder / FILE)
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def encode_items(items: Sequence[JournalItem]) -> bytes:
+    """Items as MessagePack: arrays of stream and time, and for elements number, triples, triples removed, and until."""
+    return _encode([_fields(stream, item) for stream, item in items])
+
+
+def _fields(stream: str, item: Input) -> tuple[object, ...]:
+    if isinstance(item, Advance):
+        return stream, item.time
+    if item.until is None and not item.removed:
+        return stream, item.time, item.sequence, item.added
+    return stream, item.time, item.sequence, item.added, item.removed, item.until
+
+
+class _Item(msgspec.Struct, array_like=True, gc=False):
+    stream: str
+    time: int
+    sequence: int | None = None
+    added: tuple[tuple[str, str, str], ...] = ()
+    removed: tuple[tuple[str, str, str], ...] = ()
+    until: int | None = None
+
+
+_decode: Final = msgspec.msgpack.Decoder(list[_Item]).decode
+
+
+def decode_items(body: bytes) -> list[JournalItem]:
+    """The items of a segment."""
+    return [(item.stream, _input(item)) for item in _decode(body)]
+
+
+def _input(item: _Item) -> Input:
+    if item.sequence is None:
+        return Advance(item.time)
+    return StreamElement(item.stream, item.time, item.sequence, item.added, item.removed, item.until)

@@ -1,0 +1,139 @@
+"""Which elements a query may still need: those from which a session begun anew reaches the same state.
+
+A report depends on what its windows hold and, where differences are sent or changes awaited, on the report before. So
+elements before ``m`` - (size + slide + lateness) are not needed once a report was due that saw an element of time ``m``
+or later: it is the same in a session that begins anew, and so are all after it.
+
+Worked example: size 60, slide 10, m = 1000. An element came at 1003, and time is 1013: the report at 1010 holds what
+came since 950, and the report before it what came since 940. Elements before 930 can go.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import R2S, Origin, Report, Semantics
+
+_SILENT: Final = frozenset({Report.NON_EMPTY, Report.CONTENT_CHANGE})
+MARKS: Final = 8
+"""Marks in the time that elements are needed for; benchmarks/durable.py: the state is 1.4 times the window."""
+
+SPARE: Final = 2
+"""Contents of a window of triples that are kept: the one that is reported, and the one of the report before."""
+
+
+def not_durable(query: ContinuousQuery, semantics: Semantics, engine: str = "live") -> str:
+    """Why the answers to a query cannot outlive their process, a sentence with what can; empty where they can."""
+    kinds = [window.window for window in query.windows]
+    silent = bool(semantics.report & _SILENT)
+    if engine != "live":
+        return f"the engine {engine} keeps no state: durable queries are answered by live"
+    if any(window.kind == "landmark" for window in kinds):
+        return "a landmark window holds all that ever came, so that no state is enough: use a window with RANGE"
+    if any(window.kind == "count" and window.slide != 1 for window in kinds):
+        return "a window of triples that slides by several counts from the first triple on: use a slide of one triple"
+    if semantics.origin is Origin.SEARCH:
+        return f"{semantics.name} does not say where its first window starts: name t0"
+    if silent and any(window.kind == "time" and window.slide > window.size for window in kinds):
+        return f"a window that slides by more than its size may be silent for any time under {semantics.name}"
+    if Report.NON_EMPTY in semantics.report and len(kinds) > 1 and (query.r2s or semantics.r2s) is not R2S.RSTREAM:
+        return f"differences over several windows may be silent for any time under {semantics.name}: use RSTREAM"
+    return ""
+
+
+@dataclass(slots=True)
+class SegmentExtent:
+    """A segment: items from ``number`` to before ``end``, the latest time of its elements (ms).
+
+    ``timely`` is the latest time of those that no query found late, ``triples`` are theirs by stream: an element counts
+    as timely when nothing later came before. ``advances`` are the latest by stream (ms). ``changed``: only advances are
+    left of it now.
+    """
+
+    number: int
+    end: int
+    latest: int | None
+    timely: int | None
+    triples: dict[str, int]
+    advances: dict[str, int]
+    changed: bool = False
+
+    @property
+    def is_rest(self) -> bool:
+        """Whether only advances are left of it."""
+        return not self.triples
+
+
+@dataclass(slots=True)
+class _Mark:
+    """A time, and that of the first element since."""
+
+    time: int
+    first: int | None = None
+
+
+class Need:
+    """The need of one query, told of each segment as it is written, and of how far the query has come (times in ms).
+
+    ``floor``: elements before it are not needed; ``processed`` is the number of the last item that was answered.
+    ``counts`` are the triples of each stream that windows of triples need.
+    """
+
+    def __init__(self, query: ContinuousQuery, semantics: Semantics, processed: int = -1) -> None:
+        timed = [window.window for window in query.windows if window.window.kind == "time"]
+        slide = max(chain([semantics.period or semantics.time_unit], (window.slide for window in timed)))
+        self._after = slide + (semantics.lateness or 0)
+        self._behind = max((window.size for window in timed), default=0) + self._after
+        self.counts: dict[str, int] = {}
+        for window in query.windows:
+            if window.window.kind == "count":
+                self.counts[window.stream] = max(SPARE * window.window.size, self.counts.get(window.stream, 0))
+        self.streams = frozenset(query.streams)
+        self.floor: int | None = None
+        self.processed = processed
+        self._written = deque[SegmentExtent]()
+        self._marks = deque[_Mark]()
+        self._latest: int | None = None
+
+    def write(self, segment: SegmentExtent) -> None:
+        """A segment was written."""
+        if segment.timely is not None and self.streams & segment.triples.keys():
+            self._written.append(segment)
+
+    def settle(self, processed: int) -> None:
+        """All items up to a number were answered."""
+        self.processed = max(self.processed, processed)
+        while self._written and self._written[0].end <= self.processed + 1:
+            self._take(self._written.popleft().timely or 0)
+
+    def _take(self, latest: int) -> None:
+        """A segment with elements up to a time was answered."""
+        self._latest = latest if self._latest is None else max(self._latest, latest)
+        for mark in self._marks:
+            if mark.first is None and latest >= mark.time:
+                mark.first = self._latest
+        if not self._marks or self._latest >= self._marks[-1].time + self._behind // MARKS:
+            self._marks.append(_Mark(self._latest))
+        while self._marks and (first := self._marks[0].first) is not None and self._latest > first + self._after:
+            self.floor = self._marks.popleft().time - self._behind
+
+
+class StreamNeed:
+    """The need of all queries that read a stream."""
+
+    def __init__(self, stream: str, needs: Iterable[Need]) -> None:
+        readers = [need for need in needs if stream in need.streams]
+        floors = [need.floor for need in readers]
+        self._floor = None if None in floors else min((floor for floor in floors if floor is not None), default=0)
+        self._count = max((need.counts.get(stream, 0) for need in readers), default=0)
+        self._read = bool(readers)
+
+    def needs(self, segment: SegmentExtent, behind: int) -> bool:
+        """Whether the stream's elements in a segment may be needed; ``behind`` are its triples in later segments."""
+        if not self._read:
+            return False
+        old = self._floor is not None and segment.latest is not None and segment.latest < self._floor
+        return not old or behind < self._count

@@ -1,0 +1,355 @@
+"""Watches that outlive their process: items, positions and answers become durable together, then answers are given.
+
+An answer is given once it is durable, with a number; it is settled when the next one is asked for. A process that goes
+on takes in what windows may still need, gives the answers that were not settled again, under the same numbers, and
+goes on where the sources were.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from heapq import merge
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final, NamedTuple, cast
+
+from streamgauge.formats.lines import Advance, Input, decode_answer, encode_answer
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Origin, Semantics
+from streamgauge.semantics.beginning import near
+from streamgauge.servers.durable.journal import Change, JournalItem, NumberedLine, Record
+from streamgauge.servers.durable.needs import not_durable
+from streamgauge.servers.durable.state import SessionState
+from streamgauge.servers.queries.sessions import EngineSession
+from streamgauge.sources.contract import Position, Resumable
+from streamgauge.sources.named import merge_key, numbered
+from streamgauge.watching.arrivals import Placed
+from streamgauge.watching.inputs import StreamFeed, Understood, WatchError
+from streamgauge.watching.watches import Passing, Watch
+
+BEAT_S: Final = 0.02
+"""How long answers may wait for others with which they become durable, and acknowledgements for a silent source."""
+
+LARGEST: Final = 4096
+"""Items that become durable together, at most."""
+
+IDLE_S: Final = 1.0
+"""How long what came may wait where nothing else becomes durable."""
+
+UNREAD: Final = "what came while nobody read cannot be read again"
+
+WHOLE: Final = ""
+"""The name under which the answers of all queries of a watch are numbered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Elements of a source that may be missing: those between two times (ms); ``None`` where none came before."""
+
+    source: str
+    begin: int | None
+    end: int
+    why: str
+
+    def __str__(self) -> str:
+        begin = "its beginning" if self.begin is None else f"{self.begin:,} ms"
+        return f"{self.source}: elements from {begin} to {self.end:,} ms may be missing: {self.why}"
+
+
+class WatchState:
+    """The folder of a watch: what a process before it knew of queries and sources."""
+
+    def __init__(self, folder: Path, queries: Sequence[Understood], engine: str, shards: int) -> None:
+        if shards != 1:
+            raise WatchError("a durable watch is answered by one process: leave out shards or state")
+        for query in queries:
+            if reason := not_durable(query.query, query.semantics, engine):
+                raise WatchError(f"{query.name or 'the query'} cannot be durable: {reason}")
+        self.session = SessionState(folder)
+        try:
+            self._refuse_others(folder, queries)
+        except BaseException:
+            self.session.close()
+            raise
+        self.begun: dict[str, Any] = self.session.records("begun")
+        self.sources: dict[str, Any] = self.session.records("source")
+        self.counts: dict[str, int] = self.session.records("counts").get(WHOLE, {})
+
+    def after(self, source: str) -> Position | None:
+        """The position of a source; ``None`` where it begins anew."""
+        position: Position | None = self.sources.get(source, {}).get("position")
+        return position
+
+    def restored(self, query: Understood) -> Understood:
+        """A query whose first window is where it was."""
+        begun = self.begun.get(query.name or WHOLE)
+        if begun is None:
+            return query
+        semantics = replace(query.semantics, origin=Origin.FIXED, t0=begun["t0"], since=begun["since"])
+        return replace(query, semantics=semantics)
+
+    def _refuse_others(self, folder: Path, queries: Sequence[Understood]) -> None:
+        """WatchError where the folder is of other queries."""
+        asked = {query.name or WHOLE: identity(query) for query in queries}
+        kept = self.session.records("query")
+        if not kept:
+            self.session.write(Change({("query", name): text for name, text in asked.items()}), (), {})
+        elif kept != asked:
+            raise WatchError(
+                f"{folder} is the state of another query: name another folder, or ask what was asked there"
+            )
+
+
+@contextmanager
+def closed_unless_done(state: WatchState, leave: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Close the state when what is done with it fails."""
+    try:
+        yield
+    except BaseException:
+        leave()
+        state.session.close()
+        raise
+
+
+def identity(query: Understood) -> list[Any]:
+    """A query as it is told from others: its text, its windows, its semantics and its static data."""
+    asked = query.query
+    fields = (asked.sparql, [str(window) for window in asked.windows], str(asked.r2s), query.semantics.name)
+    return [*fields, query.semantics.lateness, query.semantics.t0, len(asked.static)]
+
+
+def resumed(query: ContinuousQuery, semantics: Semantics, first: int) -> Semantics:
+    """Begin where the session before did, or on its grid near the first item (ms) that it still needed."""
+    return near(query.windows, semantics, first)
+
+
+class GivenAnswer(NamedTuple):
+    """An answer with its number and the name of its query."""
+
+    number: int
+    name: str
+    answer: Answer
+
+    def line(self) -> bytes:
+        """As it is kept."""
+        return self.name.encode() + b"\n" + encode_answer(self.answer)
+
+    @classmethod
+    def read(cls, kept: NumberedLine) -> "GivenAnswer":
+        """One that was kept."""
+        name, _, line = kept.line.partition(b"\n")
+        return cls(kept.number, name.decode(), decode_answer(line))
+
+
+class DurableWatch(Watch[Any]):
+    """A watch whose ``state`` is kept; ``number`` is that of the answer given last, ``gaps`` are what may be missing.
+
+    ``numbers`` are those of the answers that were given together.
+    ``mark`` gives where a sink is: that is kept with the number up to which answers were settled. ``note`` hears gaps.
+    """
+
+    def __init__(
+        self,
+        state: WatchState,
+        made: deque[tuple[str, Answer]],
+        queries: Sequence[Understood],
+        asking: EngineSession,
+        items: Iterable[Placed | None],
+        passing: Passing,
+        feeds: Sequence[StreamFeed],
+        leave: Callable[[], None],
+        note: Callable[[str], None],
+    ) -> None:
+        self._shut = True  # until there is something to keep
+        super().__init__(queries, asking, deque(), (), passing, feeds, leave)
+        self.gaps: list[Gap] = []
+        self.number = self._settled = 0
+        self.numbers = deque[int]()
+        self.mark: Callable[[], Any] = lambda: None
+        self._state, self._session, self._made, self._placed = state, state.session, made, iter(items)
+        self._note = note
+        self._named = any(query.name is not None for query in queries)
+        self._came: list[JournalItem] = []
+        self._places: dict[int, tuple[Any, int | None]] = {}
+        self._unseen = {at for at, feed in enumerate(feeds) if feed.key in state.sources}
+        self._settling: Change | None = None
+        self._committed = monotonic()
+        self._restore()
+        self._shut = False
+
+    @property
+    def settled(self) -> Any:
+        """The mark of the answers that a process before settled; ``None`` when there was none."""
+        return self._session.records("settled").get(WHOLE, {}).get("mark")
+
+    def __next__(self) -> Any:
+        """The next answer, waited for; the one before is settled."""
+        self.settle()
+        try:
+            answer = super().__next__()
+        except StopIteration:
+            self.close()
+            raise
+        return self._handed([answer])[0]
+
+    def gather(self, limit: int | None = None) -> list[Any]:
+        """Every answer that is there, at least one; those before are settled."""
+        self.settle()
+        return self._handed(super().gather(limit))
+
+    def settle(self) -> None:
+        """The answers that were given arrived: they need not be given again."""
+        if self.number > self._settled:
+            self._settled = self.number
+            self._settling = Change(
+                {("settled", WHOLE): {"number": self.number, "mark": self.mark()}}, settled={WHOLE: self.number}
+            )
+
+    def close(self) -> None:
+        """Stop: what came and what was made is durable, and answers that were not settled are given again."""
+        if self._shut:
+            return
+        self._shut = True
+        try:
+            self._commit()
+        finally:
+            super().close()
+            self._session.close()
+
+    def _handed(self, answers: Sequence[GivenAnswer]) -> list[Any]:
+        if answers:
+            self.number = answers[-1].number
+            self.numbers = deque(answer.number for answer in answers)
+        return [(answer.name, answer.answer) if self._named else answer.answer for answer in answers]
+
+    def _restore(self) -> None:
+        """Take in what windows may need; its answers were numbered before."""
+        counts = self._state.counts
+        self._last_number: int = counts.get("number", 0)
+        self._settled = self._session.records("settled").get(WHOLE, {}).get("number", 0)
+        for _, (_, item) in self._session.history():
+            if isinstance(item, StreamElement):
+                self._asking.push(item)
+            else:
+                self._asking.advance(item.time)
+            self._made.clear()
+        self._late_before = counts.get("late", 0) - self._asking.late
+        self.elements, self.uncounted = counts.get("elements", 0), counts.get("uncounted", 0)
+        self._last, self._told = counts.get("last"), counts.get("told")
+        self._ready.extend(map(GivenAnswer.read, self._session.answers(WHOLE)))
+        for query in self.asked:
+            self._session.follow(query.name or WHOLE, query.query, query.semantics, self._session.next - 1)
+
+    @property
+    def late(self) -> int:
+        """How many elements have come too late to count."""
+        return super().late + self._late_before
+
+    def _take(self) -> bool:
+        try:
+            placed = next(self._placed)
+        except StopIteration:
+            return False
+        if placed is None:
+            if self._passing.wall is not None:
+                self._pass_time(self._passing.wall)
+        elif placed.item is not None:
+            self._tell_gap(placed.source, placed.item.time)
+            self._places[placed.source] = placed.place, placed.item.time
+            self._enter(placed.item)
+        else:
+            self._places[placed.source] = placed.place, self._places.get(placed.source, (None, None))[1]
+        if placed is None or len(self._came) >= LARGEST or monotonic() - self._committed > BEAT_S:
+            self._commit_changed()
+        return True
+
+    def _enter(self, item: Input) -> None:
+        if isinstance(item, StreamElement):
+            stream, item = item.stream, numbered(item, self._session.next + len(self._came))
+            self._came.append((stream, item))
+        super()._enter(item)
+
+    def _advance(self, time: int) -> None:
+        if self._came and not self._made and isinstance(self._came[-1][1], Advance):
+            self._came.pop()
+        self._came.append((WHOLE, Advance(time)))
+        super()._advance(time)
+
+    def _end(self) -> None:
+        super()._end()
+        self._commit()
+
+    def _tell_gap(self, source: int, time: int) -> None:
+        """Note what may be missing before the first item of a source that another process read."""
+        if source not in self._unseen:
+            return
+        self._unseen.discard(source)
+        feed = self._feeds[source]
+        resumable = isinstance(feed.source, Resumable) and self._state.after(feed.key) is not None
+        why = feed.source.lost if resumable and isinstance(feed.source, Resumable) else UNREAD
+        if why:
+            gap = Gap(feed.key, self._state.sources[feed.key]["time"], time, why)
+            self.gaps.append(gap)
+            self._note(str(gap))
+
+    def _commit_changed(self) -> None:
+        """Make durable what waits, unless it is only that time passed a moment ago."""
+        if self._made or self._places or self._settling or monotonic() - self._committed > IDLE_S:
+            self._commit()
+
+    def _commit(self) -> None:
+        """Make items, positions and answers durable together; then give the answers."""
+        answers = [
+            GivenAnswer(number, name, answer) for number, (name, answer) in enumerate(self._made, self._last_number + 1)
+        ]
+        change = self._settling or Change()
+        if not (answers or self._came or self._places or change.records):
+            return
+        change.answers += [NumberedLine(WHOLE, answer.number, answer.line()) for answer in answers]
+        change.records |= self._records(self._last_number + len(answers))
+        processed = {query.name or WHOLE: self._session.next + len(self._came) - 1 for query in self.asked}
+        self._session.write(change, self._came, processed)
+        self._committed, self._settling = monotonic(), None
+        self._last_number += len(answers)
+        self._made.clear()
+        self._came = []
+        self._ready.extend(answers)
+        for at, (place, _) in self._places.items():
+            source = self._feeds[at].source
+            if isinstance(source, Resumable):
+                source.settle(place)
+        self._places = {}
+
+    def _records(self, number: int) -> dict[Record, Any]:
+        """How far the watch and its sources have come."""
+        counts = {"number": number, "elements": self.elements, "late": self.late}
+        times = {"uncounted": self.uncounted, "last": self._last, "told": self._told}
+        records: dict[Record, Any] = {("counts", WHOLE): {**counts, **times}}
+        if not self._state.begun:
+            for query, (semantics, t0) in zip(self.asked, self._asking.begun, strict=False):
+                self._state.begun[query.name or WHOLE] = begun = {"t0": t0, "since": semantics.since}
+                records["begun", query.name or WHOLE] = begun
+        for at, (place, time) in self._places.items():
+            source = self._feeds[at].source
+            position = source.position(place) if isinstance(source, Resumable) and place is not None else None
+            records["source", self._feeds[at].key] = {"position": position, "time": time}
+        return records
+
+
+def placed_items(feeds: Sequence[StreamFeed]) -> list[Iterator[Placed]]:
+    """The items of each source, each with the place behind it."""
+    return [_placed(at, feed) for at, feed in enumerate(feeds)]
+
+
+def _placed(at: int, feed: StreamFeed) -> Iterator[Placed]:
+    source = feed.source if isinstance(feed.source, Resumable) else None
+    for item in cast(Iterable[Input], feed.items):
+        yield Placed(at, item, None if source is None else source.place())
+
+
+def placed_by_time(feeds: Sequence[Iterator[Placed]]) -> Iterator[Placed]:
+    """Sorted sources merged by application time."""
+    return merge(*feeds, key=lambda placed: merge_key(cast(Input, placed.item)))

@@ -1,0 +1,120 @@
+"""Durable watches: stopped anywhere and begun again they give the answers of a watch that was never stopped."""
+
+import random
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+from streamgauge.engines import live
+from streamgauge.formats.lines import Advance, Input, encode_advance, encode_element
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.semantics import Semantics
+from streamgauge.semantics.profiles import profile
+from streamgauge.semantics.refusal import OutOfOrderError
+from streamgauge.servers.durable.needs import not_durable
+from streamgauge.watching import durable, watch
+from tests.examples import examples
+from tests.semantics import draw as drawn
+from tests.watching.standing import PROFILED, TRIPLES
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query over a stream of some hundred elements, and after how many answers a process ends."""
+
+    query: ContinuousQuery
+    semantics: Semantics
+    items: tuple[Input, ...]
+    ends: tuple[int, ...]
+    together: int
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    semantics = draw(st.one_of(drawn.semantics(), st.sampled_from(PROFILED).map(profile)))
+    unit = semantics.time_unit
+    windows = tuple(durable_window(window, unit) for window in draw(drawn.windows(2)))
+    query = draw(drawn.asked(windows, frozenset()))
+    query = replace(query, r2s=draw(st.sampled_from([None, *sorted(semantics.r2s_able & frozenset(drawn.CQL))])))
+    semantics = replace(semantics, lateness=draw(st.sampled_from([None, None, 0, 3 * unit])))
+    assume(not not_durable(query, semantics) and live.refuse(query, semantics) is None)
+    randoms = random.Random(draw(st.integers(0, 2**32)))
+    items = tuple(stream_of(query, semantics, randoms))
+    ends = tuple(randoms.randrange(1, 30) for _ in range(randoms.randrange(1, 4)))
+    return Case(query, semantics, items, ends, randoms.choice((1, 2, 7, 30, 1000)))
+
+
+def durable_window(window: StreamWindow, unit: int) -> StreamWindow:
+    """A window of time units, or one of triples that slides by one."""
+    size, slide, kind = window.window.size, window.window.slide, window.window.kind
+    if kind == "count":
+        return replace(window, window=Window(size, 1, kind))
+    return replace(window, window=Window(size * unit, slide * unit))
+
+
+def stream_of(query: ContinuousQuery, semantics: Semantics, randoms: random.Random) -> list[Input]:
+    """Elements with pauses, in order or nearly so, and advances among them."""
+    time, items = randoms.choice((0, 45_678, 1_772_352_000_000)), list[Input]()
+    unit, late = semantics.time_unit, semantics.lateness
+    for number in range(randoms.randrange(20, 200)):
+        time += unit * randoms.choice((0, 0, 1, 1, 1, 2, 5, 40 if randoms.random() < 0.2 else 1))
+        at = time - randoms.choice((0, 0, 1, 4)) * unit if late is not None else time
+        added = tuple(dict.fromkeys(randoms.choice(TRIPLES) for _ in range(randoms.randrange(3))))
+        until = at + unit * randoms.randrange(1, 6) if randoms.random() < 0.1 else None
+        items.append(StreamElement(randoms.choice(query.streams), at, number, added, (), until))
+        if randoms.random() < 0.1:
+            items.append(Advance(time - (late or 0) - 1))
+    return items
+
+
+def written(items: Sequence[Input], file: Path) -> str:
+    lines = [encode_advance(item.time) if isinstance(item, Advance) else encode_element(item) for item in items]
+    file.write_bytes(b"".join(lines))
+    return str(file)
+
+
+def told(answer: Answer) -> object:
+    return answer.instant, answer.scope, sorted(map(str, answer.added)), sorted(map(str, answer.removed))
+
+
+def interrupted(case: Case, source: str, folder: Path, **options: Any) -> dict[int, object]:
+    """The answers by their numbers where a process ends after so many answers, as by kill -9."""
+    answers: dict[int, object] = {}
+    for at, end in enumerate((*case.ends, None)):
+        state = folder / f"state{at}"
+        with watch(case.query, source, state=state, **options) as watched:
+            for answer in watched:
+                assert answers.setdefault(watched.number, told(answer)) == told(answer)
+                if end is not None and len(answers) >= sum(case.ends[: at + 1]):
+                    shutil.copytree(state, folder / f"state{at + 1}")
+                    break
+            else:
+                return answers
+    raise AssertionError
+
+
+@given(cases())
+@examples(suite=15, prove=5_000)
+def test_a_watch_that_was_stopped_gives_the_same_answers(case: Case):
+    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(durable, "LARGEST", case.together)
+        folder = Path(name)
+        source = written(case.items, folder / "stream.jsonl")
+        options: dict[str, Any] = {"semantics": case.semantics}
+        try:
+            expected = [told(answer) for answer in watch(case.query, source, **options)]
+        except OutOfOrderError:
+            assume(False)
+        answers = interrupted(case, source, folder, **options)
+        event(f"{min(len(expected) // 20, 5)} x 20 answers")
+        assert sorted(answers) == list(range(1, len(expected) + 1))
+        assert [answers[number] for number in sorted(answers)] == expected
