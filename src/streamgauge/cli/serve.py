@@ -1,5 +1,6 @@
 """The command ``engine serve``: continuous queries over HTTP."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -7,12 +8,13 @@ from typing import Annotated
 import typer
 
 from streamgauge.cli.options import completed, engine_names, seconds
-from streamgauge.cli.servers import AllowedOrigins, Host, RequestBytes, add_group, read_tokens, tell_readers
+from streamgauge.cli.servers import AllowedOrigins, Host, RequestBytes, add_group, read_tokens, reported, tell_readers
 from streamgauge.engines import load, named
 from streamgauge.formats.streams import read_triples
 from streamgauge.model.phrases import counted
 from streamgauge.servers.http.access import check_tokens, read_origins
 from streamgauge.servers.http.server import Serving
+from streamgauge.servers.queries.durability import ServiceJournal
 from streamgauge.servers.queries.http import application
 from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registry import Queries
@@ -26,7 +28,7 @@ GRACE_S = 3
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
-    add_group(app, "engine", "Run an engine for others.", serve)
+    add_group(app, "engine", "Run an engine for others.", serve, verify)
 
 
 def serve(
@@ -40,6 +42,9 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8765,
     token_file: Annotated[Path | None, typer.Option(help="Accepted tokens, one a line.")] = None,
     allow_origin: AllowedOrigins = None,
+    state: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep queries, windows, sources and answers there.")
+    ] = None,
     static: Annotated[list[str] | None, typer.Option(help="IRI=FILE: static data for queries that name it.")] = None,
     attach: Annotated[list[str] | None, typer.Option(help="A URL below which sources may be attached.")] = None,
     max_queries: Annotated[int, typer.Option(min=1, help="How many queries at once.")] = UNLESS.queries,
@@ -69,7 +74,8 @@ def serve(
         seconds=max_seconds,
         lifetime=lifetime,
     )
-    queries = Queries(load, names, limits)
+    journal = None if state is None else ServiceJournal(state, time.monotonic)
+    queries = Queries(load, names, limits, journal=journal)
     for item in static or ():
         queries.share(*_named(item))
     face = application(queries, tokens, attach or (), origins)
@@ -86,6 +92,15 @@ def serve(
         Serving(face, host, port, leave, _at(", ".join(names)), settings=settings, alone=True).run()
     finally:
         typer.echo(account, err=True)
+
+
+def verify(
+    state: Annotated[Path, typer.Argument(metavar="FOLDER", help="The state of a service or of `query`, not in use.")],
+) -> None:
+    """Check every row and page of a state, of which nothing is changed; 0 when all are sound, 1 when not."""
+    from streamgauge.servers.durable import journal
+
+    reported(state, journal.verify)
 
 
 def _at(names: str) -> Callable[[str], None]:

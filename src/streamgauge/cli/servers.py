@@ -72,7 +72,10 @@ def read_tokens(file: Path | None) -> list[str]:
 
 
 def reported(
-    path: Path, verify: Callable[[Path], Inspection], save: Callable[[Path, Path], Saved], new: Path | None
+    path: Path,
+    verify: Callable[[Path], Inspection],
+    save: Callable[[Path, Path], Saved] | None = None,
+    new: Path | None = None,
 ) -> None:
     """Print what a check finds and, where it is asked for, what was saved and what is lost; exit with 0 or 1."""
     verification = verify(path)
@@ -81,7 +84,7 @@ def reported(
     if verification.more:
         typer.echo(f"{path}: and {verification.more:,} more")
     typer.echo(f"{path}: {'sound' if verification.whole else 'damaged, still sound'}: {verification.remains}")
-    if new is not None:
+    if new is not None and save is not None:
         saved = save(path, new)
         typer.echo(f"{new}: {saved.kept}")
         for loss in saved.losses:

@@ -13,7 +13,7 @@ from streamgauge.formats.streams.format import OWN_DATA, Reading
 from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Emit
 from streamgauge.model.semantics import Semantics
-from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved
+from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved, resumed
 from streamgauge.sources.decoders import OwnDataOptions
 from streamgauge.sources.named import by_time
 from streamgauge.watching.arrivals import MergedStreams
@@ -25,7 +25,6 @@ from streamgauge.watching.durable import (
     closed_unless_done,
     placed_by_time,
     placed_items,
-    resumed,
 )
 from streamgauge.watching.inputs import (
     Query,

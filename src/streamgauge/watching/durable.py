@@ -17,13 +17,10 @@ from typing import Any, Final, NamedTuple, cast
 from streamgauge.formats.lines import Advance, Input, decode_answer, encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
-from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Origin, Semantics
-from streamgauge.semantics.beginning import near
 from streamgauge.servers.durable.journal import Change, JournalItem, NumberedLine, Record
 from streamgauge.servers.durable.needs import not_durable
 from streamgauge.servers.durable.state import SessionState
-from streamgauge.servers.queries.sessions import EngineSession
+from streamgauge.servers.queries.sessions import EngineSession, restored
 from streamgauge.sources.contract import Position, Resumable
 from streamgauge.sources.named import merge_key, numbered
 from streamgauge.watching.arrivals import Placed
@@ -88,8 +85,7 @@ class WatchState:
         begun = self.begun.get(query.name or WHOLE)
         if begun is None:
             return query
-        semantics = replace(query.semantics, origin=Origin.FIXED, t0=begun["t0"], since=begun["since"])
-        return replace(query, semantics=semantics)
+        return replace(query, semantics=restored(query.semantics, begun["t0"], begun["since"]))
 
     def _refuse_others(self, folder: Path, queries: Sequence[Understood]) -> None:
         """WatchError where the folder is of other queries."""
@@ -119,11 +115,6 @@ def identity(query: Understood) -> list[Any]:
     asked = query.query
     fields = (asked.sparql, [str(window) for window in asked.windows], str(asked.r2s), query.semantics.name)
     return [*fields, query.semantics.lateness, query.semantics.t0, len(asked.static)]
-
-
-def resumed(query: ContinuousQuery, semantics: Semantics, first: int) -> Semantics:
-    """Begin where the session before did, or on its grid near the first item (ms) that it still needed."""
-    return near(query.windows, semantics, first)
 
 
 class GivenAnswer(NamedTuple):

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Final
 
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import R2S, Origin, Report, Semantics
+from streamgauge.model.semantics import R2S, Report, Semantics
 
 _SILENT: Final = frozenset({Report.NON_EMPTY, Report.CONTENT_CHANGE})
 MARKS: Final = 8
@@ -35,8 +35,6 @@ def not_durable(query: ContinuousQuery, semantics: Semantics, engine: str = "liv
         return "a landmark window holds all that ever came, so that no state is enough: use a window with RANGE"
     if any(window.kind == "count" and window.slide != 1 for window in kinds):
         return "a window of triples that slides by several counts from the first triple on: use a slide of one triple"
-    if semantics.origin is Origin.SEARCH:
-        return f"{semantics.name} does not say where its first window starts: name t0"
     if silent and any(window.kind == "time" and window.slide > window.size for window in kinds):
         return f"a window that slides by more than its size may be silent for any time under {semantics.name}"
     if Report.NON_EMPTY in semantics.report and len(kinds) > 1 and (query.r2s or semantics.r2s) is not R2S.RSTREAM:

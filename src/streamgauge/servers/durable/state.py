@@ -11,6 +11,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.servers.durable.journal import Change, JournalItem, NumberedLine, Segment, SessionJournal
 from streamgauge.servers.durable.needs import Need, SegmentExtent, StreamNeed
+from streamgauge.servers.sealed.soundness import JournalError
 
 LOOK: Final = 16
 """A look for segments that can go is made after every 1/LOOK of the items that are kept."""
@@ -61,18 +62,27 @@ class SessionState:
         """Nothing needs to be kept for a query any more."""
         self._needs.pop(name, None)
 
+    def looks(self, count: int) -> bool:
+        """Whether segments are dropped with the next so many items."""
+        return (self._unlooked + count) * LOOK >= self.kept_items
+
     def write(self, change: Change, items: Sequence[JournalItem], processed: Mapping[str, int]) -> None:
         """Make a change durable with the items that came; what no window can hold any more is dropped.
 
         ``processed`` are the last items that queries were answered up to.
         """
-        self._unlooked += len(items)
-        looks = self._unlooked * LOOK >= self.kept_items
+        looks = self.looks(len(items))
+        before = [*change.dropped], [*change.segments]
         extents = self._dropped(change) if looks else self._extents
         if items:
             change.segments.append(Segment(self.next, items))
             change.records["session", "next"] = self.next + len(items)
-        self._journal.write(change)
+        try:
+            self._journal.write(change)
+        except JournalError:
+            change.dropped, change.segments = before
+            raise
+        self._unlooked += len(items)
         if looks:
             self._extents, self._unlooked = extents, 0
             self.kept_items = sum(extent.end - extent.number for extent in extents)

@@ -111,8 +111,8 @@ class Once(Generic[Value]):
     A failed request is done anew the next time. The last ``most`` keys of each owner are remembered.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._memory = RetryMemory[list[Value]](limit)
+    def __init__(self, limit: int, known: Iterable[tuple[RetryKey, Value]] = ()) -> None:
+        self._memory = RetryMemory[list[Value]](limit, [(key, [value]) for key, value in known])
 
     async def __call__(self, key: RetryKey | None, do: Callable[[], Awaitable[Value]]) -> Value:
         """The result of ``do`` the first time; KeyReuseError, or KeyBusyError while the first time is under way."""

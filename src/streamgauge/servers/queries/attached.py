@@ -1,21 +1,28 @@
 """Sources that a service was asked to attach: each feeds a stream of its queries."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Condition, Event, RLock, Thread
+from typing import Any, TypeAlias
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import Reading
+from streamgauge.servers.queries.durability import NotDurableError
 from streamgauge.servers.queries.limits import QueriesBusyError
 from streamgauge.servers.queries.registry import ConflictError, Queries
+from streamgauge.servers.sealed.soundness import NotWrittenError
 from streamgauge.sources import Source, SourceError, open_source
-from streamgauge.sources.contract import parse_address
+from streamgauge.sources.contract import Resumable, parse_address
 
 BATCH = 500
 WAIT_S = 0.05
 LEAVE_S = 1.0
 """Seconds that sources may take to end, all together: a service ends within 5."""
+
+
+PlacedItem: TypeAlias = tuple[Input, object]
+"""An item with the place behind it, ``None`` where the source has none."""
 
 
 class AttachError(PermissionError):
@@ -38,6 +45,7 @@ class AttachedSources:
         self._check = allowed if callable(allowed) else partial(_check_below, tuple(allowed))
         self._lock = RLock()
         self._feeding: dict[str, _Feeding] = {}
+        self._away: dict[str, dict[str, object]] = {}
 
     def attach(self, stream: str, url: str) -> None:
         """Feed a stream from a source. AttachError, ConflictError or SourceError say why not."""
@@ -46,8 +54,30 @@ class AttachedSources:
             running = self._feeding.get(stream)
             if running is not None and not running.ended:
                 raise ConflictError(f"<{stream}> is fed from {running.url}: detach it first")
-            source = self._open(url, Reading(stream=stream, lateness=_ANY_LATENESS))
-            self._feeding[stream] = _Feeding(self._queries, stream, url, source)
+            self._feed(stream, url)
+            if self._queries.journal is not None:
+                self._queries.journal.note("source", stream, {"url": url, "position": None, "time": None})
+
+    def restore(self) -> None:
+        """Attach the sources that were attached before, where they were; the status of one that is away says so."""
+        journal = self._queries.journal
+        for stream, record in journal.state.records("source").items() if journal is not None else ():
+            try:
+                with self._lock:
+                    self._feed(stream, record["url"], record)
+            except SourceError as error:
+                self._away[stream] = {"source": parse_address(record["url"]).text, "ended": True, "fault": str(error)}
+
+    def _feed(self, stream: str, url: str, record: Mapping[str, Any] | None = None) -> None:
+        reading = Reading(stream=stream, lateness=_ANY_LATENESS)
+        position = None if record is None else record["position"]
+        if self._queries.journal is None:
+            source = self._open(url, reading)
+        else:
+            source = open_source(url, reading, after=position) if position is not None else self._open(url, reading)
+            if isinstance(source, Resumable):
+                source.hold()
+        self._feeding[stream] = _Feeding(self._queries, stream, url, source, record)
 
     def pause(self, stream: str) -> None:
         """Take nothing more from the source of a stream until ``resume``; ConflictError when it has none."""
@@ -69,13 +99,15 @@ class AttachedSources:
             running = self._feeding.pop(stream, None)
         if running is None:
             raise ConflictError(f"<{stream}> has no source attached")
+        if self._queries.journal is not None:
+            self._queries.journal.note("source", stream, None)
         running.stop()
         running.join(time.monotonic() + LEAVE_S)
 
     def status(self) -> dict[str, dict[str, object]]:
         """Stream -> its source, whether it has ended, and why."""
         with self._lock:
-            return {stream: running.status() for stream, running in self._feeding.items()}
+            return self._away | {stream: running.status() for stream, running in self._feeding.items()}
 
     def close(self) -> None:
         """Let all sources go."""
@@ -119,11 +151,15 @@ class _Feeding:
     meanwhile stay with the transport: a file waits, a broker queues.
     """
 
-    def __init__(self, queries: Queries, stream: str, url: str, source: Source) -> None:
+    def __init__(
+        self, queries: Queries, stream: str, url: str, source: Source, record: Mapping[str, Any] | None
+    ) -> None:
+        self._address, self._record = url, record
+        self.gap: tuple[int | None, int] | None = None
         self.url, self.ended, self.fault = parse_address(url).text, False, ""
         self.paused = Event()
         self._queries, self._stream, self._source, self._leaving = queries, stream, source, Event()
-        self._batch: list[Input] = []
+        self._batch: list[PlacedItem] = []
         self._read, self._changed = False, Condition()
         self._threads = [
             Thread(target=run, name="streamgauge-attached", daemon=True) for run in (self._take, self._run)
@@ -135,6 +171,7 @@ class _Feeding:
         """The source's identity and state."""
         status_: dict[str, object] = {"source": self.url, "ended": self.ended, "refused": self._source.refused}
         status_ |= {"paused": True} if self.paused.is_set() else {}
+        status_ |= {"gap": {"from": self.gap[0], "to": self.gap[1]}} if self.gap is not None else {}
         return status_ | ({"fault": self.fault} if self.fault else {})
 
     def stop(self) -> None:
@@ -156,9 +193,11 @@ class _Feeding:
         """Read the source until it ends; at most ``BATCH`` items wait to be published."""
         try:
             for item in self._source.items():
+                place = self._source.place() if isinstance(self._source, Resumable) else None
+                self._note_gap(item.time)
                 with self._changed:
                     self._changed.wait_for(lambda: len(self._batch) < BATCH or self._leaving.is_set())
-                    self._batch.append(item)
+                    self._batch.append((item, place))
                     self._changed.notify_all()
                 if self._leaving.is_set():
                     return
@@ -169,19 +208,28 @@ class _Feeding:
                 self._read = True
                 self._changed.notify_all()
 
+    def _note_gap(self, time: int) -> None:
+        """The first item of a source that was read before tells where what may be missing ends (ms)."""
+        record, self._record = self._record, None
+        if record is None or record["time"] is None:
+            return
+        resumable = isinstance(self._source, Resumable) and record["position"] is not None
+        if not resumable or (isinstance(self._source, Resumable) and self._source.lost):
+            self.gap = record["time"], time
+
     def _run(self) -> None:
         """Publish what was read until there is no more."""
         try:
             while batch := self._next():
                 self._publish(batch)
-        except (ConflictError, ValueError) as error:
+        except (ConflictError, ValueError, NotDurableError) as error:
             self.fault = self.fault or str(error)
             self._leave()
             self._source.close()
         finally:
             self.ended = True
 
-    def _next(self) -> list[Input]:
+    def _next(self) -> list[PlacedItem]:
         """All that was read and is not published; nothing at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._batch or self._read or self._leaving.is_set())
@@ -189,14 +237,25 @@ class _Feeding:
             self._changed.notify_all()
             return batch
 
-    def _publish(self, batch: Sequence[Input]) -> None:
+    def _publish(self, batch: Sequence[PlacedItem]) -> None:
+        items, (last, place) = [item for item, _ in batch], batch[-1]
+        noted = partial(self._note_place, last.time, place)
         while batch and not self._leaving.is_set():
             if self.paused.is_set():
                 self._leaving.wait(WAIT_S)
                 continue
             try:
-                self._queries.publish(self._stream, batch)
-            except QueriesBusyError:
+                self._queries.publish(self._stream, items, noted=noted)
+            except (QueriesBusyError, NotWrittenError):
                 self._leaving.wait(WAIT_S)
             else:
+                if place is not None and isinstance(self._source, Resumable):
+                    self._source.settle(place)
                 return
+
+    def _note_place(self, time: int, place: object, _readers: int) -> None:
+        """The place in the source becomes durable with what came up to it."""
+        if self._queries.journal is None:
+            return
+        position = self._source.position(place) if isinstance(self._source, Resumable) and place is not None else None
+        self._queries.journal.note("source", self._stream, {"url": self._address, "position": position, "time": time})

@@ -58,6 +58,7 @@ from streamgauge.servers.http.openapi import (
 from streamgauge.servers.http.replies import json_tag, page, problem, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
 from streamgauge.servers.queries.attached import AttachedSources, AttachError
+from streamgauge.servers.queries.durability import KEYS, NotDurableError
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
 from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
 from streamgauge.servers.queries.requests import (
@@ -68,6 +69,7 @@ from streamgauge.servers.queries.requests import (
     read_static,
 )
 from streamgauge.servers.queries.worker import RegisteredQuery
+from streamgauge.servers.sealed.soundness import JournalError
 from streamgauge.sources import SourceError
 
 
@@ -132,6 +134,8 @@ REFUSALS: Final[dict[type[Exception], int]] = {
     KeyReuseError: 422,
     KeyBusyError: 409,
     QueriesBusyError: 429,
+    NotDurableError: 503,
+    JournalError: 503,
     QueryError: 400,
     RequestError: 400,
     TimeJumpError: 422,
@@ -146,9 +150,6 @@ REFUSALS: Final[dict[type[Exception], int]] = {
 }
 """The statuses of requests that are refused, by what refuses them."""
 
-KEYS = 10_000
-"""Idempotency keys of a token that are remembered, the last ones, until the service ends."""
-
 
 def application(
     queries: Queries, tokens: Sequence[str] = (), allowed: Sequence[str] = (), origins: Origins | None = None
@@ -157,7 +158,9 @@ def application(
 
     Pages of ``origins`` may use the service.
     """
-    service = QueryService(queries, AttachedSources(queries, allowed), tokens)
+    attached = AttachedSources(queries, allowed)
+    attached.restore()
+    service = QueryService(queries, attached, tokens)
     handlers: dict[Any, Any] = dict.fromkeys(REFUSALS, _refusal)
     return Starlette(
         routes=_routes(service),
@@ -240,7 +243,8 @@ class QueryService:
 
     def __init__(self, queries: Queries, attached: AttachedSources, tokens: Sequence[str] = ()) -> None:
         self._queries, self._attached, self._tokens = queries, attached, Tokens(tokens)
-        self._once = Once[Response](KEYS)
+        known = () if queries.journal is None else queries.journal.known_keys()
+        self._once = Once[Response](KEYS, [(key, _published(items, readers)) for key, items, readers in known])
         self._registration = Gate(queries.limits.registrations, "register a query")
 
     @asynccontextmanager
@@ -354,9 +358,10 @@ class QueryService:
         """Elements for a stream; the publisher waits while queries cannot keep up."""
         read_conditions(request.headers.raw).refuse("a stream")
         async with counted_body(request, self._queries.limits.body) as body:
-            return await self._once(self._key(request, body), partial(self._publish, request, body))
+            key = self._key(request, body)
+            return await self._once(key, partial(self._publish, request, body, key))
 
-    async def _publish(self, request: Request, body: bytes) -> Response:
+    async def _publish(self, request: Request, body: bytes, key: RetryKey | None) -> Response:
         stream = request.path_params["name"]
         kind, form = request.headers.get("content-type", ""), request.query_params.get("form")
         items = await run_in_threadpool(
@@ -365,13 +370,19 @@ class QueryService:
         waited = 0.0
         while True:
             try:
-                readers = await run_in_threadpool(self._queries.publish, stream, items, self._owner(request))
-                return JSONResponse({"items": len(items), "queries": readers}, 202)
+                noted = partial(self._note_key, key, len(items))
+                readers = await run_in_threadpool(self._queries.publish, stream, items, self._owner(request), noted)
+                return _published(len(items), readers)
             except QueriesBusyError:
                 if waited >= PATIENCE_S:
                     raise
             await asyncio.sleep(TICK_S)
             waited += TICK_S
+
+    def _note_key(self, key: RetryKey | None, items: int, readers: int) -> None:
+        """The key of a publication becomes durable with it."""
+        if key is not None and self._queries.journal is not None:
+            self._queries.journal.keep_key(key, items, readers)
 
     async def share(self, request: Request) -> Response:
         """Static data for all queries that name it, as Turtle or N-Triples."""
@@ -422,6 +433,11 @@ class QueryService:
         kind = request.headers.get("content-type", "").strip().lower()
         address = request.scope["query_string"], request.scope["path"].encode()
         return read_key(request.headers.get("idempotency-key"), owner, *address, kind.encode(), body)
+
+
+def _published(items: int, readers: int) -> Response:
+    """The reply to a publication."""
+    return JSONResponse({"items": items, "queries": readers}, 202)
 
 
 def _static_tag(triples: tuple[Triple, ...]) -> str:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import count
 from threading import RLock
+from typing import Any
 
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.incremental.budget import TooMuchError
@@ -11,18 +12,23 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.semantics.refusal import RefusedError
+from streamgauge.servers.durable.needs import not_durable
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.events import AnswerSubscription, End
 from streamgauge.servers.http.limits import Rate, load_parsers, refused_patterns
+from streamgauge.servers.queries.durability import WALL, ServiceJournal
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
-from streamgauge.servers.queries.requests import QueryRegistration, RequestError, understand
+from streamgauge.servers.queries.requests import QueryRegistration, RequestError, read_registration, understand
 from streamgauge.servers.queries.sessions import as_element, makes_triples
-from streamgauge.servers.queries.worker import END_S, QueryWorker, Question, RegisteredQuery
+from streamgauge.servers.queries.worker import END_S, Durability, QueryWorker, Question, RegisteredQuery
 
 RETRY_S, PATIENCE_S = 1.0, 0.1
+DURABLE_S = 5.0
+"""How long a request waits for the disk."""
 
 
 class UnknownQueryError(KeyError):
@@ -50,6 +56,7 @@ class Queries:
         limits: QueryLimits | None = None,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         steady: Callable[[], float] = time.monotonic,
+        journal: ServiceJournal | None = None,
     ) -> None:
         self.limits, self.engines = limits or QueryLimits(), tuple(engines)
         self._load, self._clock, self._steady = load, clock, steady
@@ -64,6 +71,10 @@ class Queries:
         self._per_second = self.limits.elements_per_second
         self._owners: dict[str, str] = {}
         self._closed = False
+        self.journal = journal
+        if journal is not None:
+            self._restore(journal)
+            journal.start(self._idle)
 
     def register(self, request: QueryRegistration, owner: str = OPEN) -> RegisteredQuery:
         """Begin to answer a query of an identity; it sees what is published from now on.
@@ -82,16 +93,29 @@ class Queries:
                 if reason := refused_patterns(query.form) or loaded.refuse(query, semantics):
                     raise RefusedError(reason)
             query = self._beside(query)
+            if self.journal is not None:
+                self.journal.refuse()
+                if reason := not_durable(query, semantics, engine):
+                    raise RefusedError(reason)
             name = f"q{next(self._names)}"
-            output = (query.name or f"urn:streamgauge:answers:{name}") if makes_triples(query) else None
-            question = Question(request.query, query, semantics, engine, output, request.t0, request.advance == "wall")
-            try:
-                running = self._start(name, question)
-            except (RecursionError, TooMuchError) as error:
-                raise RequestError(f"the query is too large or too deep to be evaluated: {error}") from None
-            with self._lock:
+            question = _question(name, request, query, semantics, engine)
+            if self.journal is None:
+                running = self._started(name, question)
+                with self._lock:
+                    self._owners[name] = owner
+                return running
+            with self._lock:  # nothing is published between its beginning and the note of it
+                running = self._started(name, question)
                 self._owners[name] = owner
+                ticket = self.journal.keep_query(running, request, owner)
+            self.journal.wait(ticket, DURABLE_S)
             return running
+
+    def _started(self, name: str, question: Question) -> RegisteredQuery:
+        try:
+            return self._start(name, question)
+        except (RecursionError, TooMuchError) as error:
+            raise RequestError(f"the query is too large or too deep to be evaluated: {error}") from None
 
     def _start(self, name: str, question: Question) -> RegisteredQuery:
         with self._lock:
@@ -99,10 +123,75 @@ class Queries:
         running = RegisteredQuery(name, question, self.limits, lambda answer: self._pass(name, answer))
         if self._join(running):
             return running
-        running.begin(QueryWorker(name, question, self._load(question.engine), self.limits))
+        running.begin(QueryWorker(name, question, self._load(question.engine), self.limits, self._durability()))
         with self._lock:
             self._enter(running)
         return running
+
+    def _durability(self, before: tuple[int, int | None] | None = None, processed: int = -1) -> Durability | None:
+        """What a worker whose answers are kept begins with; ``None`` where nothing is."""
+        if self.journal is None:
+            return None
+        return Durability(self._answered, self.journal.begun, before, processed)
+
+    def _answered(self, work: QueryWorker, number: int, made: Sequence[tuple[Answer, bytes]]) -> None:
+        """An item has caused answers: they are noted together with what other queries read of them."""
+        assert self.journal is not None
+        members = [member for member in work.members if isinstance(member, RegisteredQuery)]
+        for member in members if made else ():
+            self._await_readers(member)
+        with self._lock, self.journal.together():
+            for member in members:
+                self.journal.answered(member, number, made)
+                for answer, _ in made:
+                    member.hand_on(answer)
+
+    def _idle(self) -> list[str]:
+        """The queries that have answered all that was handed out."""
+        return [name for name, running in list(self._running.items()) if running.work.idle]
+
+    def _restore(self, journal: ServiceJournal) -> None:
+        """What was registered and shared before, its windows and its answers."""
+        with self._lock:
+            self._take_over(journal)
+
+    def _take_over(self, journal: ServiceJournal) -> None:
+        self._shared = {name: tuple(map(tuple, triples)) for name, triples in journal.state.records("shared").items()}
+        self._counts = dict(journal.state.records("stream"))
+        works: list[tuple[int, QueryWorker]] = []
+        kept = sorted(journal.state.records("query").items(), key=lambda record: int(record[0][1:]))
+        for name, record in kept:
+            self._restore_query(journal, name, record, works)
+        self._names = count(
+            max([journal.state.records("names").get("last", 0), *(int(name[1:]) for name, _ in kept)]) + 1
+        )
+        for number, (stream, item) in journal.state.history():
+            for start, work in works:
+                if number >= start and stream == WALL and work.question.wall:
+                    work.pass_time(item.time, number)
+                elif number >= start and stream in work.streams:
+                    work.hear(stream, [(number, item)])
+
+    def _restore_query(
+        self, journal: ServiceJournal, name: str, record: Any, works: list[tuple[int, QueryWorker]]
+    ) -> None:
+        """A query as it was registered, answered together with those that began with it."""
+        request = read_registration(record["request"])
+        engine = request.engine or self.engines[0]
+        query, semantics = understand(request, self._load(engine), self.limits)
+        question = _question(name, request, self._beside(query), semantics, engine)
+        running = RegisteredQuery(name, question, self.limits, lambda answer: self._pass(name, answer))
+        processed = journal.restore(running)
+        for start, work in works:
+            if start == record["start"] and work.question == question and running.begin(work):
+                break
+        else:
+            begun = journal.state.records("begun").get(name)
+            durability = self._durability(None if begun is None else (begun["t0"], begun["since"]), processed)
+            running.begin(QueryWorker(name, question, self._load(engine), self.limits, durability))
+            works.append((record["start"], running.work))
+        self._owners[name] = record["owner"]
+        self._enter(running)
 
     def _join(self, running: RegisteredQuery) -> bool:
         """Whether another asks the same and has seen nothing yet, so that both are answered together."""
@@ -165,6 +254,8 @@ class Queries:
                 self._counts.pop(running.question.output, None)
             self._outputs = {stream: by for stream, by in self._outputs.items() if by != name}
         running.end("deregistered")
+        if self.journal is not None:
+            self.journal.wait(self.journal.forget(name), DURABLE_S)
 
     def query(self, name: str) -> RegisteredQuery:
         """A query by its name; UnknownQueryError."""
@@ -218,11 +309,17 @@ class Queries:
             if others + len(triples) > self.limits.shared_triples:
                 raise QueryLimitError(f"more than {self.limits.shared_triples} shared triples: bring fewer")
             self._shared[name] = triples
+        if self.journal is not None:
+            self.journal.wait(self.journal.note("shared", name, triples), DURABLE_S)
 
-    def publish(self, stream: str, items: Sequence[Input], owner: str = OPEN) -> int:
+    def publish(
+        self, stream: str, items: Sequence[Input], owner: str = OPEN, noted: Callable[[int], None] = lambda _: None
+    ) -> int:
         """Elements and advances of a stream, to every query that reads it, all or none; how many queries that are.
 
-        The rate is that of the identity ``owner``.
+        The rate is that of the identity ``owner``. Where a journal is kept, they are durable when this returns, with
+        what ``noted`` notes, which is called with the result: NotWrittenError where the disk refuses, NotDurableError
+        where that is not known yet.
         BusyError when a query cannot keep up or more comes than may per second; ConflictError for an output's stream;
         TimeJumpError where time would jump past too many reports.
         """
@@ -240,9 +337,18 @@ class Queries:
                     raise QueriesBusyError(f"{running.name} cannot keep up: {waiting} elements wait for it", RETRY_S)
             for work in _works(readers):
                 work.refuse(items)
+            if self.journal is not None:
+                self.journal.refuse()
             self._keep_to_rate(owner, len(items))
-            self._hand_out(stream, items, readers)
-            return len(readers)
+            if self.journal is None:
+                self._hand_out(stream, items, readers)
+                return len(readers)
+            with self.journal.together():
+                self._hand_out(stream, items, readers)
+                noted(len(readers))
+                ticket = self.journal.ticket()
+        self.journal.wait(ticket, DURABLE_S)
+        return len(readers)
 
     def _keep_to_rate(self, owner: str, count: int) -> None:
         if self._per_second is None:
@@ -256,14 +362,18 @@ class Queries:
 
     def _hand_out(self, stream: str, items: Sequence[Input], readers: Sequence[RegisteredQuery]) -> None:
         self._counts[stream] = self._counts.get(stream, 0) + sum(isinstance(item, StreamElement) for item in items)
-        numbered = [self._numbered(stream, item) for item in items]
-        for work in _works(readers):
-            work.hear(stream, numbered)
-
-    def _numbered(self, stream: str, item: Input) -> Input:
-        if isinstance(item, Advance):
-            return item
-        return StreamElement(stream, item.time, next(self._sequence), item.added, item.removed, item.until)
+        if self.journal is None:
+            numbered = [(-1, _numbered(stream, item, next(self._sequence))) for item in items]
+            for work in _works(readers):
+                work.hear(stream, numbered)
+            return
+        with self.journal.together():
+            begin = self.journal.next
+            numbered = [(number, _numbered(stream, item, number)) for number, item in enumerate(items, begin)]
+            self.journal.add(stream, [item for _, item in numbered])
+            self.journal.note("stream", stream, self._counts[stream])
+            for work in _works(readers):
+                work.hear(stream, numbered)
 
     def _pass(self, name: str, answer: Answer) -> None:
         """An answer becomes an element of the query's output; the query waits for those that read it."""
@@ -272,13 +382,19 @@ class Queries:
             if running is None or running.question.output is None:
                 return
             stream = running.question.output
-            readers = self._readers(stream)
-        for reader in readers:
-            while not reader.work.room(PATIENCE_S):
-                if running.fault:
-                    return
+        if self.journal is None:
+            self._await_readers(running)
         with self._lock:
             self._hand_out(stream, [as_element(answer, stream, 0)], self._readers(stream))
+
+    def _await_readers(self, running: RegisteredQuery) -> None:
+        """Wait until those that read a query's answers can take more; not for one that has ended."""
+        output = running.question.output
+        with self._lock:
+            readers = self._readers(output) if output is not None else []
+        for reader in readers:
+            while not reader.work.room(PATIENCE_S) and not running.fault:
+                pass
 
     def now(self) -> int:
         """The wall clock, ms."""
@@ -286,15 +402,27 @@ class Queries:
 
     def tick(self) -> None:
         """To be called now and then: time passes for queries by the wall clock, and old ones end."""
-        for work in _works(self.queries()):
-            if work.question.wall and not work.waiting:
-                work.pass_time(self._clock())
+        self._pass_wall_time()
         for running in self.queries():
             lifetime = self.limits.lifetime
             with self._lock:
                 since = self._since.get(running.name)
             if lifetime is not None and since is not None and self._steady() - since > lifetime and not running.fault:
                 running.end(f"it has run for {lifetime:g} s, which is the limit")
+
+    def _pass_wall_time(self) -> None:
+        """Time passes for the queries by the wall clock; for all at one place of the journal where one is kept."""
+        walls = [work for work in _works(self.queries()) if work.question.wall]
+        if self.journal is None:
+            for work in walls:
+                if not work.waiting:
+                    work.pass_time(self._clock())
+        elif walls:
+            with self._lock, self.journal.together():
+                now = self._clock()
+                number = self.journal.add(WALL, [Advance(now)], quiet=True)
+                for work in walls:
+                    work.pass_time(now, number)
 
     def settle(self, timeout: float) -> bool:
         """Wait until all that was published has been taken in by all queries."""
@@ -320,6 +448,21 @@ class Queries:
             work.await_end(max(0.0, end - self._steady()))
         for running in self.queries():
             running.end(why)
+        if self.journal is not None:
+            self.journal.close(patience)
+
+
+def _numbered(stream: str, item: Input, number: int) -> Input:
+    if isinstance(item, Advance):
+        return item
+    return StreamElement(stream, item.time, number, item.added, item.removed, item.until)
+
+
+def _question(
+    name: str, request: QueryRegistration, query: ContinuousQuery, semantics: Semantics, engine: str
+) -> Question:
+    output = (query.name or f"urn:streamgauge:answers:{name}") if makes_triples(query) else None
+    return Question(request.query, query, semantics, engine, output, request.t0, request.advance == "wall")
 
 
 def _works(queries: Sequence[RegisteredQuery]) -> list[QueryWorker]:

@@ -11,7 +11,7 @@ from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.semantics.arrivals import origins
-from streamgauge.semantics.beginning import begun, is_sent
+from streamgauge.semantics.beginning import begun, is_sent, near
 from streamgauge.semantics.refusal import RefusedError
 
 
@@ -136,6 +136,16 @@ def moved(query: ContinuousQuery, semantics: Semantics, first: int) -> Semantics
 def as_declared(query: ContinuousQuery, semantics: Semantics, first: int) -> Semantics:  # noqa: ARG001
     """Begin at the semantics' own t0."""
     return semantics
+
+
+def restored(semantics: Semantics, t0: int, since: int | None) -> Semantics:
+    """The semantics of a session that began before, at ``t0`` (ms)."""
+    return replace(semantics, origin=Origin.FIXED, t0=t0, since=since)
+
+
+def resumed(query: ContinuousQuery, semantics: Semantics, first: int) -> Semantics:
+    """Begin where a session before did, or on its grid near the first item (ms) that it still needs."""
+    return near(query.windows, semantics, first)
 
 
 def start(engine: Engine, queries: Sequence[Started], options: Mapping[str, Any] | None = None) -> Session:

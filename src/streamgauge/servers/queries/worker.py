@@ -17,7 +17,7 @@ from streamgauge.semantics.jumps import TimeJumpError, refuse_jump
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError, Interruption, Watched
 from streamgauge.servers.http.events import Answers, End
 from streamgauge.servers.queries.limits import TRIPLE_BYTES, QueryLimitError, QueryLimits
-from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved
+from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved, restored, resumed
 
 
 class WindowEstimate:
@@ -67,6 +67,10 @@ class Question:
     wall: bool = False
 
 
+NumberedItem: TypeAlias = tuple[int, Input]
+"""An element or advance with its number in the journal, -1 where there is none."""
+
+
 class AnsweredQuery(Protocol):
     """A query that is answered."""
 
@@ -79,14 +83,32 @@ class AnsweredQuery(Protocol):
         """No more answers will come."""
 
 
+@dataclass(frozen=True, slots=True)
+class Durability:
+    """What a worker whose answers are kept begins with, and whom it tells.
+
+    ``answered`` takes the number of an item with the answers that it caused; ``begun`` the t0 and ``since`` (ms) of the
+    session. Those of a session before are in ``before``; its items up to the number ``processed`` were answered.
+    """
+
+    answered: Callable[["QueryWorker", int, Sequence[tuple[Answer, bytes]]], None]
+    begun: Callable[["QueryWorker", int, int | None], None]
+    before: tuple[int, int | None] | None = None
+    processed: int = -1
+
+
 class QueryWorker:
     """Answers one question for all that joined before its first input: each gets what it would get alone. Thread-safe.
 
-    ``fault`` says why it ended by itself.
+    ``fault`` says why it ended by itself. Items have numbers, -1 where nothing is kept.
     """
 
-    def __init__(self, name: str, question: Question, engine: Engine, limits: QueryLimits) -> None:
-        self.question = question
+    def __init__(
+        self, name: str, question: Question, engine: Engine, limits: QueryLimits, durability: Durability | None = None
+    ) -> None:
+        self.question, self.name = question, name
+        self._durability = durability
+        self._made: list[tuple[Answer, bytes]] = []
         self.elements = self.out_of_order = 0
         self.fault = ""
         self._limits, self._members, self._fresh = limits, tuple[AnsweredQuery, ...](), True
@@ -94,12 +116,15 @@ class QueryWorker:
         self._greatest: int | None = None
         self._admitted = question.t0
         self._held = WindowEstimate(question.query)
-        moves = moved if question.t0 is None else as_declared
-        queries = [SessionQuery(question.query, question.semantics, self._emit)]
+        moves, semantics = moved if question.t0 is None else as_declared, question.semantics
+        if durability is not None and durability.before is not None:
+            moves, semantics = resumed, restored(semantics, *durability.before)
+        queries = [SessionQuery(question.query, semantics, self._emit)]
         self._session = EngineSession(engine, queries, moves, self._failed)
-        self._waiting: deque[Input] = deque()
+        self._waiting: deque[NumberedItem] = deque()
         self._changed = Condition()
         self._busy = self._ending = False
+        self._unbegun = durability is not None and durability.before is None
         self._watched: Watched | None = None
         self._thread = Thread(target=self._work, name=f"streamgauge-{name}", daemon=True)
         self._thread.start()
@@ -167,11 +192,21 @@ class QueryWorker:
         if self._thread is not current_thread():
             self._thread.join(patience)
 
-    def put(self, items: Sequence[Input]) -> None:
+    @property
+    def members(self) -> Sequence[AnsweredQuery]:
+        """The queries that are answered."""
+        return self._members
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that was put has been taken in."""
+        return not (self._waiting or self._busy)
+
+    def put(self, items: Sequence[NumberedItem]) -> None:
         """Let elements and advances wait their turn; nothing after its end."""
         with self._changed:
             self._fresh = False
-            times = [item.time for item in items]
+            times = [item.time for _, item in items]
             self._admitted = max(times if self._admitted is None else [self._admitted, *times], default=None)
             if not self._stopped:
                 self._waiting.extend(items)
@@ -185,7 +220,7 @@ class QueryWorker:
                 refuse_jump(question.query.windows, question.semantics, now, item.time, self._limits.jump)
             now = item.time if now is None else max(now, item.time)
 
-    def pass_time(self, now: int) -> None:
+    def pass_time(self, now: int, number: int = -1) -> None:
         """Time has come to ``now`` (ms) by the wall clock; the query ends if its elements have another one."""
         advance = Advance(now - (self.question.semantics.lateness or 0) - 1)
         try:
@@ -193,11 +228,11 @@ class QueryWorker:
         except TimeJumpError as error:
             self._over(End(str(error)))
         else:
-            self.put([advance])
+            self.put([(number, advance)])
 
-    def hear(self, stream: str, items: Sequence[Input]) -> None:
+    def hear(self, stream: str, items: Sequence[NumberedItem]) -> None:
         """Items of one of its streams: time has come to an advance only when it has on all of them."""
-        self.put([known for item in items if (known := self._known(stream, item)) is not None])
+        self.put([(number, known) for number, item in items if (known := self._known(stream, item)) is not None])
 
     def room(self, timeout: float) -> bool:
         """Wait until more may be put."""
@@ -226,9 +261,11 @@ class QueryWorker:
             while items := self._taken():
                 with DEADLINES.within(self._limits.seconds, self._limits.growth) as self._watched:
                     watched = self._watched
-                    for item in items:
+                    for number, item in items:
                         watched.steps += 1
                         self._take(item)
+                        if self._durability is not None:
+                            self._keep(self._durability, number)
                         if self._stopped:
                             break
         except QueryLimitError as error:
@@ -242,7 +279,20 @@ class QueryWorker:
         finally:
             self._close()
 
-    def _taken(self) -> list[Input]:
+    def _keep(self, durability: Durability, number: int) -> None:
+        """Hand on what an item caused, unless that was before."""
+        if self._unbegun and self._session.begun:
+            self._unbegun = False
+            ((semantics, t0),) = self._session.begun
+            durability.begun(self, t0, semantics.since)
+        made, self._made = self._made, []
+        if number > durability.processed:
+            try:
+                durability.answered(self, number, made)
+            except ValueError as error:
+                self._over(End(str(error)))
+
+    def _taken(self) -> list[NumberedItem]:
         with self._changed:
             self._busy = False
             self._changed.notify_all()
@@ -280,6 +330,9 @@ class QueryWorker:
 
     def _hand_on(self, answer: Answer) -> None:
         line = encode_answer(answer).rstrip(b"\n")
+        if self._durability is not None:
+            self._made.append((answer, line))
+            return
         try:
             for member in self._members:
                 member.take(answer, line)
@@ -337,6 +390,10 @@ class RegisteredQuery:
     def take(self, answer: Answer, line: bytes) -> None:
         """An answer has come."""
         self.answers.add(line, len(line))
+        self.hand_on(answer)
+
+    def hand_on(self, answer: Answer) -> None:
+        """An answer goes to those that read the query's output."""
         if self.question.output is not None:
             self._passing(answer)
 

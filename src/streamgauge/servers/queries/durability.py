@@ -1,0 +1,276 @@
+"""The journal of a service: what is published, registered and answered becomes durable together, then it is told.
+
+Whatever happens is noted in its order, and a thread writes all that was noted since, as one change of the state. A
+publication is acknowledged and an answer told when the change that has it is durable. Where the disk refuses, nothing
+new is taken, and what was noted is written once there is room.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from threading import Condition, RLock, Thread
+from typing import Any, Final
+
+import msgspec
+
+from streamgauge.formats.lines import Input
+from streamgauge.model.answer import Answer
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+from streamgauge.servers.durable.journal import Change, JournalItem, NumberedLine
+from streamgauge.servers.durable.state import SessionState
+from streamgauge.servers.http.retries import RetryKey
+from streamgauge.servers.queries.requests import QueryRegistration
+from streamgauge.servers.queries.worker import QueryWorker, RegisteredQuery
+from streamgauge.servers.sealed.soundness import JournalError, NotWrittenError
+
+AGAIN_S: Final = 0.5
+"""How long a disk that refused is left alone."""
+
+KEYS: Final = 10_000
+"""Idempotency keys that are remembered, the last ones: of a token, and on the disk of all."""
+
+
+QUIET_ITEMS: Final = 1000
+"""Items that nobody waits for and that are written all the same."""
+
+WALL: Final = ""
+"""The stream of the advances of the wall clock."""
+
+
+class NotDurableError(RuntimeError):
+    """Something was taken and is not on the disk yet; the sentence says why."""
+
+
+@dataclass(slots=True)
+class _Noted:
+    """What waits to be written, with what is done before and after."""
+
+    change: Change = field(default_factory=Change)
+    items: list[JournalItem] = field(default_factory=list)
+    first: list[Callable[[], object]] = field(default_factory=list)
+    then: list[Callable[[], object]] = field(default_factory=list)
+
+
+class ServiceJournal:
+    """Notes what happens and writes it in a thread of its own; thread-safe.
+
+    ``trouble`` says why nothing can be written, ``fault`` why nothing will be any more.
+    """
+
+    def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
+        self.state = SessionState(folder)
+        self.trouble = self.fault = ""
+        self._clock, self._written_at = clock, clock()
+        self._changed = Condition(RLock())
+        self._noted, self._writing = _Noted(), False
+        self._next = self.state.next
+        self._tickets = self._written = 0
+        self._processed: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
+        self._keys = deque(sorted(self.state.records("key")))
+        self._ending = False
+        self._idle: Callable[[], Sequence[str]] = tuple
+        self._thread = Thread(target=self._run, name="streamgauge-journal", daemon=True)
+
+    def start(self, idle: Callable[[], Sequence[str]]) -> None:
+        """Write from now on; ``idle`` gives the queries that have answered all that was noted, at any moment."""
+        self._idle = idle
+        self._thread.start()
+
+    def follow(self, name: str, query: ContinuousQuery, semantics: Semantics, processed: int) -> None:
+        """Keep what a query needs that was answered up to an item."""
+        with self._changed:
+            self._noted.first.append(lambda: self.state.follow(name, query, semantics, processed))
+
+    @property
+    def age(self) -> float:
+        """Seconds since what is noted now waits, 0 where nothing does."""
+        with self._changed:
+            return self._clock() - self._written_at if self._tickets > self._written else 0.0
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is noted within becomes durable as one."""
+        with self._changed:
+            yield
+
+    def note(self, kind: str, name: str, value: Any) -> int:
+        """A record, ``None`` to drop it; the ticket to wait for."""
+        with self._changed:
+            self._noted.change.records[kind, name] = value
+            return self._noticed()
+
+    def add(self, stream: str, items: Sequence[Input], *, quiet: bool = False) -> int:
+        """Items of a stream; the number of the first. ``quiet`` ones are written with whatever is noted next."""
+        with self._changed:
+            self._noted.items += [(stream, item) for item in items]
+            begin, self._next = self._next, self._next + len(items)
+            if not quiet or len(self._noted.items) > QUIET_ITEMS:
+                self._noticed()
+            return begin
+
+    @property
+    def next(self) -> int:
+        """The number of the next item."""
+        return self._next
+
+    def answered(self, running: RegisteredQuery, item: int, made: Sequence[tuple[Answer, bytes]]) -> None:
+        """A query has answered an item: subscribers are told of the answers when they are durable."""
+        with self._changed:
+            self._processed[running.name] = item
+            if not made:
+                return
+            change, number = self._noted.change, self._numbers.get(running.name, 0)
+            for _, line in made:
+                number += 1
+                change.answers.append(NumberedLine(running.name, number, line))
+            self._numbers[running.name] = number
+            change.records["progress", running.name] = {"item": item, "number": number}
+            change.settled[running.name] = running.answers.oldest - 1
+            self._noted.then.append(lambda: _tell(running, made))
+            self._noticed()
+
+    def begun(self, work: QueryWorker, t0: int, since: int | None) -> None:
+        """A session has begun, with its first window at ``t0`` (ms)."""
+        with self._changed:
+            for member in work.members:
+                if isinstance(member, RegisteredQuery):
+                    self._noted.change.records["begun", member.name] = {"t0": t0, "since": since}
+
+    def keep_query(self, running: RegisteredQuery, request: QueryRegistration, owner: str) -> int:
+        """A query was registered; the ticket to wait for."""
+        with self._changed:
+            asked = {name: value for name, value in asdict(request).items() if value is not None}
+            if isinstance(request.semantics, Semantics):
+                fields = msgspec.to_builtins(request.semantics)
+                asked["semantics"] = {name: value for name, value in fields.items() if value is not None}
+                del asked["semantics"]["sources"]
+            record = {"request": asked, "owner": owner, "start": self._next}
+            self._noted.change.records["query", running.name] = record
+            self._noted.change.records["names", "last"] = int(running.name[1:])
+            self._processed[running.name] = self._next - 1
+            question = running.question
+            self.follow(running.name, question.query, question.semantics, self._next - 1)
+            return self._noticed()
+
+    def restore(self, running: RegisteredQuery) -> int:
+        """Give a query the answers that were kept; the number of the last item that was answered."""
+        progress = self.state.records("progress").get(running.name, {"item": -1, "number": 0})
+        kept = self.state.answers(running.name)
+        running.answers.number = kept[0].number - 1 if kept else progress["number"]
+        for answer in kept:
+            running.answers.add(answer.line, len(answer.line))
+        self._numbers[running.name] = running.answers.number
+        self._processed[running.name] = item = progress["item"]
+        self.follow(running.name, running.question.query, running.question.semantics, item)
+        return int(item)
+
+    def forget(self, query: str) -> int:
+        """A query has ended."""
+        with self._changed:
+            self._processed.pop(query, None)
+            self._noted.first.append(lambda: self.state.forget(query))
+            for kind in ("query", "begun", "progress"):
+                self._noted.change.records[kind, query] = None
+            self._noted.change.settled[query] = 2**62
+            return self._noticed()
+
+    def keep_key(self, key: RetryKey, items: int, readers: int) -> None:
+        """The key of a publication, with what it came to."""
+        with self._changed:
+            name = f"{self._next:020}"
+            self._keys.append(name)
+            self.note("key", name, [*key, items, readers])
+            if len(self._keys) > KEYS:
+                self.note("key", self._keys.popleft(), None)
+
+    def known_keys(self) -> list[tuple[RetryKey, int, int]]:
+        """The keys of publications, with what these came to; before anything is written."""
+        kept = sorted(self.state.records("key").items())
+        return [(RetryKey(owner, name, digest), items, readers) for _, (owner, name, digest, items, readers) in kept]
+
+    def ticket(self) -> int:
+        """The ticket of all that was noted."""
+        with self._changed:
+            return self._tickets
+
+    def wait(self, ticket: int, patience: float) -> None:
+        """Wait until what was noted is durable; NotDurableError where it is not within ``patience`` (s)."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._written >= ticket or bool(self.fault), patience) or self.fault:
+                why = self.fault or self.trouble or "the disk is slow"
+                raise NotDurableError(f"it is not on the disk yet, and counts as soon as it is: {why}")
+
+    def refuse(self) -> None:
+        """NotWrittenError where nothing can be written now."""
+        if why := self.fault or self.trouble:
+            raise NotWrittenError(why)
+
+    def close(self, patience: float) -> None:
+        """Write what was noted, as long as that takes no more than ``patience`` (s), and close the files."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify_all()
+        if self._thread.ident is not None:
+            self._thread.join(patience)
+        if not self._thread.is_alive():
+            self.state.close()
+
+    def _noticed(self) -> int:
+        self._tickets += 1
+        if self._tickets == self._written + 1:
+            self._written_at = self._clock()
+        self._changed.notify_all()
+        return self._tickets
+
+    def _run(self) -> None:
+        while (batch := self._taken()) is not None:
+            noted, ticket, processed = batch
+            if not self._write(noted, processed):
+                return
+            for tell in noted.then:
+                tell()
+            with self._changed:
+                self._written, self._written_at = ticket, self._clock()
+                self._changed.notify_all()
+
+    def _taken(self) -> tuple[_Noted, int, dict[str, int]] | None:
+        """What is to be written next, waited for; ``None`` at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._tickets > self._written or self._ending)
+            if self._tickets == self._written:
+                return None
+            noted, self._noted = self._noted, _Noted()
+            self._processed |= dict.fromkeys(self._idle(), self._next - 1)
+            for call in noted.first:
+                call()
+            if self.state.looks(len(noted.items)):
+                for query, item in self._processed.items():
+                    last = noted.change.records.get(("progress", query)) or self.state.records("progress").get(query)
+                    noted.change.records["progress", query] = {"number": 0, **(last or {}), "item": item}
+            return noted, self._tickets, dict(self._processed)
+
+    def _write(self, noted: _Noted, processed: dict[str, int]) -> bool:
+        """Whether it was written, however long the disk refuses; false at the end and for a damaged file."""
+        while True:
+            try:
+                self.state.write(noted.change, noted.items, processed)
+            except NotWrittenError as error:
+                self.trouble = str(error)
+            except JournalError as error:
+                self.fault = str(error)
+                return False
+            else:
+                self.trouble = ""
+                return True
+            with self._changed:
+                if self._changed.wait_for(lambda: self._ending, AGAIN_S):
+                    return False
+
+
+def _tell(running: RegisteredQuery, made: Sequence[tuple[Answer, bytes]]) -> None:
+    for _, line in made:
+        running.answers.add(line, len(line))

@@ -1,0 +1,162 @@
+"""A service with a state: killed anywhere and begun again, its queries give the answers that they would have given."""
+
+import random
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from streamgauge.engines import load
+from streamgauge.formats.lines import Advance, Input
+from streamgauge.model.element import StreamElement
+from streamgauge.servers.durable.journal import FILE, verify
+from streamgauge.servers.queries.durability import ServiceJournal
+from streamgauge.servers.queries.registry import Queries
+from streamgauge.servers.queries.requests import QueryRegistration
+from streamgauge.servers.queries.worker import RegisteredQuery
+from streamgauge.servers.sealed.soundness import JournalError
+from tests.servers import damages
+from tests.servers.queries.asks import IN, OUT, construct, select
+
+Items = list[tuple[str, Input]]
+
+
+def begun(state: Path | None) -> Queries:
+    journal = None if state is None else ServiceJournal(state, time.monotonic)
+    return Queries(load, ("live",), clock=lambda: 0, journal=journal)
+
+
+def asked(draw: random.Random) -> list[QueryRegistration]:
+    """Queries of several windows and operators, one over the answers of another, and two that ask the same."""
+    sizes = [draw.randrange(1, 9) for _ in range(4)]
+    window = (
+        f"SELECT ?s ?o FROM NAMED WINDOW <urn:w> ON <{IN}> [RANGE PT%dS STEP PT%dS] "
+        "WHERE { WINDOW <urn:w> { ?s ?p ?o } }"
+    )
+    texts = [
+        select(size=sizes[0]),
+        "REGISTER ISTREAM <urn:i> AS " + window % (sizes[1] + 2, draw.randrange(1, sizes[1] + 2)),
+        construct(),
+        select(stream=OUT, size=sizes[2]),
+        select(size=sizes[0]),
+    ]
+    late = draw.choice((None, 0, 1500))
+    profiles = [draw.choice((None, "csparql", "cqels", "rspql")) if at != 1 else None for at in range(len(texts))]
+    return [
+        QueryRegistration(text, semantics=named, lateness=late) for text, named in zip(texts, profiles, strict=True)
+    ]
+
+
+def published(draw: random.Random, count: int) -> Items:
+    """Elements with pauses, and what is said of time now and then."""
+    now, items = 0, Items()
+    for number in range(count):
+        now += draw.choice((0, 300, 700, 1000, 12_000 if draw.random() < 0.1 else 400))
+        triple = (f"<urn:{draw.randrange(3)}>", "<urn:p>", f'"{draw.randrange(4)}"')
+        items.append((IN, StreamElement(IN, now, number, (triple,))))
+        if draw.random() < 0.1:
+            items.append((IN, Advance(now - 2000)))
+    return items
+
+
+def told(queries: Queries) -> dict[str, dict[int, object]]:
+    """The answers by query and number, rows in order."""
+    assert queries.settle(60)
+    if queries.journal is not None:
+        queries.journal.wait(queries.journal.ticket(), 60)
+    return {query.name: answers(query) for query in queries.queries()}
+
+
+def answers(query: RegisteredQuery) -> dict[int, object]:
+    return {kept.number: "".join(sorted(kept.line.decode())) for kept in query.answers.kept()}
+
+
+class Course:
+    """What is registered and published at each step: some queries at the beginning, some later."""
+
+    def __init__(self, seed: int, steps: int = 150) -> None:
+        self.draw = random.Random(seed)
+        self._requests, self.items = asked(self.draw), published(self.draw, steps)
+        self._late = self.draw.randrange(1, len(self.items))
+
+    def step(self, queries: Queries, at: int) -> None:
+        if at in (0, self._late):
+            assert queries.settle(60)  # what a query reads of another's answers begins at the same one
+            for request in self._requests[:3] if at == 0 else self._requests[3:]:
+                queries.register(request)
+        stream, item = self.items[at]
+        queries.publish(stream, [item])
+
+    def expected(self) -> dict[str, dict[int, object]]:
+        """The answers of a service that keeps nothing and is not killed."""
+        queries = begun(None)
+        for at in range(len(self.items)):
+            self.step(queries, at)
+        expected = told(queries)
+        queries.close("over")
+        return expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_service_that_was_killed_gives_the_same_answers(tmp_path, seed):
+    course = Course(seed)
+    kills = {course.draw.randrange(len(course.items)) for _ in range(3)}
+    queries, states = begun(tmp_path / "0"), [tmp_path / "0"]
+    for at in range(len(course.items)):
+        course.step(queries, at)
+        if at in kills:
+            states.append(tmp_path / str(len(states)))
+            shutil.copytree(states[-2], states[-1])  # as kill -9 leaves it
+            before, queries = queries, begun(states[-1])
+            before.close("killed")
+    assert told(queries) == course.expected()
+    queries.close("over")
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory) -> tuple[Path, Path, dict[str, dict[int, object]]]:
+    """The state of a service that was stopped, one from before, and the answers of one that goes on from it."""
+    folder, course = tmp_path_factory.mktemp("stopped"), Course(1)
+    queries = begun(folder / "state")
+    for at in range(100):
+        course.step(queries, at)
+        if at == 50:
+            shutil.copytree(folder / "state", folder / "older")
+    told(queries)
+    queries.close("stopped")
+    shutil.copytree(folder / "state", folder / "plain")
+    return folder / "state", folder / "older", told_on(folder / "plain")
+
+
+def told_on(state: Path) -> dict[str, dict[int, object]]:
+    """The answers of a service that goes on with a state."""
+    queries, course = begun(state), Course(1)
+    for at in range(100, len(course.items)):
+        course.step(queries, at)
+    answers = told(queries)
+    queries.close("over")
+    return answers
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.prove) for seed in range(12, 200))]
+)
+def test_a_damaged_state_is_refused_or_goes_on_as_before(tmp_path, stopped, seed):
+    state, older, expected = stopped
+    draw, damaged = random.Random(seed), tmp_path / "state"
+    shutil.copytree(state, damaged)
+    files = sorted(file.name for file in damaged.iterdir())
+    kinds = (*(kind.__name__ for kind in damages.IN_PLACE), "missing", "older")
+    done = damages.damage(damaged, files, {"older": older}, draw, kinds[seed % len(kinds)])
+    verified = not (damaged / FILE).exists() or not verify(damaged).whole
+    refusal, answers = went_on(damaged)
+    assert answers == expected or (verified and str(damaged) in refusal and "\n" not in refusal), (done, refusal)
+
+
+def went_on(state: Path) -> tuple[str, dict[str, dict[int, object]]]:
+    """Why a state is refused, or the answers of a service that goes on with it."""
+    try:
+        return "", told_on(state)
+    except JournalError as error:
+        return str(error), {}
