@@ -155,7 +155,7 @@ class Resumable(Protocol):
         """A place for another process; ``None`` where it could not go on there."""
 
     def settle(self, place: Any) -> None:
-        """What came up to a place is durable."""
+        """All items up to a place are durable."""
 
 
 class Sink(Protocol):

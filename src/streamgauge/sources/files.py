@@ -69,15 +69,15 @@ class ByteSource(RefusalReport):
 class FileOrigin:
     """The place from which the items of a file are counted, and how many were read since.
 
-    ``passed`` of them were given by a process before; ``lost`` says why that cannot be found again. ``held``: the place
-    must be one from which another process can go on.
+    ``passed`` of them were given by a process before; ``lost`` says why that cannot be found again. ``resumable``: the
+    place must be one from which another process can go on.
     """
 
     place: FilePlace
     items: int = 0
     passed: int = 0
     lost: str = ""
-    held: bool = False
+    resumable: bool = False
 
 
 class FileSource(ByteSource):
@@ -109,7 +109,7 @@ class FileSource(ByteSource):
 
     def hold(self) -> None:
         """Nothing is acknowledged to a file."""
-        self._origin.held = True
+        self._origin.resumable = True
 
     def place(self) -> tuple[FilePlace, int]:
         """The place in the file, and the items since."""
@@ -268,7 +268,7 @@ def _followed(
         form = format_by_bytes(claimants, head, reading)
         if form.follow is None:
             raise FormatError(f"{path}: {form.name} {_NOT_FOLLOWED}")
-        file.rotates = not form.binary and (form.lines or not origin.held)
+        file.rotates = not form.binary and (form.lines or not origin.resumable)
         take = after(head, partial(_take, file, origin, form.lines))
         opened = cast(IO[bytes], io.BufferedReader(ByteReader(take), BUFFER))
         if head or len(claimants) == 1:

@@ -230,8 +230,8 @@ def _emit(name: str | None, ready: deque[Any], wake: Callable[[], None] | None) 
     return emit
 
 
-def _making(name: str | None, made: deque[Any]) -> Emit:
-    return lambda answer: made.append((name or WHOLE, answer))
+def _making(name: str | None, emitted: deque[Any]) -> Emit:
+    return lambda answer: emitted.append((name or WHOLE, answer))
 
 
 def _wall(options: Options) -> Callable[[], int] | None:

@@ -89,11 +89,11 @@ class WatchState:
 
     def _refuse_others(self, folder: Path, queries: Sequence[Understood]) -> None:
         """WatchError where the folder is of other queries."""
-        asked = {query.name or WHOLE: identity(query) for query in queries}
+        current = {query.name or WHOLE: identity(query) for query in queries}
         kept = self.session.records("query")
         if not kept:
-            self.session.write(Change({("query", name): text for name, text in asked.items()}), (), {})
-        elif kept != asked:
+            self.session.write(Change({("query", name): text for name, text in current.items()}), (), {})
+        elif kept != current:
             raise WatchError(
                 f"{folder} is the state of another query: name another folder, or ask what was asked there"
             )
@@ -112,9 +112,9 @@ def closed_unless_done(state: WatchState, leave: Callable[[], None] = lambda: No
 
 def identity(query: Understood) -> list[Any]:
     """A query as it is told from others: its text, its windows, its semantics and its static data."""
-    asked = query.query
-    fields = (asked.sparql, [str(window) for window in asked.windows], str(asked.r2s), query.semantics.name)
-    return [*fields, query.semantics.lateness, query.semantics.t0, len(asked.static)]
+    parsed = query.query
+    fields = (parsed.sparql, [str(window) for window in parsed.windows], str(parsed.r2s), query.semantics.name)
+    return [*fields, query.semantics.lateness, query.semantics.t0, len(parsed.static)]
 
 
 class GivenAnswer(NamedTuple):
@@ -145,7 +145,7 @@ class DurableWatch(Watch[Any]):
     def __init__(
         self,
         state: WatchState,
-        made: deque[tuple[str, Answer]],
+        emitted: deque[tuple[str, Answer]],
         queries: Sequence[Understood],
         asking: EngineSession,
         items: Iterable[Placed | None],
@@ -160,7 +160,7 @@ class DurableWatch(Watch[Any]):
         self.number = self._settled = 0
         self.numbers = deque[int]()
         self.mark: Callable[[], Any] = lambda: None
-        self._state, self._session, self._made, self._placed = state, state.session, made, iter(items)
+        self._state, self._session, self._emitted, self._placed = state, state.session, emitted, iter(items)
         self._note = note
         self._named = any(query.name is not None for query in queries)
         self._came: list[JournalItem] = []
@@ -200,7 +200,7 @@ class DurableWatch(Watch[Any]):
             )
 
     def close(self) -> None:
-        """Stop: what came and what was made is durable, and answers that were not settled are given again."""
+        """Stop: what came and what was emitted is durable, and answers that were not settled are given again."""
         if self._shut:
             return
         self._shut = True
@@ -226,7 +226,7 @@ class DurableWatch(Watch[Any]):
                 self._asking.push(item)
             else:
                 self._asking.advance(item.time)
-            self._made.clear()
+            self._emitted.clear()
         self._late_before = counts.get("late", 0) - self._asking.late
         self.elements, self.uncounted = counts.get("elements", 0), counts.get("uncounted", 0)
         self._last, self._told = counts.get("last"), counts.get("told")
@@ -264,7 +264,7 @@ class DurableWatch(Watch[Any]):
         super()._enter(item)
 
     def _advance(self, time: int) -> None:
-        if self._came and not self._made and isinstance(self._came[-1][1], Advance):
+        if self._came and not self._emitted and isinstance(self._came[-1][1], Advance):
             self._came.pop()
         self._came.append((WHOLE, Advance(time)))
         super()._advance(time)
@@ -288,13 +288,14 @@ class DurableWatch(Watch[Any]):
 
     def _commit_changed(self) -> None:
         """Make durable what waits, unless it is only that time passed a moment ago."""
-        if self._made or self._places or self._settling or monotonic() - self._committed > IDLE_S:
+        if self._emitted or self._places or self._settling or monotonic() - self._committed > IDLE_S:
             self._commit()
 
     def _commit(self) -> None:
         """Make items, positions and answers durable together; then give the answers."""
         answers = [
-            GivenAnswer(number, name, answer) for number, (name, answer) in enumerate(self._made, self._last_number + 1)
+            GivenAnswer(number, name, answer)
+            for number, (name, answer) in enumerate(self._emitted, self._last_number + 1)
         ]
         change = self._settling or Change()
         if not (answers or self._came or self._places or change.records):
@@ -305,7 +306,7 @@ class DurableWatch(Watch[Any]):
         self._session.write(change, self._came, processed)
         self._committed, self._settling = monotonic(), None
         self._last_number += len(answers)
-        self._made.clear()
+        self._emitted.clear()
         self._came = []
         self._ready.extend(answers)
         for at, (place, _) in self._places.items():

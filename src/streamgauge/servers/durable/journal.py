@@ -25,7 +25,7 @@ Record: TypeAlias = tuple[str, str]
 
 
 def advice(path: Path) -> str:
-    """What to do about a damaged journal."""
+    """Advice for a damaged journal."""
     return f"restore {path.parent} from a copy, or begin anew with another folder"
 
 
@@ -68,7 +68,7 @@ class Segment(NamedTuple):
 
 @dataclass(slots=True)
 class Change:
-    """What becomes durable together; a record of ``None`` goes. ``settled`` numbers of answers are needed no more."""
+    """The content of one transaction; a record of ``None`` goes. ``settled`` numbers of answers are needed no more."""
 
     records: dict[Record, Any] = field(default_factory=dict)
     segments: list["Segment"] = field(default_factory=list)

@@ -143,7 +143,7 @@ class SessionState:
             kept[-1] = replace(later, advances=later.advances | more, changed=True)
 
     def _extent(self, segment: Segment) -> SegmentExtent:
-        """What a segment holds that comes behind the others."""
+        """The extent of a segment that comes behind the others."""
         end = segment.number + (1 if segment.past else len(segment.items))
         extent = SegmentExtent(segment.number, end, None, None, {}, {})
         for stream, item in segment.items:

@@ -46,7 +46,7 @@ class NotDurableError(RuntimeError):
 
 @dataclass(slots=True)
 class _Noted:
-    """What waits to be written, with what is done before and after."""
+    """A change that waits to be written, with the calls before and after."""
 
     change: Change = field(default_factory=Change)
     items: list[JournalItem] = field(default_factory=list)
@@ -93,7 +93,7 @@ class ServiceJournal:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What is noted within becomes durable as one."""
+        """All notes within become durable as one."""
         with self._changed:
             yield
 
@@ -117,20 +117,20 @@ class ServiceJournal:
         """The number of the next item."""
         return self._next
 
-    def answered(self, running: RegisteredQuery, item: int, made: Sequence[tuple[Answer, bytes]]) -> None:
+    def answered(self, running: RegisteredQuery, item: int, emitted: Sequence[tuple[Answer, bytes]]) -> None:
         """A query has answered an item: subscribers are told of the answers when they are durable."""
         with self._changed:
             self._processed[running.name] = item
-            if not made:
+            if not emitted:
                 return
             change, number = self._noted.change, self._numbers.get(running.name, 0)
-            for _, line in made:
+            for _, line in emitted:
                 number += 1
                 change.answers.append(NumberedLine(running.name, number, line))
             self._numbers[running.name] = number
             change.records["progress", running.name] = {"item": item, "number": number}
             change.settled[running.name] = running.answers.oldest - 1
-            self._noted.then.append(lambda: _tell(running, made))
+            self._noted.then.append(lambda: _tell(running, emitted))
             self._noticed()
 
     def begun(self, work: QueryWorker, t0: int, since: int | None) -> None:
@@ -143,12 +143,12 @@ class ServiceJournal:
     def keep_query(self, running: RegisteredQuery, request: QueryRegistration, owner: str) -> int:
         """A query was registered; the ticket to wait for."""
         with self._changed:
-            asked = {name: value for name, value in asdict(request).items() if value is not None}
+            registration = {name: value for name, value in asdict(request).items() if value is not None}
             if isinstance(request.semantics, Semantics):
                 fields = msgspec.to_builtins(request.semantics)
-                asked["semantics"] = {name: value for name, value in fields.items() if value is not None}
-                del asked["semantics"]["sources"]
-            record = {"request": asked, "owner": owner, "start": self._next}
+                registration["semantics"] = {name: value for name, value in fields.items() if value is not None}
+                del registration["semantics"]["sources"]
+            record = {"request": registration, "owner": owner, "start": self._next}
             self._noted.change.records["query", running.name] = record
             self._noted.change.records["names", "last"] = int(running.name[1:])
             self._processed[running.name] = self._next - 1
@@ -238,7 +238,7 @@ class ServiceJournal:
                 self._changed.notify_all()
 
     def _taken(self) -> tuple[_Noted, int, dict[str, int]] | None:
-        """What is to be written next, waited for; ``None`` at the end."""
+        """The next change to write, waited for; ``None`` at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._tickets > self._written or self._ending)
             if self._tickets == self._written:
@@ -271,6 +271,6 @@ class ServiceJournal:
                     return False
 
 
-def _tell(running: RegisteredQuery, made: Sequence[tuple[Answer, bytes]]) -> None:
-    for _, line in made:
+def _tell(running: RegisteredQuery, emitted: Sequence[tuple[Answer, bytes]]) -> None:
+    for _, line in emitted:
         running.answers.add(line, len(line))

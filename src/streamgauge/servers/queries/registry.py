@@ -129,21 +129,21 @@ class Queries:
         return running
 
     def _durability(self, before: tuple[int, int | None] | None = None, processed: int = -1) -> Durability | None:
-        """What a worker whose answers are kept begins with; ``None`` where nothing is."""
+        """The beginning of a worker whose answers are kept; ``None`` where nothing is."""
         if self.journal is None:
             return None
         return Durability(self._answered, self.journal.begun, before, processed)
 
-    def _answered(self, work: QueryWorker, number: int, made: Sequence[tuple[Answer, bytes]]) -> None:
+    def _answered(self, work: QueryWorker, number: int, emitted: Sequence[tuple[Answer, bytes]]) -> None:
         """An item has caused answers: they are noted together with what other queries read of them."""
         assert self.journal is not None
         members = [member for member in work.members if isinstance(member, RegisteredQuery)]
-        for member in members if made else ():
+        for member in members if emitted else ():
             self._await_readers(member)
         with self._lock, self.journal.together():
             for member in members:
-                self.journal.answered(member, number, made)
-                for answer, _ in made:
+                self.journal.answered(member, number, emitted)
+                for answer, _ in emitted:
                     member.hand_on(answer)
 
     def _idle(self) -> list[str]:
@@ -151,7 +151,7 @@ class Queries:
         return [name for name, running in list(self._running.items()) if running.work.idle]
 
     def _restore(self, journal: ServiceJournal) -> None:
-        """What was registered and shared before, its windows and its answers."""
+        """Register and share again all that was, with its windows and answers."""
         with self._lock:
             self._take_over(journal)
 

@@ -85,7 +85,7 @@ class AnsweredQuery(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """What a worker whose answers are kept begins with, and whom it tells.
+    """The beginning of a worker whose answers are kept, and its listeners.
 
     ``answered`` takes the number of an item with the answers that it caused; ``begun`` the t0 and ``since`` (ms) of the
     session. Those of a session before are in ``before``; its items up to the number ``processed`` were answered.
@@ -108,7 +108,7 @@ class QueryWorker:
     ) -> None:
         self.question, self.name = question, name
         self._durability = durability
-        self._made: list[tuple[Answer, bytes]] = []
+        self._emitted: list[tuple[Answer, bytes]] = []
         self.elements = self.out_of_order = 0
         self.fault = ""
         self._limits, self._members, self._fresh = limits, tuple[AnsweredQuery, ...](), True
@@ -285,10 +285,10 @@ class QueryWorker:
             self._unbegun = False
             ((semantics, t0),) = self._session.begun
             durability.begun(self, t0, semantics.since)
-        made, self._made = self._made, []
+        emitted, self._emitted = self._emitted, []
         if number > durability.processed:
             try:
-                durability.answered(self, number, made)
+                durability.answered(self, number, emitted)
             except ValueError as error:
                 self._over(End(str(error)))
 
@@ -331,7 +331,7 @@ class QueryWorker:
     def _hand_on(self, answer: Answer) -> None:
         line = encode_answer(answer).rstrip(b"\n")
         if self._durability is not None:
-            self._made.append((answer, line))
+            self._emitted.append((answer, line))
             return
         try:
             for member in self._members:

@@ -1,0 +1,221 @@
+"""A connection to an MQTT 5 broker that is made again whenever it is lost."""
+
+import os
+import select
+import socket
+import ssl
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from random import Random
+from threading import Event, Thread
+from time import monotonic
+from types import ModuleType
+from typing import Any, Protocol
+
+from streamgauge.model.extras import missing
+from streamgauge.model.mistake import obstacle
+from streamgauge.sources.backoff import Backoff
+from streamgauge.sources.contract import Address, SourceError
+
+TICK_S = 0.2
+"""Seconds after which the thread looks whether it should end, and whether to ask if the broker is alive."""
+_PORTS = {"mqtt": 1883, "mqtts": 8883}
+_KEEP_ALIVE = 30
+_PARTING = 2.0
+"""Seconds that the broker has to close after our goodbye."""
+_HOPELESS = {0x85, 0x86, 0x87, 0x8C}
+"""Reason codes of MQTT 5 (3.2.2.2) that no repetition helps: client identifier, password, rights, method."""
+
+
+@dataclass(frozen=True, slots=True)
+class MqttSession:
+    """The broker's session of a client that is away: ``expiry`` s long, none (0) for a clean start each time.
+
+    ``room`` is how many unacknowledged messages it may send; ``lasting`` sessions outlive the goodbye.
+    """
+
+    client: str
+    expiry: int
+    room: int = 65_535
+    lasting: bool = False
+
+
+class LinkOwner(Protocol):
+    """The owner of a link: the link calls these methods in its thread."""
+
+    def prepare(self, client: Any) -> None:
+        """Set callbacks before connecting."""
+
+    def connected(self, client: Any, known: bool) -> None:
+        """The broker accepted; ``known`` when it still had the session."""
+
+    def work(self, client: Any) -> None:
+        """Send what is to be sent."""
+
+
+class Link:
+    """A connection to an MQTT 5 broker that is made again whenever it is lost; all of it runs in one thread of its own.
+
+    Each connection has a paho client of its own. The owner keeps the state that outlives a connection: ``wake`` has
+    its ``work`` called, ``close`` disconnects.
+    """
+
+    def __init__(
+        self, address: Address, session: MqttSession, owner: LinkOwner, random: Random, ca: str | None
+    ) -> None:
+        self._address = address
+        self._session = session
+        self._owner = owner
+        self._ca = ca
+        self._backoff = Backoff(random)
+        self._closing = Event()
+        self._granted = Event()
+        self._lost_at: float | None = monotonic()
+        self._woken, self._wake = socket.socketpair()
+        self._thread = Thread(target=self._run, name=f"mqtt {address.host}", daemon=True)
+        self.fault: str | None = None
+        self.largest: int | None = None  # bytes of a packet that the broker takes
+        self.trouble = "no broker answers"
+
+    def open(self, patience: float) -> None:
+        """Connect and wait for what was asked for; SourceError says why it did not come about."""
+        client_library(self._address)
+        self._thread.start()
+        if not self._granted.wait(patience) or self.fault:
+            self.close()
+            raise SourceError(f"{self._address.text}: {self.fault or self.trouble}")
+
+    def grant(self) -> None:
+        """Note that the broker granted the requests made after connecting."""
+        self._backoff.reset()
+        self._granted.set()
+
+    def fail(self, why: str) -> None:
+        """The broker refuses, and there is no use in trying again."""
+        self.fault = why
+        self._closing.set()
+        self._granted.set()
+
+    def away(self) -> float:
+        """For how many seconds there has been no connection."""
+        lost_at = self._lost_at
+        return 0.0 if lost_at is None else monotonic() - lost_at
+
+    def wake(self) -> None:
+        """Have the owner called."""
+        with suppress(BlockingIOError, OSError):
+            self._wake.send(b"x", socket.MSG_DONTWAIT)
+
+    def close(self) -> None:
+        """Say goodbye and stop."""
+        self._closing.set()
+        self.wake()
+        self._thread.join()
+        self._woken.close()
+        self._wake.close()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            try:
+                self._connection()
+            except ssl.SSLCertVerificationError as error:
+                self.fail(f"the broker's certificate is not trusted: {error}")
+            except OSError as error:
+                self.trouble = obstacle(error)
+            except Exception as error:
+                self.fail(f"the client failed: {error!r}")
+                raise
+            if self._lost_at is None:
+                self._lost_at = monotonic()
+            self._closing.wait(self._backoff.next())
+
+    def _connection(self) -> None:
+        """One connection, from its making to its end."""
+        paho = client_library(self._address)
+        version, protocol = paho.CallbackAPIVersion.VERSION2, paho.MQTTv5
+        client = paho.Client(version, self._session.client, protocol=protocol, manual_ack=True)
+        client.on_connect = self._connected
+        client.connect_timeout = 5.0
+        if self._address.user is not None:
+            client.username_pw_set(self._address.user, self._address.password)
+        if self._address.scheme == "mqtts":
+            client.tls_set(self._ca)
+        self._owner.prepare(client)
+        connect_properties = properties(
+            "CONNECT", SessionExpiryInterval=self._session.expiry, ReceiveMaximum=self._session.room
+        )
+        port = self._address.port or _PORTS[self._address.scheme]
+        clean = self._session.expiry == 0
+        client.connect(self._address.host, port, _KEEP_ALIVE, clean_start=clean, properties=connect_properties)
+        try:
+            self._serve(client)
+        finally:
+            client.on_socket_close = None
+            if client.socket() is not None:
+                client.socket().close()
+
+    def _serve(self, client: Any) -> None:
+        while not self._closing.is_set():
+            if self._step(client):
+                self.trouble = "the connection to the broker was lost"
+                return
+        if self._lost_at is None:
+            self._farewell(client)
+
+    def _farewell(self, client: Any) -> None:
+        """Send what is left and take leave; what still comes is read, for closing over it would undo the last words."""
+        self._owner.work(client)
+        lasting, sock = self._session.lasting, client.socket()
+        if sock is None:
+            return
+        with socket.socket(fileno=os.dup(sock.fileno())) as duplicate:
+            client.disconnect(properties=None if lasting else properties("DISCONNECT", SessionExpiryInterval=0))
+            client.loop_write()
+            duplicate.settimeout(_PARTING)
+            duplicate.shutdown(socket.SHUT_WR)
+            while duplicate.recv(65_536):
+                pass
+
+    def _step(self, client: Any) -> int:
+        """One round of reading, writing and work; 0 while the connection lives."""
+        sock = client.socket()
+        if sock is None:
+            return 1
+        buffered = getattr(sock, "pending", lambda: 0)()  # what TLS has decrypted already
+        wanted = [sock] if client.want_write() else []
+        readable, writable, _ = select.select([sock, self._woken], wanted, [], 0 if buffered else TICK_S)
+        if self._woken in readable:
+            self._woken.recv(4096)
+        rc = client.loop_read() if buffered or sock in readable else 0
+        if not rc and self._lost_at is None:
+            self._owner.work(client)
+        if not rc and writable:
+            rc = client.loop_write()
+        return int(rc or client.loop_misc())
+
+    def _connected(self, client: Any, _data: Any, flags: Any, reason: Any, properties_: Any) -> None:
+        if not reason.is_failure:
+            self.largest = getattr(properties_, "MaximumPacketSize", None)
+            self._lost_at = None
+            self._owner.connected(client, flags.session_present)
+        elif reason.value in _HOPELESS:
+            self.fail(f"the broker refuses: {reason}")
+        else:
+            self.trouble = f"the broker refuses: {reason}"
+
+
+def client_library(address: Address) -> ModuleType:
+    """Paho's client module; SourceError says how to get it."""
+    if lack := missing("mqtt"):
+        raise SourceError(f"{address.text}: {lack}")
+    return import_module("paho.mqtt.client")
+
+
+def properties(packet: str, **values: object) -> Any:
+    """Properties of an MQTT 5 packet."""
+    types, module = import_module("paho.mqtt.packettypes"), import_module("paho.mqtt.properties")
+    properties = module.Properties(getattr(types.PacketTypes, packet))
+    for name, value in values.items():
+        setattr(properties, name, value)
+    return properties
