@@ -97,6 +97,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "report": ("report runs/select --out report.html", "report runs/select --format markdown"),
     "ui": ("ui", "ui runs --port 8700"),
     "engine serve": ("engine serve live --port 8765",),
+    "engine verify": ("engine verify service.state",),
     "fragments serve": ("fragments serve departures.nq --port 4000",),
     "fragments verify": ("fragments verify store/departures",),
     "broker serve": ("broker serve people.ttl --journal broker.db",),

@@ -263,8 +263,9 @@ def _followed(
     with contextlib.closing(FollowedFile(path, closing, reading.note)) as file:
         if origin.place.head.data and not file.begin_at(origin.place):
             origin.lost = f"{path}: the file that was read up to byte {origin.place.offset:,} is gone"
-            origin.passed = 0
+            origin.place, origin.passed = file.place, 0
         head = first_value(file.take) if len(claimants) > 1 else b""
+        origin.place = FilePlace(file.place.head, origin.place.offset)
         form = format_by_bytes(claimants, head, reading)
         if form.follow is None:
             raise FormatError(f"{path}: {form.name} {_NOT_FOLLOWED}")
@@ -279,9 +280,10 @@ def _take(file: FollowedFile, origin: FileOrigin, lines: bool, size: int) -> byt
     """The next bytes; items are counted from here on where all lines before were read by themselves."""
     if lines and origin.items >= origin.passed:
         origin.place, origin.items, origin.passed = file.place, 0, 0
-    elif not lines:
-        origin.place = FilePlace(file.place.head, 0)
-    return file.take(size)
+    files = file.files
+    data = file.take(size)
+    origin.place = FilePlace(file.place.head, origin.place.offset if file.files == files else 0)
+    return data
 
 
 def _guessed(items: Iterator[Input], form: Format, claimants: Sequence[Format]) -> Iterator[Input]:

@@ -77,7 +77,7 @@ def open_sink(address: Address) -> Sink:
     return sink
 
 
-class Taken(NamedTuple):
+class KnownMessage(NamedTuple):
     """A message that was given, as it is known again."""
 
     ordinal: int
@@ -90,7 +90,7 @@ class MqttPlace(NamedTuple):
 
     messages: int
     weak: bool
-    begun: Taken | None = None
+    begun: KnownMessage | None = None
     items: int = 0
 
 
@@ -124,7 +124,7 @@ class MqttSource(RefusalReport):
         after: Position | None = None,
     ) -> None:
         self._unsettled: deque[tuple[int, Received]] | None = None
-        self._taken = deque[Taken](maxlen=REMEMBERED)
+        self._taken = deque[KnownMessage](maxlen=REMEMBERED)
         self._place = MqttPlace(0, weak=False)
         before = after or {"taken": [], "begun": None, "items": 0, "weak": False}
         self._before: dict[int, str] = dict(before["taken"])
@@ -164,7 +164,7 @@ class MqttSource(RefusalReport):
 
     def _counted(self, received: Received, items: Sequence[Input]) -> Iterator[Input]:
         """The items of a message that were not given before, with the place behind each."""
-        message = Taken(self._count, received.mid, received.digest.hex())
+        message = KnownMessage(self._count, received.mid, received.digest.hex())
         passed = self._begun[1] if self._begun is not None and self._begun[0] == message[1:] else 0
         self._taken.append(message)
         for count, item in enumerate(items[passed:], passed + 1):

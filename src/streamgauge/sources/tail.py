@@ -88,6 +88,8 @@ class FollowedFile:
         self._next = deque[IO[bytes]]()
         self._offset, self._tail, self._line = 0, b"", 0
         self._head = FileHead(b"")
+        self.files = 0
+        """How many files were read to their end."""
         self.rotates = True
         """Whether what follows another file goes on with it; binary formats begin anew with each."""
 
@@ -153,6 +155,7 @@ class FollowedFile:
     def _open(self, file: IO[bytes]) -> None:
         self._file.close()
         self._file, self._offset, self._tail, self._line = file, 0, b"", 0
+        self.files += 1
         self._head = FileHead(b"")
 
     def _is_whole(self) -> bool:
@@ -174,9 +177,11 @@ class FollowedFile:
         time, rest = next((copy for copy in copies if copy[1] is not None), (None, None))
         if time is not None and rest is not None:
             self._go_on([rest, *self._newer(time)])
-        else:
-            self._note(f"{self._path} was cut: what was written to it behind byte {self._offset:,} before that is lost")
-            self._go_on([] if self._tail.endswith(b"\n") else [io.BytesIO(b"\n")])  # a line without its end ends here
+            self._file.close()
+            self._file = self._next.popleft()  # the same bytes under another name
+            return
+        self._note(f"{self._path} was cut: what was written to it behind byte {self._offset:,} before that is lost")
+        self._go_on([] if self._tail.endswith(b"\n") else [io.BytesIO(b"\n")])  # a line without its end ends here
         self._open(self._next.popleft())
 
     def _go_on(self, files: list[IO[bytes]]) -> None:
