@@ -74,8 +74,7 @@ def serve(
         seconds=max_seconds,
         lifetime=lifetime,
     )
-    journal = None if state is None else ServiceJournal(state, time.monotonic)
-    queries = Queries(load, names, limits, journal=journal)
+    queries = Queries(load, names, limits, journal=_journal(state))
     for item in static or ():
         queries.share(*_named(item))
     face = application(queries, tokens, attach or (), origins)
@@ -101,6 +100,10 @@ def verify(
     from streamgauge.servers.durable import journal
 
     reported(state, journal.verify)
+
+
+def _journal(state: Path | None) -> ServiceJournal | None:
+    return None if state is None else ServiceJournal(state, time.monotonic)
 
 
 def _at(names: str) -> Callable[[str], None]:
