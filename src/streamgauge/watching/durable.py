@@ -117,7 +117,7 @@ def identity(query: Understood) -> list[Any]:
     return [*fields, query.semantics.lateness, query.semantics.t0, len(parsed.static)]
 
 
-class NumberedAnswer(NamedTuple):
+class DurableAnswer(NamedTuple):
     """An answer with its number and the name of its query."""
 
     number: int
@@ -129,7 +129,7 @@ class NumberedAnswer(NamedTuple):
         return self.name.encode() + b"\n" + encode_answer(self.answer)
 
     @classmethod
-    def read(cls, kept: NumberedLine) -> "NumberedAnswer":
+    def read(cls, kept: NumberedLine) -> "DurableAnswer":
         """One that was kept."""
         name, _, line = kept.line.partition(b"\n")
         return cls(kept.number, name.decode(), decode_answer(line))
@@ -210,7 +210,7 @@ class DurableWatch(Watch[Any]):
             super().close()
             self._session.close()
 
-    def _handed(self, answers: Sequence[NumberedAnswer]) -> list[Any]:
+    def _handed(self, answers: Sequence[DurableAnswer]) -> list[Any]:
         if answers:
             self.number = answers[-1].number
             self.numbers = deque(answer.number for answer in answers)
@@ -230,7 +230,7 @@ class DurableWatch(Watch[Any]):
         self._late_before = counts.get("late", 0) - self._asking.late
         self.elements, self.uncounted = counts.get("elements", 0), counts.get("uncounted", 0)
         self._last, self._told = counts.get("last"), counts.get("told")
-        self._ready.extend(map(NumberedAnswer.read, self._session.answers(WHOLE)))
+        self._ready.extend(map(DurableAnswer.read, self._session.answers(WHOLE)))
         for query in self.asked:
             self._session.follow(query.name or WHOLE, query.query, query.semantics, self._session.next - 1)
 
@@ -294,7 +294,7 @@ class DurableWatch(Watch[Any]):
     def _commit(self) -> None:
         """Make items, positions and answers durable together; then give the answers."""
         answers = [
-            NumberedAnswer(number, name, answer)
+            DurableAnswer(number, name, answer)
             for number, (name, answer) in enumerate(self._emitted, self._last_number + 1)
         ]
         change = self._settling or Change()
