@@ -108,6 +108,10 @@ def test_a_query_is_registered_watched_held_released_and_ended(browser: Any, ben
     assert text(browser, "#answers tbody tr").split()[0] == "2"
     press(browser, "#hold")
     until(lambda: text(browser, "#answers tbody tr").split()[0] == "3")
+    browser.find_element("id", "threshold").send_keys("5")
+    press(browser, ".choose button")
+    until(lambda: "at or above 5, the last at" in text(browser, "#chart [role=status]"))
+    assert browser.find_elements("css selector", "#chart .plot.wide .threshold circle") != []
     address = browser.current_url
     check(browser, address, "live-query")
     check(browser, f"{bench.url}/live/", "live")

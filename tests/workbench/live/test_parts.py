@@ -8,7 +8,15 @@ from streamgauge.formats.lines import encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.servers.http.events import Numbered
 from streamgauge.workbench.addresses import HostRefusedError, check_host
-from streamgauge.workbench.rooms.live.chart import chart, drawing, nice_ticks, thinned
+from streamgauge.workbench.rooms.live.chart import (
+    ChartChoice,
+    ChartError,
+    chart,
+    chosen_chart,
+    drawing,
+    nice_ticks,
+    thinned,
+)
 from streamgauge.workbench.rooms.live.registrations import CountSample, RateMeter
 from streamgauge.workbench.rooms.live.rows import newest_rows, number, read_answers
 from streamgauge.workbench.terms import shown_cell, shown_term, shown_time
@@ -24,6 +32,13 @@ def answers(*given, columns=("s", "n"), removed=()):
         line = encode_answer(Answer(columns, added, removed, instant=1000 * place)).rstrip(b"\n")
         found.append(Numbered(place, line, len(line)))
     return read_answers(found)
+
+
+def numbered_at(instant, value):
+    """An answer of one row, the sixth."""
+    answer = Answer(("s", "n"), (("<urn:a>", f'"{value}"{INTEGER}'),), instant=instant)
+    line = encode_answer(answer).rstrip(b"\n")
+    return Numbered(6, line, len(line))
 
 
 def test_the_first_column_of_numbers_is_drawn_with_a_line_for_each_of_few_values():
@@ -47,6 +62,24 @@ def test_without_numbers_rows_are_counted_also_those_that_are_taken_back():
     ]
     assert chart(answers([("a", 1)]), "?nothing").shown == "rows"
     assert drawing(chart([]), 100, 100, "wide") == ""
+
+
+def test_values_at_a_threshold_are_counted_and_marked_in_the_time_range():
+    every = answers(*([("a", n)] for n in (9, 1, 5, 7, 2)))
+    drawn = chosen_chart(every, ChartChoice.of({"threshold": " 5 "}))
+    assert drawn.sentence == "3 of 5 values at or above 5, the last at 4 s."
+    assert drawn.beyond == [(1000.0, 9.0), (3000.0, 5.0), (4000.0, 7.0)]
+    text = drawing(drawn, 300, 200, "wide")
+    assert text.count('r="5"') == 3
+    late = [*every, *read_answers([numbered_at(70_000, 6)])]
+    assert chosen_chart(late, ChartChoice.of({"threshold": "6", "span": "1 minute"})).beyond == [(70_000.0, 6.0)]
+    high = chosen_chart(every, ChartChoice.of({"threshold": "40"}))
+    assert high.sentence == "0 of 5 values at or above 40."
+    assert ">40<" in drawing(high, 300, 200, "wide")
+    assert chosen_chart(every, ChartChoice.of({})).sentence == ""
+    for field, text in (("threshold", "much"), ("threshold", "nan"), ("span", "a while")):
+        with pytest.raises(ChartError, match=text):
+            ChartChoice.of({field: text})
 
 
 def test_names_of_lines_are_text_in_the_drawing():

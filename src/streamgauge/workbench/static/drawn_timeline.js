@@ -20,7 +20,7 @@ async function show(view) {
 
 if (host) {
   openTimeline(host, show)
-  const svg = host.querySelector("svg")
-  if (!svg || svg.width.baseVal.value > host.clientWidth) show(null)
+  const fits = () => Math.abs((host.querySelector("svg")?.width.baseVal.value ?? 0) - host.clientWidth) < 24
+  new ResizeObserver(() => { if (!fits()) show(shown) }).observe(host)
   addEventListener("refreshed", () => { if (!shown) show(null) })  // what is zoomed into stays as it is
 }

@@ -33,8 +33,15 @@ from streamgauge.servers.queries.worker import RegisteredQuery
 from streamgauge.workbench.pages import HEADERS, page, read_form
 from streamgauge.workbench.rooms import Bench, Room
 from streamgauge.workbench.rooms.live.answer_lane import answer_picture
-from streamgauge.workbench.rooms.live.chart import LiveChart, drawing, numeric_columns
-from streamgauge.workbench.rooms.live.chart import chart as live_chart
+from streamgauge.workbench.rooms.live.chart import (
+    SPANS,
+    ChartChoice,
+    ChartError,
+    LiveChart,
+    chosen_chart,
+    drawing,
+    numeric_columns,
+)
 from streamgauge.workbench.rooms.live.registrations import LIMITS, LiveRegistrations
 from streamgauge.workbench.rooms.live.rows import (
     DOWNLOADS,
@@ -268,14 +275,18 @@ class LiveRoom:
         return page(request, "live_new.html.j2", "Register a query", status, **values, files=files, limits=LIMITS)
 
     async def _query(self, request: Request, running: RegisteredQuery, error: str, status: int) -> Response:
-        values = await run_in_threadpool(self._values, running, request.query_params)
+        try:
+            choice = ChartChoice.of(request.query_params)
+        except ChartError as wrong:
+            choice, error, status = ChartChoice(), sentence(wrong), 400
+        values = await run_in_threadpool(self._values, running, choice)
         return page(request, "live_query.html.j2", f"{running.name} · Live", status, error=error, **values)
 
-    def _values(self, running: RegisteredQuery, choice: Mapping[str, str]) -> dict[str, object]:
+    def _values(self, running: RegisteredQuery, choice: ChartChoice) -> dict[str, object]:
         """The variables of a query's page."""
         known = self._registrations
         paused_at, visible = known.held_at(running.name), self._visible(running)
-        drawn = live_chart(visible, choice.get("show", ""), choice.get("by", ""))
+        drawn = chosen_chart(visible, choice)
         return {
             "activity": known.activity(running.name),
             "held": None if paused_at is None else running.answers.number - paused_at,
@@ -285,6 +296,8 @@ class LiveRoom:
             "last": visible[-1].number if visible else (running.answers.number if paused_at is None else paused_at),
             "kept": running.answers.number - running.answers.oldest + 1,
             "choices": _choices(visible),
+            "choice": choice,
+            "spans": SPANS,
             "chart": drawn,
             "picture": answer_picture(visible, EVERYTHING),
             "plots": _plots(drawn),

@@ -1,13 +1,15 @@
 """A chart of answers as they come: lines over time as SVG, drawn by the server, in the colours of the page."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from math import ceil, floor, log10
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, floor, isfinite, log10
 from typing import Final
 
 from markupsafe import Markup, escape
 
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import counted
 from streamgauge.workbench.rooms.live.rows import NumberedAnswer, columns, number
 from streamgauge.workbench.terms import shown_term, shown_time
 
@@ -40,6 +42,73 @@ class LiveChart:
     timed: bool
     lines: tuple[LiveLine, ...]
     left_out: int = 0
+    threshold: float | None = None
+
+    @property
+    def beyond(self) -> list[tuple[float, float]]:
+        """The points (x, y) that are at or above the threshold, in the order of x."""
+        if self.threshold is None:
+            return []
+        points = (point for line in self.lines for point in line.points)
+        return sorted(point for point in points if point[1] >= self.threshold)
+
+    @property
+    def sentence(self) -> str:
+        """How many points are at or above the threshold, and when the last one was; empty without a threshold."""
+        if self.threshold is None:
+            return ""
+        count, beyond = sum(len(line.points) for line in self.lines), self.beyond
+        last = f", the last at {self.place(beyond[-1][0])}" if beyond else ""
+        return f"{len(beyond):,} of {counted(count, 'value')} at or above {self.threshold:g}{last}."
+
+    def place(self, x: float) -> str:
+        """An x in words."""
+        return shown_time(int(x)) if self.timed else f"answer {x:,.0f}"
+
+
+SPANS: Final[Mapping[str, int]] = {"1 minute": 60_000, "10 minutes": 600_000, "1 hour": 3_600_000, "1 day": 86_400_000}
+"""The time ranges that a chart can show, by their names (ms), counted back from the newest answer."""
+
+
+class ChartError(MistakeError, ValueError):
+    """A choice of a chart that cannot be read; the sentence says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartChoice:
+    """What a chart shows: a column, the column that parts lines, a threshold, a named time range; all may be empty."""
+
+    shown: str = ""
+    by: str = ""
+    threshold: float | None = None
+    span: str = ""
+
+    @classmethod
+    def of(cls, fields: Mapping[str, str]) -> "ChartChoice":
+        """The choice of an address; ChartError."""
+        text, span = fields.get("threshold", "").strip(), fields.get("span", "")
+        try:
+            threshold = float(text) if text else None
+        except ValueError:
+            raise ChartError(f"the threshold is {text:.40}: expected a number") from None
+        if threshold is not None and not isfinite(threshold):
+            raise ChartError(f"the threshold is {text:.40}: expected a finite number")
+        if span and span not in SPANS:
+            raise ChartError(f"the time range is {span:.40}: expected {', '.join(SPANS)}, or none for all")
+        return cls(fields.get("show", ""), fields.get("by", ""), threshold, span)
+
+    def within(self, answers: Sequence[NumberedAnswer]) -> Sequence[NumberedAnswer]:
+        """The answers of the time range, back from the newest; those without an instant only where all are shown."""
+        if not self.span:
+            return answers
+        instants = [answer.line.instant for answer in answers if answer.line.instant is not None]
+        first = max(instants, default=0) - SPANS[self.span]
+        return [answer for answer in answers if answer.line.instant is not None and answer.line.instant >= first]
+
+
+def chosen_chart(answers: Sequence[NumberedAnswer], choice: ChartChoice) -> LiveChart:
+    """The chart of a choice."""
+    return replace(chart(choice.within(answers), choice.shown, choice.by), threshold=choice.threshold)
 
 
 def numeric_columns(answers: Sequence[NumberedAnswer]) -> list[str]:
@@ -146,7 +215,8 @@ def drawing(live_chart: LiveChart, width: int, height: int, kind: str) -> Markup
     points = [point for line in live_chart.lines for point in line.points]
     if not points:
         return Markup("")
-    ticks = nice_ticks(min(0.0, *(y for _, y in points)), max(y for _, y in points))
+    heights = [y for _, y in points] + ([] if live_chart.threshold is None else [live_chart.threshold])
+    ticks = nice_ticks(min(0.0, *heights), max(heights))
     frame = ChartFrame(width, height, (min(x for x, _ in points), max(x for x, _ in points)), (ticks[0], ticks[-1]))
     lines = "1 line" if len(live_chart.lines) == 1 else f"{len(live_chart.lines)} lines"
     label = f"{live_chart.shown} over time: {lines}, {len(points)} points"
@@ -155,10 +225,24 @@ def drawing(live_chart: LiveChart, width: int, height: int, kind: str) -> Markup
             *_grid(frame, ticks),
             *_below(frame, live_chart),
             *(_line(frame, n, line) for n, line in enumerate(live_chart.lines)),
+            _threshold(frame, live_chart),
         )
     )
     return Markup('<svg class="plot {}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
         kind, width, height, label, inner
+    )
+
+
+def _threshold(frame: ChartFrame, live_chart: LiveChart) -> Markup:
+    if live_chart.threshold is None:
+        return Markup("")
+    y = f"{frame.up(live_chart.threshold):.1f}"
+    marks = Markup("").join(
+        Markup('<circle cx="{}" cy="{}" r="5"/>').format(f"{frame.across(x):.1f}", f"{frame.up(value):.1f}")
+        for x, value in thinned(live_chart.beyond, lambda point: int(frame.across(point[0])))
+    )
+    return Markup('<g class="threshold"><line x1="{}" x2="{}" y1="{}" y2="{}"/>{}</g>').format(
+        frame.LEFT, frame.width - frame.RIGHT, y, y, marks
     )
 
 
@@ -183,14 +267,11 @@ def _grid(frame: ChartFrame, ticks: Sequence[float]) -> Iterator[Markup]:
 
 
 def _below(frame: ChartFrame, live_chart: LiveChart) -> Iterator[Markup]:
-    write: Callable[[float], str] = (
-        (lambda x: shown_time(int(x))) if live_chart.timed else (lambda x: f"answer {x:,.0f}")
-    )
     low, high = frame.x
     ends = [(low, "start"), (high, "end")] if high > low else [(low, "middle")]
     for at, anchor in ends:
         yield Markup('<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>').format(
-            f"{frame.across(at):.1f}", frame.height - 12, anchor, write(at)
+            f"{frame.across(at):.1f}", frame.height - 12, anchor, live_chart.place(at)
         )
 
 
