@@ -76,7 +76,7 @@ class ChartError(MistakeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ChartChoice:
-    """What a chart shows: a column, the column that parts lines, a threshold, a named time range; all may be empty."""
+    """A chart's column, the column that parts its lines, a threshold, a named time range; each may be empty."""
 
     shown: str = ""
     by: str = ""
