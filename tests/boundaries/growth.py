@@ -36,7 +36,7 @@ from tests.boundaries.sockets import (
 
 AT_ONCE, SECONDS, REST_S = 20, 3.0, 10.0
 """Clients of a flood, how long each sends, and how long a server has to give its memory back."""
-LEFT: Final = 16 * MEBI
+LEFT: Final = 8 * MEBI
 """Bytes that a server may have 10 s after the last flood beyond what it has after ordinary use."""
 LAZY: Final = 200
 """Clients that take nothing."""

@@ -7,6 +7,7 @@ from threading import Thread
 
 import httpx
 import pytest
+import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -159,8 +160,9 @@ def test_what_is_no_longer_kept_is_told():
     assert sink.close() == Delivery(5, 4, "no client took it while it was kept")
 
 
-def test_without_a_client_nothing_is_delivered():
+def test_without_a_client_nothing_is_delivered_by_the_loop_of_all_servers():
     sink = serve()
+    assert isinstance(sink._loop, uvloop.Loop)
     sink.send(b"lost")
     assert sink.close() == Delivery(0, 1, "no client took it while it was kept")
 

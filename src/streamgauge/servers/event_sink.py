@@ -201,7 +201,7 @@ class SseSink:
             app, address.host, 0, lambda: None, connections=options.clients + _SPARE, settings=settings
         )
         self._running = Event()
-        self._thread = Thread(target=asyncio.run, args=(self._serve(sockets),), name="sse", daemon=True)
+        self._thread = Thread(target=self._run, args=(sockets,), name="sse", daemon=True)
         self._thread.start()
         self._running.wait()
 
@@ -225,6 +225,11 @@ class SseSink:
                 self._server.should_exit = True
                 self._thread.join()
             return self._result
+
+    def _run(self, sockets: list[socket.socket]) -> None:
+        """Serve on the loop of all servers (uvloop), whose small objects keep less memory than asyncio's own."""
+        with asyncio.Runner(loop_factory=self._server.config.get_loop_factory()) as runner:
+            runner.run(self._serve(sockets))
 
     async def _serve(self, sockets: list[socket.socket]) -> None:
         self._loop = asyncio.get_running_loop()
