@@ -12,7 +12,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import R2S, Due, Report, Semantics, Tick
+from streamgauge.model.semantics import R2S, Due, EmptyAggregate, Report, Semantics, Tick
 from streamgauge.model.verdict import Judgement
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
@@ -98,6 +98,16 @@ def test_the_documented_example_and_an_hour_with_a_gap(query, stream, end):
 def test_an_order_that_reads_the_instant_of_the_report():
     text = f"{HOURLY} ORDER BY ?x (NOW()) LIMIT 1"
     assert verify(text, ELEMENTS, answers=watch(text, ELEMENTS)).judgement is Judgement.RIGHT
+
+
+@pytest.mark.parametrize("empty", EmptyAggregate)
+@pytest.mark.parametrize("asked", ["ASK FROM {} {{ {} }}", "SELECT * FROM {} {{ {} }}"])
+def test_an_aggregate_over_nothing_beside_the_instant_of_the_report(asked, empty):
+    inner = "SELECT (COUNT(*) AS ?n) (NOW() AS ?at) { WINDOW <urn:w> { ?x <urn:none> ?v } }"
+    text = asked.format("NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT1H STEP PT1H]", inner)
+    semantics = Semantics("mine", empty_aggregate=empty)
+    answers = watch(text, ELEMENTS, semantics=semantics)
+    assert verify(text, ELEMENTS, answers=answers, semantics=semantics).judgement is Judgement.RIGHT
 
 
 def test_an_engine_that_sends_the_empty_reports_before_the_stream_is_right_too():

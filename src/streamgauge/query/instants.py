@@ -7,7 +7,7 @@ Source: SPARQL 1.1, 17.4.5.1: all calls in one execution return the same value; 
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, TypeGuard, cast
+from typing import Any, Final, cast
 
 from streamgauge.formats.instants import date_time
 from streamgauge.model import algebra as al
@@ -48,16 +48,27 @@ def with_instant(form: al.QueryForm) -> al.QueryForm:
 
 def global_group(pattern: al.Pattern) -> al.Group | None:
     """The aggregation without keys that gives a query over the pattern its one row, if it is one."""
-    while isinstance(pattern, _SHELLS) or _joins_fact(pattern):
-        pattern = pattern.left if isinstance(pattern, al.Join) else pattern.pattern
+    while inner := _inside(pattern):
+        pattern = inner
     return pattern if isinstance(pattern, al.Group) and not pattern.keys else None
 
 
 _SHELLS: Final = al.Project | al.Extend | al.Filter | al.Distinct | al.Reduced | al.OrderBy | al.Slice
 
 
-def _joins_fact(pattern: al.Pattern) -> TypeGuard[al.Join]:
-    return isinstance(pattern, al.Join) and isinstance(pattern.right, al.Graph) and pattern.right.name == NOW_GRAPH
+def _inside(pattern: al.Pattern) -> al.Pattern | None:
+    """What a pattern is over that changes nothing of how many rows an aggregation has: also a join with the fact."""
+    if isinstance(pattern, _SHELLS):
+        return pattern.pattern
+    if isinstance(pattern, al.Join):
+        if _is_fact(pattern.right):
+            return pattern.left
+        return pattern.right if _is_fact(pattern.left) else None
+    return None
+
+
+def _is_fact(pattern: al.Pattern) -> bool:
+    return isinstance(pattern, al.Graph) and pattern.name == NOW_GRAPH
 
 
 @dataclass(slots=True)
