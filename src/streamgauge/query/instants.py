@@ -57,7 +57,7 @@ _SHELLS: Final = al.Project | al.Extend | al.Filter | al.Distinct | al.Reduced |
 
 
 def _inside(pattern: al.Pattern) -> al.Pattern | None:
-    """What a pattern is over that changes nothing of how many rows an aggregation has: also a join with the fact."""
+    """The pattern below one that keeps the number of its rows, such as a join with the fact."""
     if isinstance(pattern, _SHELLS):
         return pattern.pattern
     if isinstance(pattern, al.Join):
