@@ -43,7 +43,7 @@ def test_a_channel_that_comes_to_cost_too_much_ends_and_the_publication_is_taken
     for name in ("c", "same"):
         assert [len(each.added) for each in told[name].take()] == [25]
         assert "more than 2000 facts and rows: the channel was ended" in told[name].over.why
-        assert told[name].over.kind == "error"
+        assert told[name].over.kind == "failed"
     assert [len(each.added) for each in told["calm"].take()] == [5, 85]
     assert [channel.name for channel in made.channels()] == ["calm"]
     made.publish(people(91))

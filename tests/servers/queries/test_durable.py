@@ -3,21 +3,25 @@
 import random
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from streamgauge.engines import load
-from streamgauge.formats.lines import Advance, Input
+from streamgauge.formats.lines import Advance, Input, encode_element
 from streamgauge.model.element import StreamElement
 from streamgauge.servers.durable.journal import FILE, verify
-from streamgauge.servers.queries.durability import ServiceJournal
+from streamgauge.servers.http.retries import RetryKey
+from streamgauge.servers.queries.attached import AttachedSources
+from streamgauge.servers.queries.durability import NotDurableError, ServiceJournal
+from streamgauge.servers.queries.http import metrics, source_metrics
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
 from streamgauge.servers.queries.worker import RegisteredQuery
-from streamgauge.servers.sealed.soundness import JournalError
+from streamgauge.servers.sealed.soundness import JournalError, NotWrittenError
 from tests.servers import damages
-from tests.servers.queries.asks import IN, OUT, construct, select
+from tests.servers.queries.asks import IN, OUT, construct, element, select
 
 Items = list[tuple[str, Input]]
 
@@ -160,3 +164,76 @@ def went_on(state: Path) -> tuple[str, dict[str, dict[int, object]]]:
         return "", told_on(state)
     except JournalError as error:
         return str(error), {}
+
+
+def test_a_full_disk_refuses_and_goes_on_with_what_was_taken(tmp_path):
+    course = Course(2)
+    queries = begun(tmp_path / "0")
+    database, full = queries.journal.state._journal._database, False
+    for at in range(len(course.items)):
+        if at == 70:
+            assert queries.settle(60)
+            (pages,) = database.execute("PRAGMA page_count").fetchone()
+            database.execute(f"PRAGMA max_page_count = {pages}")
+        try:
+            course.step(queries, at)
+        except NotDurableError as error:
+            full = "full" in str(error)
+            with pytest.raises(NotWrittenError, match="full"):
+                queries.publish(IN, [element(10**6)])
+            database.execute("PRAGMA max_page_count = 1000000")
+            until(lambda: not queries.journal.trouble)
+    assert (full, told(queries)) == (True, course.expected())
+    queries.close("over")
+    after = begun(tmp_path / "0")
+    assert told(after) == course.expected()
+    after.close("over")
+
+
+def test_keys_of_publications_and_shared_data_are_known_to_the_next_service(tmp_path):
+    queries = begun(tmp_path)
+    queries.share("urn:data", (("<urn:a>", "<urn:b>", "<urn:c>"),))
+    key = RetryKey("me", "k", b"digest")
+    queries.publish(IN, [element(1)], noted=lambda readers: queries.journal.keep_key(key, 1, readers))
+    queries.close("over")
+    after = begun(tmp_path)
+    assert after.journal.known_keys() == [(key, 1, 0)]
+    assert (after._shared, after.streams()) == ({"urn:data": (("<urn:a>", "<urn:b>", "<urn:c>"),)}, {IN: 1})
+    after.close("over")
+
+
+def test_a_service_that_attached_a_file_goes_on_where_it_was(tmp_path):
+    lines = [encode_element(element(1000 * second, f"a{second} p b.")) for second in range(30)]
+    (tmp_path / "log.jsonl").write_bytes(b"".join(lines[:20]))
+
+    def attached() -> tuple[Queries, AttachedSources]:
+        queries = begun(tmp_path / "state")
+        sources = AttachedSources(queries, [f"file:{tmp_path}"])
+        sources.restore()
+        return queries, sources
+
+    queries, sources = attached()
+    queries.register(QueryRegistration(select()))
+    sources.attach(IN, f"file:{tmp_path}/log.jsonl?follow=1")
+    until(lambda: queries.streams()[IN] == 20)
+    sources.close()
+    queries.close("over")
+    (tmp_path / "log.jsonl").rename(tmp_path / "log.jsonl.1")
+    (tmp_path / "log.jsonl").write_bytes(b"".join(lines[20:]))
+    queries, sources = attached()
+    until(lambda: queries.streams()[IN] == 30)
+    assert len(told(queries)["q1"]) == 14
+    assert sources.status()[IN].get("gap") is None
+    measured = {metric.name: metric for metric in (*metrics(queries), *source_metrics(sources.status()))}
+    until(lambda: sources.status()[IN]["lag"] == -29_000)  # the clock of this service stands still at 0
+    assert measured["streamgauge_state_items"].values == (({}, queries.journal.state.kept_items),)
+    assert measured["streamgauge_source_gaps"].values == (({"stream": IN}, 0.0),)
+    sources.close()
+    queries.close("over")
+
+
+def until(met: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not met():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.02)

@@ -197,6 +197,7 @@ def test_shared_static_data(ask):
 def test_health_metrics_description_and_page(ask):
     ask("POST", "/queries", content=select())
     assert ask("GET", "/health").json() == {"status": "up"}
+    assert ask("GET", "/ready").json() == {"status": "ready", "fault": "", "sources": {}}
     metrics = ask("GET", "/metrics")
     assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert 'streamgauge_query_answers_total{query="q1"} 0\n' in metrics.text
@@ -360,7 +361,7 @@ def test_a_program_that_dies_ends_its_answers_with_an_error():
                 socket.recv(timeout=WAIT)
         told = httpx.get(f"{service.url}/queries/{name}").json()
     assert "exit code 1" in closed.value.rcvd.reason
-    assert (last["event"], json.loads(last["data"])) == ("error", {"error": told["fault"]})
+    assert (last["event"], json.loads(last["data"])) == ("failed", {"failed": told["fault"]})
     assert (told["state"], "out of luck" in told["fault"]) == ("failed", True)
 
 

@@ -233,7 +233,7 @@ def test_a_publisher_is_slowed_and_a_failure_is_told():
     stuck.go.set()
     assert running.work.settle(WAIT)
     assert running.fault == "the engine failed: out of luck"
-    assert (running.state, subscription.over) == ("failed", End(running.fault, "error"))
+    assert (running.state, subscription.over) == ("failed", End(running.fault, "failed"))
     queries.publish(IN, [element(11)])
     queries.close("over")
 
@@ -261,7 +261,7 @@ def test_a_program_that_dies_while_nothing_comes_is_noticed():
     queries.publish(IN, [element(0)])
     assert woken.wait(WAIT)
     says = "the engine failed: the engine ended with exit code 1 before its input did: its last words: out of luck"
-    assert subscription.over == End(says, "error")
+    assert subscription.over == End(says, "failed")
     assert [(each.state, each.fault) for each in running] == [("failed", says)] * 2
     assert queries.publish(IN, [element(1000)]) == 2
     queries.close("over")

@@ -372,13 +372,13 @@ class Registry:
                 self.budget.add(log.owner, -log.entries.bytes)
                 self._trimmed.discard(log)
                 for channel in list(log.channels.values()):
-                    self._close(channel, End(f"{why}: the channel was ended", "error"))
+                    self._close(channel, End(f"{why}: the channel was ended", "failed"))
 
     def _close_failed(self, ended: Mapping[str, str]) -> None:
         """Channels whose answers cost too much end; their subscribers are told why."""
         for name, why in ended.items():
             for channel in list(self._logs[name].channels.values()):
-                self._close(channel, End(f"{why}: the channel was ended", "error"))
+                self._close(channel, End(f"{why}: the channel was ended", "failed"))
 
     def _settled(self, lasts: dict[int, int]) -> dict[int, int]:
         """By log, up to which number entries are wanted no more: all have acknowledged them, or they are too many."""

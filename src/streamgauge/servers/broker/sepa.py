@@ -200,7 +200,7 @@ class Conversation:
             for notification in subscription.subscribed.take():
                 await self._notify(spuid, notification.added, notification.removed)
             if over:
-                await self._websocket.close(1011 if over.kind == "error" else 1000, over.why[:120])
+                await self._websocket.close(1011 if over.kind == "failed" else 1000, over.why[:120])
                 return False
         return True
 

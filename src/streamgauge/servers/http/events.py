@@ -49,10 +49,10 @@ class Numbered(msgspec.Struct, Generic[Line], frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Why no more answers will come, a sentence; ``error`` when the engine failed."""
+    """Why no more answers will come, a sentence; ``failed`` when the engine did (``error`` is EventSource's own)."""
 
     why: str
-    kind: Literal["over", "error"] = "over"
+    kind: Literal["over", "failed"] = "over"
 
 
 class AnswerSubscription(Generic[Line]):

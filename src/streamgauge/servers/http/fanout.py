@@ -293,7 +293,7 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-CODES = {"over": 1000, "error": 1011}
+CODES = {"over": 1000, "failed": 1011}
 """How a WebSocket is closed (RFC 6455, 7.4.1)."""
 
 

@@ -156,6 +156,7 @@ class _Feeding:
     ) -> None:
         self._address, self._record = url, record
         self.gap: tuple[int | None, int] | None = None
+        self.lag: int | None = None
         self.url, self.ended, self.fault = parse_address(url).text, False, ""
         self.paused = Event()
         self._queries, self._stream, self._source, self._leaving = queries, stream, source, Event()
@@ -171,6 +172,7 @@ class _Feeding:
         """The source's identity and state."""
         status_: dict[str, object] = {"source": self.url, "ended": self.ended, "refused": self._source.refused}
         status_ |= {"paused": True} if self.paused.is_set() else {}
+        status_ |= {"lag": self.lag} if self.lag is not None else {}
         status_ |= {"gap": {"from": self.gap[0], "to": self.gap[1]}} if self.gap is not None else {}
         return status_ | ({"fault": self.fault} if self.fault else {})
 
@@ -249,6 +251,7 @@ class _Feeding:
             except (QueriesBusyError, NotWrittenError):
                 self._leaving.wait(WAIT_S)
             else:
+                self.lag = self._queries.now() - last.time
                 if place is not None and isinstance(self._source, Resumable):
                     self._source.settle(place)
                 return

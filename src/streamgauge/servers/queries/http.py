@@ -1,7 +1,7 @@
 """The HTTP side of the query service: routes, their description in OpenAPI, status and metrics."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -109,10 +109,32 @@ def metrics(queries: Queries) -> Iterator[Metric]:
         ("subscribers", "Who takes a query's answers now.", lambda one: one.answers.subscribers),
         ("memory_bytes", "What a query is estimated to hold.", lambda one: one.memory),
         ("ended", "1 when a query has ended by itself.", lambda one: bool(one.fault)),
+        ("failed", "1 when a query has failed.", lambda one: one.state == "failed"),
+        ("watermark_seconds", "The greatest time of a query's elements.", lambda one: (one.work.time or 0) / 1000),
     )
     for name, about, value in measures:
         values = tuple(({"query": one.name}, float(value(one))) for one in running)
         yield Metric(f"streamgauge_query_{name}", "counter" if name.endswith("_total") else "gauge", about, values)
+    if (journal := queries.journal) is not None:
+        yield Metric("streamgauge_state_bytes", "gauge", "Bytes of the state on the disk.", (({}, journal.state.size),))
+        yield Metric("streamgauge_state_items", "gauge", "Items that are kept.", (({}, journal.state.kept_items),))
+        yield Metric("streamgauge_checkpoint_age_seconds", "gauge", "How long a change waits.", (({}, journal.age),))
+
+
+def source_metrics(sources: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
+    """How the attached sources go, by their streams."""
+    measures: tuple[tuple[str, str, Callable[[Mapping[str, Any]], float]], ...] = (
+        (
+            "lag_seconds",
+            "The clock less the time of the last element, as it came.",
+            lambda one: one.get("lag", 0) / 1000,
+        ),
+        ("ended", "1 when a source has ended.", lambda one: bool(one["ended"])),
+        ("gaps", "1 when elements may be missing since the service began.", lambda one: "gap" in one),
+    )
+    for name, about, value in measures:
+        values = tuple(({"stream": stream}, float(value(source))) for stream, source in sources.items())
+        yield Metric(f"streamgauge_source_{name}", "gauge", about, values)
 
 
 TICK_S = 0.1
@@ -206,6 +228,7 @@ def _routes(service: "QueryService") -> list[BaseRoute]:
         DescribedRoute("DELETE", "/streams/{name:path}", service.detach, operation("Detach its source.", "204")),
         DescribedRoute("PUT", "/static/{name:path}", service.share, shared),
         DescribedRoute("GET", "/health", service.health, operation("Whether it is up.")),
+        DescribedRoute("GET", "/ready", service.ready, operation("Whether it takes elements.")),
         DescribedRoute("GET", "/metrics", service.metrics, operation("Counts for Prometheus.")),
         Route("/openapi.json", service.openapi),
     ]
@@ -406,9 +429,20 @@ class QueryService:
         """Whether it is up."""
         return JSONResponse({"status": "up"})
 
+    async def ready(self, _request: Request) -> Response:
+        """Whether elements are taken now, with the sources: 503 where the disk refuses, or one has failed."""
+        journal, sources = self._queries.journal, self._attached.status()
+        trouble = (journal.fault or journal.trouble) if journal is not None else ""
+        failed = [stream for stream, source in sources.items() if source.get("fault")]
+        state = "ready" if not trouble and not failed else "not ready"
+        fault = trouble or "; ".join(f"<{stream}>: {sources[stream]['fault']}" for stream in failed)
+        body = {"status": state, "fault": fault, "sources": sources}
+        return JSONResponse(body, 200 if state == "ready" else 503)
+
     async def metrics(self, _request: Request) -> Response:
         """Counts for Prometheus."""
-        return PlainTextResponse(exposition(metrics(self._queries)), media_type=MEDIA_TYPE)
+        measured = (*metrics(self._queries), *source_metrics(self._attached.status()))
+        return PlainTextResponse(exposition(measured), media_type=MEDIA_TYPE)
 
     async def openapi(self, request: Request) -> Response:
         """The routes, described."""

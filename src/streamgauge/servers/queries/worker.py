@@ -273,7 +273,7 @@ class QueryWorker:
         except (TooMuchError, Interruption) as error:
             self._session.abandon()
             why = error if isinstance(error, TooMuchError) else DeadlineError()
-            self._over(End(f"{why}: ask for less, or of smaller windows", "error"))
+            self._over(End(f"{why}: ask for less, or of smaller windows", "failed"))
         except Exception as error:
             self._failed(str(error))
         finally:
@@ -340,7 +340,7 @@ class QueryWorker:
             self._over(End(str(error)))
 
     def _failed(self, why: str) -> None:
-        self._over(End(f"the engine failed: {why}", "error"))
+        self._over(End(f"the engine failed: {why}", "failed"))
 
     def _over(self, end: End) -> None:
         """The worker has ended by itself; only the first reason is told."""
@@ -406,5 +406,5 @@ class RegisteredQuery:
         """The worker has ended; the first reason stays."""
         if not self.fault:
             self.fault = end.why
-            self.state = "failed" if end.kind == "error" else "ended"
+            self.state = "failed" if end.kind == "failed" else "ended"
             self.answers.end(end)
