@@ -15,7 +15,7 @@ from streamgauge.servers.durable.journal import FILE, verify
 from streamgauge.servers.http.retries import RetryKey
 from streamgauge.servers.queries.attached import AttachedSources
 from streamgauge.servers.queries.durability import NotDurableError, ServiceJournal
-from streamgauge.servers.queries.http import metrics, source_metrics
+from streamgauge.servers.queries.measures import metrics, source_metrics
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
 from streamgauge.servers.queries.worker import RegisteredQuery

@@ -1,7 +1,7 @@
 """The HTTP side of the query service: routes, their description in OpenAPI, status and metrics."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -43,7 +43,7 @@ from streamgauge.servers.http.limits import (
     read_body,
     text,
 )
-from streamgauge.servers.http.metrics import MEDIA_TYPE, PAUSES, Metric, exposition
+from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
 from streamgauge.servers.http.openapi import (
     DescribedRoute,
     Json,
@@ -60,6 +60,7 @@ from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuse
 from streamgauge.servers.queries.attached import AttachedSources, AttachError
 from streamgauge.servers.queries.durability import KEYS, NotDurableError
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
+from streamgauge.servers.queries.measures import metrics, source_metrics
 from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
 from streamgauge.servers.queries.requests import (
     QueryRegistration,
@@ -92,49 +93,6 @@ def status(running: RegisteredQuery) -> dict[str, object]:
         "subscribers": running.answers.subscribers,
         "memory": running.memory,
     }
-
-
-def metrics(queries: Queries) -> Iterator[Metric]:
-    """Counts of the service and of every query in it."""
-    running = queries.queries()
-    yield from PAUSES.metrics()
-    yield Metric("streamgauge_queries", "gauge", "Registered queries.", (({}, len(running)),))
-    elements = tuple(({"stream": name}, float(count)) for name, count in queries.streams().items())
-    yield Metric("streamgauge_stream_elements_total", "counter", "Elements that came on a stream.", elements)
-    measures: tuple[tuple[str, str, Callable[[RegisteredQuery], float]], ...] = (
-        ("elements_total", "Elements that a query has taken in.", lambda one: one.work.elements),
-        ("late_total", "Elements that came too late to count.", lambda one: one.work.late),
-        ("answers_total", "Answers that a query has given.", lambda one: one.answers.number),
-        ("waiting", "Elements that wait for a query.", lambda one: one.work.waiting),
-        ("subscribers", "Who takes a query's answers now.", lambda one: one.answers.subscribers),
-        ("memory_bytes", "What a query is estimated to hold.", lambda one: one.memory),
-        ("ended", "1 when a query has ended by itself.", lambda one: bool(one.fault)),
-        ("failed", "1 when a query has failed.", lambda one: one.state == "failed"),
-        ("watermark_seconds", "The greatest time of a query's elements.", lambda one: (one.work.time or 0) / 1000),
-    )
-    for name, about, value in measures:
-        values = tuple(({"query": one.name}, float(value(one))) for one in running)
-        yield Metric(f"streamgauge_query_{name}", "counter" if name.endswith("_total") else "gauge", about, values)
-    if (journal := queries.journal) is not None:
-        yield Metric("streamgauge_state_bytes", "gauge", "Bytes of the state on the disk.", (({}, journal.state.size),))
-        yield Metric("streamgauge_state_items", "gauge", "Items that are kept.", (({}, journal.state.kept_items),))
-        yield Metric("streamgauge_checkpoint_age_seconds", "gauge", "How long a change waits.", (({}, journal.age),))
-
-
-def source_metrics(sources: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
-    """How the attached sources go, by their streams."""
-    measures: tuple[tuple[str, str, Callable[[Mapping[str, Any]], float]], ...] = (
-        (
-            "lag_seconds",
-            "The clock less the time of the last element, as it came.",
-            lambda one: one.get("lag", 0) / 1000,
-        ),
-        ("ended", "1 when a source has ended.", lambda one: bool(one["ended"])),
-        ("gaps", "1 when elements may be missing since the service began.", lambda one: "gap" in one),
-    )
-    for name, about, value in measures:
-        values = tuple(({"stream": stream}, float(value(source))) for stream, source in sources.items())
-        yield Metric(f"streamgauge_source_{name}", "gauge", about, values)
 
 
 TICK_S = 0.1
