@@ -47,8 +47,8 @@ class SegmentExtent:
     """A segment: items from ``number`` to before ``end``, the latest time of its elements (ms).
 
     ``timely`` is the latest time of those that no query found late, ``triples`` are theirs by stream: an element counts
-    as timely when nothing later came before. ``advances`` are the latest by stream (ms). ``changed``: only advances are
-    left of it now.
+    as timely when nothing later came before. ``advances`` and ``times`` are the latest advances and elements by stream
+    (ms): all that is left of it where it ``changed``, so that later elements are late as they were.
     """
 
     number: int
@@ -57,11 +57,12 @@ class SegmentExtent:
     timely: int | None
     triples: dict[str, int]
     advances: dict[str, int]
+    times: dict[str, int]
     changed: bool = False
 
     @property
     def is_rest(self) -> bool:
-        """Whether only advances are left of it."""
+        """Whether it has no triples, only times."""
         return not self.triples
 
 

@@ -104,7 +104,7 @@ class SessionState:
             need.write(extent)
 
     def _dropped(self, change: Change) -> list[SegmentExtent]:
-        """The segments that stay. Of those that go their advances stay, joined to those of their neighbours."""
+        """The segments that stay. Of those that go their times stay, joined to those of their neighbours."""
         needs = {name: StreamNeed(name, self._needs.values()) for name in self._streams()}
         behind = dict.fromkeys(needs, 0)
         kept: list[SegmentExtent] = []
@@ -121,40 +121,53 @@ class SessionState:
         kept.reverse()
         for extent in kept:
             if extent.changed:
-                rest = [(stream, Advance(time)) for stream, time in extent.advances.items()]
-                change.segments.append(Segment(extent.number, rest, past=True))
+                change.segments.append(Segment(extent.number, _rest(extent), past=True))
         return [replace(extent, changed=False) for extent in kept]
 
     def _streams(self) -> set[str]:
         return {stream for extent in self._extents for stream in extent.triples}
 
     def _let_go(self, extent: SegmentExtent, kept: list[SegmentExtent], change: Change) -> None:
-        """Drop a segment but for its advances, which go to the rest that follows or become one."""
+        """Drop a segment but for its times, which go to the rest that follows or become one."""
         later = kept[-1] if kept and kept[-1].is_rest else None
         if later is None and extent.is_rest:
             kept.append(extent)
             return
         change.dropped.append(extent.number)
-        if later is None and extent.advances:
+        if later is None:
             kept.append(replace(extent, triples={}, latest=None, timely=None, changed=True))
-        elif later is not None and (earlier := extent.advances.keys() - later.advances.keys()):
+            return
+        advances, times = _latest(extent.advances, later.advances), _latest(extent.times, later.times)
+        if (advances, times) != (later.advances, later.times):
             change.dropped.append(later.number)
-            more = {stream: extent.advances[stream] for stream in earlier}
-            kept[-1] = replace(later, advances=later.advances | more, changed=True)
+            kept[-1] = replace(later, advances=advances, times=times, changed=True)
 
     def _extent(self, segment: Segment) -> SegmentExtent:
         """The extent of a segment that comes behind the others."""
         end = segment.number + (1 if segment.past else len(segment.items))
-        extent = SegmentExtent(segment.number, end, None, None, {}, {})
+        extent = SegmentExtent(segment.number, end, None, None, {}, {}, {})
         for stream, item in segment.items:
             greatest = item.time if self._greatest is None else max(self._greatest, item.time)
             timely, self._greatest = greatest == item.time, greatest
             if isinstance(item, StreamElement):
-                extent.latest = item.time if extent.latest is None else max(extent.latest, item.time)
-                extent.timely = item.time if timely else extent.timely
-                extent.triples.setdefault(item.stream, 0)
-                extent.triples[item.stream] += len(item.added) if timely else 0
+                extent.times[stream] = max(item.time, extent.times.get(stream, item.time))
+                if item.added:
+                    extent.latest = item.time if extent.latest is None else max(extent.latest, item.time)
+                    extent.timely = item.time if timely else extent.timely
+                    extent.triples.setdefault(stream, 0)
+                    extent.triples[stream] += len(item.added) if timely else 0
             else:
                 extent.advances[stream] = max(item.time, extent.advances.get(stream, item.time))
                 self._greatest = max(greatest, item.time + 1)
         return extent
+
+
+def _latest(times: Mapping[str, int], later: Mapping[str, int]) -> dict[str, int]:
+    """The latest times by stream."""
+    return {stream: max(time, times.get(stream, time)) for stream, time in {**times, **later}.items()}
+
+
+def _rest(extent: SegmentExtent) -> list[JournalItem]:
+    """The times of a segment as items: elements without triples, and advances."""
+    elements = [(stream, StreamElement(stream, time, extent.number, ())) for stream, time in extent.times.items()]
+    return [*elements, *((stream, Advance(time)) for stream, time in extent.advances.items())]
