@@ -247,10 +247,10 @@ class ServiceJournal:
             self._processed |= dict.fromkeys(self._idle(), self._next - 1)
             for call in noted.first:
                 call()
-            if self.state.looks(len(noted.items)):
+            if self.state.looks(len(noted.items)):  # what is dropped was answered: that must be known too
                 for query, item in self._processed.items():
-                    last = noted.change.records.get(("progress", query)) or self.state.records("progress").get(query)
-                    noted.change.records["progress", query] = {"number": 0, **(last or {}), "item": item}
+                    number = self._numbers.get(query, 0)
+                    noted.change.records["progress", query] = {"item": item, "number": number}
             return noted, self._tickets, dict(self._processed)
 
     def _write(self, noted: _Noted, processed: dict[str, int]) -> bool:
