@@ -169,5 +169,6 @@ def _latest(times: Mapping[str, int], later: Mapping[str, int]) -> dict[str, int
 
 def _rest(extent: SegmentExtent) -> list[JournalItem]:
     """The times of a segment as items: elements without triples, and advances."""
-    elements = [(stream, StreamElement(stream, time, extent.number, ())) for stream, time in extent.times.items()]
+    times = sorted(extent.times.items(), key=lambda stream_time: stream_time[1])  # or time would go back
+    elements = [(stream, StreamElement(stream, time, extent.number, ())) for stream, time in times]
     return [*elements, *((stream, Advance(time)) for stream, time in extent.advances.items())]
