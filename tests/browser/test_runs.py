@@ -64,6 +64,7 @@ def look(browser: Any, name: str) -> None:
 def judged_when_asked(browser: Any, bench: Any) -> None:
     """A run without a verdict is judged by a button."""
     run = bench.folder / "runs" / "heat" / "live-csparql-seed1-1"
+    browser.get("about:blank")  # the comparison that is open draws its timeline again when its width changes
     (run / "verdict.json").unlink()
     show(browser, f"{bench.url}/runs/run/runs/heat/live-csparql-seed1-1")
     assert "Not judged yet" in text_of(browser, "main")
