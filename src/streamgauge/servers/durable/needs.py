@@ -19,7 +19,7 @@ from streamgauge.model.semantics import R2S, Report, Semantics
 
 _SILENT: Final = frozenset({Report.NON_EMPTY, Report.CONTENT_CHANGE})
 MARKS: Final = 8
-"""Marks in the time that elements are needed for; benchmarks/durable.py: the state is 1.4 times the window."""
+"""Marks in the time for which elements are needed: they are forgotten in steps of an eighth of it."""
 
 SPARE: Final = 2
 """Contents of a window of triples that are kept: the one that is reported, and the one of the report before."""
