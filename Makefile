@@ -21,7 +21,7 @@ demo: setup
 	$(RUN)/streamgauge demo --again
 
 # `make test PART=tests/formats` or `make test PART='-m spark'` runs a part; `make quick` what needs no JVM, browser or server.
-WORKERS ?= 3
+WORKERS ?= 4
 SPREAD = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 test: setup

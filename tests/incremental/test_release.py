@@ -47,7 +47,7 @@ def test_tables_of_rows_and_of_tables_are_emptied_in_pieces(monkeypatch):
 def test_what_a_stopped_evaluation_was_making_is_let_go_of(monkeypatch):
     pieces = Pieces(monkeypatch)
     landmark = Landmark()
-    landmark.limit(7_000, 1_000)
+    landmark.limit(28_000, 1_000)
     landmark.load(RING)
     with pytest.raises(TooMuchError):
         landmark.ask(parse_sparql("SELECT * { ?a (<urn:p>/<urn:p>)+ ?b . ?b (<urn:p>/<urn:p>)+ ?c }"))

@@ -166,7 +166,7 @@ def test_a_journal_that_a_broker_has_open_is_not_looked_at(journals, tmp_path):
     words = [sys.executable, "-c", program, str(path)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "open\n"
-        with pytest.raises(JournalError, match="a broker has it open: stop the broker first"):
+        with pytest.raises(JournalError, match="a server has it open: stop that first"):
             recovery.verify(path)
         holder.stdin.close()
     assert recovery.verify(path).whole
