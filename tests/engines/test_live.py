@@ -235,6 +235,18 @@ def test_gaps_are_advanced_over_by_the_clock():
     ]
 
 
+def test_elements_of_one_time_and_number_are_taken_in_their_order():
+    """As two streams that number their own elements have them, while they wait for later ones."""
+    query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, Window(4, 2)),))
+    semantics, answers = replace(PROFILES["rspql"], lateness=2), []
+    session = load("live").start(query, semantics, answers.append)
+    elements = [replace(element, sequence=0) for element in stream("1: a p b. | 1: b p c. | 1: c p d.")]
+    for element in elements:
+        session.push(element)
+    session.advance(20)
+    assert [a.added for a in answers] == [a.added for a in said(query, semantics, elements, 20)]
+
+
 def test_what_live_cannot_do_it_refuses_by_name():
     query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, Window(4, 2)),))
     assert "content that is a bag" in refuse(query, replace(PROFILES["rspql"], content=Counting.BAG))

@@ -34,7 +34,7 @@ def test_small_channels_that_come_and_go_leave_nothing(made):
     frozen, objects = gc.get_freeze_count(), len(gc.get_objects())
     churn(made, 100)
     gc.collect()
-    assert gc.get_freeze_count() == frozen
+    assert gc.get_freeze_count() <= frozen  # what tests before this one froze may be freed
     assert len(gc.get_objects()) < objects + 500
 
 

@@ -7,7 +7,7 @@ Queries with the same windows, semantics and static data share one driver; other
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from streamgauge.incremental.drivers.frames import (
@@ -109,7 +109,8 @@ class WindowDriver:
         self._due, self._cut = _EARLY, NEVER
         self._begun, self._t0 = False, 0
         self._greatest = _EARLY
-        self._held: list[tuple[int, int, StreamElement]] = []
+        self._held: list[tuple[int, int, int, StreamElement]] = []
+        self._arrivals = count()  # parts elements of one time and number, as two streams may have
         self._batch: deque[Arrived] = deque()
         self._admission, self._heard = Admission(self._of), False
         self._looked = False
@@ -142,8 +143,7 @@ class WindowDriver:
             return
         if (not self._heard or element.stream not in self._of) and not self._admits(element):
             return
-        time = element.time
-        bound = self._semantics.lateness
+        time, bound = element.time, self._semantics.lateness
         if time < self._greatest:
             if bound is None:
                 raise disorder(element, self._greatest)
@@ -157,7 +157,7 @@ class WindowDriver:
             self._take(element)
             self._take_directly(element)
             return
-        heappush(self._held, (time, element.sequence, element))
+        heappush(self._held, (time, element.sequence, next(self._arrivals), element))
         self._come_with_watermark(self._greatest - bound)
 
     def _take_directly(self, element: StreamElement) -> None:
@@ -310,7 +310,7 @@ class WindowDriver:
     def _release(self, watermark: int) -> None:
         """Let in what the lateness bound held back and is earlier than the watermark, in order of time."""
         while self._held and self._held[0][0] < watermark:
-            time, _, element = heappop(self._held)
+            time, _, _, element = heappop(self._held)
             self._finish_batch(time - 1)
             self._take(element)
 
