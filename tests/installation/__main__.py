@@ -54,8 +54,8 @@ QUICK_START_PORTS: Final = Lock()
 
 WHEEL_TESTS: Final = (sys.executable, "-m", "pytest", "-m", "prove", "tests/cli/test_wheel.py")
 
-AT_ONCE: Final = 2
-"""Pythons that are checked at once: each waits for the index half of the time."""
+AT_ONCE: Final = 4
+"""Pythons, and the wheel, that are checked at once: each waits for the index half of the time."""
 
 
 def main(named: Sequence[str]) -> int:
