@@ -17,11 +17,12 @@ from streamgauge.formats.lines import Advance, Input, encode_advance, encode_ele
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import Semantics
+from streamgauge.model.semantics import Borders, Semantics
+from streamgauge.query import parse, parse_sparql
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import OutOfOrderError
 from streamgauge.servers.durable.needs import not_durable
-from streamgauge.watching import durable, watch
+from streamgauge.watching import WatchError, durable, watch
 from tests.examples import examples
 from tests.semantics import draw as drawn
 from tests.watching.standing import PROFILED, TRIPLES
@@ -118,3 +119,27 @@ def test_a_watch_that_was_stopped_gives_the_same_answers(case: Case):
         event(f"{min(len(expected) // 20, 5)} x 20 answers")
         assert sorted(answers) == list(range(1, len(expected) + 1))
         assert [answers[number] for number in sorted(answers)] == expected
+
+
+TEXT = """SELECT ?s FROM NAMED WINDOW <urn:w> ON <urn:in> [RANGE PT0.01S STEP PT0.01S]
+WHERE { WINDOW <urn:w> { ?s <urn:p> ?v } ?s <urn:in> ?room }"""
+ASKED: dict[str, Any] = {"semantics": Semantics("mine"), "static": [("<urn:a>", "<urn:in>", "<urn:r>")]}
+OTHERS = {
+    "a text": (TEXT.replace("urn:p", "urn:q"), {}),
+    "a window": (TEXT.replace("STEP PT0.01S", "STEP PT0.005S"), {}),
+    "an operator": (TEXT.replace("SELECT", "REGISTER ISTREAM <urn:q> AS SELECT"), {}),
+    "a form without a text": (replace(parse(TEXT), form=parse_sparql("ASK { ?s ?p ?o }")), {}),
+    "borders": (TEXT, {"semantics": Semantics("mine", borders=Borders.OPEN_CLOSED)}),
+    "a first window": (TEXT, {"t0": 5}),
+    "as many static facts": (TEXT, {"static": [("<urn:a>", "<urn:in>", "<urn:other>")]}),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_state_goes_on_with_nothing_but_what_it_was_made_with(tmp_path: Path, other: str):
+    stream = [(1, '<urn:a> <urn:p> "1" .'), (30, '<urn:a> <urn:p> "2" .')]
+    assert len(list(watch(TEXT, stream, state=tmp_path, **ASKED))) > 1
+    assert list(watch(TEXT, [], state=tmp_path, **ASKED)) == []
+    text, options = OTHERS[other]
+    with pytest.raises(WatchError, match="is the state of another query"):
+        watch(text, stream, state=tmp_path, **ASKED | options)

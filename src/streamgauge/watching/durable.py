@@ -9,14 +9,19 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from heapq import merge
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final, NamedTuple, cast
 
+import msgspec
+
 from streamgauge.formats.lines import Advance, Input, decode_answer, encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
+from streamgauge.model.semantics import Semantics
+from streamgauge.query.printer import sparql
 from streamgauge.servers.durable.journal import Change, JournalItem, NumberedLine, Record
 from streamgauge.servers.durable.needs import not_durable
 from streamgauge.servers.durable.state import SessionState
@@ -111,10 +116,19 @@ def closed_unless_done(state: WatchState, leave: Callable[[], None] = lambda: No
 
 
 def identity(query: Understood) -> list[Any]:
-    """A query as it is told from others: its text, its windows, its semantics and its static data."""
+    """A query as it is told from others: its form, its windows, its semantics and a digest of its static data.
+
+    Only fields of the semantics that are not the default are in it, so that a version with one more reads the state.
+    """
     parsed = query.query
-    fields = (parsed.sparql, [str(window) for window in parsed.windows], str(parsed.r2s), query.semantics.name)
-    return [*fields, query.semantics.lateness, query.semantics.t0, len(parsed.static)]
+    facts = "\n".join(sorted(map(" ".join, parsed.static)))
+    declared, default = (
+        msgspec.to_builtins(replace(semantics, sources={}), order="sorted")
+        for semantics in (query.semantics, Semantics(query.semantics.name))
+    )
+    fields = {name: value for name, value in declared.items() if value != default[name]}
+    windows = [str(window) for window in parsed.windows]
+    return [sparql(parsed.form), windows, str(parsed.r2s), fields, sha256(facts.encode()).hexdigest()]
 
 
 class DurableAnswer(NamedTuple):
