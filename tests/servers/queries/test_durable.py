@@ -211,6 +211,31 @@ def test_keys_of_publications_and_shared_data_are_known_to_the_next_service(tmp_
     after.close("over")
 
 
+def test_a_query_goes_on_beside_the_shared_data_that_it_began_with(tmp_path):
+    """Newer data are for queries registered later; what no query reads any more is not kept."""
+    text = f"SELECT ?s ?r FROM <urn:data> FROM NAMED WINDOW <urn:w> ON <{IN}> [RANGE PT4S STEP PT1S] "
+    text += "WHERE { WINDOW <urn:w> { ?s <urn:p> ?o } ?s <urn:in> ?r }"
+    queries = begun(tmp_path / "a")
+    for room in "rt":
+        queries.share("urn:data", (("<urn:a>", "<urn:in>", f"<urn:{room}>"),))
+        queries.register(QueryRegistration(text))
+    for second in range(3):
+        queries.publish(IN, [element(1000 * second, "a p b.")])
+    told(queries)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    queries.close("killed")
+    queries = begun(tmp_path / "b")
+    queries.publish(IN, [element(9000, "a p b.")])
+    told(queries)
+    for query, room in zip(queries.queries(), (b"urn:r", b"urn:t"), strict=True):
+        lines = [kept.line for kept in query.answers.kept() if b"urn:a" in kept.line]
+        assert len(lines) == 3
+        assert all(room in line for line in lines)
+        queries.deregister(query.name)
+    assert queries.journal.state.records("beside") == {}
+    queries.close("over")
+
+
 def test_a_service_that_attached_a_file_goes_on_where_it_was(tmp_path):
     lines = [encode_element(element(1000 * second, f"a{second} p b.")) for second in range(30)]
     (tmp_path / "log.jsonl").write_bytes(b"".join(lines[:20]))

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from threading import Condition, RLock, Thread
 from typing import Any, Final
@@ -19,6 +20,7 @@ from streamgauge.formats.lines import Input
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
+from streamgauge.model.terms import Triple
 from streamgauge.servers.durable.journal import Change, JournalItem, NumberedLine
 from streamgauge.servers.durable.state import SessionState
 from streamgauge.servers.http.retries import RetryKey
@@ -42,6 +44,11 @@ WALL: Final = ""
 
 class NotDurableError(RuntimeError):
     """Something was taken and is not on the disk yet; the sentence says why."""
+
+
+def _digest(triples: Sequence[Triple]) -> str:
+    """The name of triples on the disk: queries beside the same ones share it."""
+    return sha256("\n".join(map(" ".join, triples)).encode()).hexdigest()
 
 
 @dataclass(slots=True)
@@ -71,6 +78,7 @@ class ServiceJournal:
         self._processed: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
         self._keys = deque(sorted(self.state.records("key")))
+        self._beside = {name: record["beside"] for name, record in self.state.records("query").items()}
         self._ending = False
         self._idle: Callable[[], Sequence[str]] = tuple
         self._thread = Thread(target=self._run, name="streamgauge-journal", daemon=True)
@@ -140,21 +148,31 @@ class ServiceJournal:
                 if isinstance(member, RegisteredQuery):
                     self._noted.change.records["begun", member.name] = {"t0": t0, "since": since}
 
-    def keep_query(self, running: RegisteredQuery, request: QueryRegistration, owner: str) -> int:
-        """A query was registered; the ticket to wait for."""
+    def keep_query(
+        self, running: RegisteredQuery, request: QueryRegistration, owner: str, shared: Sequence[Triple]
+    ) -> int:
+        """A query was registered beside shared data, which stay as they were for it; the ticket to wait for."""
         with self._changed:
             registration = {name: value for name, value in asdict(request).items() if value is not None}
             if isinstance(request.semantics, Semantics):
                 fields = msgspec.to_builtins(request.semantics)
                 registration["semantics"] = {name: value for name, value in fields.items() if value is not None}
                 del registration["semantics"]["sources"]
-            record = {"request": registration, "owner": owner, "start": self._next}
+            beside = _digest(shared)
+            if shared and beside not in self._beside.values():
+                self._noted.change.records["beside", beside] = list(shared)
+            self._beside[running.name] = beside
+            record = {"request": registration, "owner": owner, "start": self._next, "beside": beside}
             self._noted.change.records["query", running.name] = record
             self._noted.change.records["names", "last"] = int(running.name[1:])
             self._processed[running.name] = self._next - 1
             question = running.question
             self.follow(running.name, question.query, question.semantics, self._next - 1)
             return self._noticed()
+
+    def shared(self, query: str) -> list[Triple]:
+        """The shared data beside which a query was registered."""
+        return [(s, p, o) for s, p, o in self.state.records("beside").get(self._beside[query], ())]
 
     def restore(self, running: RegisteredQuery) -> int:
         """Give a query the answers that were kept; the number of the last item that was answered."""
@@ -175,6 +193,9 @@ class ServiceJournal:
             self._noted.first.append(lambda: self.state.forget(query))
             for kind in ("query", "begun", "progress"):
                 self._noted.change.records[kind, query] = None
+            beside = self._beside.pop(query)
+            if beside not in self._beside.values():
+                self._noted.change.records["beside", beside] = None
             self._noted.change.settled[query] = 2**62
             return self._noticed()
 

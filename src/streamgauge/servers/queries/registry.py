@@ -92,7 +92,8 @@ class Queries:
                 query, semantics = understand(request, loaded, self.limits)
                 if reason := refused_patterns(query.form) or loaded.refuse(query, semantics):
                     raise RefusedError(reason)
-            query = self._beside(query)
+            shared = self._shared_with(query)
+            query = query.with_static((*query.static, *shared))
             if self.journal is not None:
                 self.journal.refuse()
                 if reason := not_durable(query, semantics, engine):
@@ -107,7 +108,7 @@ class Queries:
             with self._lock:  # nothing is published between its beginning and the note of it
                 running = self._started(name, question)
                 self._owners[name] = owner
-                ticket = self.journal.keep_query(running, request, owner)
+                ticket = self.journal.keep_query(running, request, owner, shared)
             self.journal.wait(ticket, DURABLE_S)
             return running
 
@@ -179,7 +180,8 @@ class Queries:
         request = read_registration(record["request"])
         engine = request.engine or self.engines[0]
         query, semantics = understand(request, self._load(engine), self.limits)
-        question = _question(name, request, self._beside(query), semantics, engine)
+        query = query.with_static((*query.static, *journal.shared(name)))
+        question = _question(name, request, query, semantics, engine)
         running = RegisteredQuery(name, question, self.limits, lambda answer: self._pass(name, answer))
         processed = journal.restore(running)
         for start, work in works:
@@ -218,14 +220,13 @@ class Queries:
             if sum(self._owners.get(name, OPEN) == owner for name in self._running) >= self.limits.queries:
                 raise QueryLimitError(f"{self.limits.queries} queries are registered already: deregister one first")
 
-    def _beside(self, query: ContinuousQuery) -> ContinuousQuery:
-        """The query with the shared data that it names, and its own."""
+    def _shared_with(self, query: ContinuousQuery) -> list[Triple]:
+        """The shared data that a query names; RequestError where it names what is not there, and brings nothing."""
         with self._lock:
             unknown = [name for name in query.background if name not in self._shared]
             if unknown and not query.static:
                 raise RequestError(f"the query reads <{unknown[0]}>: bring its triples as static, or share them first")
-            shared = [triple for name in query.background for triple in self._shared.get(name, ())]
-        return query.with_static((*query.static, *shared)) if shared else query
+            return [triple for name in query.background for triple in self._shared.get(name, ())]
 
     def _refuse_output(self, question: Question) -> None:
         """ConflictError when its output is another's stream already, or would come back to itself."""
