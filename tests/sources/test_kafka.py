@@ -7,10 +7,12 @@ from threading import Thread
 import pytest
 
 from streamgauge.formats.lines import encode_element
+from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Delivery, SourceError, open_sink, open_source
 from streamgauge.sources.contract import parse_address
 from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions, reached_by
+from streamgauge.watching import watch
 
 from .conftest import Kafka, free_port
 
@@ -94,6 +96,26 @@ def test_nothing_is_lost_nor_doubled_when_the_broker_is_killed_and_who_does_not_
     reader.join(60)
     source.close()
     assert found == list(range(600))
+
+
+def test_a_durable_watch_goes_on_behind_the_offsets_of_the_one_before(topic, tmp_path):
+    """Ended twice in the middle of what was there, with more come since: as one that was never ended."""
+    query = """SELECT ?s FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT0.05S STEP PT0.02S]
+    WHERE { WINDOW <urn:w> { ?s ?p ?o } }"""
+    source, sink = f"{topic}?from=earliest&until=end", open_sink(topic)
+    answers: dict[int, Answer] = {}
+    for first, enough in ((0, 60), (300, 190), (600, None)):
+        send(sink, map(element, range(first, first + 300)))
+        assert sink.settle().undelivered == 0
+        with watch(query, source, end="stream", state=tmp_path) as watched:
+            for answer in watched:
+                assert answers.setdefault(watched.number, answer) == answer
+                if len(answers) == enough:
+                    break
+            assert watched.gaps == []
+    sink.close()
+    assert list(answers) == list(range(1, len(answers) + 1))
+    assert list(answers.values()) == list(watch(query, [element(number) for number in range(900)], end="stream"))
 
 
 def test_a_group_goes_on_where_it_was_left(topic):
