@@ -80,6 +80,8 @@ def test_a_default_graph_is_asked_for_by_its_name(browser: Any, address: str) ->
     browser.find_element("name", "graph").send_keys("urn:ldf:defaultGraph")
     browser.find_element("css selector", "form button").click()
     says(browser, "121 quads match")
+    assert rows(browser)
+    assert complaints(browser) == []
 
 
 @pytest.mark.parametrize("page", ["", "trains"])

@@ -138,6 +138,7 @@ def test_without_script_tables_reload_and_forms_do(browser: Any, bench: Any) -> 
         until(lambda: "Release the answers" in browser.page_source)
         press(browser, "#end")
         until(lambda: "No query is registered." in browser.page_source)
+        assert "Release the answers" not in browser.page_source
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 

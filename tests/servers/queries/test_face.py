@@ -381,6 +381,7 @@ def test_a_client_that_takes_nothing_is_left(monkeypatch):
                 path = f"{service.url}/streams/{IN}?t={time * 1000}"
                 httpx.post(path, content=long, headers={"Content-Type": "text/turtle"}).raise_for_status()
             until(lambda: service.queries.query(name).answers.subscribers == 0)
+        assert httpx.get(f"{service.url}/queries/{name}").json()["state"] == "running"
 
 
 def test_a_request_that_does_not_arrive_is_refused(monkeypatch):
