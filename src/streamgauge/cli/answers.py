@@ -135,7 +135,7 @@ class Shown:
         self._signs = signs.get(r2s, {"+": "+", "-": "-"})
 
     def __call__(self, answer: Answer) -> None:
-        """Print one report."""
+        """Print a report under its headline, rows that go marked by a sign."""
         self._console.print(Text(_headline(answer, self._dates), style="bold"))
         rows = list(_changes(answer))
         if not self._ordered:
@@ -284,7 +284,7 @@ class NotificationLines:
     """A channel's notifications as JSON lines on standard output; rows are objects of N-Triples terms by variable."""
 
     def show(self, notification: Told) -> None:
-        """One line."""
+        """Print a notification as one JSON object: channel, number, rows that came and went."""
         line = {
             "channel": notification.channel,
             "number": notification.number,

@@ -15,7 +15,7 @@ from streamgauge.workbench.rooms import Bench
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command ``ui``."""
     app.command()(ui)
 
 
@@ -34,7 +34,7 @@ def ui(
     way = " (add ?access_token=TOKEN once)" if tokens else ""
     app = application(bench, tokens)
     tell_readers(token_file)
-    gc.freeze()  # a third of the CPU of a large stream in the playground would look through the modules again
+    gc.freeze()  # or each full collection looks through all modules again, in the middle of an edit
     Serving(
         app, host, port, bench.leaving.set, lambda at: say(f"the workbench of {folder} is at {at}{way}"), alone=True
     ).run()

@@ -145,11 +145,11 @@ class Unsaid(Protocol):
 
     @property
     def sequence(self) -> int | None:
-        """Its number."""
+        """Its sequence number."""
 
     @property
     def time(self) -> int | None:
-        """Its time, ms."""
+        """Its application time, ms."""
 
 
 def decode_input(line: bytes | str, unsaid: Unsaid | None = None) -> Input:

@@ -91,7 +91,7 @@ class BatchArrivals:
     reader: ElementReader
 
     def __post_init__(self) -> None:
-        """Count the rows."""
+        """Sum what the files say of their rows, times and streams."""
         self.came = came = tuple(sorted(self.came, key=lambda one: one.begin))
         streams = {arrival.stream for arrival in came}
         self.rows = sum(arrival.rows for arrival in came)

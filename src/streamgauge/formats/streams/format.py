@@ -261,7 +261,7 @@ class Numbering:
         return self._next
 
     def element(self, place: object, time: int, triples: tuple[Triple, ...]) -> StreamElement:
-        """The next element."""
+        """The next element of the reading's stream, at a time (ms); FormatError where time goes back."""
         if self._reading.among:
             raise FormatError(f"{place}: {which(self._reading.among)}")
         self._check(place, time)

@@ -153,7 +153,7 @@ class SetChanges:
         return not self._fresh and not self._lost
 
     def came(self, triples: Sequence[Triple]) -> None:
-        """Count triples in."""
+        """Take in triples that enter the window: the first copy of each is new to the set."""
         copies, fresh, lost = self._copies, self._fresh, self._lost
         for triple in triples:
             had = copies.get(triple, 0)

@@ -55,7 +55,7 @@ class NumberedLine(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Items from a number on. ``past``: advances, all that is left of the items up to that number."""
+    """Items from a number on. ``past``: the latest times, all that is left of the items up to that number."""
 
     number: int
     items: Sequence[JournalItem]

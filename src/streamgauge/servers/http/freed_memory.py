@@ -9,7 +9,7 @@ from typing import Final
 from streamgauge.servers.http.deadlines import resident
 
 GIVE_BACK: Final = 4 * 2**20
-"""Bytes that are worth a call of malloc_trim, which takes 1 ms for each 500 gaps between blocks in use."""
+"""Bytes that are worth a call of malloc_trim, which looks at every gap between blocks in use."""
 
 LARGE_BLOCK: Final = 512 * 2**10
 """Blocks of so many bytes are the system's once freed: glibc raises the bound to 32 MiB by itself, and keeps them."""
