@@ -5,7 +5,7 @@
 
 from streamgauge.model.algebra import Var
 from streamgauge.servers.fragments import QuadPattern
-from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client import LinkedDataError
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.sources import open_source, solve
 from streamgauge.servers.fragments.client.transport import ClientLimits, guarded_client
@@ -31,11 +31,11 @@ __all__ = [
     "GaveUpError",
     "Label",
     "Limits",
+    "LinkedDataError",
     "Listening",
     "Polling",
     "QuadPattern",
     "RefusedQueryError",
-    "SourceError",
     "Style",
     "UnknownPlanError",
     "UnpushedPlanError",

@@ -24,7 +24,7 @@ from streamgauge.servers.broker import LARGEST_MESSAGE
 from streamgauge.servers.broker.client import Client
 from streamgauge.servers.broker.delivery import _drain, _guarded
 from streamgauge.servers.broker.reconnection import BrokerError
-from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client import LinkedDataError
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.transport import guarded_client
 from streamgauge.servers.fragments.live_queries.watch import wall_clock
@@ -121,7 +121,7 @@ def _child(name: str, url: str) -> None:
     before = getrusage(RUSAGE_SELF).ru_maxrss
 
     def asked() -> None:
-        with suppress(httpx.HTTPError, BrokerError, SourceError, MistakeError, OSError):
+        with suppress(httpx.HTTPError, BrokerError, LinkedDataError, MistakeError, OSError):
             asyncio.run(CLIENTS[name](url))
 
     asking = threading.Thread(target=asked, daemon=True)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from streamgauge.model.mistake import MistakeError
-from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client import LinkedDataError
 from tests.boundaries.client_growth import CLIENTS
 from tests.outgoing.test_clients import answering
 
@@ -52,7 +52,7 @@ def visited(client, status, target):
         moved = f"HTTP/1.1 {status} Moved\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n".encode()
 
         async def ask(url):
-            with suppress(httpx.HTTPError, MistakeError, SourceError, TimeoutError, OSError):
+            with suppress(httpx.HTTPError, MistakeError, LinkedDataError, TimeoutError, OSError):
                 async with asyncio.timeout(3):
                     await CLIENTS[client](url)
 

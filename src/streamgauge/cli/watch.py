@@ -19,7 +19,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted
 from streamgauge.servers.fragments.annotations import named
-from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client import LinkedDataError
 from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, Style
 from streamgauge.servers.fragments.live_queries import Caching, LiveQuery, RefusedQueryError, live_query
 from streamgauge.servers.fragments.live_queries.poll_loop import (
@@ -98,7 +98,7 @@ def watch(
     try:
         with shown:
             code = _until_left(answers, shown.show, once)
-    except SourceError as error:
+    except LinkedDataError as error:
         typer.echo(f"streamgauge: {error}", err=True)
         code = Exit.ENGINE_FAILURE if isinstance(error, GaveUpError) else Exit.BAD_INPUT
     raise typer.Exit(code)

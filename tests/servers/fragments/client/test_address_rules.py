@@ -15,7 +15,7 @@ import pytest
 from streamgauge.outgoing.addresses import is_private
 from streamgauge.outgoing.failures import permanent_failure
 from streamgauge.outgoing.guarded import PRIVATE, Guarded
-from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client import LinkedDataError
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.transport import RefusedAddressError, address_rules, guarded_client
 from tests.servers.fragments.client.fakes import reply, web
@@ -165,13 +165,13 @@ def test_a_relative_redirect() -> None:
     ],
 )
 def test_redirects_that_are_refused(location: str, why: str) -> None:
-    with pytest.raises(SourceError, match=why):
+    with pytest.raises(LinkedDataError, match=why):
         following({PUBLIC: (302, location)}, PUBLIC)
 
 
 def test_too_many_redirects() -> None:
     leads = {f"https://a.example/{n}": (302, f"/{n + 1}") for n in range(100)}
-    with pytest.raises(SourceError, match="more than 5 times"):
+    with pytest.raises(LinkedDataError, match="more than 5 times"):
         following(leads, "https://a.example/0")
 
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from streamgauge.servers.fragments.client import (
+    LinkedDataError,
     ShownTime,
-    SourceError,
     StatusError,
     UnavailableError,
     cache_control,
@@ -303,7 +303,7 @@ def test_a_body_that_comes_too_slowly() -> None:
 def test_a_body_that_is_too_long() -> None:
     endless = (b"x" * 1000 for _ in iter(int, 1))
     client = web(lambda request: httpx.Response(200, stream=Chunks(endless)), limits=ClientLimits(received=50_000))
-    with pytest.raises(SourceError, match="more than 50000 bytes: raise the limit `received`"):
+    with pytest.raises(LinkedDataError, match="more than 50000 bytes: raise the limit `received`"):
         getting(client)
     assert client.counters.received < 60_000
 
@@ -311,12 +311,12 @@ def test_a_body_that_is_too_long() -> None:
 def test_a_gzip_bomb_is_not_unpacked() -> None:
     bomb = gzip.compress(bytes(20_000_000))
     client = web(lambda request: reply(200, bomb, content_encoding="gzip"), limits=ClientLimits(unpacked=1_000_000))
-    with pytest.raises(SourceError, match="unpacks to more than 1000000 bytes"):
+    with pytest.raises(LinkedDataError, match="unpacks to more than 1000000 bytes"):
         getting(client)
 
 
 def test_an_encoding_that_was_not_asked_for() -> None:
-    with pytest.raises(SourceError, match="encoded as 'br', which was not asked for"):
+    with pytest.raises(LinkedDataError, match="encoded as 'br', which was not asked for"):
         getting(web(lambda request: reply(200, b"x", content_encoding="br")))
 
 

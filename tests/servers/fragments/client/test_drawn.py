@@ -1,4 +1,4 @@
-"""Whatever a server answers, there is an answer or a SourceError that says where: nothing else."""
+"""Whatever a server answers, there is an answer or a LinkedDataError that says where: nothing else."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgauge.model.algebra import Var
 from streamgauge.servers.fragments import ANYWHERE, QuadPattern
-from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client import LinkedDataError
 from streamgauge.servers.fragments.client.sources import open_source, solve
 from streamgauge.servers.fragments.client.sources.fragments import FormTemplateError, expand
 from streamgauge.servers.fragments.client.transport import ClientLimits
@@ -101,7 +101,7 @@ def outcome(handler) -> int | str:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             return asyncio.run(run())
-    except SourceError as error:
+    except LinkedDataError as error:
         return str(error)
 
 

@@ -14,8 +14,8 @@ from streamgauge.servers.fragments import ANYWHERE, DEFAULT, QuadPattern
 from streamgauge.servers.fragments.client import (
     Binding,
     FetchedQuads,
+    LinkedDataError,
     LinkedDataSource,
-    SourceError,
     UnavailableError,
 )
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
@@ -186,7 +186,7 @@ REFUSED = {
 def test_next_pages_that_are_refused(lie: str) -> None:
     alter, why = REFUSED[lie]
     server = FakeServer(trains(50), alter=alter)
-    with pytest.raises(SourceError, match=why):
+    with pytest.raises(LinkedDataError, match=why):
         ask(server, QuadPattern(S, "<urn:delay>", Y))
     assert all(each.startswith(HOST) for each in server.asked)
     assert len(server.asked) < 5
@@ -200,7 +200,7 @@ def endless(address: str, lines: list[str]) -> list[str]:
 
 def test_pages_without_end_that_bring_nothing_new() -> None:
     server = FakeServer(trains(50), alter=endless)
-    with pytest.raises(SourceError, match=r"4 pages in a row, to number 5, that bring nothing new"):
+    with pytest.raises(LinkedDataError, match=r"4 pages in a row, to number 5, that bring nothing new"):
         ask(server, QuadPattern(S, "<urn:delay>", Y))
 
 
@@ -209,12 +209,12 @@ def test_pages_without_end_that_bring_something_new() -> None:
         number = int(request.url.params.get("page", "1"))
         return FakeServer([*trains(1), *quads(f"n{number} delay 1") * number], size=1, alter=endless)(request)
 
-    with pytest.raises(SourceError, match="more than 7 pages: raise the limit `pages`"):
+    with pytest.raises(LinkedDataError, match="more than 7 pages: raise the limit `pages`"):
         ask(handler, QuadPattern(S, "<urn:delay>", Y), limits=ClientLimits(pages=7))
 
 
 def test_a_page_with_more_quads_than_the_limit() -> None:
-    with pytest.raises(SourceError, match="more than 120 quads: raise the limit `quads`"):
+    with pytest.raises(LinkedDataError, match="more than 120 quads: raise the limit `quads`"):
         ask(FakeServer(trains(50)), EVERY, limits=ClientLimits(quads=120))
 
 
@@ -249,7 +249,7 @@ SPOILED = {
 @pytest.mark.parametrize("how", SPOILED)
 def test_bodies_that_stay_wrong(how: str) -> None:
     spoil, headers, why = SPOILED[how]
-    with pytest.raises(SourceError, match=rf"^http://data\.example/d\?predicate=urn%3Adelay.*: .*{why}"):
+    with pytest.raises(LinkedDataError, match=rf"^http://data\.example/d\?predicate=urn%3Adelay.*: .*{why}"):
         ask(spoiled(spoil, 99, **headers), QuadPattern(S, "<urn:delay>", Y))
 
 
@@ -442,13 +442,13 @@ def test_a_restart_in_the_middle_is_survived() -> None:
 @pytest.mark.parametrize("place", ["{?subject,predicate,object,graph}", "{?subject,predicate,object,graph,values}"])
 def test_a_form_that_is_not_understood(place: str) -> None:
     server = FakeServer(DATA, bindings=True, alter=changed(place, place.replace("subject", "subject*")))
-    with pytest.raises(SourceError, match=r"a form that is not understood: .*subject\*"):
+    with pytest.raises(LinkedDataError, match=r"a form that is not understood: .*subject\*"):
         ask(server, EVERY)
 
 
 def test_a_form_that_leads_elsewhere() -> None:
     server = FakeServer(DATA, alter=changed(f'"{HOST}/d', '"http://10.0.0.8/d'))
-    with pytest.raises(SourceError, match=r"10\.0\.0\.8 is no public host"):
+    with pytest.raises(LinkedDataError, match=r"10\.0\.0\.8 is no public host"):
         ask(server, EVERY)
 
 
@@ -460,7 +460,7 @@ def test_a_form_elsewhere_is_followed_where_that_is_allowed() -> None:
 def test_huge_pages_are_read_or_refused() -> None:
     server = FakeServer(trains(4000), size=10**6)
     assert len(ask(server, QuadPattern(S, "<urn:delay>", Y)).quads) == 4000
-    with pytest.raises(SourceError, match="raise the limit `unpacked`"):
+    with pytest.raises(LinkedDataError, match="raise the limit `unpacked`"):
         ask(server, QuadPattern(S, "<urn:delay>", Y), limits=ClientLimits(unpacked=100_000))
 
 
@@ -472,7 +472,7 @@ def test_a_page_that_is_a_bomb() -> None:
             return start(request)
         return reply(200, gzip.compress(b"\n" * 30_000_000), content_encoding="gzip")
 
-    with pytest.raises(SourceError, match="unpacks to more than"):
+    with pytest.raises(LinkedDataError, match="unpacks to more than"):
         ask(handler, QuadPattern(S, "<urn:p>", Y), limits=ClientLimits(unpacked=5_000_000))
 
 
@@ -489,7 +489,7 @@ def test_the_first_failure_ends_the_rest() -> None:
     async def run() -> CachingHttpClient:
         client = web(handler, limits=ClientLimits(at_once=2))
         source: LinkedDataSource = await open_source(START, client)
-        with pytest.raises(SourceError, match="answers 403: enough"):
+        with pytest.raises(LinkedDataError, match="answers 403: enough"):
             await source.fetch(QuadPattern(S, "<urn:delay>", Y), [{S: f"<urn:d{n}>"} for n in range(100)])
         return client
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model.algebra import Node, Var
 from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
-from streamgauge.servers.fragments.client import BgpSolutions, Binding, SourceError
+from streamgauge.servers.fragments.client import BgpSolutions, Binding, LinkedDataError
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.sources import open_source, solve
 from streamgauge.servers.fragments.client.transport import ClientLimits
@@ -151,7 +151,7 @@ def test_unconnected_patterns_come_last_and_rows_are_bounded() -> None:
     data = trains(50)
     patterns = [TRAIN[0], QuadPattern(Var("other"), "<urn:platform>", Var("there"))]
     assert len(solved(patterns, FakeServer(data)).rows) == 2500
-    with pytest.raises(SourceError, match="more than 1000 rows: connect its patterns"):
+    with pytest.raises(LinkedDataError, match="more than 1000 rows: connect its patterns"):
         solved(patterns, FakeServer(data), limits=ClientLimits(rows=1000))
 
 
@@ -184,7 +184,7 @@ def test_a_source_that_fails_fails_the_query() -> None:
     client = web(handler)
 
     async def run() -> None:
-        with pytest.raises(SourceError, match=r"headSign.*: answers 403"):
+        with pytest.raises(LinkedDataError, match=r"headSign.*: answers 403"):
             await solve(TRAIN, [await open_source(f"{good.base}/d", client)], client)
 
     asyncio.run(run())

@@ -10,7 +10,7 @@ import pytest
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model.algebra import Var
 from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
-from streamgauge.servers.fragments.client import Binding, FetchedQuads, SourceError, UnavailableError
+from streamgauge.servers.fragments.client import Binding, FetchedQuads, LinkedDataError, UnavailableError
 from streamgauge.servers.fragments.client.sources import DocumentSource, kinds, open_source, solve
 from streamgauge.servers.fragments.client.sources.sparql import SparqlSource
 from streamgauge.servers.fragments.client.sources.tree import TreeSource
@@ -123,7 +123,7 @@ def test_long_queries_are_posted() -> None:
 
 
 def test_an_endpoint_that_cuts_its_answers() -> None:
-    with pytest.raises(SourceError, match="gives 10 of 50 solutions: it cuts answers"):
+    with pytest.raises(LinkedDataError, match="gives 10 of 50 solutions: it cuts answers"):
         fetched(Sparql(trains(50), BARE["refuses"], cut=10), QuadPattern(S, "<urn:delay>", Y))
 
 
@@ -137,7 +137,7 @@ def test_an_endpoint_that_breaks() -> None:
             )
         return good(request)
 
-    with pytest.raises(SourceError, match=rf"^{START}\?query=.*: cannot be read as solutions"):
+    with pytest.raises(LinkedDataError, match=rf"^{START}\?query=.*: cannot be read as solutions"):
         fetched(handler, EVERY)
 
 
@@ -145,7 +145,7 @@ def test_a_description_does_not_lead_elsewhere() -> None:
     def bare() -> httpx.Response:
         return reply(200, f"<{START}#s> a <{SD}Service> ; <{SD}endpoint> <http://127.0.0.1/sparql> .".encode())
 
-    with pytest.raises(SourceError, match=r"127\.0\.0\.1 is no public host"):
+    with pytest.raises(LinkedDataError, match=r"127\.0\.0\.1 is no public host"):
         opened(Sparql(DATA, bare))
 
 
@@ -276,7 +276,7 @@ def test_the_polling_interval_is_told(interval: str, ms: int | None) -> None:
 @pytest.mark.parametrize("target", ["http://127.0.0.1/n", "http://other.example/n", "file:///etc/passwd"])
 def test_relations_do_not_lead_elsewhere(target: str) -> None:
     server = Tree(d=f"<> tree:relation [ tree:node <{target}> ] .")
-    with pytest.raises(SourceError, match=r"no public host|another origin|no web address"):
+    with pytest.raises(LinkedDataError, match=r"no public host|another origin|no web address"):
         fetched(server, EVERY, address=f"{HOST}/d")
     assert server.asked == ["d"]
 
@@ -287,7 +287,7 @@ def test_nodes_without_end() -> None:
         body = f"{PREFIXES} <{request.url}> tree:relation [ tree:node <{HOST}/d{number + 1}> ] ."
         return reply(200, body.encode(), kind="text/turtle")
 
-    with pytest.raises(SourceError, match="more than 20 nodes"):
+    with pytest.raises(LinkedDataError, match="more than 20 nodes"):
         fetched(handler, EVERY, address=f"{HOST}/d", limits=ClientLimits(pages=20))
 
 
@@ -310,10 +310,10 @@ def test_an_untold_type_is_read_by_the_ending(kind: str) -> None:
 
 def test_what_is_no_source_says_what_it_is() -> None:
     with pytest.raises(
-        SourceError, match="answers 'text/html', which is no interface that is known: fragments, a TREE"
+        LinkedDataError, match="answers 'text/html', which is no interface that is known: fragments, a TREE"
     ):
         opened(lambda request: reply(200, b"<html>", kind="text/html"))
-    with pytest.raises(SourceError, match="answers 404"):
+    with pytest.raises(LinkedDataError, match="answers 404"):
         opened(lambda request: reply(404, b""))
     with pytest.raises(UnavailableError, match="answers 503, after 4 attempts"):
         opened(lambda request: reply(503, b""))
@@ -322,7 +322,9 @@ def test_what_is_no_source_says_what_it_is() -> None:
 def test_the_dialect_of_the_prototype_is_refused_by_name() -> None:
     hydra, context = "http://www.w3.org/ns/hydra/core#", "http://www.w3.org/1999/02/22-rdf-syntax-ns#context"
     body = f'<{START}> <{hydra}search> _:f. _:f <{hydra}property> <{context}>. <urn:s> <urn:p> "0" <urn:g>.'
-    with pytest.raises(SourceError, match=r"dialect of the 2015 prototype .* serve the data as Quad Pattern Fragments"):
+    with pytest.raises(
+        LinkedDataError, match=r"dialect of the 2015 prototype .* serve the data as Quad Pattern Fragments"
+    ):
         opened(lambda request: reply(200, body.encode(), kind="application/n-quads"))
 
 
@@ -360,5 +362,5 @@ def test_a_collection_is_read_to_its_last_page(case: str) -> None:
 
 def test_a_collection_that_goes_in_a_circle_is_refused() -> None:
     text = (HYDRA + "<> hydra:next </c> . <a> <http://ex.org/value> 1 .").encode()
-    with pytest.raises(SourceError, match="as next page, which was read before it"):
+    with pytest.raises(LinkedDataError, match="as next page, which was read before it"):
         fetched(lambda _request: reply(200, text, kind="text/turtle"), EVERY, address=f"{HOST}/c")

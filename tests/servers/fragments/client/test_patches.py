@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from streamgauge.servers.fragments import PATCH_TYPE
-from streamgauge.servers.fragments.client import FetchedChange, Response, SourceError, read_patch
+from streamgauge.servers.fragments.client import FetchedChange, LinkedDataError, Response, read_patch
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
 from tests.servers.fragments.client.fakes import FakeServer, quads, trains, web
@@ -34,13 +34,13 @@ def test_lines_are_quads_that_come_and_go() -> None:
     ],
 )
 def test_what_is_no_patch(body: str, why: str) -> None:
-    with pytest.raises(SourceError, match=rf"^{HOST}/d\?since=1: .*{why}"):
+    with pytest.raises(LinkedDataError, match=rf"^{HOST}/d\?since=1: .*{why}"):
         patch(body)
 
 
 def test_a_patch_is_of_its_type_and_has_a_version() -> None:
     for kind, version in (("text/html", "2"), (PATCH_TYPE, None)):
-        with pytest.raises(SourceError, match="no patch of a version"):
+        with pytest.raises(LinkedDataError, match="no patch of a version"):
             patch("", kind, version)
 
 

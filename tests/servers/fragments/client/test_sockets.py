@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from streamgauge.servers.fragments.client import SourceError, UnavailableError
+from streamgauge.servers.fragments.client import LinkedDataError, UnavailableError
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.transport import ClientLimits, guarded_client
 from tests.servers.fragments.client.fakes import Clock
@@ -112,5 +112,5 @@ def test_a_body_without_a_length_ends_with_the_connection() -> None:
 
 
 def test_a_bomb_is_not_unpacked() -> None:
-    with pytest.raises(SourceError, match="unpacks to more than 100000 bytes"):
+    with pytest.raises(LinkedDataError, match="unpacks to more than 100000 bytes"):
         got(HEAD + b"Content-Encoding: gzip\r\n\r\n" + BOMB, limits=ClientLimits(unpacked=100_000))

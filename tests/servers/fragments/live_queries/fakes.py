@@ -4,7 +4,7 @@ from contextlib import contextmanager
 from itertools import count
 
 from streamgauge.servers.fragments.annotations import method
-from streamgauge.servers.fragments.client import FetchedQuads, SourceError
+from streamgauge.servers.fragments.client import FetchedQuads, LinkedDataError
 from streamgauge.servers.fragments.client.caching_client import CacheUse
 from streamgauge.servers.fragments.client.sources import matching_quads
 
@@ -56,7 +56,7 @@ class FakeSource:
 
     async def fetch(self, pattern, seeds=()):
         if self.failing:
-            raise SourceError(self.address, self.failing)
+            raise LinkedDataError(self.address, self.failing)
         self.requests.append((pattern, len(seeds)))
         found = matching_quads(pattern, self.quads)
         if seeds:

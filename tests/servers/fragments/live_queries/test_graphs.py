@@ -14,7 +14,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import every_pattern
 from streamgauge.servers.fragments.annotations import methods
-from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client import LinkedDataError
 from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.live_queries import live_query
 from streamgauge.servers.fragments.live_queries.incremental import MOST_GRAPHS, IncrementalPlan
@@ -164,7 +164,7 @@ def test_too_many_graphs_are_a_failure_that_says_what_to_do():
     source = FakeSource(web, style)
     source.put((), {f"<urn:g{at}>": [("<urn:a>", "<urn:p>", "<urn:b>")] for at in range(MOST_GRAPHS + 1)})
     plan = IncrementalPlan(live_query("SELECT ?g { GRAPH ?g { ?s <urn:p> ?o } }"), [source], style, web, 0)
-    with pytest.raises(SourceError, match="name the graph"):
+    with pytest.raises(LinkedDataError, match="name the graph"):
         asyncio.run(plan.poll())
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import httpx
 import pytest
 
-from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client import LinkedDataError
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.transport import ClientLimits, RefusedAddressError
 from streamgauge.servers.fragments.live_queries.poll_loop import GaveUpError
@@ -21,7 +21,7 @@ from tests.servers.fragments.live_queries.test_faults import QUERY, Watched, fac
 async def ended(on):
     """The error that ends a watch, and how long (s) that takes."""
     begun = clock()
-    with pytest.raises(SourceError) as error:
+    with pytest.raises(LinkedDataError) as error:
         await taken(on)
     return error.value, (clock() - begun) / 1000
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client import LinkedDataError
 from streamgauge.servers.fragments.live_queries.streamer import StaticAnswers
 
 
@@ -18,7 +18,7 @@ class Asked:
         self.keys.append(key)
         await asyncio.sleep(0)
         if self.failing:
-            raise SourceError("http://a.test/", "is away")
+            raise LinkedDataError("http://a.test/", "is away")
         return {key: 1}, self.now + 10_000
 
     def results(self, most=10):
@@ -59,7 +59,7 @@ def test_a_failure_is_not_kept():
     asked = Asked()
     results = asked.results()
     asked.failing = True
-    with pytest.raises(SourceError):
+    with pytest.raises(LinkedDataError):
         asyncio.run(results.of(("a",)))
     asked.failing = False
     assert asyncio.run(results.of(("a",))) == {("a",): 1}

@@ -133,7 +133,7 @@ Binding = dict[Var, Term]
 """A solution mapping."""
 
 
-class SourceError(Exception):
+class LinkedDataError(Exception):
     """Why a source cannot be read; the sentence says what and where, ``address`` of which response."""
 
     def __init__(self, address: str, what: str) -> None:
@@ -141,7 +141,7 @@ class SourceError(Exception):
         self.address = address
 
 
-class UnavailableError(SourceError):
+class UnavailableError(LinkedDataError):
     """A source that does not answer now, after retries: it may later, ``after`` so many seconds where it says."""
 
     def __init__(self, address: str, what: str, after: float | None = None) -> None:
@@ -153,11 +153,11 @@ class UnknownHostError(UnavailableError):
     """A source whose host is known nowhere."""
 
 
-class HopelessError(SourceError):
+class HopelessError(LinkedDataError):
     """A source that cannot be asked, now or later: its certificate is not trusted, no TLS is spoken there."""
 
 
-class StatusError(SourceError):
+class StatusError(LinkedDataError):
     """A response of a status other than 200; ``status`` is it."""
 
     def __init__(self, address: str, status: int, detail: str) -> None:
@@ -208,7 +208,7 @@ class LinkedDataSource(Protocol):
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:
         """All matching quads; with ``seeds`` at least those that join with one of them.
 
-        Repeated variables are held, pages that straddle a change are read again. SourceError when it cannot be had.
+        Repeated variables are held, pages that straddle a change are read again. LinkedDataError when it cannot be had.
         """
         ...
 
@@ -244,7 +244,7 @@ def rdf_syntax(response: Response) -> ox.RdfFormat | None:
 
 
 def read_quads(response: Response, limit: int) -> tuple[Quad, ...]:
-    """The quads of a body; SourceError when it is no RDF, wrong, or more than the limit.
+    """The quads of a body; LinkedDataError when it is no RDF, wrong, or more than the limit.
 
     Blank nodes are named by the address that they came from and their order, so that no two documents share one.
     """
@@ -257,7 +257,7 @@ def read_quads(response: Response, limit: int) -> tuple[Quad, ...]:
 def _parsed(response: Response, limit: int) -> list[Quad]:
     form = rdf_syntax(response)
     if form is None:
-        raise SourceError(
+        raise LinkedDataError(
             response.address, f"is {response.kind or 'of no stated media type'!r}, which is no RDF syntax"
         )
     naming = naming_of(response.address)
@@ -267,12 +267,12 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
         check_rdf(body, form)
         for quad in ox.parse(without_versions(body, form), format=form, base_iri=response.address):
             if len(quads) >= limit:
-                raise SourceError(response.address, f"has more than {limit} quads: raise the limit `quads`")
+                raise LinkedDataError(response.address, f"has more than {limit} quads: raise the limit `quads`")
             quads.append(named_quad(quad, naming))
     except SyntaxError as error:
-        raise SourceError(response.address, f"is no {form.name}, line {error.lineno}: {reason(error)}") from error
+        raise LinkedDataError(response.address, f"is no {form.name}, line {error.lineno}: {reason(error)}") from error
     except (ValueError, OSError) as error:
-        raise SourceError(response.address, f"cannot be read as {form.name}: {error}") from error
+        raise LinkedDataError(response.address, f"cannot be read as {form.name}: {error}") from error
     return quads
 
 
@@ -282,23 +282,25 @@ def naming_of(address: str) -> Relabel:
 
 
 def read_patch(response: Response, limit: int) -> FetchedChange:
-    """The lines of a patch: ``A`` is there now, ``D`` no longer; SourceError when it is none, or too long."""
+    """The lines of a patch: ``A`` is there now, ``D`` no longer; LinkedDataError when it is none, or too long."""
     if response.kind != PATCH_TYPE or response.version is None:
-        raise SourceError(response.address, f"is {response.kind or 'of no stated media type'!r}, no patch of a version")
+        raise LinkedDataError(
+            response.address, f"is {response.kind or 'of no stated media type'!r}, no patch of a version"
+        )
     added, removed = read_patch_lines(response.address, response.body, limit)
     return FetchedChange(added, removed, response.at, renewal(response), response.version)
 
 
 def read_patch_lines(address: str, body: bytes, limit: int) -> tuple[tuple[Quad, ...], tuple[Quad, ...]]:
-    """The quads that a patch adds, and those that it removes; SourceError as ``read_patch``."""
+    """The quads that a patch adds, and those that it removes; LinkedDataError as ``read_patch``."""
     rows: dict[str, list[str]] = {"A": [], "D": []}
     for line in body.decode(errors="replace").split("\n"):
         if line[:2] in ("A ", "D "):
             rows[line[0]].append(line[2:])
         elif line and not line.startswith("H "):
-            raise SourceError(address, f"has a line that no patch has: {line:.80}")
+            raise LinkedDataError(address, f"has a line that no patch has: {line:.80}")
     if sum(map(len, rows.values())) > limit:
-        raise SourceError(address, f"has more than {limit} lines: raise the limit `quads`")
+        raise LinkedDataError(address, f"has more than {limit} lines: raise the limit `quads`")
     return _patch_quads(address, rows["A"]), _patch_quads(address, rows["D"])
 
 
@@ -310,7 +312,7 @@ def _patch_quads(address: str, lines: list[str]) -> tuple[Quad, ...]:
         parsed = ox.parse(text, format=ox.RdfFormat.N_QUADS)
         return tuple(named_quad(quad, naming) for quad in parsed)
     except (SyntaxError, ValueError) as error:
-        raise SourceError(address, f"is no patch: {error}") from error
+        raise LinkedDataError(address, f"is no patch: {error}") from error
 
 
 def body_digest(response: Response) -> str:

@@ -21,9 +21,9 @@ from streamgauge.outgoing.guarded import origin
 from streamgauge.servers.fragments import VERSION, SizedCache
 from streamgauge.servers.fragments.client import (
     Lifetime,
+    LinkedDataError,
     Response,
     ShownTime,
-    SourceError,
     StatusError,
     UnavailableError,
     lifetime,
@@ -243,7 +243,7 @@ class CachingHttpClient:
     async def get(
         self, address: str, within: AddressRules, accept: str = RDF, use: CacheUse = CacheUse.CACHED
     ) -> Response:
-        """The response of an address; SourceError when there is none, or when the address may not be asked."""
+        """The response of an address; LinkedDataError when there is none, or when the address may not be asked."""
         within.check(address)
         key = address, accept
         kept = self.cache.get(key)
@@ -268,7 +268,7 @@ class CachingHttpClient:
     ) -> AsyncIterator[AsyncIterator[ServerEvent]]:
         """The events of an address from now on, or since the ``last``, while the block lasts.
 
-        StatusError or SourceError when it has none, UnavailableError when they break.
+        StatusError or LinkedDataError when it has none, UnavailableError when they break.
         """
         since = {} if last is None else {"last-event-id": last}
         headers = {"accept": EVENT_STREAM, "accept-encoding": "identity", "cache-control": "no-store", **since}
@@ -279,7 +279,7 @@ class CachingHttpClient:
             if response.status_code != 200:
                 raise StatusError(address, response.status_code, " where events were asked for")
             if kind != EVENT_STREAM:
-                raise SourceError(address, f"is {kind or 'of no stated media type'!r:.80}, no stream of events")
+                raise LinkedDataError(address, f"is {kind or 'of no stated media type'!r:.80}, no stream of events")
             yield _parsed(chunks, EventParser(self.limits.event, last))
 
     def asks(self) -> bool:

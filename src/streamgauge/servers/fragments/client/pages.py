@@ -11,7 +11,7 @@ from typing import Final
 from streamgauge.formats.canonical import value_text
 from streamgauge.model.terms import RDF_TYPE, Term, is_iri, is_literal
 from streamgauge.servers.fragments import CHANGES, DEFAULT, LIMIT, MOST_QUADS, MOST_VALUES, Quad, plain_text
-from streamgauge.servers.fragments.client import Response, SourceError, UnavailableError, body_digest, read_quads
+from streamgauge.servers.fragments.client import LinkedDataError, Response, UnavailableError, body_digest, read_quads
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
 from streamgauge.servers.fragments.client.transport import AddressRules
 from streamgauge.servers.http.headers import SECOND
@@ -209,7 +209,7 @@ class PageReader:
         """A response as a page; one that cannot be read is asked for once more, as it may have been cut."""
         try:
             return self._leaf(response, address)
-        except SourceError:
+        except LinkedDataError:
             self.web.forget(address)
             return self._leaf(await self.web.get(address, self.reach), address)
 
@@ -257,17 +257,17 @@ class PageReader:
             return None
         target = self.reach.link(leaf.response.address, leaf.page.following)
         if target in seen:
-            raise SourceError(leaf.response.address, f"has {target:.300} as next page, which was read before it")
+            raise LinkedDataError(leaf.response.address, f"has {target:.300} as next page, which was read before it")
         return target
 
     def _check(self, address: str, pages: int, quads: int, idle: int) -> None:
         limits = self.web.limits
         if idle > _IDLE:
-            raise SourceError(address, f"has {idle} pages in a row, to number {pages}, that bring nothing new")
+            raise LinkedDataError(address, f"has {idle} pages in a row, to number {pages}, that bring nothing new")
         if pages > limits.pages:
-            raise SourceError(address, f"has more than {limits.pages} pages: raise the limit `pages`")
+            raise LinkedDataError(address, f"has more than {limits.pages} pages: raise the limit `pages`")
         if quads > limits.quads:
-            raise SourceError(address, f"has more than {limits.quads} quads: raise the limit `quads`")
+            raise LinkedDataError(address, f"has more than {limits.quads} quads: raise the limit `quads`")
 
 
 def _settled(leaves: tuple[PageResponse, ...]) -> bool:

@@ -24,7 +24,7 @@ from streamgauge.outgoing.addresses import names_private
 from streamgauge.outgoing.clients import AsyncHttpClient
 from streamgauge.outgoing.failures import TRANSIENT, permanent_failure, unknown_host
 from streamgauge.outgoing.guarded import PORTS, PRIVATE, Origin, Resolve, origin, resolve
-from streamgauge.servers.fragments.client import HopelessError, SourceError, UnavailableError, UnknownHostError
+from streamgauge.servers.fragments.client import HopelessError, LinkedDataError, UnavailableError, UnknownHostError
 from streamgauge.servers.http.headers import retry_after
 
 
@@ -63,7 +63,7 @@ class ClientLimits:
     """Of a fragment that changes while its pages are read."""
 
 
-class RefusedAddressError(SourceError):
+class RefusedAddressError(LinkedDataError):
     """An address that the rules do not allow."""
 
 
@@ -209,7 +209,7 @@ class HttpSender:
     _users: dict[Origin, int] = field(default_factory=dict)
 
     async def send(self, http_request: HttpRequest) -> HttpAnswer:
-        """The answer; UnavailableError when there is none after all attempts, SourceError for one beyond limits.
+        """The answer; UnavailableError when there is none after all attempts, LinkedDataError for one beyond limits.
 
         With ``limits.put_off`` a server that asks to wait for longer than ``limits.patience`` is not asked again.
         HopelessError and UnknownHostError at once.
@@ -255,7 +255,7 @@ class HttpSender:
                 return answer
             address = http_request.reach.redirect(address, location)
             if address in seen or len(seen) > self.limits.redirects:
-                raise SourceError(
+                raise LinkedDataError(
                     http_request.address, f"redirects in a circle or more than {self.limits.redirects} times"
                 )
             seen.add(address)
@@ -344,11 +344,13 @@ class HttpSender:
             received += len(chunk)
             self.counters.received += len(chunk)
             if received > self.limits.received:
-                raise SourceError(address, f"sends more than {self.limits.received} bytes: raise the limit `received`")
+                raise LinkedDataError(
+                    address, f"sends more than {self.limits.received} bytes: raise the limit `received`"
+                )
             for piece in unpacking.feed(chunk):
                 body.write(piece)
                 if body.tell() > self.limits.unpacked:
-                    raise SourceError(
+                    raise LinkedDataError(
                         address, f"unpacks to more than {self.limits.unpacked} bytes: raise the limit `unpacked`"
                     )
         _check_whole(response, received, unpacking)
@@ -374,7 +376,7 @@ class _Unpacking:
     def __init__(self, address: str, encoding: str) -> None:
         coding = encoding.strip().lower()
         if coding not in ("identity", "", "gzip", "x-gzip"):
-            raise SourceError(address, f"is encoded as {coding!r:.40}, which was not asked for: only gzip is read")
+            raise LinkedDataError(address, f"is encoded as {coding!r:.40}, which was not asked for: only gzip is read")
         self._inner = zlib.decompressobj(zlib.MAX_WBITS | 16) if coding.endswith("gzip") else None
 
     @property

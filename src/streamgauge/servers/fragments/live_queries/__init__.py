@@ -397,7 +397,7 @@ class LivePlan(Protocol):
     """A way to keep a query current."""
 
     async def poll(self) -> PollResult:
-        """The answer now; SourceError or LabelError when it cannot be told."""
+        """The answer now; LinkedDataError or LabelError when it cannot be told."""
         ...
 
 

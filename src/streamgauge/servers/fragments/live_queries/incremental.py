@@ -23,8 +23,8 @@ from streamgauge.servers.fragments import Quad
 from streamgauge.servers.fragments.client import (
     FetchedChange,
     FetchedQuads,
+    LinkedDataError,
     LinkedDataSource,
-    SourceError,
     UnavailableError,
 )
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
@@ -136,7 +136,7 @@ class FactReader:
     async def read(self, known_values: KnownValues | None = None) -> list[SourceFacts]:
         """The facts by source, each as it was at one version; ``given`` are the values that come from outside.
 
-        SourceError when a source cannot be read, or changes faster than it can be.
+        LinkedDataError when a source cannot be read, or changes faster than it can be.
         """
         use, settled = CacheUse.CACHED, dict(self._settled)
         for _ in range(READINGS):
@@ -396,13 +396,13 @@ def asks_graphs(pattern: al.Pattern) -> bool:
 
 
 def named_graphs(reads: Sequence[SourceFacts]) -> NamedTriples:
-    """The named graphs that sources have together, names in order; SourceError when they are too many."""
+    """The named graphs that sources have together, names in order; LinkedDataError when they are too many."""
     graphs: dict[Term, set[Triple]] = {}
     for quad in (quad for read in reads for quad in read.named):
         graphs.setdefault(quad[3], set()).add(quad[:3])
     if len(graphs) > MOST_GRAPHS:
         message = f"{len(graphs)} named graphs have what it asks for"
-        raise SourceError("GRAPH", f"{message}: name the graph, or connect ?g; at most {MOST_GRAPHS} are taken")
+        raise LinkedDataError("GRAPH", f"{message}: name the graph, or connect ?g; at most {MOST_GRAPHS} are taken")
     return {name: frozenset(graphs[name]) for name in sorted(graphs)}
 
 

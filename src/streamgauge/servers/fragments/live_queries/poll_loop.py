@@ -19,7 +19,7 @@ from streamgauge.outgoing.failures import permanent_status
 from streamgauge.servers.fragments.client import (
     UNSAID,
     HopelessError,
-    SourceError,
+    LinkedDataError,
     StatusError,
     UnavailableError,
     UnknownHostError,
@@ -129,7 +129,7 @@ PATIENCE: Final = 600_000
 """How long polls may fail without one that succeeds (ms), unless told otherwise."""
 
 
-class GaveUpError(SourceError):
+class GaveUpError(LinkedDataError):
     """A watch whose polls failed for longer than its patience; the sentence says why the last one did."""
 
 
@@ -152,16 +152,16 @@ class PollPatience:
         self.backoff.reset()
         self.worked, self.since = True, None
 
-    def wait(self, error: SourceError | LabelError) -> float:
+    def wait(self, error: LinkedDataError | LabelError) -> float:
         """The seconds until the next try; the error itself when no try mends it, GaveUpError when it is enough."""
-        if isinstance(error, SourceError) and self._permanent(error):
+        if isinstance(error, LinkedDataError) and self._permanent(error):
             raise error
         now = self.clock()
         self.since = now if self.since is None else self.since
         after = error.after if isinstance(error, UnavailableError) else None
         wait = max(self.backoff.next(), after or 0.0)
         if self.longest is not None and now - self.since + wait * 1000 > self.longest:
-            address = error.address if isinstance(error, SourceError) else "what was read"
+            address = error.address if isinstance(error, LinkedDataError) else "what was read"
             why = str(error).removeprefix(f"{address}: ")
             message = f" and asks to come again in {after:g} s" if after else ""
             cause = (
@@ -170,7 +170,7 @@ class PollPatience:
             raise GaveUpError(address, f"{why}{message}: given up{cause}")
         return wait
 
-    def _permanent(self, error: SourceError) -> bool:
+    def _permanent(self, error: LinkedDataError) -> bool:
         if isinstance(error, StatusError):
             return permanent_status(error.status)
         if isinstance(error, RefusedAddressError | HopelessError):
@@ -214,7 +214,7 @@ class PollLoop:
     _begun: bool = False
 
     async def answers(self) -> AsyncGenerator[Answer, None]:
-        """The answers, without an end; SourceError when no later poll mends what failed, or patience is over."""
+        """The answers, without an end; LinkedDataError when no later poll mends what failed, or patience is over."""
         plan: LivePlan | None = None
         patience = PollPatience(Backoff(self.random, FIRST_WAIT, LONGEST_WAIT), self.clock, self.patience)
         due = self.clock()
@@ -225,7 +225,7 @@ class PollLoop:
                     plan, polled = await self._first()
                 else:
                     polled = await plan.poll()
-            except (SourceError, LabelError) as error:
+            except (LinkedDataError, LabelError) as error:
                 wait = patience.wait(error)
                 self.tell(Failed(str(error), wait))
                 await self.sleep(wait)

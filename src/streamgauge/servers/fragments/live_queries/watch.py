@@ -22,8 +22,8 @@ from streamgauge.servers.fragments.client import (
     Binding,
     FetchedChange,
     FetchedQuads,
+    LinkedDataError,
     LinkedDataSource,
-    SourceError,
     UnavailableError,
     read_patch_lines,
 )
@@ -74,7 +74,7 @@ class PushingSource(ChangingSource, Protocol):
         ...
 
     def listen(self, last: str | None) -> AbstractAsyncContextManager[AsyncIterator[ServerEvent]]:
-        """The events from now on, or since the last one; SourceError when there are none."""
+        """The events from now on, or since the last one; LinkedDataError when there are none."""
         ...
 
 
@@ -166,7 +166,7 @@ class ListenedSource:
                 why = f"{self.address}: ended its events"
             except UnavailableError as error:
                 why = str(error)
-            except SourceError as error:
+            except LinkedDataError as error:
                 self.tell(Polling(str(error), None))
                 return
             finally:
@@ -189,7 +189,7 @@ class ListenedSource:
         clock = self.web.server_clock(self.address)
         if self._last is None or self._heard is None or clock.uncertainty(self.web.clock()) <= enough:
             return
-        with suppress(SourceError), self.web.round(CacheUse.REVALIDATE):
+        with suppress(LinkedDataError), self.web.round(CacheUse.REVALIDATE):
             await self.source.changed(self._last)
         self.news.set()
 
@@ -208,7 +208,7 @@ class ListenedSource:
         if event.name == "change" and event.data is not None:
             try:
                 heard.add(event.id, *read_patch_lines(self.address, event.data, self.web.limits.quads))
-            except SourceError as error:
+            except LinkedDataError as error:
                 self._last = None
                 raise UnavailableError(self.address, f"sends an event that is none: {error}") from error
         elif event.id != self._last:
@@ -383,7 +383,7 @@ async def _answers(
 async def prepared(
     live_query: LiveQuery, addresses: Sequence[str], terms: WatchTerms, web: CachingHttpClient, push: Push | None = None
 ) -> LivePlan:
-    """The plan of a query, its sources opened, and listened to with ``push``; SourceError when one cannot be."""
+    """The plan of a query, its sources opened, and listened to with ``push``; LinkedDataError when one cannot be."""
     sources = await gather_all(open_source(address, web) for address in addresses)
     if push is not None:
         sources = push.over(sources)
@@ -415,7 +415,7 @@ def watch(
     server's time. ``plan`` is incremental or streamer, ``cache`` on, off or prototype; ``push`` listens to servers that
     say what changes. QueryError, RefusedQueryError, UnknownPlanError or UnpushedPlanError, at once, for what can't be
     asked; what fails later is told to ``tell``, and retried as long as it may succeed, for at most ``patience`` in a
-    row (``None``: for ever): then, or when it cannot, a SourceError ends the answers.
+    row (``None``: for ever): then, or when it cannot, a LinkedDataError ends the answers.
     A ``web`` may be shared by several watches, and stays open.
     """
     sends = AnswerContent.WHOLE if whole else AnswerContent.CHANGES

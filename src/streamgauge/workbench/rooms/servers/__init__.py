@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute, Route
 from streamgauge.formats.syntaxes import REGISTERED, SENT
 from streamgauge.servers.broker.client import AsyncClient, ChannelStatus, Standing, Told
 from streamgauge.servers.broker.reconnection import BrokerError
-from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client import LinkedDataError
 from streamgauge.servers.http import events
 from streamgauge.servers.http.replies import clipped
 from streamgauge.workbench.addresses import HostRefusedError
@@ -259,7 +259,7 @@ async def recognised(server: NamedServer) -> Kind:
         return "broker"
     try:
         await data_sets(server)
-    except (SourceError, HostRefusedError) as error:
+    except (LinkedDataError, HostRefusedError) as error:
         sentence = f"neither a broker nor a fragments server answers at {server.address}: {told(reason)}; {error}"
         raise ServerAddressError(clipped(sentence)) from error
     return "fragments"

@@ -18,7 +18,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.outgoing.addresses import names_private
 from streamgauge.outgoing.clients import AsyncHttpClient, ExchangeLimits, guarded_client
 from streamgauge.servers.broker.client import SILENCE_S, AsyncClient
-from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client import LinkedDataError
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient, ResponseCache
 from streamgauge.servers.fragments.client.transport import ClientLimits, web_address
 from streamgauge.servers.fragments.labels import Style
@@ -117,7 +117,7 @@ class NamedServers:
         text = address.strip()
         try:
             url = web_address(text if "//" in text else f"http://{text}")
-        except SourceError as error:
+        except LinkedDataError as error:
             raise ServerAddressError(str(error)) from error
         check_host(url.host, self._find)
         if len(self._servers) >= MAX_SERVERS:

@@ -18,7 +18,7 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.terms import RDF_TYPE, Term, Triple, is_iri
 from streamgauge.servers.fragments import ANYWHERE, Quad, QuadPattern, form_value
 from streamgauge.servers.fragments.annotations import AnnotatedForm, method, methods, triple_nodes
-from streamgauge.servers.fragments.client import Binding, SourceError, read_quads
+from streamgauge.servers.fragments.client import Binding, LinkedDataError, read_quads
 from streamgauge.servers.fragments.client.pages import PageResponse
 from streamgauge.servers.fragments.client.sources import gather_all, match_bindings, open_source, restrictions
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
@@ -77,7 +77,7 @@ class PastReader:
         return str(httpx.URL(link_).copy_set_param("at", self.at)) if self.at else link_
 
     async def leaf(self, reference: str) -> PageResponse:
-        """One page; SourceError."""
+        """One page; LinkedDataError."""
         return await self.source.pages.leaf(self.address(reference))
 
     async def joining(self, pattern: QuadPattern, seeds: Sequence[Binding]) -> tuple[Quad, ...]:
@@ -100,11 +100,11 @@ class PastReader:
 
 
 async def open_data_set(server: NamedServer, address: str) -> FragmentsSource:
-    """The data set at an address of a server; SourceError for another origin, or for what is no fragments."""
+    """The data set at an address of a server; LinkedDataError for another origin, or for what is no fragments."""
     within = server.web.reach(server.address)
     source = await open_source(within.link(server.address, address), server.web)
     if not isinstance(source, FragmentsSource):
-        raise SourceError(
+        raise LinkedDataError(
             address, "has no form that asks by subject, predicate and object: it is no data set of fragments"
         )
     return source
@@ -221,7 +221,7 @@ def short_prefixes(terms: Iterable[Term]) -> dict[str, str]:
 PLACES: Final = ("subject", "predicate", "object", "graph")
 _VOID: Final = "<http://rdfs.org/ns/void#Dataset>"
 _SEARCH: Final = "<http://www.w3.org/ns/hydra/core#search>"
-_REFUSED: Final = (SourceError, HostRefusedError, LabelError)
+_REFUSED: Final = (LinkedDataError, HostRefusedError, LabelError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +350,7 @@ async def data_sets(server: NamedServer) -> list[str]:
     for name in named:
         try:
             addresses.add(within.link(server.address, name))
-        except SourceError:
+        except LinkedDataError:
             continue  # of another origin, which is not asked
     return sorted(addresses)
 
@@ -365,7 +365,7 @@ async def _style(server: NamedServer, source: FragmentsSource, parameters: Mappi
         return style
     style = style or Style()
     if method not in ("", *methods()) or label not in ("", *Label) or vocabulary not in ("", *VOCABULARIES):
-        raise SourceError(source.address, "is asked in a way that is not known: choose one of the method's names")
+        raise LinkedDataError(source.address, "is asked in a way that is not known: choose one of the method's names")
     return replace(
         style,
         method=method or style.method,

@@ -19,9 +19,9 @@ from streamgauge.servers.fragments.client import (
     BgpSolutions,
     Binding,
     FetchedQuads,
+    LinkedDataError,
     LinkedDataSource,
     Response,
-    SourceError,
     combined,
     rdf_syntax,
     read_quads,
@@ -136,7 +136,7 @@ async def solve(
 ) -> BgpSolutions:
     """The solutions of the patterns over the union of the sources' quads, all in one round of the web.
 
-    With seeds, each solution that joins with one of them, merged with it. SourceError when a source fails, or when
+    With seeds, each solution that joins with one of them, merged with it. LinkedDataError when a source fails, or when
     there are more rows than the limit. ``read_order`` gives the order of patterns; sources decide by their pages
     whether to send all or what joins with the rows.
     """
@@ -205,7 +205,9 @@ def _joined(left: list[Binding], right: list[Binding], limit: int) -> list[Bindi
         candidates = table.get(tuple(row[variable] for variable in shared), ())
         joined += [{**row, **other} for other in candidates if not loose or _compatible(row, other)]
         if len(joined) > limit:
-            raise SourceError("join", f"has more than {limit} rows: connect its patterns, or raise the limit `rows`")
+            raise LinkedDataError(
+                "join", f"has more than {limit} rows: connect its patterns, or raise the limit `rows`"
+            )
     return joined
 
 
@@ -244,7 +246,7 @@ class FirstResponse:
 
     address: str
     response: Response | None
-    refused: SourceError | None
+    refused: LinkedDataError | None
     web: CachingHttpClient
     reach: AddressRules
 
@@ -255,7 +257,7 @@ class SourceKind(Protocol):
     RANK: int
 
     def recognise(self, first: FirstResponse) -> Awaitable[LinkedDataSource | None]:
-        """The source, when it is of this kind; SourceError when it is, and cannot be read."""
+        """The source, when it is of this kind; LinkedDataError when it is, and cannot be read."""
         ...
 
 
@@ -267,13 +269,13 @@ def kinds() -> tuple[SourceKind, ...]:
 
 
 async def open_source(address: str, web: CachingHttpClient) -> LinkedDataSource:
-    """The source at an address; SourceError when it cannot be read, with what it answered."""
+    """The source at an address; LinkedDataError when it cannot be read, with what it answered."""
     start = resolved_address(address, "")
     within = web.reach(start)
     try:
         response = await web.get(start, within)
         first = FirstResponse(start, response, None, web, within.moved(response.address))
-    except SourceError as error:
+    except LinkedDataError as error:
         first = FirstResponse(start, None, error, web, within)
     for kind in kinds():
         source = await kind.recognise(first)
@@ -282,7 +284,7 @@ async def open_source(address: str, web: CachingHttpClient) -> LinkedDataSource:
     if first.response is not None and rdf_syntax(first.response) is not None:
         read_quads(first.response, web.limits.quads)
         return DocumentSource(first.address, web, first.reach)
-    raise first.refused or SourceError(
+    raise first.refused or LinkedDataError(
         start,
         f"answers {first.response.kind if first.response else ''!r}, which is no interface that is known:"
         " fragments, a TREE feed, a SPARQL endpoint or an RDF document",

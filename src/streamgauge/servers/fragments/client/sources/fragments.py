@@ -17,8 +17,8 @@ from streamgauge.servers.fragments.client import (
     Binding,
     FetchedChange,
     FetchedQuads,
+    LinkedDataError,
     LinkedDataSource,
-    SourceError,
     UnavailableError,
     combined,
     rdf_syntax,
@@ -182,7 +182,7 @@ async def _entry(pages: PageReader, leaf: PageResponse, address: str) -> PageRes
     page = leaf.page
     if len(page.forms) > 1 or page.changes is not None:
         return leaf
-    with suppress(FormTemplateError, SourceError):
+    with suppress(FormTemplateError, LinkedDataError):
         whole = pages.reach.link(address, expand(page.forms[0].template, {}))
         if whole != address:
             entry = await pages.leaf(whole)
@@ -193,12 +193,12 @@ async def _entry(pages: PageReader, leaf: PageResponse, address: str) -> PageRes
 async def recognise(first: FirstResponse) -> LinkedDataSource | None:
     """A source whose first response has a form that asks by subject, predicate and object.
 
-    SourceError for the form of the 2015 prototype, which maps ``rdf:context``: its pages are Turtle with four terms.
+    LinkedDataError for the form of the 2015 prototype, which maps ``rdf:context``: its pages are Turtle of four terms.
     """
     if first.response is None:
         return None
     if _CONTEXT in first.response.body and _HYDRA in first.response.body:
-        raise SourceError(
+        raise LinkedDataError(
             first.address,
             "speaks the dialect of the 2015 prototype (a form with rdf:context, four terms in Turtle), which is not"
             " read: serve the data as Quad Pattern Fragments",
@@ -217,7 +217,7 @@ async def recognise(first: FirstResponse) -> LinkedDataSource | None:
         for template in (forms.plain.template, binding, leaf.page.changes or ""):
             expand(template, {})
     except FormTemplateError as error:
-        raise SourceError(first.address, f"has a form that is not understood: {error}") from error
+        raise LinkedDataError(first.address, f"has a form that is not understood: {error}") from error
     return FragmentsSource(first.address, pages, forms, leaf.page.changes)
 
 
@@ -259,7 +259,7 @@ class FragmentsSource:
             response = await self.pages.web.get(address, self.pages.reach, PATCH_TYPE)
         except UnavailableError:
             raise
-        except SourceError:
+        except LinkedDataError:
             return None
         return read_patch(response, self.pages.web.limits.quads)
 

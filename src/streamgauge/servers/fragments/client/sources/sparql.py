@@ -15,9 +15,9 @@ from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern, 
 from streamgauge.servers.fragments.client import (
     Binding,
     FetchedQuads,
+    LinkedDataError,
     LinkedDataSource,
     Response,
-    SourceError,
     UnavailableError,
     combined,
     naming_of,
@@ -56,7 +56,7 @@ async def recognise(first: FirstResponse) -> LinkedDataSource | None:
     try:
         response = await endpoint.ask("ASK {}")
         solutions = _read(response)
-    except SourceError:
+    except LinkedDataError:
         return None
     return endpoint if isinstance(solutions, ox.QueryBoolean) else None
 
@@ -101,7 +101,7 @@ class SparqlSource:
         responses = await gather_all(self.ask(_select(pattern, part)) for part in parts)
         quads = [_quad(pattern, row) for response in responses for row in _rows(response, self.web.limits.quads)]
         if parts == [()] and len(quads) < count:
-            raise SourceError(
+            raise LinkedDataError(
                 self.address, f"gives {len(quads)} of {count} solutions: it cuts answers; ask it for less"
             )
         return combined(matching_quads(pattern, quads), responses)
@@ -121,7 +121,7 @@ class SparqlSource:
         counted = rows[0].get("n", "") if rows else ""
         number = value_text(counted) if is_literal(counted) else ""
         if not number.isdigit():
-            raise SourceError(self.address, "answers a query for a count without a number")
+            raise LinkedDataError(self.address, "answers a query for a count without a number")
         return int(number), response
 
 
@@ -155,17 +155,17 @@ def _rows(response: Response, limit: int) -> list[dict[str, Term]]:
     """The solutions, terms by the names of variables; blank nodes are those of this response."""
     solutions = _read(response)
     if not isinstance(solutions, ox.QuerySolutions):
-        raise SourceError(response.address, "answers a SELECT query without solutions")
+        raise LinkedDataError(response.address, "answers a SELECT query without solutions")
     naming, names = naming_of(response.address), [variable.value for variable in solutions.variables]
     rows_: list[dict[str, Term]] = []
     try:
         for solution in solutions:
             if len(rows_) >= limit:
-                raise SourceError(response.address, f"has more than {limit} solutions: raise the limit `quads`")
+                raise LinkedDataError(response.address, f"has more than {limit} solutions: raise the limit `quads`")
             terms = ((name, solution[name]) for name in names)
             rows_.append({name: naming.term(term) for name, term in terms if term is not None})
     except (SyntaxError, ValueError) as error:
-        raise SourceError(response.address, f"cannot be read as solutions: {error}") from error
+        raise LinkedDataError(response.address, f"cannot be read as solutions: {error}") from error
     return rows_
 
 
@@ -181,9 +181,9 @@ def _quad(pattern: QuadPattern, row: dict[str, Term]) -> Quad:
 def _read(response: Response) -> ox.QuerySolutions | ox.QueryBoolean:
     form = _RESULTS.get(response.kind)
     if form is None:
-        raise SourceError(response.address, f"is {response.kind!r}: solutions are read as SPARQL's JSON or XML")
+        raise LinkedDataError(response.address, f"is {response.kind!r}: solutions are read as SPARQL's JSON or XML")
     try:
         check_results(response.body, form)
         return ox.parse_query_results(response.body, format=form)
     except (SyntaxError, ValueError) as error:
-        raise SourceError(response.address, f"cannot be read as solutions: {error}") from error
+        raise LinkedDataError(response.address, f"cannot be read as solutions: {error}") from error

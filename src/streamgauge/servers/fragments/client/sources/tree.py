@@ -15,9 +15,9 @@ from streamgauge.servers.fragments import Quad, QuadPattern, plain_text
 from streamgauge.servers.fragments.client import (
     Binding,
     FetchedQuads,
+    LinkedDataError,
     LinkedDataSource,
     Response,
-    SourceError,
     StatusError,
     combined,
     rdf_syntax,
@@ -84,7 +84,7 @@ class TreeSource:
         try:
             response = await self.web.get(self.reach.link(self.address, shape[1:-1].partition("#")[0]), self.reach)
             return read_quads(response, self.web.limits.quads)
-        except SourceError:
+        except LinkedDataError:
             return ()  # of another origin, or gone: members are as pages have them
 
     async def _nodes(self) -> list[Response]:
@@ -98,7 +98,9 @@ class TreeSource:
             level = [link for link in dict.fromkeys(links) if link not in visited]
             visited.update(level)
             if len(visited) > self.web.limits.pages:
-                raise SourceError(self.address, f"has more than {self.web.limits.pages} nodes: raise the limit `pages`")
+                raise LinkedDataError(
+                    self.address, f"has more than {self.web.limits.pages} nodes: raise the limit `pages`"
+                )
         return responses
 
     async def _node(self, address: str) -> Response | None:
