@@ -14,7 +14,7 @@ from tests.servers.broker.served import Client
 from tests.servers.broker.world import broker, fact, select
 
 LIMIT = 2**16
-CHANNELS = 40
+CHANNELS = 200
 
 
 def away(made, owner=""):
@@ -74,11 +74,11 @@ def test_what_channels_have_in_common_is_written_once(tmp_path):
     assert stored(tmp_path) - before <= 3 * published
     made.close()
     again = broker(journal=SqliteJournal(tmp_path / "j"))
-    for name in ("c0", "c39"):
+    for name in ("c0", "c199"):
         back = again.subscribe(name, "absent", lambda: None)
         assert [(each.number, len(each.added)) for each in back.take()] == [(n, 10) for n in range(1, 61)]
         back.acknowledge(20)
-    for number in range(1, 39):
+    for number in range(1, 199):
         again.subscribe(f"c{number}", "absent", lambda: None).acknowledge(30)
     again.publish([fact("new", "a", "Student")])
     again.close()
