@@ -305,6 +305,7 @@ PAIRED: Final = (
     JudgedPoint("average", CLOSE, 1000, 300, 30),
     *POINTS[6:9],
     JudgedPoint("optionals", CLOSE, 5000, 100, 30),
+    JudgedPoint("optionals", CLOSE, 5000, 400, 30),
     JudgedPoint("optionals", CLOSE, 1000, 50, 30),
 )
 JUDGE: Final = """
