@@ -91,11 +91,10 @@ def alike(expected: Row, actual: Row, computed: frozenset[int], loose: frozenset
 
 
 def fits(expected: Term | None, actual: Term | None) -> bool:
-    """Whether a received term is the expected one, or the same number in the datatype in which it was sent."""
-    if expected == actual:
-        return True
-    wanted, possible = intervals.read(expected or ""), intervals.read(actual or "")
-    return wanted is not None and possible is not None and intervals.fits(wanted, possible)
+    """Whether a received term is the expected one, or its value as it was sent."""
+    return expected == actual or (
+        expected is not None and actual is not None and intervals.is_form_of(expected, actual)
+    )
 
 
 class Bags:

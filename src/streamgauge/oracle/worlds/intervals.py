@@ -21,7 +21,21 @@ from operator import add, mul, sub, truediv
 from typing import Final
 
 from streamgauge.model.terms import XSD, Term
-from streamgauge.sparql.values import DECIMAL, DOUBLE, FLOAT, INTEGER, Value, single, written
+from streamgauge.sparql.values import (
+    BOOLEAN,
+    DECIMAL,
+    DOUBLE,
+    DURATION,
+    FLOAT,
+    INTEGER,
+    MOMENTS,
+    MONTHS,
+    SECONDS,
+    Value,
+    single,
+    written,
+)
+from streamgauge.sparql.values import read as value_of
 
 TOLERANCE: Final = {FLOAT: Fraction(1, 10**5), DOUBLE: Fraction(1, 10**9), DECIMAL: Fraction(1, 10**17)}
 """How far an inexact result may be from the exact one, relative to the operands, by datatype."""
@@ -37,6 +51,8 @@ _NAMES: Final = ("integer", "decimal", "float", "double")
 _LENGTHS: Final = ("integer", "byte", "short", "int", "long", "unsignedByte", "unsignedShort", "unsignedInt")
 _RANGES: Final = ("unsignedLong", "positiveInteger", "negativeInteger", "nonPositiveInteger", "nonNegativeInteger")
 _KINDS: Final = {XSD + name: INTEGER for name in _LENGTHS + _RANGES} | {XSD + name: i for i, name in enumerate(_NAMES)}
+_LEXICAL: Final = frozenset((BOOLEAN, DURATION, MONTHS, SECONDS, *MOMENTS.values()))
+"""The kinds of values other than numbers that have several lexical forms."""
 _SPECIAL: Final = {"INF": inf, "+INF": inf, "-INF": -inf, "NaN": nan}
 
 
@@ -164,15 +180,31 @@ def fits(possible: Interval, actual: Interval) -> bool:
     return measured.low <= wanted.high + slack and wanted.low - slack <= measured.high
 
 
+def is_form_of(expected: Term, actual: Term) -> bool:
+    """Whether a computed term may be sent as another: a number that fits it, or another lexical form of its value.
+
+    A dateTime keeps its zone: ``05Z``, ``05.000Z`` and ``05+00:00`` are one value, ``06+01:00`` is another.
+    """
+    wanted, sent = read(expected), read(actual)
+    if wanted is not None and sent is not None:
+        return fits(wanted, sent)
+    one, other = value_of(expected), value_of(actual)
+    return one.kind == other.kind and one.kind in _LEXICAL and bool(one.value == other.value)
+
+
 def close(one: Term | None, other: Term | None) -> bool:
-    """Whether two computed terms are the same, or numbers within the looser datatype's tolerance: decimals 18 digits.
+    """Whether two computed terms have one value, or are numbers within the looser datatype's tolerance.
+
+    Decimals have 18 digits.
 
     This is for where nothing is known of the operands, and to find the answer that is meant for a report.
     """
     if one == other:
         return True
     left, right = read(one or ""), read(other or "")
-    if left is None or right is None or left.special is not None or right.special is not None:
+    if left is None or right is None:
+        return one is not None and other is not None and is_form_of(one, other)
+    if left.special is not None or right.special is not None:
         return False
     apart, size = abs(left.value - right.value), max(left.size, right.size)
     if kinds := {left.kind, right.kind} & {FLOAT, DOUBLE}:

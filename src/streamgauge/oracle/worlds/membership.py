@@ -170,8 +170,7 @@ class PossibleAnswers:
         if number is not None:
             return _shown(number, received)
         if computed:
-            one, other = intervals.read(term), intervals.read(received)
-            return ALWAYS if one is not None and other is not None and intervals.fits(one, other) else None
+            return ALWAYS if intervals.is_form_of(term, received) else None
         return _tagged(term, received)
 
     def _datatype(self, term: Term) -> str | None:
