@@ -187,6 +187,12 @@ def test_star_is_every_visible_variable_without_blank_nodes() -> None:
     assert form.variables == ("s", "p", "o")
 
 
+def test_a_column_named_twice_is_one() -> None:
+    """The variables of SELECT are a set (18.2.4.4)."""
+    assert parse_sparql("SELECT ?p ?s ?p { ?s ?p ?o }") == parse_sparql("SELECT ?p ?s { ?s ?p ?o }")
+    assert parse_sparql("SELECT (1 AS ?x) ?x { ?s ?p ?o }") == parse_sparql("SELECT (1 AS ?x) { ?s ?p ?o }")
+
+
 def test_modifiers_stand_in_the_order_of_the_specification() -> None:
     form = parse_sparql("SELECT DISTINCT ?s { ?s ?p ?o } ORDER BY DESC(?o) ?s LIMIT 3 OFFSET 2")
     ordered = al.OrderBy(ANY, ((O, True), (S, False)))
@@ -219,7 +225,7 @@ def test_template_blank_nodes_are_not_those_of_the_pattern() -> None:
         ("DELETE WHERE { ?s ?p ?o }", 1, 1, "DELETE is an update"),
         ("SELECT ?x { ?x ?p ?o . FILTER(?o > ${LIMIT}) }", 1, 36, "a parameter"),
         ("SELECT ?x { ?x ?p ?o } GROUP BY ?o", 1, 8, "a variable that is unbound"),
-        ("SELECT ?x ?x { ?x ?p ?o }", 1, None, "Duplicated variable name"),
+        ("SELECT ?y (STR(?x) AS ?y) { ?x ?p ?o }", 1, 11, "SELECT has ?y already: give the expression another name"),
         ("SELECT (<a:f>(?x) AS ?y) { ?x ?p ?o }", 1, 9, "custom function <a:f> is not supported"),
         ("SELECT ?x { ?x ?p ?o . LATERAL { ?o ?p ?x } }", 1, 24, "LATERAL is not SPARQL: write a subquery"),
         ("SELECT ?x { ?x ?p/?q ?o {| ?q ?r |} }", 1, None, ""),

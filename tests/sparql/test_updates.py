@@ -239,7 +239,6 @@ def test_data_of_many_triples_is_read_and_its_errors_name_the_line():
         ("WITH <urn:g> INSERT DATA { :a :p 1 }", "{ is expected here, not DATA"),
         ("INSERT { :a :p 1 } { ?s ?p ?o }", "WHERE is expected here"),
         ("SELECT * { ?s ?p ?o }", "this is no operation"),
-        ("", "there is no update here"),
         ("INSERT DATA { _:b :p 1 } ; INSERT DATA { :a :p _:b }", "_:b stands in the data of another operation"),
         ("INSERT DATA { 1 :p 1 }", "a triple of the data has the subject"),
         ("INSERT DATA { :a :p/:q 1 }", "is expected here, not /"),
@@ -251,6 +250,11 @@ def test_data_of_many_triples_is_read_and_its_errors_name_the_line():
 def test_what_is_no_update_is_refused_by_name(text, why):
     with pytest.raises(ValueError, match=why):
         read_update(PREFIX + text, UpdateContext(str, graphs=True))
+
+
+@pytest.mark.parametrize("text", ["", "# nothing", "BASE <urn:b:>", "PREFIX : <urn:>\nBASE <urn:b:>\n"])
+def test_an_update_may_have_no_operations(text):
+    assert read_update(text) == []
 
 
 def test_operations_of_data_that_follow_each_other_are_read_together():

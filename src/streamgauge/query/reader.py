@@ -168,7 +168,7 @@ class QueryReader(ExpressionReader):
         pattern = self._extended(solutions, columns)
         hidden = {al.Var(name) for name in self._hidden}
         visible = (var for var in al.pattern_variables(pattern) if not var.name.startswith("_:") and var not in hidden)
-        variables = tuple(var for var, _, _ in columns) or tuple(visible)
+        variables = tuple(dict.fromkeys(var for var, _, _ in columns)) or tuple(visible)  # a set of names (18.2.4.4)
         pattern = al.Project(solutions.ordered(pattern), variables)
         if distinct:
             pattern = al.Distinct(pattern) if distinct == "DISTINCT" else al.Reduced(pattern)
@@ -195,8 +195,8 @@ class QueryReader(ExpressionReader):
         seen: set[al.Var] = set()
         known = set(al.pattern_variables(pattern))
         for var, expression, token in columns:
-            if var in seen:
-                self._refuse(f"Duplicated variable name: SELECT has ?{var.name} twice; leave one out", token)
+            if var in seen and expression is not None:
+                self._refuse(f"SELECT has ?{var.name} already: give the expression another name", token)
             if expression is None:
                 if solutions.grouped:
                     self._check_grouped(var, known, token)

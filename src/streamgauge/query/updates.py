@@ -160,8 +160,6 @@ class _UpdateReader(QueryReader):
     def operations(self) -> Iterator[UpdateOperation]:
         """Each operation in its turn. QueryError."""
         self._check_graphs()
-        if not self._token.text:
-            raise unanswered(f"there is no update here: {_SUPPORTED}", self._text, len(self._text))
         while self._token.text:
             self._labels, self._weight, self._number = {}, 0, self._number + 1
             yield from self._operation()

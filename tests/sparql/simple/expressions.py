@@ -54,7 +54,7 @@ class Expressions:
     def holds(self, tree: al.Expression, solution: Solution) -> bool:
         """Whether the effective boolean value is true; an error is not (17.2)."""
         try:
-            return truth(self.evaluate(tree, solution))
+            return truth(self.evaluate(tree, solution), self._choices)
         except ExpressionError:
             return False
 
@@ -64,7 +64,9 @@ class Expressions:
                 (var,) = arguments
                 return boolean(not isinstance(var, al.Var) or var.name in solution)
             case "IF":
-                return self.evaluate(arguments[1 if truth(self.evaluate(arguments[0], solution)) else 2], solution)
+                return self.evaluate(
+                    arguments[1 if truth(self.evaluate(arguments[0], solution), self._choices) else 2], solution
+                )
             case "COALESCE":
                 return self._first(arguments, solution)
             case "||" | "&&":
@@ -86,7 +88,7 @@ class Expressions:
         failed = None
         for argument in arguments:
             try:
-                if truth(self.evaluate(argument, solution)) is decides:
+                if truth(self.evaluate(argument, solution), self._choices) is decides:
                     return boolean(decides)
             except ExpressionError as error:
                 failed = error
@@ -120,7 +122,7 @@ class Expressions:
             case (("+" | "-" | "*" | "/"), [left, right]):
                 return arithmetic(name, left, right)
             case "!", [only]:
-                return boolean(not truth(only))
+                return boolean(not truth(only, self._choices))
             case "+", [only]:
                 return term(numeric(only))
             case "-", [only]:

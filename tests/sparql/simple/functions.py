@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from urllib.parse import quote
 
-from tests.sparql.simple.choices import ExpressionError, OpenError
+from tests.sparql.simple.choices import Choices, ExpressionError, OpenError
 from tests.sparql.simple.values import (
     INTEGERS,
     XSD,
@@ -34,9 +34,11 @@ from tests.sparql.simple.values import (
 STRING = XSD + "string"
 
 
-def truth(found: str) -> bool:
-    """The effective boolean value (17.2.2)."""
+def truth(found: str, choices: Choices) -> bool:
+    """The effective boolean value (17.2.2); SPARQL 1.2 gives none to a language-tagged string, 1.1 that of its text."""
     text, kind, language = split(found)
+    if language and not choices.policy("a language-tagged string has no truth"):
+        return text != ""
     if kind == STRING and not language:
         return text != ""
     known = value(found)
