@@ -254,7 +254,7 @@ def test_what_is_no_update_is_refused_by_name(text, why):
 
 @pytest.mark.parametrize("text", ["", "# nothing", "BASE <urn:b:>", "PREFIX : <urn:>\nBASE <urn:b:>\n"])
 def test_an_update_may_have_no_operations(text):
-    assert read_update(text) == []
+    assert read_update(text, UpdateContext(str)) == []
 
 
 def test_operations_of_data_that_follow_each_other_are_read_together():
