@@ -44,7 +44,12 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path):
                     begun = time.monotonic()
                     assert running.wait(300) == 143
             assert time.monotonic() - begun < 9, "5 s, and what other work on the machine takes"
-            assert re.fullmatch(r"1 query; 1 element; [01] answers?\n", running.stderr.read())
+            *logged, account = running.stderr.read().splitlines()
+            assert re.fullmatch(r"1 query; 1 element; [01] answers?", account)
+            assert [line.partition(" (")[0] for line in logged] == [
+                "the query is registered",
+                "the query has ended: the service has ended",
+            ]
         finally:
             running.kill()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from streamgauge.cli.configuration import long_running
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import (
     Beyond,
@@ -35,7 +35,7 @@ from streamgauge.cli.servers import (
     RequestBytes,
     SavedTo,
     add_group,
-    broker_token,
+    own_token,
     reported,
     say,
     say_again,
@@ -97,6 +97,7 @@ def register(app: typer.Typer) -> None:
     add_group(app, "broker", "Publish and subscribe.", serve, verify, bridge)
 
 
+@long_running
 def serve(
     data: Facts = None,
     host: Host = "127.0.0.1",
@@ -224,7 +225,7 @@ def _access(file: Path | None) -> Access:
         grants = read_grants(lines)
         if file is not None and not grants:
             raise MistakeError(f"{file}: there is no token in it: write one on a line")
-        return Access([*grants, *read_grants([os.environ.get(TOKEN, "")])])
+        return Access([*grants, *read_grants([own_token() or ""])])
     except TokenError as error:
         raise TokenError(f"{file or TOKEN}, {error}") from error
 
@@ -238,6 +239,7 @@ def _fill(broker: Broker, data: Iterable[Path]) -> None:
         broker.load(read_files(files))
 
 
+@long_running
 def bridge(
     at: Annotated[str, typer.Option("--at", metavar="URL", help="The broker.")] = BROKER,
     published: Annotated[
@@ -272,7 +274,7 @@ def bridge(
         raise typer.BadParameter("there is nothing to carry: name a source, or CHANNEL=SINK", param_hint="--from, --to")
     bridge = Bridge(
         at,
-        lambda: Client(at, broker_token(), largest=max_message),
+        lambda: Client(at, own_token(), largest=max_message),
         inlets,
         outlets,
         uuid4().hex,

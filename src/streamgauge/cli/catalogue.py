@@ -4,7 +4,7 @@
 """
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 
 class CataloguePart(StrEnum):
@@ -63,11 +63,18 @@ COMMANDS: Final = {
     "engines": CatalogueEntry(
         CataloguePart.HERE, "installation", "List the engines and the semantics; prepare an engine."
     ),
+    "config": CatalogueEntry(CataloguePart.HERE, "configuration", "Print the options of a server with their origins."),
     "docs": CatalogueEntry(CataloguePart.HERE, "docs", "Read this documentation in a browser."),
     "doctor": CatalogueEntry(CataloguePart.HERE, "installation", "Say what this machine lacks and how to get it."),
     "completion": CatalogueEntry(CataloguePart.HERE, "completion", "Complete commands and names in bash, zsh or fish."),
 }
 """In the order of the list, part by part."""
+
+CONFIGURED: Final = (
+    "query", "watch", "stream", "ui", "engine serve", "fragments serve", "broker serve", "broker bridge", "subscribe",
+    "mcp", "docs",
+)  # fmt: skip
+"""Servers and long commands, by their words: their options may be in a configuration file."""
 
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "query": (
@@ -117,8 +124,15 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "sepbm characterise": ("sepbm characterise small",),
     "engines": ("engines", "engines --semantics"),
     "engines prepare": ("engines prepare cqels --source ~/src/cqels",),
+    "config": ("config engine serve live --port 9000", "config --config production.toml"),
     "docs": ("docs", "docs --open"),
     "doctor": ("doctor",),
     "completion": ("completion bash >> ~/.bashrc", "completion zsh --install"),
 }
 """By the command's words after ``streamgauge``."""
+
+
+def words_of(ctx: Any) -> str:
+    """A command's words after ``streamgauge``, by its context."""
+    above = "" if ctx.parent is None or ctx.parent.parent is None else f"{words_of(ctx.parent)} "
+    return f"{above}{ctx.info_name}"

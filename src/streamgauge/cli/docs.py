@@ -16,6 +16,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import streamgauge
+from streamgauge.cli.configuration import long_running
 from streamgauge.cli.servers import say
 from streamgauge.model.extras import missing
 from streamgauge.model.mistake import MistakeError
@@ -35,6 +36,7 @@ def register(app: typer.Typer) -> None:
     app.command()(docs)
 
 
+@long_running
 def docs(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8710,
     path: Annotated[bool, typer.Option("--path", help="Print the folder of the pages, and serve nothing.")] = False,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from streamgauge.cli.configuration import long_running
 from streamgauge.cli.options import chosen, method_names, milliseconds, one_named
 from streamgauge.cli.servers import Connections, Host, SavedTo, add_group, read_tokens, reported, say, tell_readers
 from streamgauge.formats.streams import Reading
@@ -74,6 +75,7 @@ def register(app: typer.Typer) -> None:
     add_group(app, "fragments", "Changing Linked Data at low server cost.", serve, verify)
 
 
+@long_running
 def serve(
     data: Annotated[
         list[Path] | None, typer.Argument(metavar="DATA...", help="RDF files; each is served at / + its name.")

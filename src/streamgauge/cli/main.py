@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from streamgauge import __version__
-from streamgauge.cli.catalogue import COMMANDS, EXAMPLES, CatalogueEntry
+from streamgauge.cli.catalogue import COMMANDS, CONFIGURED, EXAMPLES, CatalogueEntry, words_of
 from streamgauge.cli.completion import COMPLETE_VARIABLE, answer_shells
 from streamgauge.cli.streams import visible_streams
 from streamgauge.model.mistake import MistakeError, obstacle
@@ -41,9 +41,16 @@ class Command(TyperCommand):
             problems = getattr(error.__cause__, "errors", None)
             if callable(problems):
                 error.message = expectation(problems()[0])
-            raise
-        ctx.params = {name: _on_this_machine(value, _words(ctx)) for name, value in ctx.params.items()}
+            raise _placed(ctx, error) from error
+        ctx.params = {name: _on_this_machine(value, words_of(ctx)) for name, value in ctx.params.items()}
         return rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a bad value of a configuration is told with its place."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            raise _placed(ctx, error) from error
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The line of usage: arguments in capitals, in brackets where there need be none."""
@@ -65,17 +72,20 @@ def _on_this_machine(value: Any, command: str) -> Any:
 
 
 def _format_examples(ctx: Any, formatter: Any) -> None:
-    examples = EXAMPLES.get(_words(ctx), ())
+    examples = EXAMPLES.get(words_of(ctx), ())
     if examples:
         with formatter.section("Example" if len(examples) == 1 else "Examples"):
             for example in examples:
                 formatter.write(f"{'':{formatter.current_indent}}streamgauge {example}\n")
 
 
-def _words(ctx: Any) -> str:
-    """The command's words after ``streamgauge``."""
-    above = "" if ctx.parent is None or ctx.parent.parent is None else f"{_words(ctx.parent)} "
-    return f"{above}{ctx.info_name}"
+def _placed(ctx: Any, error: typer.BadParameter) -> Exception:
+    """The error, with its place where a configuration has the value."""
+    if words_of(ctx) not in CONFIGURED:
+        return error
+    from streamgauge.cli.configuration import placed  # late: help needs no configuration
+
+    return placed(ctx, error)
 
 
 def _usage(argument: Any) -> str:

@@ -2,12 +2,15 @@
 
 import typer
 
+from streamgauge.cli.configuration import long_running
+
 
 def register(app: typer.Typer) -> None:
     """Add this command."""
     app.command("mcp")(serve)
 
 
+@long_running
 def serve() -> None:
     """Serve agents over standard input and output: verify, expect, translate, explain."""
     from streamgauge.agents.server import server

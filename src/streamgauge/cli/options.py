@@ -263,13 +263,18 @@ def own_data(command: Callable[..., None]) -> Callable[..., None]:
         )
         for name, (metavar, text) in _OWN_DATA.items()
     ]
-    plain = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in signature.parameters.values()]
-    place = [parameter.name for parameter in plain].index("own")
-    parameters = [*plain[:place], *options, *plain[place + 1 :]]
-    commanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    commanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    del commanded.__wrapped__  # its signature would be found instead
-    return commanded
+    plain = list(signature.parameters.values())
+    place = list(signature.parameters).index("own")
+    return with_parameters(commanded, [*plain[:place], *options, *plain[place + 1 :]])
+
+
+def with_parameters(command: Callable[..., None], parameters: Iterable[inspect.Parameter]) -> Callable[..., None]:
+    """A command around another one, with these parameters for its options and arguments."""
+    keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    command.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in keywords}
+    del command.__wrapped__  # type: ignore[attr-defined]  # its signature would be found instead
+    return command
 
 
 def own_reading(text: str, lateness: int | None, own: OwnData, *, checked: bool = True) -> Reading:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from streamgauge.cli.answers import Shown, encoder, numbered_lines, prefixes
+from streamgauge.cli.configuration import long_running
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import (
     NO_OPTIONS,
@@ -69,6 +70,7 @@ def _end(advance_to: str | None) -> End:
     return "stream" if time is None else time
 
 
+@long_running
 @own_data
 def query(
     file: Annotated[str, typer.Argument(metavar="QUERY", help="The query's file; - for standard input.")],

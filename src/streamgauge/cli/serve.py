@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from streamgauge.cli.configuration import long_running
 from streamgauge.cli.options import completed, engine_names, seconds
 from streamgauge.cli.servers import AllowedOrigins, Host, RequestBytes, add_group, read_tokens, reported, tell_readers
 from streamgauge.engines import load, named
@@ -31,6 +32,7 @@ def register(app: typer.Typer) -> None:
     add_group(app, "engine", "Run an engine for others.", serve, verify)
 
 
+@long_running
 def serve(
     engines: Annotated[
         list[str],

@@ -12,9 +12,13 @@ from streamgauge.cli.exits import Exit
 from streamgauge.formats.files import read_text
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.durability import Inspection, Saved
+from streamgauge.sources.contract import read_secret
 
 TOKEN: Final = "STREAMGAUGE_TOKEN"
-"""The environment variable with one of them."""
+"""The environment variable with a token."""
+
+TOKEN_FILE: Final = "STREAMGAUGE_TOKEN_FILE"
+"""The environment variable with the path of a file that has nothing but a token."""
 
 
 Host = Annotated[str, typer.Option(help="The address to bind to.")]
@@ -49,9 +53,12 @@ def say_again(why: str, wait: float) -> None:
     say(f"streamgauge: {why}: trying again in {wait:.1f} s")
 
 
-def broker_token() -> str | None:
-    """The token of the environment."""
-    return os.environ.get(TOKEN) or None
+def own_token() -> str | None:
+    """The token of the environment: that of ``TOKEN``, or the text of the file that ``TOKEN_FILE`` names."""
+    if token := os.environ.get(TOKEN):
+        return token
+    file = os.environ.get(TOKEN_FILE)
+    return read_secret(file, TOKEN_FILE) if file else None
 
 
 def tell_readers(file: Path | None) -> None:
@@ -68,7 +75,8 @@ def read_tokens(file: Path | None) -> list[str]:
     lines = read_text(file).split() if file is not None else []
     if file is not None and not lines:
         raise MistakeError(f"{file}: there is no token in it: write one on a line")
-    return lines + ([os.environ[TOKEN]] if os.environ.get(TOKEN) else [])
+    token = own_token()
+    return lines + ([token] if token else [])
 
 
 def reported(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.console import Console
 
+from streamgauge.cli.configuration import long_running
 from streamgauge.cli.options import (
     Master,
     Parameters,
@@ -48,6 +49,7 @@ def register(app: typer.Typer) -> None:
     app.command("stream")(stream)
 
 
+@long_running
 def stream(
     file: Annotated[Path, typer.Argument(metavar="QUERY", help="The query's file.")],
     source: Annotated[str, typer.Option("--from", help="A folder of stream tables, a file, or a URL.")],

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from streamgauge.cli.configuration import long_running
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.servers import BROKER, MaxMessage, Patience, broker_token, say_again
+from streamgauge.cli.servers import BROKER, MaxMessage, Patience, own_token, say_again
 from streamgauge.formats.documents import file_document
 from streamgauge.formats.streams import rdf_syntax
 from streamgauge.formats.syntaxes import REGISTERED
@@ -56,6 +57,7 @@ def _graphs(files: Iterable[Path], kind: str) -> Iterator[tuple[bytes, str, str]
         yield sys.stdin.buffer.read(), kind, "standard input"
 
 
+@long_running
 def subscribe(
     channel: Annotated[str, typer.Argument(help="The channel.")],
     at: At = BROKER,
@@ -93,7 +95,7 @@ def subscribe(
 def _client(at: str, max_message: int = LARGEST_MESSAGE) -> Client:
     from streamgauge.broker import Client
 
-    return Client(at, broker_token(), largest=max_message)
+    return Client(at, own_token(), largest=max_message)
 
 
 def _create(client: Client, channel: str, query: str) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from streamgauge.cli.configuration import long_running
 from streamgauge.cli.servers import Host, read_tokens, say, tell_readers
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.http.access import check_tokens
@@ -19,6 +20,7 @@ def register(app: typer.Typer) -> None:
     app.command()(ui)
 
 
+@long_running
 def ui(
     folder: Annotated[Path, typer.Argument(help="The folder of runs and experiments.")] = Path(),
     host: Host = "127.0.0.1",

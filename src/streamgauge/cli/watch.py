@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from streamgauge.cli.answers import LiveTable, prefixes, row_key, timed
+from streamgauge.cli.configuration import long_running
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import Parameters, chosen, filled, milliseconds, naming
 from streamgauge.cli.streams import write
@@ -46,6 +47,7 @@ def register(app: typer.Typer) -> None:
     app.command("watch")(watch)
 
 
+@long_running
 def watch(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="The query's file; - for standard input.")],
     urls: Annotated[

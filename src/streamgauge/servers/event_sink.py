@@ -196,7 +196,7 @@ class SseSink:
             routes=[Route(path, self._feed, methods=["GET"])],
             middleware=[Middleware(Guard, tokens=tokens)],
         )
-        settings = {"lifespan": "off", "ws": "none", "log_config": None, "timeout_graceful_shutdown": _GRACE}
+        settings = {"lifespan": "off", "ws": "none", "timeout_graceful_shutdown": _GRACE}
         self._server = Serving(
             app, address.host, 0, lambda: None, connections=options.clients + _SPARE, settings=settings
         )

@@ -3,20 +3,35 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Protocol, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints, runtime_checkable
+from typing import (
+    Any,
+    Final,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    runtime_checkable,
+)
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from streamgauge.formats.fields import FieldError, decode
 from streamgauge.formats.lines import Input
 from streamgauge.formats.places import exists
-from streamgauge.model.mistake import MistakeError
+from streamgauge.model.logs import without_secrets
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.phrases import offered
 
 T = TypeVar("T")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
-_TOKEN = re.compile(r"([?&]token=)[^&]*")
+SECRETS: Final = ("password", "token", "secret")
+"""Parts of addresses that a file may have: ``password_file=PATH``."""
+
 _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -47,18 +62,31 @@ def parse_address(url: str) -> Address:
         port = parts.port
     except ValueError as error:
         raise SourceError(f"{url}: not a URL: {error}") from error
-    shown = url if parts.password is None else url.replace(f":{parts.password}@", ":...@", 1)
-    shown = _TOKEN.sub(r"\1...", shown)
-    return Address(
-        shown,
-        parts.scheme,
-        unquote(parts.path),
-        _options(shown, parts.query),
-        parts.hostname or "",
-        port,
-        parts.username and unquote(parts.username),
-        parts.password and unquote(parts.password),
-    )
+    shown = without_secrets(url)
+    options = _options(shown, parts.query)
+    password = parts.password and unquote(parts.password)
+    for name in SECRETS:
+        if (file := options.pop(f"{name}_file", None)) is not None:
+            if name in options or (name == "password" and password):
+                raise SourceError(f"{shown}: {name} and {name}_file say the same: write one of them")
+            secret = read_secret(file, f"{shown}: {name}_file")
+            options, password = (options, secret) if name == "password" else (options | {name: secret}, password)
+    user = parts.username and unquote(parts.username)
+    return Address(shown, parts.scheme, unquote(parts.path), options, parts.hostname or "", port, user, password)
+
+
+def read_secret(path: str, where: str) -> str:
+    """The text of a file that has nothing but a password or token; SourceError for one that cannot be read or is empty.
+
+    ``where`` names the option or variable that names the file.
+    """
+    try:
+        secret = Path(path).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{where}: {path} cannot be read: {obstacle(error)}") from error
+    if not secret:
+        raise SourceError(f"{where}: {path} is empty: write the secret into it")
+    return secret
 
 
 def read_options(kind: type[T], address: Address) -> T:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import weakref
 from unittest.mock import MagicMock
 
@@ -71,5 +72,8 @@ async def opened():
     return references
 
 
-def test_nothing_of_a_websocket_that_has_ended_is_kept_without_a_collection_of_garbage():
+def test_nothing_of_a_websocket_that_has_ended_is_kept_without_a_collection_of_garbage(monkeypatch):
+    monkeypatch.setattr(
+        logging.getLogger("uvicorn.error"), "propagate", False
+    )  # pytest keeps records with their frames
     assert [reference() for reference in asyncio.run(opened())] == [None] * 9

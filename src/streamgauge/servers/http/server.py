@@ -24,6 +24,7 @@ from streamgauge.servers.http.connections import PatientHttpProtocol
 from streamgauge.servers.http.freed_memory import FreedMemory
 from streamgauge.servers.http.limits import load_parsers
 from streamgauge.servers.http.metrics import PAUSES
+from streamgauge.servers.http.request_log import RequestLog
 from streamgauge.servers.http.websocket import PushingWebSocketProtocol
 
 SWITCH_S = 0.0005
@@ -118,6 +119,7 @@ class Serving(uvicorn.Server):
             _LOG.warning("%d connections at most: the limit of open files (ulimit -Hn) is too low for more", fitting)
         own: dict[str, Any] = {
             "log_level": "warning",
+            "log_config": None,  # records go where the command logs
             "access_log": False,
             "limit_concurrency": fitting,
             "timeout_graceful_shutdown": GRACE_S,
@@ -126,7 +128,7 @@ class Serving(uvicorn.Server):
             "ws_max_size": 2**16,
             "proxy_headers": False,  # else X-Forwarded-* of this machine are believed
         }
-        super().__init__(uvicorn.Config(app, host, port, **(own | dict(settings or {}))))
+        super().__init__(uvicorn.Config(RequestLog(app), host, port, **(own | dict(settings or {}))))
         self._leave, self._say, self._alone, self._freed = leave, say, alone, FreedMemory()
         self._descriptors = DescriptorReports(time.monotonic)
         sys.setswitchinterval(SWITCH_S)

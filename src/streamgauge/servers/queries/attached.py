@@ -3,11 +3,13 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from logging import ERROR, INFO, getLogger
 from threading import Condition, Event, RLock, Thread
 from typing import Any, TypeAlias
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import Reading
+from streamgauge.model.logs import fields
 from streamgauge.servers.queries.durability import NotDurableError
 from streamgauge.servers.queries.limits import QueriesBusyError
 from streamgauge.servers.queries.registry import ConflictError, Queries
@@ -15,6 +17,7 @@ from streamgauge.servers.sealed.soundness import NotWrittenError
 from streamgauge.sources import Source, SourceError, open_source
 from streamgauge.sources.contract import Resumable, parse_address
 
+_LOG = getLogger(__name__)
 BATCH = 500
 WAIT_S = 0.05
 LEAVE_S = 1.0
@@ -66,6 +69,7 @@ class AttachedSources:
                 with self._lock:
                     self._feed(stream, record["url"], record)
             except SourceError as error:
+                _LOG.error("the source cannot be attached again: %s", error, extra=fields(stream=stream))
                 self._away[stream] = {"source": parse_address(record["url"]).text, "ended": True, "fault": str(error)}
 
     def _feed(self, stream: str, url: str, record: Mapping[str, Any] | None = None) -> None:
@@ -165,6 +169,7 @@ class _Feeding:
         self._threads = [
             Thread(target=run, name="streamgauge-attached", daemon=True) for run in (self._take, self._run)
         ]
+        _LOG.info("the source is attached", extra=fields(stream=stream, source=self.url))
         for thread in self._threads:
             thread.start()
 
@@ -218,6 +223,8 @@ class _Feeding:
         resumable = isinstance(self._source, Resumable) and record["position"] is not None
         if not resumable or (isinstance(self._source, Resumable) and self._source.lost):
             self.gap = record["time"], time
+            why = "elements from %s ms to %s ms may be missing: the source cannot be read again there"
+            _LOG.warning(why, *self.gap, extra=fields(stream=self._stream, source=self.url))
 
     def _run(self) -> None:
         """Publish what was read until there is no more."""
@@ -230,6 +237,9 @@ class _Feeding:
             self._source.close()
         finally:
             self.ended = True
+            why = f": {self.fault}" if self.fault else ""
+            level, about = ERROR if self.fault else INFO, fields(stream=self._stream, source=self.url)
+            _LOG.log(level, "the source has ended%s", why, extra=about)
 
     def _next(self) -> list[PlacedItem]:
         """All that was read and is not published; nothing at the end."""

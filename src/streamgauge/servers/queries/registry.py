@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
+from logging import getLogger
 from threading import RLock
 from typing import Any
 
@@ -11,6 +12,7 @@ from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
+from streamgauge.model.logs import fields
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
@@ -26,6 +28,7 @@ from streamgauge.servers.queries.requests import QueryRegistration, RequestError
 from streamgauge.servers.queries.sessions import as_element, makes_triples
 from streamgauge.servers.queries.worker import END_S, Durability, QueryWorker, Question, RegisteredQuery
 
+_LOG = getLogger(__name__)
 RETRY_S, PATIENCE_S = 1.0, 0.1
 DURABLE_S = 5.0
 """How long a request waits for the disk."""
@@ -210,6 +213,7 @@ class Queries:
 
     def _enter(self, running: RegisteredQuery) -> None:
         self._running[running.name], self._since[running.name] = running, self._steady()
+        _LOG.info("the query is registered", extra=fields(query=running.name))
         if running.question.output is not None:
             self._outputs[running.question.output] = running.name
 

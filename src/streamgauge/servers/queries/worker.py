@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from logging import ERROR, INFO, getLogger
 from threading import Condition, Thread, current_thread, get_ident
 from typing import Literal, Protocol, TypeAlias
 
@@ -11,6 +12,7 @@ from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
+from streamgauge.model.logs import fields
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.jumps import TimeJumpError, refuse_jump
@@ -18,6 +20,8 @@ from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError, Interru
 from streamgauge.servers.http.events import Answers, End
 from streamgauge.servers.queries.limits import TRIPLE_BYTES, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved, restored, resumed
+
+_LOG = getLogger(__name__)
 
 
 class WindowEstimate:
@@ -407,4 +411,6 @@ class RegisteredQuery:
         if not self.fault:
             self.fault = end.why
             self.state = "failed" if end.kind == "failed" else "ended"
+            level = ERROR if self.state == "failed" else INFO
+            _LOG.log(level, "the query has %s: %s", self.state, end.why, extra=fields(query=self.name))
             self.answers.end(end)

@@ -3,7 +3,6 @@
 The errors of a file are sentences that name the file, the line and the key.
 """
 
-import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from streamgauge import engines
 from streamgauge.formats.contexts import contexts_near
 from streamgauge.formats.streams.format import OWN_DATA
+from streamgauge.formats.toml import line_of, not_toml
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.phrases import expectation, meant, spelled
 from streamgauge.semantics.profiles import PROFILES
@@ -32,17 +32,6 @@ _MISSING = {
     "query": ": write [query], and below it file, or name, a query of the workload",
 }
 """Keys that are missing, with how they are written."""
-
-_KEY = re.compile(r"\s*([\w.-]+)\s*=")
-
-
-def not_toml(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
-    """The sentence for a text that is no TOML: the line where reading ended, and how lines are written."""
-    match = re.search(r"line (\d+)", str(error))
-    lines = text.splitlines()
-    number = min(int(match[1]) if match else len(lines), max(1, len(lines)))
-    shown = lines[number - 1].strip()[:80] if lines else ""
-    return f"{path}:{number}: not TOML: {shown!r}: a line is [table], or key = value, where text is in quotes"
 
 
 def complaints(error: ValidationError, path: Path, text: str, allowed: Allowed) -> Iterator[str]:
@@ -87,22 +76,6 @@ def _said(keys: Sequence[str], problems: Sequence[Any], allowed: Allowed) -> str
     first, *others = map(expectation, problems)
     more = [other.partition(": expected ")[2] for other in others]
     return f": {' or '.join([first, *filter(None, more)])}"
-
-
-def line_of(text: str, keys: Sequence[str]) -> int | None:
-    """The line (from 1) of a key in a TOML text: its own, else its table's; ``None`` when neither is written."""
-    table, line_found = "", None
-    wanted = [key for key in keys if not key.isdigit()]
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[+\s*([\w.\"-]+)\s*\]+", line):
-            table = header[1]
-            if table == ".".join(wanted[: table.count(".") + 1]):
-                line_found = line_found or number
-        elif key := _KEY.match(line):
-            full = f"{table}.{key[1]}".strip(".")
-            if full == ".".join(wanted):
-                return number
-    return line_found
 
 
 Milliseconds = Annotated[int, BeforeValidator(duration)]

@@ -1,0 +1,33 @@
+"""Texts of TOML: the line of a key, and the sentence for a text that is not TOML."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+_KEY = re.compile(r"\s*([\w.-]+)\s*=")
+
+
+def not_toml(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
+    """The sentence for a text that is no TOML: the line where reading ended, and how lines are written."""
+    match = re.search(r"line (\d+)", str(error))
+    lines = text.splitlines()
+    number = min(int(match[1]) if match else len(lines), max(1, len(lines)))
+    shown = lines[number - 1].strip()[:80] if lines else ""
+    return f"{path}:{number}: not TOML: {shown!r}: a line is [table], or key = value, where text is in quotes"
+
+
+def line_of(text: str, keys: Sequence[str]) -> int | None:
+    """The line (from 1) of a key in a TOML text: its own, else its table's; ``None`` when neither is written."""
+    table, line_found = "", None
+    wanted = [key for key in keys if not key.isdigit()]
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[+\s*([\w.\"-]+)\s*\]+", line):
+            table = header[1]
+            if table == ".".join(wanted[: table.count(".") + 1]):
+                line_found = line_found or number
+        elif key := _KEY.match(line):
+            full = f"{table}.{key[1]}".strip(".")
+            if full == ".".join(wanted):
+                return number
+    return line_found
