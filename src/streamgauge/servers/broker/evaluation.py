@@ -5,11 +5,11 @@
 one by one, and told at once; a full evaluation finds what was not guessed. A channel most of whose rows were guessed is
 evaluated only at intervals.
 
-The full texts and the code of SENS were not available. Stated in abstracts and report: what is said above, that evaluations
-wait while at least 80% of the rows are guessed, StringRS's similarity of text in blocks, and GraphSS's by the type of the
-main resource and its set of properties. Deduced by us: that share is over the last 200 rows (20 at least); an
-evaluation waits at most 10 s; deletions are evaluated at once; at most 50 guesses are tested for a publication and
-channel; only joins, unions and filters are guessed; and the templates of both.
+The full texts and the code of SENS were not available. Stated in abstracts and report is what is said above, that
+evaluations wait while at least 80% of the rows are guessed, StringRS's similarity of text in blocks, and GraphSS's by
+the type of the main resource and its set of properties. Deduced by us: that share is over the last 200 rows (20 at
+least); an evaluation waits at most 10 s; deletions are evaluated at once; at most 50 guesses are tested for a
+publication and channel; only joins, unions and filters are guessed; and the templates of both.
 """
 
 from collections import deque
