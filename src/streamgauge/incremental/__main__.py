@@ -43,7 +43,7 @@ def generated(form: QueryForm, standing: bool = False) -> list[str]:
 def _over_windows(requests: list[BgpRequest]) -> Iterator[Any]:
     bags: list[Bag] = [{} for _ in requests]
     joins = generate(plan_all(requests), [request.output for request in requests], bags)
-    return iter((joins.enter, joins.leave, joins.follow))
+    return iter((joins.enter, joins.leave))
 
 
 def _over_facts(requests: list[BgpRequest]) -> Iterator[Any]:

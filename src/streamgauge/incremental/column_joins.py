@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamgauge.incremental.operators import Bag, Take
-from streamgauge.incremental.plan import BgpRequest, Feed, Follow, disconnected, unheard
+from streamgauge.incremental.plan import BgpRequest, Feed, disconnected, unheard
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.incremental.window_pieces import Arrivals, WindowBegins, size_of
 from streamgauge.model import algebra as al
@@ -108,10 +108,6 @@ class ColumnJoins(WindowJoins):
         if graph == self._graph and (self._waits or self._trace is not None):
             return unheard, unheard
         return super().feeds(graph)
-
-    def follow(self, graph: Term | None) -> Follow | None:
-        """Triples enter up to one that changes solutions, where ticks are counted."""
-        return super().follow(graph) if self._begins is None and self._trace is None else None
 
     def bind(self, graph: Term | None, content: "WindowContent") -> None:  # noqa: ARG002
         """The content of the window."""
@@ -221,7 +217,7 @@ class ColumnJoins(WindowJoins):
         trace, self._trace, self._columns, self._waits = self._trace, None, None, False
         self._credit = -(2**62) if for_good else 0
         feeds = self.feeds(self._graph)
-        self._content.feed(*feeds, self.follow(self._graph))
+        self._content.feed(*feeds)
         for triples in self._content.graphs():
             feeds[0](triples)
         if trace is not None:

@@ -160,14 +160,14 @@ class Module:
             self.add(Nested(inner))
 
     @contextmanager
-    def part(self, argument: str, call: str = "{}") -> Iterator[None]:
-        """Operations that are added meanwhile are a function of these locals; ``call`` is the statement around it."""
+    def part(self, argument: str) -> Iterator[None]:
+        """Operations that are added meanwhile are a function of these locals."""
         name = f"part{next(self._numbers)}"
         with self.collected() as inner:
             yield
         if inner:
             self.functions.insert(1, Function(name, [argument], inner))
-            self.add(Do(call.format(f"{name}({argument})")))
+            self.add(Do(f"{name}({argument})"))
 
     def use(self, thing: object) -> str:
         """The name of an object: ``c0`` ... for a term, ``u0`` ... for anything else, equal terms under one name."""

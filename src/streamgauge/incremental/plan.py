@@ -10,7 +10,7 @@ Of these, ``SELECT DISTINCT ?s ?t { ?s :telephone ?t . ?s :memberOf :d1 }`` has 
 often as it was there, which is once. ``?s`` agrees with no row on the left for the others.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -104,9 +104,6 @@ class BgpRequest:
 Feed: TypeAlias = Callable[[Iterable[Triple]], None]
 """Takes triples that enter a graph, or that leave it."""
 
-Follow: TypeAlias = Callable[[Iterator[Triple]], bool]
-"""Takes entering triples until one changes the solutions: whether one did. The rest is left in the iterator."""
-
 
 class JoinPool:
     """The solutions of patterns over graphs that move: followed as triples enter and leave, or found at each look."""
@@ -123,10 +120,6 @@ class JoinPool:
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:  # noqa: ARG002
         """Functions that take the triples that enter and leave a graph; they do nothing when no pattern needs them."""
         return unheard, unheard
-
-    def follow(self, graph: Term | None) -> Follow | None:  # noqa: ARG002
-        """A function that takes entering triples up to one that changes solutions, if there can be one."""
-        return None
 
     def stamps(self, graph: Term) -> "Sequence[StampRows]":  # noqa: ARG002
         """The rows of stamps that are asked of a graph of stamps without facts."""

@@ -21,7 +21,7 @@ from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import is_fast, variables_of
 from streamgauge.incremental.operators import Bag, LeafSource, Pick, add_all
-from streamgauge.incremental.plan import BgpRequest, Feed, Follow, TripleRelation, pushable, stars
+from streamgauge.incremental.plan import BgpRequest, Feed, TripleRelation, pushable, stars
 from streamgauge.model.algebra import Expression, Var, triple_variables
 from streamgauge.model.terms import Triple
 
@@ -41,10 +41,6 @@ class Indexed(Protocol):
     @property
     def leave(self) -> Feed:
         """Takes the triples that leave."""
-
-    @property
-    def follow(self) -> Follow:
-        """Takes the triples that enter until something is found."""
 
     @property
     def indexes(self) -> dict[str, Any]:
@@ -150,7 +146,6 @@ class SkewedJoins:
     ) -> None:
         self._parts, self._generate, self._bags, self._output = parts, generate, bags, request.output
         self._joins = generate([(request, bag)])
-        self._follow = self._joins.follow
         self._join: Pick | None = None
         self._operator: BandJoin | None = None
         self._waiting: tuple[Bag, Bag] = ({}, {})
@@ -185,13 +180,6 @@ class SkewedJoins:
         """Triples leave."""
         self._joins.leave(triples)
 
-    def follow(self, coming: Iterator[Triple]) -> bool:
-        """Triples enter until something is found."""
-        self._entered += 1
-        if self._entered >= self._next:
-            self._look()
-        return self._follow(coming)
-
     def _look(self) -> None:
         indexes = [] if self.woken else [table.index for table in self._joins.tables if table.by_object]
         self._next = self._entered + SKEWED_TRIPLES + sum(map(len, indexes))
@@ -207,7 +195,6 @@ class SkewedJoins:
         sides = LeafSource(_taker(left), parts.left.output), LeafSource(_taker(right), parts.right.output)
         read = (name for condition in parts.late for name in variables_of(condition))
         kept = frozenset((*self._output, *read))
-        self._follow = self._joins.follow
         self._operator = BandJoin(sides[0], sides[1], parts.band, kept, EvaluationBudget(), parts.late)
         self._join = Pick(self._operator, self._output)
         self._joins.enter(joins)

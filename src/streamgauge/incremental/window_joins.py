@@ -43,7 +43,6 @@ from streamgauge.incremental.operators import Bag, Pull, Take
 from streamgauge.incremental.plan import (
     BgpRequest,
     Feed,
-    Follow,
     JoinPlan,
     JoinPool,
     Path,
@@ -124,12 +123,6 @@ class WindowJoins(JoinPool):
             return unheard, unheard
         return _one([join.enter for join in joins]), _one([join.leave for join in joins])
 
-    def follow(self, graph: Term | None) -> Follow | None:
-        """Triples enter a graph, with a stop wherever a pattern finds something; ``None`` unless joined as one."""
-        self.feeds(graph)
-        joins = self._joins[graph]
-        return joins[0].follow if len(joins) == 1 else None
-
     def _generated(self, graph: Term | None) -> list["Joins | SkewedJoins"]:
         """Patterns whose predicates are constants together; one with a variable there would slow them down.
 
@@ -176,14 +169,10 @@ def _one(feeds: Sequence[Callable[[Iterable[Triple]], None]]) -> Feed:
 
 @dataclass(frozen=True, slots=True)
 class Joins:
-    """Generated joins: ``enter`` and ``leave`` take graphs and add to the bags of solutions.
-
-    ``follow`` is ``enter`` with a stop wherever something is found.
-    """
+    """Generated joins: ``enter`` and ``leave`` take graphs and add to the bags of solutions."""
 
     enter: Feed
     leave: Feed
-    follow: Follow
     indexes: dict[str, Any]
     tables: Sequence[TripleTable]
 
@@ -200,12 +189,9 @@ def generate(planned: Sequence[PlannedBgp], outputs: Sequence[tuple[str, ...]], 
     copies: dict[str, Any] = {"counts": {}, "more": {}}
     pending = {leaf.pending: bag for leaf, bag in zip(leaves, bags, strict=True)}
     names = {**indexes, **copies, **pending, **_tests(relations, leaves)}
-    enter, leave, follow = (_Handler(names, name, relations, _alike(leaves), paths).built() for name in _HANDLERS)
+    enter, leave = (_Handler(names, name, relations, _alike(leaves), paths).built() for name in ("enter", "leave"))
     tables = [TripleTable(relations[path.relation], path.bound, indexes[_index(path)]) for path in paths]
-    return Joins(enter, leave, follow, indexes | copies, tables)
-
-
-_HANDLERS = ("enter", "leave", "follow")
+    return Joins(enter, leave, indexes | copies, tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +249,7 @@ def _tests(relations: Sequence[TripleRelation], leaves: Sequence[_Leaf]) -> dict
 
 
 class _Handler:
-    """The function ``enter``, ``leave`` or ``follow`` of a graph, under construction.
+    """The function ``enter`` or ``leave`` of a graph, under construction.
 
     Where it would be longer than what is compiled at once, the triples of each predicate, the indexes of each relation
     and each join have a function of their own.
@@ -291,8 +277,6 @@ class _Handler:
         with module.branch():
             module.add(Scan("t", "triples"), Do("s, p, o = t"))
             self._dispatch()
-        if self._name == "follow":
-            module.add(Do("return False"))
         try:
             return module.built()[0]
         except JoinError as error:
@@ -306,16 +290,14 @@ class _Handler:
         cases = []
         for predicate in dict.fromkeys(self._predicates):
             condition = f"p == {self._module.use(predicate)}"
-            with self._module.collected() as operations, self._part("t, s, p, o", self._name == "follow"):
+            with self._module.collected() as operations, self._part("t, s, p, o"):
                 self._handle([at for at, other in enumerate(self._predicates) if other == predicate])
             cases.append((condition, operations))
         self._module.add(Cases(cases))
 
-    def _part(self, parameters: str = "s, p, o", may_end: bool = False) -> AbstractContextManager[None]:
-        """A branch, or a function of its own, which may end the search by what it gives."""
-        if not self._parted:
-            return self._module.branch()
-        return self._module.part(parameters, "if {}: return True" if may_end else "{}")
+    def _part(self, parameters: str = "s, p, o") -> AbstractContextManager[None]:
+        """A branch, or a function of its own."""
+        return self._module.part(parameters) if self._parted else self._module.branch()
 
     def _handle(self, relations: Sequence[int]) -> None:
         """Admit the triple to its relations, count its copies, keep the indexes, join."""
@@ -333,9 +315,6 @@ class _Handler:
                 if guarded and operations:
                     operations = [Cases([(f"a{relation}", operations)])]
                 self._module.add(*operations)
-        if self._name == "follow":
-            pending = (leaf.pending for alike in self._alike for leaf in alike)
-            self._statements(f"if {' or '.join(pending)}: return True")
 
     def _admit(self, relations: Sequence[int], guarded: bool) -> None:
         """Leave out a triple that belongs to no relation; several relations have a local each that says whether."""

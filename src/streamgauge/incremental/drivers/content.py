@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from itertools import count, groupby, islice
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from streamgauge.incremental.plan import Feed, Follow, unheard
+from streamgauge.incremental.plan import Feed, unheard
 from streamgauge.incremental.window_pieces import PartedTriples
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
@@ -255,7 +255,6 @@ class WindowContent:
         leave: Feed,
         change_detector: ChangeDetector | None = None,
         latest: Latest | None = None,
-        follow: Follow | None = None,
     ) -> None:
         self._latest = latest
         self._live: deque[Arrival] = deque()
@@ -269,12 +268,11 @@ class WindowContent:
         self._ended = 0
         self._changes = change_detector
         self._gathers = change_detector is None and latest is None
-        self.feed(enter, leave, follow)
+        self.feed(enter, leave)
 
-    def feed(self, enter: Feed, leave: Feed, follow: Follow | None = None) -> None:
+    def feed(self, enter: Feed, leave: Feed) -> None:
         """Triples enter and leave by these functions from now on."""
         self._enter, self._leave = enter, leave
-        self._follow = follow if self.telling and self._latest is None else None
         self._unheard = leave is unheard and not isinstance(self._changes, SetChanges) and self._latest is None
 
     def fresh(self, whole: bool = False) -> list[tuple[int, Sequence[Triple]]]:
@@ -350,24 +348,12 @@ class WindowContent:
         if late:
             live.append((late[0][0], PartedTriples(predicates, [triples for _, triples, _ in late]), 0))
 
-    @property
-    def follows(self) -> bool:
-        """Whether triples can enter with a stop wherever a pattern finds something."""
-        return self._follow is not None
-
-    def follow(self, time: int, triples: Sequence[Triple], until: int | None) -> Iterator[None]:
-        """Triples enter as by ``enter``, with a stop after each that changes what a pattern finds."""
-        if self._follow is None or not self._keep(time, triples, until):
-            return
-        coming = iter(triples)
-        self._came(triples)
-        while self._follow(coming):
-            yield
-            self._came(triples)
-
-    def _came(self, triples: Sequence[Triple]) -> None:
-        if self._changes is not None:
-            self._changes.came(triples)
+    def enter_each(self, time: int, triples: Sequence[Triple], until: int | None) -> Iterator[None]:
+        """Triples enter as by ``enter``, with a stop after each."""
+        if self._keep(time, triples, until):
+            for triple in triples:
+                self._came(time, (triple,))
+                yield
 
     def enter(self, time: int, triples: Sequence[Triple], until: int | None) -> None:
         """Triples of ``time`` (ms), which never goes back, enter; they end at ``until``."""
@@ -375,6 +361,9 @@ class WindowContent:
             self._live.append((time, triples, 0))
         elif not self._keep(time, triples, until):
             return
+        self._came(time, triples)
+
+    def _came(self, time: int, triples: Sequence[Triple]) -> None:
         self._enter(triples)
         if self._changes is not None:
             self._changes.came(triples)

@@ -319,7 +319,7 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, pool: JoinP
     frames_ = []
     for window in windows:
         graph = _graph(window)
-        content = kind(*pool.feeds(graph), change_detector(queries, semantics), latest[window.name], pool.follow(graph))
+        content = kind(*pool.feeds(graph), change_detector(queries, semantics), latest[window.name])
         pool.bind(graph, content)
         frames_.append(_frame(window, content, semantics, t0))
     return tuple(frames_)

@@ -394,15 +394,9 @@ class WindowDriver:
             self._ticked = time
             self._tick(time, [(time, frames, triples[:1], until)])
             triples = triples[1:]
-        takers = [frame for frame in frames if frame.takes(time)]
+        takers = [frame.content.enter_each(time, triples, until) for frame in frames if frame.takes(time)]
         pool, counts = self._pool, self._counts(time)
-        if counts and len(takers) == 1 and takers[0].content.follows:
-            for _ in takers[0].content.follow(time, triples, until):
-                self._look(time)
-            return
-        for triple in triples:
-            for frame in takers:
-                frame.arrive(time, (triple,), until)
+        for _ in zip(*takers, strict=True):
             if counts and pool.moved:
                 self._look(time)
 
