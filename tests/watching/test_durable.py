@@ -3,7 +3,7 @@
 import random
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -30,11 +30,15 @@ from tests.watching.standing import PROFILED, TRIPLES
 
 @dataclass(frozen=True)
 class Case:
-    """A query over a stream of some hundred elements, and after how many answers a process ends."""
+    """A query over a stream of some hundred elements, and after how many answers a process ends.
+
+    ``seed`` tells which, as ``stream_of`` draws them.
+    """
 
     query: ContinuousQuery
     semantics: Semantics
-    items: tuple[Input, ...]
+    seed: int
+    items: tuple[Input, ...] = field(repr=False)
     ends: tuple[int, ...]
     together: int
 
@@ -48,10 +52,10 @@ def cases(draw: st.DrawFn) -> Case:
     query = replace(query, r2s=draw(st.sampled_from([None, *sorted(semantics.r2s_able & frozenset(drawn.CQL))])))
     semantics = replace(semantics, lateness=draw(st.sampled_from([None, None, 0, 3 * unit])))
     assume(not not_durable(query, semantics) and live.refuse(query, semantics) is None)
-    randoms = random.Random(draw(st.integers(0, 2**32)))
+    randoms = random.Random(seed := draw(st.integers(0, 2**32)))
     items = tuple(stream_of(query, semantics, randoms))
     ends = tuple(randoms.randrange(1, 30) for _ in range(randoms.randrange(1, 4)))
-    return Case(query, semantics, items, ends, randoms.choice((1, 2, 7, 30, 1000)))
+    return Case(query, semantics, seed, items, ends, randoms.choice((1, 2, 7, 30, 1000)))
 
 
 def durable_window(window: StreamWindow, unit: int) -> StreamWindow:

@@ -173,8 +173,8 @@ class Resumable(Protocol):
 
     lost: str
 
-    def hold(self) -> None:
-        """Acknowledge nothing before it is settled; called before ``items``."""
+    def hold(self) -> bool:
+        """Acknowledge nothing before it is settled; called before ``items``. Whether little is sent until then."""
 
     def place(self) -> object:
         """The place behind the item that was given last."""

@@ -107,9 +107,10 @@ class FileSource(ByteSource):
             if origin.items > origin.passed:
                 yield item
 
-    def hold(self) -> None:
+    def hold(self) -> bool:
         """Nothing is acknowledged to a file."""
         self._origin.resumable = True
+        return False
 
     def place(self) -> tuple[FilePlace, int]:
         """The place in the file, and the items since."""

@@ -167,8 +167,9 @@ class KafkaSource(RefusalReport):
                 yield item
             self._taken(message)
 
-    def hold(self) -> None:
+    def hold(self) -> bool:
         """A position has offsets of its own, whatever the group's are."""
+        return False
 
     def place(self) -> KafkaPlace:
         """The next offsets, and the items of a message that was begun."""

@@ -175,9 +175,10 @@ class MqttSource(RefusalReport):
             yield item
         self._place = MqttPlace(self._count, not received.qos)
 
-    def hold(self) -> None:
-        """Acknowledge what is settled."""
+    def hold(self) -> bool:
+        """Acknowledge what is settled: a broker has few messages under way."""
         self._unsettled = deque()
+        return True
 
     def place(self) -> MqttPlace:
         """How many messages were given."""

@@ -19,6 +19,7 @@ from streamgauge.sources.named import by_time
 from streamgauge.watching.arrivals import MergedStreams
 from streamgauge.watching.durable import BEAT_S as DURABLE_BEAT_S
 from streamgauge.watching.durable import (
+    TOGETHER_S,
     WHOLE,
     DurableWatch,
     WatchState,
@@ -137,7 +138,7 @@ def _begin(
         raise WatchError("an asynchronous iterable is watched by awatch: async for answer in streamgauge.awatch(...)")
     if state is None and not _by_arrival(feeds, options) and not _own_pace(options):
         return _watch(queries, feeds, None, options, by_time([_plain(feed) for feed in feeds]), None)
-    arrivals = MergedStreams(_patience(state, options))
+    arrivals = _arrivals(state, options)
     begun = _watch(queries, feeds, state, options, arrivals, arrivals)
     _read(arrivals, feeds, state, options)
     return begun
@@ -146,7 +147,7 @@ def _begin(
 def _begin_asynchronous(
     queries: Sequence[Understood], feeds: Sequence[StreamFeed], state: WatchState | None, options: Options
 ) -> AsyncWatch[Any]:
-    arrivals = MergedStreams(_patience(state, options))
+    arrivals = _arrivals(state, options)
     begun = _watch(queries, feeds, state, options, arrivals, arrivals)
     if state is not None and any(isinstance(feed.items, AsyncIterable) for feed in feeds):
         begun.close()
@@ -156,9 +157,11 @@ def _begin_asynchronous(
     return AsyncWatch(begun, arrivals, pumps)
 
 
-def _patience(state: WatchState | None, options: Options) -> float | None:
-    """How long (s) nothing may come before a watch looks at what else there is to do."""
-    return DURABLE_BEAT_S if state is not None else BEAT_S if options.get("advance") else None
+def _arrivals(state: WatchState | None, options: Options) -> MergedStreams:
+    """The items of sources; after how long without any a watch looks at what else there is to do."""
+    if state is not None:
+        return MergedStreams(DURABLE_BEAT_S, TOGETHER_S)
+    return MergedStreams(BEAT_S if options.get("advance") else None)
 
 
 def _watch(
@@ -186,7 +189,9 @@ def _watch(
     moves = resumed if state is not None and state.begun else moves
     try:
         own, sharding = _spread(queries, options)
-        asking = EngineSession(load(options.get("engine", "live")), session_queries, moves, _failed(arrivals), own)
+        settled = None if state is None else state.settled
+        engine = load(options.get("engine", "live"))
+        asking = EngineSession(engine, session_queries, moves, _failed(arrivals), own, settled)
     except Exception:
         leave()
         if state is not None:

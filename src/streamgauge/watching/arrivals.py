@@ -2,9 +2,9 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from threading import Condition, Thread, current_thread
-from typing import Any, TypeAlias, cast
+from time import sleep
+from typing import Any, NamedTuple, TypeAlias
 
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.element import StreamElement
@@ -22,9 +22,11 @@ Place: TypeAlias = int
 _NO_SOURCE: Place = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """An item with its source and the place behind it there; no item where time has not come on all sources."""
+class Placed(NamedTuple):
+    """An item with its source and the place behind it there; no item where time has not come on all sources.
+
+    Who takes it numbers it.
+    """
 
     source: int
     item: Input | None
@@ -38,17 +40,22 @@ Arrival: TypeAlias = Input | Placed
 class MergedStreams:
     """Items in the order in which they come, numbered anew; ``None`` when nothing came for ``patience`` seconds.
 
+    Who waits is woken by the first item and waits ``together`` seconds more for others: a switch of threads costs as
+    much as several items.
     How far time has come is what all sources have told. A source's error is raised where its items are taken.
+    Threads are only notified where one waits: putting and taking an item are one step of the interpreter each, and who
+    waits says so before it looks for the last time.
     """
 
-    def __init__(self, patience: float | None = None) -> None:
-        self._patience = patience
+    def __init__(self, patience: float | None = None, together: float = 0.0) -> None:
+        self._patience, self._together = patience, together
         self._changed = Condition()
         self._waiting: deque[tuple[Place, Arrival | BaseException | None]] = deque()
         self._told: dict[Place, int | None] = {}
         self._threads: list[Thread] = []
         self._sequence = 0
-        self._woken = self._over = False
+        self._woken = self._over = self._taking = False
+        self._putting = 0
 
     def expect(self) -> Place:
         """One more source will bring items."""
@@ -64,12 +71,15 @@ class MergedStreams:
 
     def put(self, place: Place, item: Arrival) -> bool:
         """Hand an item over, waiting for room; false when nobody takes items any more."""
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._waiting) < MAX_WAITING_ITEMS or self._over)
-            if not self._over:
-                self._waiting.append((place, item))
-                self._changed.notify_all()
-            return not self._over
+        if len(self._waiting) >= MAX_WAITING_ITEMS:
+            with self._changed:
+                self._putting += 1
+                self._changed.wait_for(lambda: len(self._waiting) < MAX_WAITING_ITEMS or self._over)
+                self._putting -= 1
+        if not self._over:
+            self._waiting.append((place, item))
+            self._notify(self._taking)
+        return not self._over
 
     def offer(self, place: Place, item: Input) -> bool:
         """Hand an item over where there is room for it."""
@@ -79,6 +89,11 @@ class MergedStreams:
                 self._waiting.append((place, item))
                 self._changed.notify_all()
             return accepted
+
+    def _notify(self, awaited: bool | int) -> None:
+        if awaited:
+            with self._changed:
+                self._changed.notify_all()
 
     def end(self, place: Place, error: BaseException | None = None) -> None:
         """A source has ended, or failed."""
@@ -100,7 +115,6 @@ class MergedStreams:
         """Nobody takes items any more: sources that wait for room go on and end."""
         with self._changed:
             self._over = True
-            self._waiting.clear()
             self._changed.notify_all()
 
     def join(self) -> None:
@@ -125,22 +139,32 @@ class MergedStreams:
             yield None
 
     def _taken(self) -> list[tuple[Place, Arrival | BaseException | None]]:
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._woken or self._over, self._patience)
-            taken = list(self._waiting)
-            self._waiting.clear()
-            self._woken = False
-            self._changed.notify_all()
+        if not (self._waiting or self._woken):
+            with self._changed:
+                self._taking = True
+                self._changed.wait_for(lambda: self._waiting or self._woken or self._over, self._patience)
+                self._taking = False
+            if self._together and self._waiting and not self._over:
+                sleep(self._together)
+        self._woken = False
+        if self._over:
+            return []
+        taken = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        self._notify(self._putting)
         return taken
 
     def _counted(self, place: Place, item: Arrival) -> Arrival | None:
         if isinstance(item, Placed):
-            counted = None if item.item is None else self._counted(place, item.item)
-            return replace(item, item=cast(Input | None, counted))
+            advance = item.item
+            return item._replace(item=self._come_to(place, advance.time)) if isinstance(advance, Advance) else item
         if isinstance(item, StreamElement):
             self._sequence += 1
             return numbered(item, self._sequence - 1)
-        self._told[place] = item.time
+        return self._come_to(place, item.time)
+
+    def _come_to(self, place: Place, time: int) -> Advance | None:
+        """A source says how far time (ms) has come: what all have said of it."""
+        self._told[place] = time
         times = [time for time in self._told.values() if time is not None]
         return Advance(min(times)) if len(times) == len(self._told) else None
 

@@ -17,29 +17,37 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
+from streamgauge.formats.batches import ElementBatch
 from streamgauge.formats.lines import Advance, Input, decode_answer, encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.semantics import Semantics
 from streamgauge.query.printer import sparql
-from streamgauge.servers.durable.journal import Change, JournalItem, NumberedLine, Record
+from streamgauge.servers.durable.journal import Change, NumberedLine, Record
 from streamgauge.servers.durable.needs import not_durable
+from streamgauge.servers.durable.segments import JournalItem
 from streamgauge.servers.durable.state import SessionState
 from streamgauge.servers.queries.sessions import EngineSession, restored
-from streamgauge.sources.contract import Position, Resumable
+from streamgauge.sources.contract import Position
 from streamgauge.sources.named import merge_key, numbered
 from streamgauge.watching.arrivals import Placed
 from streamgauge.watching.inputs import StreamFeed, Understood, WatchError
 from streamgauge.watching.watches import Passing, Watch
 
 BEAT_S: Final = 0.02
-"""How long answers may wait for others with which they become durable, and acknowledgements for a silent source."""
+"""How long answers, and sources that wait for acknowledgements, may wait for others with which they become durable."""
+
+TOGETHER_S: Final = 0.002
+"""How long an item may wait for others with which it is taken."""
+
+QUIET_S: Final = 0.2
+"""How long what came may wait where nobody waits for it."""
 
 LARGEST: Final = 4096
 """Items that become durable together, at most."""
 
 IDLE_S: Final = 1.0
-"""How long what came may wait where nothing else becomes durable."""
+"""How long it may wait that time passed."""
 
 UNREAD: Final = "what came while nobody read cannot be read again"
 
@@ -70,6 +78,7 @@ class WatchState:
         for query in queries:
             if reason := not_durable(query.query, query.semantics, engine):
                 raise WatchError(f"{query.name or 'the query'} cannot be durable: {reason}")
+        self._queries = queries
         self.session = SessionState(folder)
         try:
             self._refuse_others(folder, queries)
@@ -84,6 +93,13 @@ class WatchState:
         """The position of a source; ``None`` where it begins anew."""
         position: Position | None = self.sources.get(source, {}).get("position")
         return position
+
+    @property
+    def settled(self) -> int | None:
+        """All reports before that (ms) were given; ``None`` where none was."""
+        late = max(query.semantics.lateness or 0 for query in self._queries)
+        last, told = self.counts.get("last"), self.counts.get("told")
+        return max((time for time in (None if last is None else last - late, told) if time is not None), default=None)
 
     def restored(self, query: Understood) -> Understood:
         """A query whose first window is where it was."""
@@ -179,6 +195,7 @@ class DurableWatch(Watch[Any]):
         self._named = any(query.name is not None for query in queries)
         self._came: list[JournalItem] = []
         self._places: dict[int, tuple[Any, int | None]] = {}
+        self._hurried = any(feed.waits for feed in feeds)
         self._unseen = {at for at, feed in enumerate(feeds) if feed.key in state.sources}
         self._settling: Change | None = None
         self._committed = monotonic()
@@ -235,11 +252,8 @@ class DurableWatch(Watch[Any]):
         counts = self._state.counts
         self._last_number: int = counts.get("number", 0)
         self._settled = self._session.records("settled").get(WHOLE, {}).get("number", 0)
-        for _, (_, item) in self._session.history():
-            if isinstance(item, StreamElement):
-                self._asking.push(item)
-            else:
-                self._asking.advance(item.time)
+        for _, item in self._session.history():
+            self._asking.take(item if isinstance(item, ElementBatch) else item[1])
             self._emitted.clear()
         self._late_before = counts.get("late", 0) - self._asking.late
         self.elements, self.uncounted = counts.get("elements", 0), counts.get("uncounted", 0)
@@ -267,9 +281,16 @@ class DurableWatch(Watch[Any]):
             self._enter(placed.item)
         else:
             self._places[placed.source] = placed.place, self._places.get(placed.source, (None, None))[1]
-        if placed is None or len(self._came) >= LARGEST or monotonic() - self._committed > BEAT_S:
-            self._commit_changed()
+        if len(self._came) >= LARGEST or monotonic() - self._committed > self._patience:
+            self._commit()
         return True
+
+    @property
+    def _patience(self) -> float:
+        """How long (s) what came may wait."""
+        if self._emitted or self._settling or (self._hurried and self._places):
+            return BEAT_S
+        return QUIET_S if self._places else IDLE_S
 
     def _enter(self, item: Input) -> None:
         if isinstance(item, StreamElement):
@@ -293,17 +314,12 @@ class DurableWatch(Watch[Any]):
             return
         self._unseen.discard(source)
         feed = self._feeds[source]
-        resumable = isinstance(feed.source, Resumable) and self._state.after(feed.key) is not None
-        why = feed.source.lost if resumable and isinstance(feed.source, Resumable) else UNREAD
+        goes_on = feed.resumable is not None and self._state.after(feed.key) is not None
+        why = feed.resumable.lost if goes_on and feed.resumable is not None else UNREAD
         if why:
             gap = Gap(feed.key, self._state.sources[feed.key]["time"], time, why)
             self.gaps.append(gap)
             self._note(str(gap))
-
-    def _commit_changed(self) -> None:
-        """Make durable what waits, unless it is only that time passed a moment ago."""
-        if self._emitted or self._places or self._settling or monotonic() - self._committed > IDLE_S:
-            self._commit()
 
     def _commit(self) -> None:
         """Make items, positions and answers durable together; then give the answers."""
@@ -324,8 +340,7 @@ class DurableWatch(Watch[Any]):
         self._came = []
         self._ready.extend(answers)
         for at, (place, _) in self._places.items():
-            source = self._feeds[at].source
-            if isinstance(source, Resumable):
+            if (source := self._feeds[at].resumable) is not None:
                 source.settle(place)
         self._places = {}
 
@@ -339,8 +354,8 @@ class DurableWatch(Watch[Any]):
                 self._state.begun[query.name or WHOLE] = begun = {"t0": t0, "since": semantics.since}
                 records["begun", query.name or WHOLE] = begun
         for at, (place, time) in self._places.items():
-            source = self._feeds[at].source
-            position = source.position(place) if isinstance(source, Resumable) and place is not None else None
+            source = self._feeds[at].resumable
+            position = source.position(place) if source is not None and place is not None else None
             records["source", self._feeds[at].key] = {"position": position, "time": time}
         return records
 
@@ -351,7 +366,7 @@ def placed_items(feeds: Sequence[StreamFeed]) -> list[Iterator[Placed]]:
 
 
 def _placed(at: int, feed: StreamFeed) -> Iterator[Placed]:
-    source = feed.source if isinstance(feed.source, Resumable) else None
+    source = feed.resumable
     for item in cast(Iterable[Input], feed.items):
         yield Placed(at, item, None if source is None else source.place())
 

@@ -166,13 +166,19 @@ After: TypeAlias = Callable[[str], Position | None]
 class StreamFeed:
     """One source opened: what comes on it, and whether it is live (its end and its silence are unknown).
 
-    ``key`` names it among the others of a watch.
+    ``key`` names it among the others of a watch. ``waits``: it sends little before that is settled.
     """
 
     items: Iterable[Input] | AsyncIterable[Input]
     live: bool = False
     source: Source | None = None
     key: str = ""
+    waits: bool = False
+
+    @property
+    def resumable(self) -> Resumable | None:
+        """The source where another process can go on with it."""
+        return self.source if isinstance(self.source, Resumable) else None
 
     def close(self) -> None:
         """End it, from any thread."""
@@ -218,10 +224,9 @@ def _open(feed: Given, reading: Reading, iri: str | None, after: After | None) -
         address = parse_address(str(feed))
         key = f"<{iri}> from {address.text}" if iri else address.text
         source = open_source(str(feed), reading, after=None if after is None else after(key))
-        if after is not None and isinstance(source, Resumable):
-            source.hold()
+        waits = after is not None and isinstance(source, Resumable) and source.hold()
         items = source.items()
-        return StreamFeed(items if iri is None else of_stream(items, iri), is_live(address), source, key)
+        return StreamFeed(items if iri is None else of_stream(items, iri), is_live(address), source, key, waits)
     making, key = _Making(reading), f"<{iri}>" if iri else "something to iterate over"
     if isinstance(feed, AsyncIterable):
         return StreamFeed(_awaited(feed, making), live=True, key=key)

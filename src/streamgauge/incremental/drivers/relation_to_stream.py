@@ -56,6 +56,11 @@ class RelationToStream:
             self._emit(row_answer)
 
     @property
+    def stateless(self) -> bool:
+        """Whether a report is the same whichever were before."""
+        return self._r2s is R2S.RSTREAM
+
+    @property
     def begins_only(self) -> bool:
         """Whether the rows of one pattern that begin are all that is sent, each with the tick at which it does."""
         partial, quiet = self._semantics.partial_head, not self._semantics.notify_empty

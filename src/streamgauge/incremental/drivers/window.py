@@ -102,6 +102,8 @@ class WindowDriver:
         self._counting = any(window.window.kind == "count" for window in query.windows)
         self._non_empty = Report.NON_EMPTY in semantics.report
         self._quiet = is_quiet(semantics)
+        whole = all(streaming.stateless for streaming in self._streamings)
+        self._sent_from = _EARLY if semantics.since is None or not whole else semantics.since
         self._nothing, self._silent = 0, False  # looks at nothing since the last one at something; nothing was sent
         self._of: dict[str, tuple[Frame, ...]] = {window.stream: () for window in query.windows}
         self._enters: dict[str, tuple[Arrive, ...]] = {}
@@ -477,6 +479,9 @@ class WindowDriver:
         """Report unless the strategies about content say otherwise; changes are counted from here on."""
         changed = [frame.content.settle() for frame in self._frames]
         if any(changed) and (not self._non_empty or any(frame.content.held for frame in self._frames)):
+            if instant < self._sent_from and any(frame.content.held for frame in self._frames):
+                self._nothing, self._silent = 0, False
+                return
             scopes = [frame.scope for frame in self._frames]
             self._report(instant, (min(start for start, _ in scopes), max(end for _, end in scopes)))
             self._looked = True

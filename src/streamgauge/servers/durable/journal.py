@@ -1,24 +1,20 @@
 """The journal of a session: a sealed database with records by kind and name, segments of items, and answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from streamgauge.formats.lines import Advance, Input
-from streamgauge.model.element import StreamElement
 from streamgauge.servers.durability import PRIVATE_FOLDER, Inspection
+from streamgauge.servers.durable.segments import SegmentExtent
 from streamgauge.servers.sealed.copies import verify_copy
 from streamgauge.servers.sealed.database import SealedDatabase
 from streamgauge.servers.sealed.soundness import JournalError, Schema
 
 FILE: Final = "session.journal"
 """The name of the journal in its folder."""
-
-JournalItem: TypeAlias = tuple[str, Input]
-"""An element or advance with the stream that it came on."""
 
 Record: TypeAlias = tuple[str, str]
 """The kind and name of a record."""
@@ -30,13 +26,13 @@ def advice(path: Path) -> str:
 
 
 SESSION: Final = Schema(
-    version=1,
+    version=2,
     newest="change",
     tables={
         "change": "CREATE TABLE change (number INTEGER PRIMARY KEY, sum INTEGER NOT NULL, seal BLOB)",
         "record": "CREATE TABLE record (kind TEXT, name TEXT, body BLOB NOT NULL, sum INTEGER NOT NULL,"
         " PRIMARY KEY (kind, name)) WITHOUT ROWID",
-        "segment": "CREATE TABLE segment (number INTEGER PRIMARY KEY, past INTEGER NOT NULL, body BLOB NOT NULL,"
+        "segment": "CREATE TABLE segment (number INTEGER PRIMARY KEY, extent BLOB NOT NULL, body BLOB NOT NULL,"
         " sum INTEGER NOT NULL)",
         "answer": "CREATE TABLE answer (query TEXT, number INTEGER, line BLOB NOT NULL, sum INTEGER NOT NULL,"
         " PRIMARY KEY (query, number)) WITHOUT ROWID",
@@ -55,15 +51,10 @@ class NumberedLine(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Items from a number on. ``past``: the latest times, all that is left of the items up to that number."""
+    """Items in columns; without a body only the latest times of its extent are left."""
 
-    number: int
-    items: Sequence[JournalItem]
-    past: bool = False
-
-    def numbered(self) -> Iterator[tuple[int, JournalItem]]:
-        """The items with their numbers."""
-        return ((self.number + (0 if self.past else at), item) for at, item in enumerate(self.items))
+    extent: SegmentExtent
+    body: bytes = b""
 
 
 @dataclass(slots=True)
@@ -71,7 +62,7 @@ class Change:
     """The content of one transaction; a record of ``None`` goes. ``settled`` numbers of answers are needed no more."""
 
     records: dict[Record, Any] = field(default_factory=dict)
-    segments: list["Segment"] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
     answers: list[NumberedLine] = field(default_factory=list)
     settled: dict[str, int] = field(default_factory=dict)
@@ -96,8 +87,13 @@ class SessionJournal(SealedDatabase):
 
     def segments(self) -> Iterator[Segment]:
         """The segments in their order."""
-        for number, past, body in self._database.execute("SELECT number, past, body FROM segment ORDER BY number"):
-            yield Segment(number, decode_items(body), bool(past))
+        for number, extent, body in self._database.execute("SELECT number, extent, body FROM segment ORDER BY number"):
+            yield Segment(SegmentExtent.decode(number, extent), body)
+
+    def extents(self) -> list[SegmentExtent]:
+        """The extents of the segments in their order."""
+        rows = self._database.execute("SELECT number, extent FROM segment ORDER BY number")
+        return [SegmentExtent.decode(*row) for row in rows]
 
     def answers(self, query: str) -> list[NumberedLine]:
         """The answers of a query that are kept, in their order."""
@@ -114,7 +110,7 @@ class SessionJournal(SealedDatabase):
             for number in change.dropped:
                 self._delete("segment", "number = ?", number)
             for segment in change.segments:
-                self._insert("segment", (segment.number, int(segment.past), encode_items(segment.items)))
+                self._insert("segment", (segment.extent.number, segment.extent.encode(), segment.body))
             for answer in change.answers:
                 self._insert("answer", answer)
             for query, number in change.settled.items():
@@ -131,42 +127,3 @@ class SessionJournal(SealedDatabase):
 def verify(folder: Path) -> Inspection:
     """All damages of a session's journal; nothing of it is changed. JournalError when it is not there or in use."""
     return verify_copy(SESSION, folder / FILE)
-
-
-_encode: Final = msgspec.msgpack.Encoder().encode
-
-
-def encode_items(items: Sequence[JournalItem]) -> bytes:
-    """Items as MessagePack: arrays of stream and time, and for elements number, triples, triples removed, and until."""
-    return _encode([_fields(stream, item) for stream, item in items])
-
-
-def _fields(stream: str, item: Input) -> tuple[object, ...]:
-    if isinstance(item, Advance):
-        return stream, item.time
-    if item.until is None and not item.removed:
-        return stream, item.time, item.sequence, item.added
-    return stream, item.time, item.sequence, item.added, item.removed, item.until
-
-
-class _Item(msgspec.Struct, array_like=True, gc=False):
-    stream: str
-    time: int
-    sequence: int | None = None
-    added: tuple[tuple[str, str, str], ...] = ()
-    removed: tuple[tuple[str, str, str], ...] = ()
-    until: int | None = None
-
-
-_decode: Final = msgspec.msgpack.Decoder(list[_Item]).decode
-
-
-def decode_items(body: bytes) -> list[JournalItem]:
-    """The items of a segment."""
-    return [(item.stream, _input(item)) for item in _decode(body)]
-
-
-def _input(item: _Item) -> Input:
-    if item.sequence is None:
-        return Advance(item.time)
-    return StreamElement(item.stream, item.time, item.sequence, item.added, item.removed, item.until)

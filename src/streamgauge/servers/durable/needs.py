@@ -16,6 +16,7 @@ from typing import Final
 
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Report, Semantics
+from streamgauge.servers.durable.segments import SegmentExtent
 
 _SILENT: Final = frozenset({Report.NON_EMPTY, Report.CONTENT_CHANGE})
 MARKS: Final = 8
@@ -40,30 +41,6 @@ def not_durable(query: ContinuousQuery, semantics: Semantics, engine: str = "liv
     if Report.NON_EMPTY in semantics.report and len(kinds) > 1 and (query.r2s or semantics.r2s) is not R2S.RSTREAM:
         return f"differences over several windows may be silent for any time under {semantics.name}: use RSTREAM"
     return ""
-
-
-@dataclass(slots=True)
-class SegmentExtent:
-    """A segment: items from ``number`` to before ``end``, the latest time of its elements (ms).
-
-    ``timely`` is the latest time of those that no query found late, ``triples`` are theirs by stream: an element counts
-    as timely when nothing later came before. ``advances`` and ``times`` are the latest advances and elements by stream
-    (ms): all that is left of it where it ``changed``, so that later elements are late as they were.
-    """
-
-    number: int
-    end: int
-    latest: int | None
-    timely: int | None
-    triples: dict[str, int]
-    advances: dict[str, int]
-    times: dict[str, int]
-    changed: bool = False
-
-    @property
-    def is_rest(self) -> bool:
-        """Whether it has no triples, only times."""
-        return not self.triples
 
 
 @dataclass(slots=True)

@@ -5,12 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from streamgauge.formats.lines import Advance
-from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.servers.durable.journal import Change, JournalItem, NumberedLine, Segment, SessionJournal
-from streamgauge.servers.durable.needs import Need, SegmentExtent, StreamNeed
+from streamgauge.servers.durable.journal import Change, NumberedLine, Segment, SessionJournal
+from streamgauge.servers.durable.needs import Need, StreamNeed
+from streamgauge.servers.durable.segments import (
+    ItemColumns,
+    JournalItem,
+    KeptItem,
+    SegmentExtent,
+    extent_of,
+    kept_items,
+)
 from streamgauge.servers.sealed.soundness import JournalError
 
 LOOK: Final = 16
@@ -27,8 +33,8 @@ class SessionState:
     def __init__(self, folder: Path) -> None:
         self._journal = SessionJournal(folder)
         self._needs: dict[str, Need] = {}
-        self._greatest: int | None = None
-        self._extents = [self._extent(segment) for segment in self._journal.segments()]
+        self._extents = self._journal.extents()
+        self._greatest = max((extent.greatest for extent in self._extents if extent.greatest is not None), default=None)
         self.next: int = self._journal.records("session").get("next", 0)
         self.kept_items = sum(extent.end - extent.number for extent in self._extents)
         self._unlooked = 0
@@ -46,10 +52,9 @@ class SessionState:
         """The answers of a query that are kept."""
         return self._journal.answers(query)
 
-    def history(self) -> Iterator[tuple[int, JournalItem]]:
-        """The items that may still be needed, with their numbers."""
-        for segment in self._journal.segments():
-            yield from segment.numbered()
+    def history(self) -> Iterator[tuple[int, KeptItem]]:
+        """The items that may still be needed, each with its number, or the first of several with its."""
+        return kept_items(self._journal.segments())
 
     def follow(self, name: str, query: ContinuousQuery, semantics: Semantics, processed: int) -> None:
         """Keep what a query may need, which was answered up to the item ``processed``."""
@@ -74,9 +79,12 @@ class SessionState:
         looks = self.looks(len(items))
         before = [*change.dropped], [*change.segments]
         extents = self._dropped(change) if looks else self._extents
+        came: SegmentExtent | None = None
         if items:
-            change.segments.append(Segment(self.next, items))
-            change.records["session", "next"] = self.next + len(items)
+            columns = ItemColumns.of(items)
+            came = extent_of(self.next, columns, self._greatest)
+            change.segments.append(Segment(came, columns.encode()))
+            change.records["session", "next"] = came.end
         try:
             self._journal.write(change)
         except JournalError:
@@ -86,9 +94,9 @@ class SessionState:
         if looks:
             self._extents, self._unlooked = extents, 0
             self.kept_items = sum(extent.end - extent.number for extent in extents)
-        if items:
-            self._add(self._extent(Segment(self.next, items)))
-            self.next += len(items)
+        if came is not None:
+            self._add(came)
+            self.next, self._greatest = came.end, came.greatest
         for name, number in processed.items():
             if name in self._needs:
                 self._needs[name].settle(number)
@@ -119,10 +127,11 @@ class SessionState:
             for stream, count in extent.triples.items():
                 behind[stream] += count
         kept.reverse()
-        for extent in kept:
+        for at, extent in enumerate(kept):
             if extent.changed:
-                change.segments.append(Segment(extent.number, _rest(extent), past=True))
-        return [replace(extent, changed=False) for extent in kept]
+                change.segments.append(Segment(extent))
+                kept[at] = replace(extent, changed=False)
+        return kept
 
     def _streams(self) -> set[str]:
         return {stream for extent in self._extents for stream in extent.triples}
@@ -135,40 +144,14 @@ class SessionState:
             return
         change.dropped.append(extent.number)
         if later is None:
-            kept.append(replace(extent, triples={}, latest=None, timely=None, changed=True))
+            kept.append(replace(extent, end=extent.number + 1, triples={}, latest=None, timely=None, changed=True))
             return
         advances, times = _latest(extent.advances, later.advances), _latest(extent.times, later.times)
         if (advances, times) != (later.advances, later.times):
             change.dropped.append(later.number)
             kept[-1] = replace(later, advances=advances, times=times, changed=True)
 
-    def _extent(self, segment: Segment) -> SegmentExtent:
-        """The extent of a segment that comes behind the others."""
-        end = segment.number + (1 if segment.past else len(segment.items))
-        extent = SegmentExtent(segment.number, end, None, None, {}, {}, {})
-        for stream, item in segment.items:
-            greatest = item.time if self._greatest is None else max(self._greatest, item.time)
-            timely, self._greatest = greatest == item.time, greatest
-            if isinstance(item, StreamElement):
-                extent.times[stream] = max(item.time, extent.times.get(stream, item.time))
-                if item.added:
-                    extent.latest = item.time if extent.latest is None else max(extent.latest, item.time)
-                    extent.timely = item.time if timely else extent.timely
-                    extent.triples.setdefault(stream, 0)
-                    extent.triples[stream] += len(item.added) if timely else 0
-            else:
-                extent.advances[stream] = max(item.time, extent.advances.get(stream, item.time))
-                self._greatest = max(greatest, item.time + 1)
-        return extent
-
 
 def _latest(times: Mapping[str, int], later: Mapping[str, int]) -> dict[str, int]:
     """The latest times by stream."""
     return {stream: max(time, times.get(stream, time)) for stream, time in {**times, **later}.items()}
-
-
-def _rest(extent: SegmentExtent) -> list[JournalItem]:
-    """The times of a segment as items: elements without triples, and advances."""
-    times = sorted(extent.times.items(), key=lambda stream_time: stream_time[1])  # or time would go back
-    elements = [(stream, StreamElement(stream, time, extent.number, ())) for stream, time in times]
-    return [*elements, *((stream, Advance(time)) for stream, time in extent.advances.items())]

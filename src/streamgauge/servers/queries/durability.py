@@ -21,7 +21,8 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
-from streamgauge.servers.durable.journal import Change, JournalItem, NumberedLine
+from streamgauge.servers.durable.journal import Change, NumberedLine
+from streamgauge.servers.durable.segments import JournalItem
 from streamgauge.servers.durable.state import SessionState
 from streamgauge.servers.http.retries import RetryKey
 from streamgauge.servers.queries.requests import QueryRegistration

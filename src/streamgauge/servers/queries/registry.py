@@ -18,6 +18,7 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.durable.needs import not_durable
+from streamgauge.servers.durable.segments import one_by_one
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.events import AnswerSubscription, End
@@ -169,7 +170,7 @@ class Queries:
         self._names = count(
             max([journal.state.records("names").get("last", 0), *(int(name[1:]) for name, _ in kept)]) + 1
         )
-        for number, (stream, item) in journal.state.history():
+        for number, (stream, item) in one_by_one(journal.state.history()):
             for start, work in works:
                 if number >= start and stream == WALL and work.question.wall:
                     work.pass_time(item.time, number)

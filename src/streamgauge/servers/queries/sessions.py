@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from streamgauge.formats.lines import Advance
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -13,6 +14,9 @@ from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.beginning import begun, is_sent, near
 from streamgauge.semantics.refusal import RefusedError
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import ElementBatch, Taken
 
 
 def makes_triples(query: ContinuousQuery) -> bool:
@@ -54,8 +58,9 @@ class EngineSession:
 
     ``moves`` says how a query begins at a time (ms): ``begun``, or ``as_declared`` to keep t0. ``late`` counts the
     elements that came after their time was declared over, or that the engine found late. ``failed`` is told why, from
-    any thread, when an engine that is a program ends by itself. ``options`` are the engine's own. RefusedError when the
-    engine refuses a query, and for an element that removes triples.
+    any thread, when an engine that is a program ends by itself. ``options`` are the engine's own. Reports before
+    ``settled`` (ms) are not needed. RefusedError when the engine refuses a query, and for an element that removes
+    triples.
     """
 
     def __init__(
@@ -65,7 +70,9 @@ class EngineSession:
         moves: Callable[[ContinuousQuery, Semantics, int], Semantics] | None = None,
         failed: Callable[[str], None] = lambda _why: None,
         options: Mapping[str, Any] | None = None,
+        settled: int | None = None,
     ) -> None:
+        self._settled = settled
         for query in queries:
             if reason := engine.refuse(query.query, query.semantics):
                 raise RefusedError(reason)
@@ -90,6 +97,24 @@ class EngineSession:
         refuse_removal(element)
         (self._session or self._begin(element.time)).push(element)
 
+    def take(self, item: "Taken") -> None:
+        """An element or advance has come, or elements in columns, which are taken so where the engine can."""
+        if isinstance(item, Advance):
+            self.advance(item.time)
+        elif isinstance(item, StreamElement):
+            self.push(item)
+        else:
+            self._take_batch(item)
+
+    def _take_batch(self, batch: "ElementBatch") -> None:
+        timely = self._told is None or int(batch.times.min()) > self._told
+        session = (self._session or self._begin(int(batch.times[0]))) if timely else None
+        if (push_batch := getattr(session, "push_batch", None)) is not None:
+            push_batch(batch)
+            return
+        for element in batch.elements():
+            self.push(element)
+
     def advance(self, time: int) -> None:
         """Nothing at or before ``time`` (ms) will come."""
         if self._told is None or time > self._told:
@@ -109,7 +134,7 @@ class EngineSession:
         moved = [self._moves(query.query, query.semantics, first) for query in self._asked]
         origin = [origins(one, query.query.windows, first)[0] for one, query in zip(moved, self._asked, strict=True)]
         self.begun = tuple(zip(moved, origin, strict=True))
-        started = [_started(query, one) for query, one in zip(self._asked, moved, strict=True)]
+        started = [_started(query, one, self._settled) for query, one in zip(self._asked, moved, strict=True)]
         self._session = start(self._engine, started, self._options)
         if (on_failure := getattr(self._session, "on_failure", None)) is not None:
             on_failure(self._failed)
@@ -159,16 +184,17 @@ def start(engine: Engine, queries: Sequence[Started], options: Mapping[str, Any]
     return _Several([engine.start(*query, **arguments) for query in queries])
 
 
-def _started(query: SessionQuery, semantics: Semantics) -> Started:
+def _started(query: SessionQuery, semantics: Semantics, settled: int | None) -> Started:
     """A query as the engine starts it; ``since`` is observed here where the beginning gave it, for any engine."""
+    own = max((time for time in (query.semantics.since, settled) if time is not None), default=None)
     if semantics.since == query.semantics.since:
-        return query.query, semantics, query.emit
+        return query.query, replace(semantics, since=own), query.emit
 
     def emit(answer: Answer) -> None:
         if answer.instant is None or is_sent(answer.instant, semantics):
             query.emit(answer)
 
-    return query.query, replace(semantics, since=query.semantics.since), emit
+    return query.query, replace(semantics, since=own), emit
 
 
 class _Several:

@@ -101,8 +101,9 @@ class SseSource(RefusalReport):
             response.close()
         self._client.close()
 
-    def hold(self) -> None:
+    def hold(self) -> bool:
         """Nothing is acknowledged to a server of events."""
+        return False
 
     def place(self) -> tuple[str | None, int]:
         """The last event that was taken, and the items since."""

@@ -1,0 +1,177 @@
+"""Durable watches: what a state costs while a query runs, and how long it takes to go on with one.
+
+python -m benchmarks.durable [--parts checkpoint recovery] [--rate 20000] [--seconds 20] [--repeat 3]
+    [--triples 5000000] [--queries 100]
+
+`checkpoint`: another process writes a file of JSON lines at ``--rate`` elements a second, which is followed, with and
+without a state in turn. Printed: CPU of this process, per cent of one core, and the longest transaction, for which
+answers stand still. `recovery`: a watch of ``--queries`` alerts over one window is closed when that holds
+``--triples``, and begun again in a process of its own: seconds until it takes elements, CPU until the next answers,
+and its peak memory.
+"""
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from benchmarks.measure import own_cpu, run_parts
+from benchmarks.results import ResultTable
+from streamgauge.formats.lines import encode_element
+from streamgauge.model.element import StreamElement
+from streamgauge.servers.durable.journal import SessionJournal
+from streamgauge.watching import watch
+
+READINGS = "urn:readings"
+SENSORS = 1000
+ALERTS = (
+    "SELECT ?s (AVG(?v) AS ?mean) FROM NAMED WINDOW <urn:w> ON <urn:readings> [RANGE PT%dS STEP PT%dS] "
+    "WHERE { WINDOW <urn:w> { ?o <urn:sensor> ?s ; <urn:value> ?v ; <urn:place> ?p } } GROUP BY ?s HAVING(AVG(?v) > %d)"
+)
+WRITER = """
+import sys, time
+from benchmarks.durable import lines
+rate, seconds = int(sys.argv[2]), int(sys.argv[3])
+begun = time.monotonic()
+with open(sys.argv[1], "ab", buffering=0) as file:
+    for at, tick in enumerate(lines(rate, 20 * seconds, 20)):
+        time.sleep(max(0.0, begun + at / 20 - time.monotonic()))
+        file.write(tick)
+"""
+
+
+def reading(number: int, time_ms: int) -> StreamElement:
+    """A reading of a sensor in three triples, as it is written in many systems: a node of its own."""
+    node = f"<urn:o{number}>"
+    value = f'"{number * 7919 % 997}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    triples = ((node, "<urn:sensor>", f"<urn:s{number % SENSORS}>"), (node, "<urn:value>", value))
+    return StreamElement(READINGS, time_ms, number, (*triples, (node, "<urn:place>", f"<urn:p{number % 50}>")))
+
+
+def lines(rate: int, ticks: int, per_second: int) -> Iterator[bytes]:
+    """The lines of each of so many ticks."""
+    for tick in range(ticks):
+        numbers = range(tick * rate // per_second, (tick + 1) * rate // per_second)
+        yield b"".join([encode_element(reading(number, number * 1000 // rate)) for number in numbers])
+
+
+@contextmanager
+def slow_writes() -> Iterator[list[float]]:
+    """The wall seconds of each transaction of a state."""
+    write, seconds = SessionJournal.write, list[float]()
+
+    def timed(journal: SessionJournal, change: object) -> None:
+        begun = time.monotonic()
+        write(journal, change)  # type: ignore[arg-type]
+        seconds.append(time.monotonic() - begun)
+
+    SessionJournal.write = timed  # type: ignore[method-assign, assignment]
+    try:
+        yield seconds
+    finally:
+        SessionJournal.write = write  # type: ignore[method-assign]
+
+
+def followed(arguments: argparse.Namespace, folder: Path, *, durable: bool) -> tuple[float, list[float], int]:
+    """CPU seconds of a second of the stream, wall seconds of each transaction, bytes of the state."""
+    source, state = folder / "readings.jsonl", folder / "state"
+    source.write_bytes(b"")
+    words = [sys.executable, "-c", WRITER, str(source), str(arguments.rate), str(arguments.seconds)]
+    options = {"state": state} if durable else {}
+    with slow_writes() as writes, watch(ALERTS % (10, 1, 500), f"{source}?follow=1", **options) as answers:
+        writer, spent, begun = subprocess.Popen(words), own_cpu(), 0
+        for answer in answers:
+            assert answer.instant is not None
+            spent, begun = (own_cpu(), answer.instant) if not begun else (spent, begun)
+            if answer.instant >= 1000 * (arguments.seconds - 1):
+                break
+        cost = (own_cpu() - spent) / (answer.instant - begun) * 1000
+        writer.wait()
+    size = sum(file.stat().st_size for file in state.iterdir()) if durable else 0
+    return cost, writes, size
+
+
+def checkpoint(arguments: argparse.Namespace) -> None:
+    """The cost of a state while a query runs."""
+    columns = (
+        "state",
+        "CPU of a core, %",
+        "more, % of a core",
+        "longest transaction, ms",
+        "bytes of state",
+    )
+    costs: dict[bool, list[float]] = {False: [], True: []}
+    longest, sizes = 0.0, [0]
+    for _, durable in itertools.product(range(arguments.repeat), (False, True)):
+        with tempfile.TemporaryDirectory() as folder:
+            cost, writes, size = followed(arguments, Path(folder), durable=durable)
+        costs[durable].append(cost)
+        longest, sizes = max(longest, *writes, 0.0), [*sizes, size]
+    plain, kept = median(costs[False]), median(costs[True])
+    pairs = [more - less for less, more in zip(costs[False], costs[True], strict=True)]
+    with ResultTable("durable_checkpoint", columns) as table:
+        table.add("none", f"{100 * plain:.1f}", "", "", "")
+        table.add("kept", f"{100 * kept:.1f}", f"{100 * median(pairs):.1f}", f"{1000 * longest:.1f}", f"{max(sizes):,}")
+
+
+def alerts(queries: int, seconds: int, slide: int) -> dict[str, str]:
+    """Alerts with a bound each."""
+    return {f"above{bound}": ALERTS % (seconds, slide, bound) for bound in range(400, 400 + queries)}
+
+
+GO_ON = """
+import json, resource, sys, time
+from benchmarks.durable import alerts, reading
+from benchmarks.measure import own_cpu
+from streamgauge.watching import watch
+state, queries, size, slide, number, at = sys.argv[1], *map(int, sys.argv[2:])
+imported, begun = own_cpu(), time.monotonic()
+with watch(alerts(queries, size, slide), [reading(number, at)], state=state) as answers:
+    ready, clock = own_cpu(), time.monotonic() - begun
+    first = [next(answers) for _ in range(queries)]
+    answered = own_cpu()
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+print(json.dumps([ready - imported, clock, answered - ready, len({name for name, _ in first}), peak]))
+"""
+
+
+def recovery(arguments: argparse.Namespace) -> None:
+    """How long it takes to go on with a state."""
+    elements, seconds, slide = arguments.triples // 3, 600, 60
+    columns = (
+        "window",
+        "queries",
+        "triples",
+        "state, MB",
+        "to be ready, CPU s",
+        "wall s",
+        "next answers, CPU s",
+    )
+    with ResultTable("durable_recovery", (*columns, "peak, MiB")) as table, tempfile.TemporaryDirectory() as folder:
+        items = (reading(number, number * 1000 * seconds // elements) for number in range(elements))
+        with watch(alerts(arguments.queries, seconds, slide), items, state=folder, end="stream") as answers:
+            for _ in answers:
+                pass
+        size = sum(file.stat().st_size for file in Path(folder).iterdir()) / 1e6
+        words = map(str, (folder, arguments.queries, seconds, slide, elements, 1000 * seconds))
+        command = [sys.executable, "-c", GO_ON, *words]
+        ready, clock, answered, names, peak = json.loads(subprocess.check_output(command, text=True))
+        assert names == arguments.queries
+        figures = (f"{size:,.0f}", f"{ready:.1f}", f"{clock:.1f}", f"{answered:.1f}", f"{peak:,}")
+        table.add(f"{seconds} s, every {slide} s", f"{arguments.queries}", f"{3 * elements:,}", *figures)
+
+
+def main() -> None:
+    parts = {"checkpoint": checkpoint, "recovery": recovery}
+    run_parts(__doc__, parts, rate=20_000, seconds=20, repeat=3, triples=5_000_000, queries=100)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""Items of a session in columns: how a segment is kept, its extent, and its items as an engine takes them.
+
+A segment has its own numbering of terms, so that it can be dropped without a look at the others. Small ones that follow
+each other are read as one: an engine that takes batches then looks up each of their terms once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+
+from streamgauge.formats.batches import FEW, ElementBatch, NumberedTerms, Numbers, Times, triples_of
+from streamgauge.formats.lines import Advance, Input
+from streamgauge.model.element import StreamElement
+from streamgauge.model.terms import Term, Triple
+
+JournalItem: TypeAlias = tuple[str, Input]
+"""An element or advance with the stream that it came on. The sequence number of an element is its number here."""
+
+KeptItem: TypeAlias = JournalItem | ElementBatch
+"""An item, or elements of one stream that follow each other."""
+
+TOGETHER: Final = 4096
+"""Items up to which segments are read together."""
+
+_ADVANCE: Final = -1
+_ADDED, _REMOVED, _UNTIL = attrgetter("added"), attrgetter("removed"), attrgetter("until")
+
+Removal: TypeAlias = tuple[int, tuple[Triple, ...], int | None]
+"""The place of an element, the triples that it removes, and until when those it adds hold (ms)."""
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+class ItemColumns(NamedTuple):
+    """Items in columns, a value of ``times`` (ms), ``places`` (in ``streams``) and ``counts`` for each.
+
+    ``counts`` are triples, -1 for an advance; ``ids`` three numbers for each triple, of ``terms``. ``others`` are the
+    elements that remove triples or end.
+    """
+
+    streams: list[str]
+    terms: list[Term]
+    times: Times
+    places: Numbers
+    counts: Numbers
+    ids: Numbers
+    others: Sequence[Removal]
+
+    @classmethod
+    def of(cls, items: Sequence[JournalItem]) -> "ItemColumns":
+        """Items in columns."""
+        elements = [item for _, item in items if not isinstance(item, Advance)]
+        triples = list(map(_ADDED, elements))
+        sizes, others = list(map(len, triples)), list[Removal]()
+        if len(elements) < len(items):
+            size = iter(sizes)
+            sizes = [_ADVANCE if isinstance(item, Advance) else next(size) for _, item in items]
+        if any(map(_REMOVED, elements)) or any(until is not None for until in map(_UNTIL, elements)):
+            others = [
+                (at, item.removed, item.until)
+                for at, (_, item) in enumerate(items)
+                if isinstance(item, StreamElement) and (item.removed or item.until is not None)
+            ]
+        streams = NumberedTerms()
+        places = streams.of([stream for stream, _ in items])
+        numbers = NumberedTerms()
+        ids = numbers.of(list(chain.from_iterable(chain.from_iterable(triples))))
+        times = np.array([item.time for _, item in items], np.int64)
+        return cls(streams.terms, numbers.terms, times, places, np.array(sizes, np.int32), ids, others)
+
+    def encode(self) -> bytes:
+        """As MessagePack: columns are bytes of little-endian numbers, as narrow as these allow."""
+        columns = [_packed(column) for column in (self.times, self.places, self.counts, self.ids)]
+        return _encode([self.streams, self.terms, columns, self.others])
+
+    @classmethod
+    def decode(cls, body: bytes) -> "ItemColumns":
+        """The columns that were encoded."""
+        kept = _decode(body)
+        times, *columns = [np.frombuffer(data, kind) for kind, data in kept.columns]
+        places, counts, ids = [column.astype(np.int32, copy=False) for column in columns]
+        return cls(kept.streams, kept.terms, times.astype(np.int64, copy=False), places, counts, ids, kept.others)
+
+
+class _Kept(msgspec.Struct, array_like=True, gc=False):
+    streams: list[str]
+    terms: list[str]
+    columns: list[tuple[str, bytes]]
+    others: list[Removal]
+
+
+_decode: Final = msgspec.msgpack.Decoder(_Kept).decode
+_KINDS: Final = ("<i1", "<i2", "<i4", "<i8")
+
+
+def _packed(column: Times | Numbers) -> tuple[str, bytes]:
+    least, greatest = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+    kind = next(kind for kind in _KINDS if np.iinfo(kind).min <= least and greatest <= np.iinfo(kind).max)
+    return kind, column.astype(kind).tobytes()
+
+
+@dataclass(slots=True)
+class SegmentExtent:
+    """A segment: items from ``number`` to before ``end``, the latest time of its elements (ms).
+
+    ``timely`` is the latest time of those that no query found late, ``triples`` are theirs by stream: an element counts
+    as timely when nothing later came before, up to ``greatest``. ``advances`` and ``times`` are the latest advances and
+    elements by stream (ms): all that is left of it where it ``changed``, so that later elements are late as they were.
+    """
+
+    number: int
+    end: int
+    latest: int | None = None
+    timely: int | None = None
+    greatest: int | None = None
+    triples: dict[str, int] = field(default_factory=dict)
+    advances: dict[str, int] = field(default_factory=dict)
+    times: dict[str, int] = field(default_factory=dict)
+    changed: bool = False
+
+    @property
+    def is_rest(self) -> bool:
+        """Whether it has no triples, only times."""
+        return not self.triples
+
+    def rest(self) -> list[JournalItem]:
+        """Its times as items: elements without triples, and advances."""
+        times = sorted(self.times.items(), key=lambda stream_time: stream_time[1])  # or time would go back
+        elements = [(stream, StreamElement(stream, time, self.number, ())) for stream, time in times]
+        return [*elements, *((stream, Advance(time)) for stream, time in self.advances.items())]
+
+    def encode(self) -> bytes:
+        """As MessagePack, without its number."""
+        times = (self.latest, self.timely, self.greatest)
+        return _encode((self.end, *times, self.triples, self.advances, self.times))
+
+    @classmethod
+    def decode(cls, number: int, body: bytes) -> "SegmentExtent":
+        """The extent that was encoded."""
+        return cls(number, *msgspec.msgpack.decode(body))
+
+
+def extent_of(number: int, columns: ItemColumns, greatest: int | None) -> SegmentExtent:
+    """The extent of items that come behind others, of which the latest is of ``greatest`` (ms)."""
+    times, counts = columns.times, columns.counts
+    elements = counts != _ADVANCE
+    came = np.maximum.accumulate(np.concatenate([[_NEVER if greatest is None else greatest], times + ~elements]))
+    entering = counts > 0
+    timely = entering & (times >= came[:-1])
+    extent = SegmentExtent(number, number + len(times), greatest=int(came[-1]))
+    extent.latest, extent.timely = _latest(times[entering]), _latest(times[timely])
+    for at, stream in enumerate(columns.streams):
+        own = columns.places == at
+        if (own & entering).any():
+            extent.triples[stream] = int(counts[own & timely].sum())
+        for latest, which in ((extent.times, own & elements), (extent.advances, own & ~elements)):
+            if (time := _latest(times[which])) is not None:
+                latest[stream] = time
+    return extent
+
+
+_NEVER: Final = -(2**62)
+
+
+def _latest(times: Times) -> int | None:
+    return int(times.max()) if len(times) else None
+
+
+def kept_items(segments: Iterable[tuple[SegmentExtent, bytes]]) -> Iterator[tuple[int, KeptItem]]:
+    """The items of segments with the number of each, or of the first; a segment without a body is a rest."""
+    waiting, size = list[tuple[int, ItemColumns]](), 0
+    for extent, body in segments:
+        if not body:
+            yield from _together(waiting)
+            waiting, size = [], 0
+            yield from ((extent.number, item) for item in extent.rest())
+            continue
+        columns = ItemColumns.decode(body)
+        waiting.append((extent.number, columns))
+        size += len(columns.times)
+        if size >= TOGETHER:
+            yield from _together(waiting)
+            waiting, size = [], 0
+    yield from _together(waiting)
+
+
+def _together(segments: Sequence[tuple[int, ItemColumns]]) -> Iterator[tuple[int, KeptItem]]:
+    """The items of segments whose terms are numbered together."""
+    if len(segments) == 1:
+        terms, renumbered = segments[0][1].terms, [segments[0][1].ids]
+    else:
+        numbers = NumberedTerms()
+        renumbered = [numbers.of(columns.terms)[columns.ids] for _, columns in segments]
+        terms = numbers.terms
+    for (number, columns), ids in zip(segments, renumbered, strict=True):
+        yield from _runs(number, columns, terms, ids)
+
+
+def _runs(number: int, columns: ItemColumns, terms: list[Term], ids: Numbers) -> Iterator[tuple[int, KeptItem]]:
+    """Items one by one, and in batches where elements of one stream follow each other."""
+    plain = columns.counts >= 0
+    plain[[at for at, _, _ in columns.others]] = False
+    borders = np.concatenate([[0], np.cumsum(columns.counts.clip(0), dtype=np.int64)])
+    ends = np.flatnonzero((np.diff(columns.places) != 0) | (plain[1:] != plain[:-1])) + 1
+    cuts = [0, *ends.tolist(), len(plain)]
+    others = {at: (removed, until) for at, removed, until in columns.others}
+    for begin, end in pairwise(cuts):
+        stream = columns.streams[columns.places[begin]]
+        first, last = int(borders[begin]), int(borders[end])
+        if plain[begin]:
+            batch = ElementBatch(
+                terms,
+                stream,
+                columns.times[begin:end],
+                np.arange(number + begin, number + end),
+                borders[begin : end + 1] - first,
+                ids[3 * first : 3 * last],
+            )
+            yield from [(number + begin, batch)] if end - begin >= FEW else _elements(number + begin, batch)
+            continue
+        triples = triples_of(terms, ids[3 * first : 3 * last])
+        for at in range(begin, end):
+            time = int(columns.times[at])
+            if columns.counts[at] == _ADVANCE:
+                yield number + at, (stream, Advance(time))
+                continue
+            added = tuple(triples[borders[at] - first : borders[at + 1] - first])
+            yield number + at, (stream, StreamElement(stream, time, number + at, added, *others[at]))
+
+
+def _elements(number: int, batch: ElementBatch) -> Iterator[tuple[int, JournalItem]]:
+    return ((number + at, (batch.stream, element)) for at, element in enumerate(batch.elements()))
+
+
+def one_by_one(items: Iterable[tuple[int, KeptItem]]) -> Iterator[tuple[int, JournalItem]]:
+    """The same items, none of them in batches."""
+    for number, item in items:
+        yield from _elements(number, item) if isinstance(item, ElementBatch) else [(number, item)]

@@ -1,0 +1,110 @@
+"""Segments of a state: items come back as they were, in batches where they can; their extent is that of each item."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from streamgauge.formats.batches import ElementBatch
+from streamgauge.formats.lines import Advance
+from streamgauge.model.element import StreamElement
+from streamgauge.query import parse
+from streamgauge.semantics.profiles import profile
+from streamgauge.servers.durable.journal import Change
+from streamgauge.servers.durable.segments import ItemColumns, JournalItem, SegmentExtent, extent_of, one_by_one
+from streamgauge.servers.durable.state import SessionState
+
+STREAMS = ("urn:a", "urn:b")
+QUERY = "SELECT * FROM NAMED WINDOW <urn:w> ON <urn:a> [RANGE PT1S STEP PT1S] WHERE { WINDOW <urn:w> { ?s ?p ?o } }"
+
+
+def kept_by_a_query(folder: Path) -> SessionState:
+    """A state whose query answers nothing unless it is told, so that all is kept."""
+    state = SessionState(folder)
+    state.follow("q", parse(QUERY), profile("rspql"), -1)
+    return state
+
+
+def drawn(draw: random.Random, begin: int, count: int, *, plain: bool) -> list[JournalItem]:
+    """Items of two streams, numbered on; ``plain`` ones are elements of one stream."""
+    items: list[JournalItem] = []
+    for number in range(begin, begin + count):
+        stream = STREAMS[0] if plain else draw.choice(STREAMS)
+        time = draw.choice((0, -(2**40), 1_772_352_000_000)) + draw.randrange(1000)
+        triples = [("<urn:s>", f"<urn:p{draw.randrange(3)}>", f'"ü{draw.randrange(500)}"') for _ in range(3)]
+        added, removed = tuple(triples[: draw.randrange(3)]), ()
+        until = None if plain or draw.random() < 0.8 else time + 1
+        if not plain and draw.random() < 0.1:
+            removed = tuple(triples[2:])
+        element = StreamElement(stream, time, number, added, removed, until)
+        items.append((stream, Advance(time) if not plain and draw.random() < 0.2 else element))
+    return items
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_items_come_back_as_they_were_written(tmp_path, seed):
+    draw, items = random.Random(seed), list[JournalItem]()
+    state = kept_by_a_query(tmp_path)
+    for _ in range(draw.randrange(1, 12)):
+        together = drawn(draw, len(items), draw.choice((1, 3, 100, 5000)), plain=draw.random() < 0.5)
+        state.write(Change(), together, {})
+        items += together
+    state.close()
+    state = SessionState(tmp_path)
+    assert list(one_by_one(state.history())) == list(enumerate(items))
+    assert (state.next, state.kept_items) == (len(items), len(items))
+    state.close()
+
+
+def test_elements_of_one_stream_come_in_batches_whose_terms_are_numbered_together(tmp_path):
+    state = kept_by_a_query(tmp_path)
+    for begin in (0, 100, 200):
+        state.write(Change(), drawn(random.Random(begin), begin, 100, plain=True), {})
+    batches = [item for _, item in state.history()]
+    assert all(isinstance(batch, ElementBatch) for batch in batches)
+    assert [len(batch) for batch in batches] == [100, 100, 100]
+    assert len({id(batch.terms) for batch in batches}) == 1
+    assert len(set(batches[0].terms)) == len(batches[0].terms)
+    state.close()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_extent_of_columns_is_that_of_their_items(seed):
+    draw = random.Random(seed)
+    items = drawn(draw, 7, draw.choice((1, 30)), plain=False)
+    greatest = draw.choice((None, 0, 500))
+    assert extent_of(7, ItemColumns.of(items), greatest) == by_the_letter(7, items, greatest)
+
+
+def by_the_letter(number: int, items: list[JournalItem], greatest: int | None) -> SegmentExtent:
+    """The extent, item by item."""
+    extent = SegmentExtent(number, number + len(items))
+    for stream, item in items:
+        timely = greatest is None or item.time >= greatest
+        greatest = item.time if greatest is None else max(greatest, item.time)
+        if isinstance(item, Advance):
+            extent.advances[stream] = max(item.time, extent.advances.get(stream, item.time))
+            greatest = max(greatest, item.time + 1)
+            continue
+        extent.times[stream] = max(item.time, extent.times.get(stream, item.time))
+        if item.added:
+            extent.latest = item.time if extent.latest is None else max(extent.latest, item.time)
+            extent.timely = item.time if timely else extent.timely
+            extent.triples[stream] = extent.triples.get(stream, 0) + timely * len(item.added)
+    extent.greatest = greatest
+    return extent
+
+
+def test_what_no_window_can_hold_is_dropped_but_for_its_times(tmp_path):
+    state = kept_by_a_query(tmp_path)
+    triple = ("<urn:s>", "<urn:p>", "<urn:o>")
+    for number in range(200):
+        state.write(Change(), [("urn:a", StreamElement("urn:a", 100 * number, number, (triple,)))], {"q": number})
+    state.close()
+    kept = list(one_by_one(SessionState(tmp_path).history()))
+    (_, (_, first)), *rest = kept
+    assert isinstance(first, StreamElement)
+    assert first.added == ()
+    assert all(item.added for _, (_, item) in rest)
+    assert 20 <= len(rest) <= 60
+    assert first.time == rest[0][1][1].time - 100
