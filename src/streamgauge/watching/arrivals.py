@@ -25,7 +25,7 @@ _NO_SOURCE: Place = -1
 class Placed(NamedTuple):
     """An item with its source and the place behind it there; no item where time has not come on all sources.
 
-    Who takes it numbers it.
+    Its element has the number of its source.
     """
 
     source: int
@@ -40,11 +40,11 @@ Arrival: TypeAlias = Input | Placed
 class MergedStreams:
     """Items in the order in which they come, numbered anew; ``None`` when nothing came for ``patience`` seconds.
 
-    Who waits is woken by the first item and waits ``together`` seconds more for others: a switch of threads costs as
-    much as several items.
+    A thread that waits is woken by the first item and waits ``together`` seconds more for others: a switch of threads
+    costs as much as several items.
     How far time has come is what all sources have told. A source's error is raised where its items are taken.
-    Threads are only notified where one waits: putting and taking an item are one step of the interpreter each, and who
-    waits says so before it looks for the last time.
+    Threads are only notified where one waits: putting and taking an item are one step of the interpreter each, and a thread
+    that waits says so before it looks for the last time.
     """
 
     def __init__(self, patience: float | None = None, together: float = 0.0) -> None:
