@@ -43,8 +43,8 @@ class MergedStreams:
     A thread that waits is woken by the first item and waits ``together`` seconds more for others: a switch of threads
     costs as much as several items.
     How far time has come is what all sources have told. A source's error is raised where its items are taken.
-    Threads are only notified where one waits: putting and taking an item are one step of the interpreter each, and a thread
-    that waits says so before it looks for the last time.
+    Threads are only notified where one waits: putting and taking an item are one step of the interpreter each, and a
+    thread says that it waits before it looks for the last time.
     """
 
     def __init__(self, patience: float | None = None, together: float = 0.0) -> None:
