@@ -98,8 +98,9 @@ class WatchState:
     def settled(self) -> int | None:
         """All reports before that (ms) were given; ``None`` where none was."""
         late = max(query.semantics.lateness or 0 for query in self._queries)
-        last, told = self.counts.get("last"), self.counts.get("told")
-        return max((time for time in (None if last is None else last - late, told) if time is not None), default=None)
+        last, advanced = self.counts.get("last"), self.counts.get("told")
+        times = (None if last is None else last - late, advanced)
+        return max((time for time in times if time is not None), default=None)
 
     def restored(self, query: Understood) -> Understood:
         """A query whose first window is where it was."""
