@@ -13,7 +13,7 @@ from streamgauge.formats.stream import write
 from streamgauge.model.tabular import html_table
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.judging.judge import Means, judge_run
-from streamgauge.report import junit, markdown, page
+from streamgauge.report import junit, markdown, page, tables
 from streamgauge.report.comparison.changes import Tolerances, compared
 from streamgauge.report.comparison.formats import markdown as comparison_markdown
 from streamgauge.report.comparison.measurements import Measurements, RunMeasurement
@@ -60,6 +60,8 @@ SINKS: Final[dict[str, Callable[[], str]]] = {
     "timeline in SVG": lambda: drawn(HOSTILE, (), 10),
     "picture in a notebook": lambda: TimelinePicture("<svg/>", HOSTILE)._repr_html_(),
     "table in a notebook": lambda: html_table((HOSTILE,), ((HOSTILE,),), HOSTILE),
+    "table of runs in CSV": lambda: tables.csv_table([judged()]),
+    "tables of runs in LaTeX": lambda: tables.latex_tables([judged()], HOSTILE),
     "figure in SVG": lambda: alone(FIGURE, ((0, HOSTILE), (1, HOSTILE))),
 }
 """The text of each sink that is not the console's."""

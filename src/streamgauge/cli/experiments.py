@@ -24,7 +24,7 @@ from streamgauge.report import write as write_page
 from streamgauge.report import write_figures
 from streamgauge.report.document import processes
 from streamgauge.report.text import verdict_json, verdict_lines
-from streamgauge.suites.experiments import Experiment, ExperimentError, read
+from streamgauge.suites.experiments import Experiment, ExperimentError, ExperimentFile, read, read_file
 from streamgauge.suites.experiments.capacity import (
     AXES,
     PACE,
@@ -37,9 +37,9 @@ from streamgauge.suites.experiments.capacity import (
 )
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
 from streamgauge.suites.experiments.load_search import Harder, SearchRange
-from streamgauge.suites.experiments.plan import RUN_S, RunEstimate
+from streamgauge.suites.experiments.plan import RUN_S, ExperimentEstimate
 from streamgauge.suites.experiments.progress import ProgressFolder
-from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
+from streamgauge.suites.experiments.runner import ExperimentContext, run_variants
 
 
 def register(app: typer.Typer) -> None:
@@ -72,7 +72,7 @@ def run(
     master: Master = None,
 ) -> None:
     """Do an experiment: make its streams, run its engines, judge every run, write the report."""
-    experiment = read(file, define or ())
+    experiment = read_file(file, define or ())
     folder = None if progress is None else ProgressFolder(progress)
     _do(experiment, out or Path("runs") / experiment.name, master, again=again, as_json=as_json, progress=folder)
 
@@ -88,12 +88,12 @@ def demo(
     if lack := spark_lack():
         tell_note(f"this process makes and judges the stream; Spark would do so for streams of any size. {lack}")
     with as_file(files("streamgauge.cli") / "demo.toml") as file:
-        experiment = read(file)
+        experiment = read_file(file)
     _do(experiment, out, None, again=again, as_json=as_json, on_spark=not lack)
 
 
 def _do(
-    experiment: Experiment,
+    experiment: ExperimentFile,
     out: Path,
     master: str | None,
     *,
@@ -113,7 +113,7 @@ def _do(
                 out, lambda: spark(master), _told(tell, progress), again, on_spark=always, note=tell_note,
                 foretell=_foretell, progress=progress,
             )  # fmt: skip
-            for folder, run, verdict in run_experiment(experiment, doing):
+            for folder, run, verdict in run_variants(experiment.variants, doing):
                 judged.append((run, verdict))
                 if progress is not None:
                     progress.judged(folder.name, verdict)
@@ -146,9 +146,9 @@ def _told(tell: Tell, progress: ProgressFolder | None) -> Callable[[str, float],
     return both
 
 
-def _foretell(estimate: RunEstimate) -> None:
+def _foretell(estimate: ExperimentEstimate) -> None:
     """Say how long the runs take, if that is long, and what takes less."""
-    less = "" if estimate.factor is None else "; a larger [feed] pace, or fewer seeds and repetitions, take less"
+    less = "" if not estimate.paced else "; a larger [feed] pace, or fewer seeds and repetitions, take less"
     if sentence := foretold("run", estimate.seconds, f"{estimate.words}{less}"):
         typer.echo(sentence, err=True)
 
@@ -167,7 +167,7 @@ def _conclude(judged: list[tuple[Run, Verdict]], page: Path, console: Console, *
         console.print(f"report: {page}")
 
 
-FORMATS = ("html", "markdown", "junit")
+FORMATS = ("html", "markdown", "junit", "csv", "latex")
 
 
 def report(
@@ -177,7 +177,8 @@ def report(
     ] = None,
     title: Annotated[str, typer.Option(help="Its title.")] = "Streamgauge report",
     form: Annotated[
-        str | None, one_of(lambda: FORMATS, "--format", help="html, markdown (for pull requests) or junit (for CI).")
+        str | None,
+        one_of(lambda: FORMATS, "--format", help="html, markdown (pull requests), junit (CI), csv, latex."),
     ] = None,
     figures: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write every plot too: SVG, PNG, PDF, its numbers as CSV.")
@@ -211,6 +212,10 @@ def _written(judged: list[tuple[Run, Verdict]], form: str, title: str) -> str:
         from streamgauge.report.junit import page as junit
 
         return junit(judged, datetime.now(UTC))
+    if form in ("csv", "latex"):
+        from streamgauge.report.tables import csv_table, latex_tables
+
+        return csv_table(judged) if form == "csv" else latex_tables(judged, title)
     return html_page(judged, title)
 
 

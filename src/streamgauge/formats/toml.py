@@ -2,10 +2,11 @@
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-_KEY = re.compile(r"\s*([\w.-]+)\s*=")
+_KEY = re.compile(r"\s*(\"?)([\w.-]+)\1\s*=")
 
 
 def not_toml(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
@@ -18,16 +19,23 @@ def not_toml(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
 
 
 def line_of(text: str, keys: Sequence[str]) -> int | None:
-    """The line (from 1) of a key in a TOML text: its own, else its table's; ``None`` when neither is written."""
+    """The line (from 1) of a key in a TOML text: its own, else its table's; ``None`` when neither is written.
+
+    A number among the keys is that of a table that is written several times: ``engine.1.name`` is in the second.
+    """
     table, line_found = "", None
-    wanted = [key for key in keys if not key.isdigit()]
+    entries: Counter[str] = Counter()
+    wanted = ".".join(keys)
     for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[+\s*([\w.\"-]+)\s*\]+", line):
-            table = header[1]
-            if table == ".".join(wanted[: table.count(".") + 1]):
+        if header := re.match(r"\s*(\[+)\s*([\w.\"-]+)\s*\]+", line):
+            table = header[2]
+            if len(header[1]) > 1:
+                table = f"{header[2]}.{entries[header[2]]}"
+                entries[header[2]] += 1
+            if f"{wanted}.".startswith((f"{table}.", f"{header[2]}.")):
                 line_found = line_found or number
-        elif key := _KEY.match(line):
-            full = f"{table}.{key[1]}".strip(".")
-            if full == ".".join(wanted):
-                return number
+                if wanted.startswith(f"{table}."):
+                    line_found = number
+        elif (key := _KEY.match(line)) and f"{table}.{key[2]}".strip(".") == wanted:
+            return number
     return line_found

@@ -34,7 +34,7 @@ class Trial:
 
     ``workload`` are the fields that tell its stream from another (name, seed, parameters, a digest of files), ``pace``
     is event time over wall time, ``None`` as fast as possible. ``static``: the workload makes the static data, which
-    then belong to no query.
+    then belong to no query. ``point`` has the values that tell the trial's variant of an experiment from the others.
     """
 
     system: str
@@ -46,12 +46,15 @@ class Trial:
     options: Mapping[str, object] = field(default_factory=dict)
     pace: float | None = None
     static: bool = False
+    point: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """A folder name that is the same whenever the trial is."""
         own = "".join(f"-{name}={value}" for name, value in sorted(self.options.items()))
-        return f"{self.system}{own}-{self.semantics.name}-seed{self.seed}-{self.repetition}".replace("/", "_")
+        point = "".join(f"-{name}={value}" for name, value in self.point.items())
+        name = f"{self.system}{own}-{self.semantics.name}{point}-seed{self.seed}-{self.repetition}"
+        return name.replace("/", "_").replace("\0", "_")
 
     def differences(self, kept: RunHeader) -> tuple[str, ...]:
         """The fields, by their keys in an experiment file, in which a recorded run is not one of this trial."""

@@ -46,7 +46,8 @@ class RunHeader:
     ``options`` are the engine's own, as its task had them; ``late`` counts the elements that it said came too late.
     ``cpu`` is the CPU time (s) of the engine's process tree from the feed's start to its end.
     ``ordered`` says that each answer has its rows in the order in which the engine sent them.
-    ``experiment`` names the experiment that planned the run, ``parameters`` are the values of its query's parameters.
+    ``experiment`` names the experiment that planned the run, ``parameters`` are the values of its query's parameters,
+    ``query_name`` is what the experiment calls the query: the name of a workload's, or of a file.
     """
 
     engine: str
@@ -70,6 +71,7 @@ class RunHeader:
     experiment: str = ""
     parameters: Mapping[str, object] = field(default_factory=dict)
     ordered: bool = False
+    query_name: str = ""
 
 
 @dataclass(frozen=True)

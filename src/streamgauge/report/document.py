@@ -16,13 +16,14 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.report import cards, colours
 from streamgauge.report.cards import pace
 from streamgauge.report.charts import ChartDrawing
-from streamgauge.report.exports import PAGE, Links, inside
+from streamgauge.report.exports import PAGE, FigureLink, Links, inside
 from streamgauge.report.figures import export
 from streamgauge.report.measures import OF_RUN, texts
 from streamgauge.report.numbers import NOTHING, moment, seconds
-from streamgauge.report.plots import COST, LATE, RIGHT, STEADY, Figure, plots
+from streamgauge.report.plots import COST, LATE, LOAD, RIGHT, STEADY, Figure, plots
 from streamgauge.report.sections import html
 from streamgauge.report.series import Judged, Series, series_of
+from streamgauge.report.tables import MEAN_HEADINGS, mean_lines
 from streamgauge.report.windows import cut, named, window_measures, window_tables
 from streamgauge.report.zoomable import zoomable
 
@@ -170,7 +171,7 @@ class ServedPage:
     """The parts of a page that a server shows: its drawings, the links of plots, its script and where it leads.
 
     ``script`` is the address of the script that puts drawings in, ``back`` that of the run, ``saved`` that of the
-    page as one file.
+    page as one file, ``tables`` the files of the table of runs.
     """
 
     drawing: ChartDrawing
@@ -178,6 +179,7 @@ class ServedPage:
     script: str
     back: str
     saved: str
+    tables: Sequence[FigureLink] = ()
 
 
 def document(runs: Sequence[Judged], title: str, served: ServedPage | None = None) -> str:
@@ -196,6 +198,8 @@ def document(runs: Sequence[Judged], title: str, served: ServedPage | None = Non
         cards=cards.cards(series),
         summary=summary(series),
         summary_measures=OF_RUN,
+        means=list(mean_lines(series)),
+        mean_headings=MEAN_HEADINGS,
         sections=sections_,
         windows=window_tables(series),
         window_measures=window_measures(series),
@@ -228,7 +232,7 @@ def sections(series: Sequence[Series], drawing: ChartDrawing | None = None) -> l
     return [(anchor(name), name, figures) for name, figures in figures_by_section.items() if figures]
 
 
-_ANCHORS = {RIGHT: "correctness", LATE: "delay", COST: "resources", STEADY: "repetitions"}
+_ANCHORS = {LOAD: "load", RIGHT: "correctness", LATE: "delay", COST: "resources", STEADY: "repetitions"}
 
 
 def anchor(section: str) -> str:

@@ -56,7 +56,7 @@ def inside(figures: Sequence[Figure], labels: Sequence[str], budget: int) -> Lin
 def _links(figure: Figure, labels: Sequence[str]) -> list[FigureLink]:
     assert figure.numbers is not None
     name, links = figure.numbers.name, []
-    if figure.drawings and (drawn := alone(figure.drawings[0], [(index, labels[index]) for index in figure.series])):
+    if figure.drawings and (drawn := alone(figure.drawings[0], figure.legend(labels))):
         links.append(FigureLink("SVG", _data("image/svg+xml", drawn.replace('"', "'")), f"{name}.svg"))
     if (table := _table(figure.numbers)) is not None:
         links.append(FigureLink("CSV", _data("text/csv", table), f"{name}.csv"))

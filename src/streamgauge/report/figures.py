@@ -60,7 +60,7 @@ def export(figures: Iterable["Figure"], labels: Sequence[str], folder: Path) -> 
 def standing_alone(figure: "Figure", labels: Sequence[str]) -> charts.Spec:
     """The chart of a drawn figure for a file: with a legend, without links to rows of the page."""
     assert figure.chart is not None
-    return with_legend(_unlinked(figure.chart(figure.size)), [(index, labels[index]) for index in figure.series])
+    return with_legend(_unlinked(figure.chart(figure.size)), figure.legend(labels))
 
 
 def on_white(chart: charts.Spec) -> charts.Spec:

@@ -121,7 +121,10 @@ def _shown(judged: Judged) -> Judged:
     return judged if (shown, printable) == (header, verdict) else (replace(run, header=shown), printable)
 
 
-_FREE = ("engine", "query_text", "workload", "versions", "machine", "failure", "options", "experiment", "parameters")
+_FREE = (
+    "engine", "query_text", "workload", "versions", "machine", "failure", "options", "experiment", "parameters",
+    "query_name",
+)  # fmt: skip
 """The fields of a header that hold free text."""
 
 
@@ -155,12 +158,12 @@ def _order(judged: Judged) -> tuple[int, str]:
 
 def _labels(headers: Sequence[RunHeader]) -> Iterator[str]:
     """A label for each series: the engine, its semantics, and what tells the series from others; a number at last."""
-    everywhere = _varying([_traits(header) for header in headers])
+    everywhere = varying([traits_of(header) for header in headers])
     seen: Counter[str] = Counter()
     for header in headers:
         alike = [one for one in headers if (one.engine, one.semantics.name) == (header.engine, header.semantics.name)]
-        own = _varying([_own(one) for one in alike])
-        label = ", ".join([_engine(header), *_named(_traits(header), everywhere), *_named(_own(header), own)])
+        own = varying([own_traits(one) for one in alike])
+        label = ", ".join([_engine(header), *_named(traits_of(header), everywhere), *_named(own_traits(header), own)])
         seen[label] += 1
         yield label if seen[label] == 1 else f"{label} ({seen[label]})"
 
@@ -174,15 +177,20 @@ def _named(traits: Mapping[str, str], names: Sequence[str]) -> Iterator[str]:
     return (f"{name} {traits[name]}" for name in names if traits.get(name))
 
 
-def _traits(header: RunHeader) -> Mapping[str, str]:
+def traits_of(header: RunHeader) -> Mapping[str, str]:
     """Traits that may differ between any two series, in words."""
     pace = "unpaced" if header.factor is None else f"{header.factor:g}"
     tables = (_workload(header), header.parameters)
     traits = {key: str(value) for table in tables for key, value in table.items()}
-    return {"experiment": header.experiment, "query": header.query.name or "", **traits, "pace": pace}
+    return {
+        "experiment": header.experiment,
+        "query": header.query_name or header.query.name or "",
+        **traits,
+        "pace": pace,
+    }
 
 
-def _own(header: RunHeader) -> Mapping[str, str]:
+def own_traits(header: RunHeader) -> Mapping[str, str]:
     """Traits that may differ between two series of an engine under semantics of one name."""
     semantics = {
         one.name.replace("_", " "): _written(getattr(header.semantics, one.name))
@@ -196,7 +204,8 @@ def _written(value: object) -> str:
     return " and ".join(sorted(map(str, value))) if isinstance(value, frozenset) else str(value)
 
 
-def _varying(traits: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+def varying(traits: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    """The keys whose values are not the same everywhere."""
     keys = dict.fromkeys(key for trait in traits for key in trait)
     return tuple(key for key in keys if len({trait.get(key) for trait in traits}) > 1)
 

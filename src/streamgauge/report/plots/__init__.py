@@ -26,7 +26,8 @@ SHARE = ChartAxis("", charts.SHARE_FORM, (0, 1.04))
 class Figure:
     """One plot of the page: its message, a note, the drawings for wide and narrow screens, whom the legend names.
 
-    ``chart`` and ``size`` draw it again for a file, ``numbers`` are the table behind it.
+    ``chart`` and ``size`` draw it again for a file, ``numbers`` are the table behind it. ``labels`` are names in the
+    legend for some series that are not the page's.
     """
 
     message: str
@@ -37,6 +38,12 @@ class Figure:
     chart: Callable[[ChartSize], charts.Spec] | None = None
     size: ChartSize = HALF
     numbers: FigureNumbers | None = None
+    labels: tuple[tuple[int, str], ...] = ()
+
+    def legend(self, labels: Sequence[str]) -> list[tuple[int, str]]:
+        """The series of the legend with their names; ``labels`` are those of the page."""
+        own = dict(self.labels)
+        return [(index, own.get(index) or labels[index]) for index in self.series]
 
 
 def draw(
@@ -57,11 +64,12 @@ def figure(
     note: str = "",
     sizes: tuple[ChartSize, ChartSize] | None = None,
     numbers: FigureNumbers | None = None,
+    labels: tuple[tuple[int, str], ...] = (),
 ) -> Figure:
     """A chart as a figure; one of other than the usual sizes takes the page's full width."""
     wide, narrow = sizes or (HALF, PHONE)
     drawings = draw(drawing, message, chart, (wide, narrow))
-    return Figure(message, note, drawings, series, "full" if sizes else "half", chart, wide, numbers)
+    return Figure(message, note, drawings, series, "full" if sizes else "half", chart, wide, numbers, labels)
 
 
 class Plot(NamedTuple):
@@ -72,7 +80,7 @@ class Plot(NamedTuple):
     figures: Callable[[ChartDrawing, Sequence[Series]], Iterator[Figure]]
 
 
-RIGHT, LATE, COST, STEADY = "How right", "How late", "At what cost", "How steady"
+LOAD, RIGHT, LATE, COST, STEADY = "Under which load", "How right", "How late", "At what cost", "How steady"
 """Sections of the page."""
 
 

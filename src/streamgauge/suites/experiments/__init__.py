@@ -1,10 +1,12 @@
-"""Experiment files: one TOML says workload, query, engines, semantics, pace, repetitions and seeds.
+"""Experiment files: one TOML says workload, queries, engines, semantics, pace, repetitions, seeds and sweeps.
 
 The errors of a file are sentences that name the file, the line and the key.
 """
 
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -19,6 +21,7 @@ from streamgauge.model.phrases import expectation, meant, spelled
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import NamedSource, named_source
+from streamgauge.suites.experiments.variants import SweepError, VariantData, expanded, put, unswept
 from streamgauge.workloads.parameters import duration
 
 Allowed: TypeAlias = Callable[[Sequence[str]], list[str]]
@@ -34,11 +37,14 @@ _MISSING = {
 """Keys that are missing, with how they are written."""
 
 
-def complaints(error: ValidationError, path: Path, text: str, allowed: Allowed) -> Iterator[str]:
+def complaints(
+    error: ValidationError, path: Path, text: str, allowed: Allowed, query: int | None = None
+) -> Iterator[str]:
     """A sentence for each key that is wrong; several problems of one key are one sentence.
 
-    A key that is missing is not told of where one that is like it was written in its place, nor is a list that is
-    empty because its entries are wrong.
+    ``query`` is the number (from 0) of the query that was read, of a file with several. A key that is missing
+    is not told of where one that is like it was written in its place, nor is a list that is empty because its entries
+    are wrong.
     """
     by_key: dict[tuple[str, ...], list[Any]] = {}
     for problem in error.errors():
@@ -46,9 +52,19 @@ def complaints(error: ValidationError, path: Path, text: str, allowed: Allowed) 
         by_key.setdefault(keys, []).append(problem)
     for keys, problems in by_key.items():
         if not _follows(keys, problems, by_key, allowed):
-            line = line_of(text, keys)
+            place = keys if query is None or keys[:1] != ("query",) else ("query", str(query), *keys[1:])
+            line = line_of(text, ("sweep", *place)) if _is_swept(text, place) else line_of(text, place)
             where = f"{path}:{line}" if line else str(path)
-            yield f"{where}: {'.'.join(keys) or 'the file'}{_said(keys, problems, allowed)}"
+            yield f"{where}: {'.'.join(place) or 'the file'}{_said(keys, problems, allowed)}"
+
+
+def _is_swept(text: str, keys: Sequence[str]) -> bool:
+    """Whether the values of a key are those of a sweep."""
+    at = tomllib.loads(text).get("sweep", {})
+    flat = at.get(".".join(keys)) if isinstance(at, dict) else None
+    for key in keys:
+        at = at.get(key) if isinstance(at, dict) else None
+    return bool(keys) and (at or flat) is not None
 
 
 def _follows(
@@ -177,6 +193,11 @@ class QueryPart(_Part):
             raise ValueError("give exactly one of name, file and text")
         return self
 
+    @property
+    def label(self) -> str:
+        """The name of the workload's query, or of the file; empty for a text."""
+        return self.name or (self.file.stem if self.file is not None else "")
+
 
 class EnginePart(_Part):
     """An engine, the semantics, by name, under which it runs and is judged, and the engine's own options.
@@ -236,12 +257,48 @@ class Experiment(_Part):
     max_delay: Milliseconds | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """An experiment with one query and one value for each field that is swept; ``point`` has these by their names.
+
+    ``overrides`` are those by which ``-D`` makes this variant alone.
+    """
+
+    experiment: Experiment
+    point: Mapping[str, str] = field(default_factory=dict)
+    overrides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentFile:
+    """The name of an experiment and its variants, at least one."""
+
+    name: str
+    variants: tuple[Variant, ...]
+
+
 def read(path: Path, overrides: Sequence[str] = ()) -> Experiment:
-    """The experiment of a TOML file, with ``key.path=value`` overrides; ExperimentError names line and field."""
+    """As ``read_file``, of a file that has one query and sweeps over nothing."""
+    file = read_file(path, overrides)
+    if len(file.variants) > 1:
+        raise ExperimentError(
+            f"{path}: {len(file.variants)} variants, and one is wanted: choose one by -D, as in "
+            f"-D {' -D '.join(map(repr, file.variants[0].overrides))}"
+        )
+    return file.variants[0].experiment
+
+
+def read_file(path: Path, overrides: Sequence[str] = ()) -> ExperimentFile:
+    """The variants of a TOML file, with ``key.path=value`` overrides; ExperimentError names line and field."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ExperimentError(f"{path}: {obstacle(error)}") from error
+    return read_text(text, path, overrides)
+
+
+def read_text(text: str, path: Path, overrides: Sequence[str] = ()) -> ExperimentFile:
+    """As ``read_file``, of a text that is at ``path``, or is to be."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -249,9 +306,20 @@ def read(path: Path, overrides: Sequence[str] = ()) -> Experiment:
     for override in overrides:
         _set(data, override)
     try:
-        return Experiment.model_validate(_near(data, path.parent))
+        variants = tuple(_variant(variant, path, text) for variant in expanded(data))
+    except SweepError as error:
+        line = line_of(text, error.keys)
+        raise ExperimentError(f"{path}{f':{line}' if line else ''}: {'.'.join(error.keys)}: {error}") from error
+    return ExperimentFile(variants[0].experiment.name, variants)
+
+
+def _variant(variant: VariantData, path: Path, text: str) -> Variant:
+    """A variant, checked; ExperimentError."""
+    try:
+        experiment = Experiment.model_validate(_near(variant.data, path.parent))
     except ValidationError as error:
-        raise ExperimentError("\n".join(complaints(error, path, text, _allowed))) from error
+        raise ExperimentError("\n".join(complaints(error, path, text, _allowed, variant.number))) from error
+    return Variant(experiment, variant.point, variant.overrides)
 
 
 def _set(data: dict[str, Any], override: str) -> None:
@@ -263,27 +331,11 @@ def _set(data: dict[str, Any], override: str) -> None:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         parsed = value
-    *tables, last = key.split(".")
-    at: Any = data
-    for table in tables:
-        at = _table(at, table, override)
-    if isinstance(at, list):
-        _table(at, last, override)
-        at[int(last)] = parsed
-    else:
-        at[last] = parsed
-
-
-def _table(at: Any, name: str, override: str) -> Any:
-    """The table or list of that name in a table, or the entry of that number (from 0) in a list."""
-    if isinstance(at, list):
-        if not name.isdecimal() or int(name) >= len(at):
-            raise ExperimentError(f"-D {override}: {name} is no entry of this list: they are 0 to {len(at) - 1}")
-        return at[int(name)]
-    entry = at.setdefault(name, {})
-    if not isinstance(entry, dict | list):
-        raise ExperimentError(f"-D {override}: {name} is a value, not a table")
-    return entry
+    try:
+        put(data, key, parsed)
+    except SweepError as error:
+        raise ExperimentError(f"-D {override}: {error}") from error
+    unswept(data, key)
 
 
 def _near(data: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -328,4 +380,4 @@ def _allowed(tables: Sequence[str]) -> list[str]:
         "feed": FeedPart,
     }
     part = parts.get(tables[0], Experiment) if tables else Experiment
-    return sorted(part.model_fields)
+    return sorted((*part.model_fields, *(() if tables else ("sweep",))))

@@ -5,7 +5,7 @@ Example: 6 runs of 30 s of stream in real time, 60,000 triples each: 6 * (1.5 + 
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from streamgauge.query.prologue import declared_prefixes
 from streamgauge.semantics.profiles import profile
 from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import NamedSource, refuse_names, stream_table
-from streamgauge.suites.experiments import Experiment, ExperimentError, WorkloadPart
+from streamgauge.suites.experiments import Experiment, ExperimentError, Variant, WorkloadPart
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import parameters as check_parameters
 from streamgauge.workloads import query_text
@@ -248,12 +248,34 @@ def read_text(path: Path) -> str:
         raise ExperimentError(f"{path}: cannot be read: {obstacle(error)}") from error
 
 
-def plan_runs(experiment: Experiment, query: PlannedQuery) -> tuple[Trial, ...]:
-    """Every run of the experiment in order; ExperimentError with the engine's sentence when one refuses."""
-    return tuple(_trials(experiment, query))
+def plan_runs(experiment: Experiment, query: PlannedQuery, point: Mapping[str, str] | None = None) -> tuple[Trial, ...]:
+    """Every run of the experiment in order; ExperimentError with the engine's sentence when one refuses.
+
+    ``point`` has the values that tell the experiment from the other variants of its file.
+    """
+    return tuple(_trials(experiment, query, point or {}))
 
 
-def _trials(experiment: Experiment, planned: PlannedQuery) -> Iterator[Trial]:
+@dataclass(frozen=True, slots=True)
+class PlannedVariant:
+    """A variant of an experiment file with its query and its runs."""
+
+    experiment: Experiment
+    query: PlannedQuery
+    trials: tuple[Trial, ...]
+
+
+def plan_variants(variants: Sequence[Variant]) -> tuple[PlannedVariant, ...]:
+    """The variants of an experiment file with their runs; ExperimentError for the first that is refused."""
+
+    def planned(variant: Variant) -> PlannedVariant:
+        query = plan_query(variant.experiment)
+        return PlannedVariant(variant.experiment, query, plan_runs(variant.experiment, query, variant.point))
+
+    return tuple(map(planned, variants))
+
+
+def _trials(experiment: Experiment, planned: PlannedQuery, point: Mapping[str, str]) -> Iterator[Trial]:
     for part in experiment.engine:
         engine = load_engine(part.name)
         for name in part.semantics:
@@ -276,6 +298,7 @@ def _trials(experiment: Experiment, planned: PlannedQuery) -> Iterator[Trial]:
                         part.options,
                         experiment.feed.factor,
                         gives_static(experiment),
+                        point,
                     )
 
 
@@ -350,3 +373,33 @@ class RunEstimate:
     def seconds(self) -> float:
         """All runs, one after the other, s."""
         return self.runs * (RUN_S + self.feed_seconds + self.triples / TRIPLES_S)
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentEstimate:
+    """The estimates of the variants of an experiment, at least one."""
+
+    parts: tuple[RunEstimate, ...]
+
+    @property
+    def seconds(self) -> float:
+        """All runs of all variants, s."""
+        return sum(part.seconds for part in self.parts)
+
+    @property
+    def runs(self) -> int:
+        """The runs of all variants."""
+        return sum(part.runs for part in self.parts)
+
+    @property
+    def paced(self) -> bool:
+        """Whether some run is fed at a pace."""
+        return any(part.factor is not None for part in self.parts)
+
+    @property
+    def words(self) -> str:
+        """The runs, and what each of them takes where that is the same for all."""
+        to_do = [part for part in self.parts if part.runs] or self.parts[:1]
+        if len({replace(part, runs=0) for part in to_do}) == 1:
+            return replace(to_do[0], runs=self.runs).words
+        return f"{counted(self.runs, 'run')} of {counted(len(to_do), 'variant')}"

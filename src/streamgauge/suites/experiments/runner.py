@@ -25,15 +25,16 @@ from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.beginning import begun
 from streamgauge.semantics.due import refuse_clock
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.suites.experiments import Experiment, ExperimentError
+from streamgauge.suites.experiments import Experiment, ExperimentError, Variant
 from streamgauge.suites.experiments.plan import (
+    ExperimentEstimate,
+    PlannedVariant,
     RunEstimate,
     StreamFacts,
     as_taken,
     link,
     parameters_of,
-    plan_query,
-    plan_runs,
+    plan_variants,
     refuse_streams,
     refuse_window,
     static_data,
@@ -150,7 +151,7 @@ class ExperimentContext:
     streams: Path | None = None
     on_spark: bool = False
     note: Note = logged
-    foretell: Callable[[RunEstimate], object] = lambda _estimate: None
+    foretell: Callable[[ExperimentEstimate], object] = lambda _estimate: None
     progress: ProgressFolder | None = None
 
     def part(self, number: int, of: int) -> "ExperimentContext":
@@ -170,10 +171,27 @@ class ExperimentContext:
 
 def run_experiment(experiment: Experiment, context: ExperimentContext) -> Iterator[tuple[Path, Run, Verdict]]:
     """Every run of the experiment with its folder and verdict, as each is finished."""
-    planned = plan_query(experiment)
-    trials = plan_runs(experiment, planned)
-    refuse_streams(experiment.workload, planned.query)
-    foretold = False
+    return run_variants([Variant(experiment)], context)
+
+
+def run_variants(variants: Sequence[Variant], context: ExperimentContext) -> Iterator[tuple[Path, Run, Verdict]]:
+    """Every run of all variants as it is finished, with folder and verdict; all are planned before the first begins."""
+    planned = plan_variants(variants)
+    for variant in planned:
+        refuse_streams(variant.experiment.workload, variant.query.query)
+    first = True
+    for number, variant in enumerate(planned):
+        part = context.part(number, len(planned)) if len(planned) > 1 else context
+        yield from _run_variant(variant, part, planned[number:] if first else ())
+        first = False
+    context.tell("done", 1.0)
+
+
+def _run_variant(
+    variant: PlannedVariant, context: ExperimentContext, foretold: Sequence[PlannedVariant]
+) -> Iterator[tuple[Path, Run, Verdict]]:
+    """The runs of a variant; before the first, how long those of the variants ``foretold`` take."""
+    experiment, planned, trials = variant.experiment, variant.query, variant.trials
     for number, trial in enumerate(trials):
         context.tell(f"{trial.name}, run {number + 1} of {len(trials)}", number / len(trials))
         folder = context.store.place(trial.name)
@@ -183,15 +201,14 @@ def run_experiment(experiment: Experiment, context: ExperimentContext) -> Iterat
             continue
         stream, facts = _stream(experiment, planned, trial.seed, context)
         refuse_window(planned.query, facts.triples, facts.span, experiment.memory_limit_mb)
-        if not foretold:
-            context.foretell(estimate(experiment, trials[number:], facts, context))
-            foretold = True
+        if foretold:
+            context.foretell(estimate(foretold, facts, context))
+            foretold = ()
         settled = replace(
             beside_static(experiment, trial, stream, context),
             semantics=begun(planned.query.windows, trial.semantics, facts.begins),
         )
         yield folder, *_do(experiment, settled, stream, facts, context.part(number, len(trials)))
-    context.tell("done", 1.0)
 
 
 def finished(folder: Path) -> Judged | None:
@@ -246,13 +263,17 @@ def _duration(experiment: Experiment, facts: StreamFacts) -> int:
     return max(duration, facts.last) if isinstance(duration, int) else facts.advanced_to
 
 
-def estimate(
-    experiment: Experiment, runs: Sequence[Trial], facts: StreamFacts, context: ExperimentContext
-) -> RunEstimate:
-    """How long those of the runs take that are not kept, by the stream of the first."""
-    to_do = [run for run in runs if context.again or not (context.store.place(run.name) / "verdict.json").exists()]
-    span = _duration(experiment, facts) - (0 if experiment.workload.name is not None else facts.first)
-    return RunEstimate(len(to_do), span, facts.triples, experiment.feed.factor)
+def estimate(variants: Sequence[PlannedVariant], facts: StreamFacts, context: ExperimentContext) -> ExperimentEstimate:
+    """How long the runs take that are not kept, by the stream of the first."""
+
+    def of_one(variant: PlannedVariant) -> RunEstimate:
+        places = [context.store.place(run.name) for run in variant.trials]
+        to_do = sum(context.again or not (place / "verdict.json").exists() for place in places)
+        span = _duration(variant.experiment, facts)
+        span -= 0 if variant.experiment.workload.name is not None else facts.first
+        return RunEstimate(to_do, span, facts.triples, variant.experiment.feed.factor)
+
+    return ExperimentEstimate(tuple(map(of_one, variants)))
 
 
 def recorded_run(
@@ -334,6 +355,7 @@ def header_of(experiment: Experiment, trial: Trial, facts: StreamFacts) -> RunHe
         repetition=trial.repetition,
         options=trial.options,
         experiment=experiment.name,
+        query_name=trial.point.get("query", experiment.query.label),
         parameters={key: str(value) for key, value in experiment.query.parameters.items()},
         ordered=own != "spark",
     )

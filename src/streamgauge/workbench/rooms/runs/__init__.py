@@ -282,9 +282,9 @@ class RunsRoom:
 
     def _start(self, place: str) -> BenchJob:
         """The job that runs an experiment."""
-        experiment = _in_words(place, lambda: self._experiments.experiment(place))
-        words = ["run", f"./{place}", "--out", f"./{self._experiments.out(experiment)}"]
-        return BenchJob(f"experiment {experiment.name}", self._root, words, watched=True)
+        file = _in_words(place, lambda: self._experiments.file(place))
+        words = ["run", f"./{place}", "--out", f"./{self._experiments.out(file.name)}"]
+        return BenchJob(f"experiment {file.name}", self._root, words, watched=True)
 
     async def _act_on_run(self, request: Request) -> Response:
         place = _place(request)

@@ -1,10 +1,9 @@
 """An experiment file of the folder: its trials with those that are done, the estimate, where its runs go."""
 
 import hashlib
-import json
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,16 +19,21 @@ from streamgauge.report.cards import pace
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.sources.contract import parse_address
-from streamgauge.suites.experiments import Experiment, read
+from streamgauge.suites.experiments import Experiment, ExperimentFile, Variant, read_file
+from streamgauge.suites.experiments import read_text as read_experiments
 from streamgauge.suites.experiments.plan import (
+    ExperimentEstimate,
+    PlannedVariant,
     RunEstimate,
     parameters_of,
     plan_query,
     plan_runs,
+    plan_variants,
     stream_facts,
     stream_folder,
 )
 from streamgauge.suites.experiments.runner import ExperimentContext, estimate
+from streamgauge.suites.experiments.variants import toml
 from streamgauge.workbench.rooms.runs.folder import (
     ENTRIES,
     TOML_BYTES,
@@ -61,6 +65,9 @@ TRIALS: Final = 500
 
 NO_PARAMETERS: Final = frozenset(("name", "seed", "triples", "content", "notes"))
 """Fields of a run's workload that are no parameters."""
+
+TRIED: Final = 20
+"""Variants that are tried for the command that makes a run again."""
 
 PLANNED: Final = 100_000
 """Trials that are planned for a page."""
@@ -124,25 +131,26 @@ class Experiments:
 
     def _made(self, place: str) -> ExperimentLine:
         try:
-            experiment = self.experiment(place)
-            return ExperimentLine(place, cut(experiment.name), self.out(experiment), _about(experiment))
+            file = self.file(place)
+            return ExperimentLine(place, cut(file.name), self.out(file.name), _about(file))
         except (MistakeError, ValueError, RecursionError, OSError) as error:
             return ExperimentLine(place, wrong=cut(str(error).replace(f"{self._root}/", ""), 300))
 
-    def experiment(self, place: str) -> Experiment:
-        """The experiment of a file in the folder; MistakeError for one that leads out of the folder, or to devices."""
-        file = inside(self._root, place)
-        read_text(file, TOML_BYTES)
-        experiment = read(file)
-        for path in _files(experiment):
+    def file(self, place: str) -> ExperimentFile:
+        """An experiment file of the folder; MistakeError for one that leads out of the folder, or to devices."""
+        return self.checked(read_text(inside(self._root, place), TOML_BYTES), place)
+
+    def checked(self, text: str, place: str) -> ExperimentFile:
+        """As ``file``, of a text that is at a place, or is to be."""
+        file = read_experiments(text, inside(self._root, place))
+        for path in {path for variant in file.variants for path in _files(variant.experiment)}:
             refuse_outside(self._root, path)
             _size(path)
-        self.out(experiment)
-        return experiment
+        self.out(file.name)
+        return file
 
-    def out(self, experiment: Experiment) -> str:
-        """The place of the experiment's runs: ``runs/NAME``, or ``NAME`` in a folder that is called runs itself."""
-        name = experiment.name
+    def out(self, name: str) -> str:
+        """The place of an experiment's runs: ``runs/NAME``, or ``NAME`` in a folder that is called runs itself."""
         if not name or "/" in name or "\0" in name or name.startswith(".") or len(name.encode()) > 200:
             raise BenchError(f"name = {name!r:.80}: the name of an experiment is the name of the folder of its runs")
         place = name if self._root.name == "runs" else f"runs/{name}"
@@ -151,17 +159,18 @@ class Experiments:
 
     def view(self, place: str) -> ExperimentView:
         """The page of an experiment; MistakeError for one that cannot be planned."""
-        experiment = self.experiment(place)
+        file = self.file(place)
         text = read_text(inside(self._root, place), TOML_BYTES)
-        out = self.out(experiment)
-        line = ExperimentLine(place, cut(experiment.name), out, _about(experiment))
+        out = self.out(file.name)
+        line = ExperimentLine(place, cut(file.name), out, _about(file))
         command = shlex.join(["streamgauge", "run", place, "--out", out])
-        facts = (("Workload", line.about), ("Pace", pace(experiment.feed.factor)), ("Runs go to", out))
+        facts = (*_facts(file), ("Runs go to", out))
         try:
             with DEADLINES.within(SECONDS, GROWTH):
-                _refuse_large(experiment)
-                trials = plan_runs(experiment, plan_query(experiment))
-                ahead = self._estimate(experiment, trials, out)
+                _refuse_large(file)
+                planned = plan_variants(file.variants)
+                trials = [trial for variant in planned for trial in variant.trials]
+                ahead = self._estimate(planned, out)
         except UnplannedError as error:
             return ExperimentView(line, text, facts, unplanned=str(error), command=command)
         places = [f"{out}/{trial.name}" for trial in trials[:TRIALS]]
@@ -171,11 +180,13 @@ class Experiments:
         done = len(trials) - len(_to_do(trials, self._root / out))
         return ExperimentView(line, text, facts, shown, len(trials), done, ahead, command=command)
 
-    def _estimate(self, experiment: Experiment, trials: Sequence[Trial], out: str) -> str:
+    def _estimate(self, planned: Sequence[PlannedVariant], out: str) -> str:
         """How long the runs take that are to be done, as the command says; less is known before the stream is made."""
-        to_do = _to_do(trials, self._root / out)
-        if not to_do:
+        waiting = [(variant.experiment, _to_do(variant.trials, self._root / out)) for variant in planned]
+        count = sum(len(trials) for _, trials in waiting)
+        if not count:
             return "All runs are done."
+        experiment, to_do = next((experiment, trials) for experiment, trials in waiting if trials)
         streams = self._root / out / "streams"
         stream = stream_folder(experiment.workload, to_do[0].query.query, to_do[0].seed, streams)
         if experiment.workload.name is None and streams.is_dir() and not stream.is_dir():
@@ -184,30 +195,58 @@ class Experiments:
         if stream.is_dir():
             _refuse_stream(inside(self._root, stream.relative_to(self._root).as_posix()))
             context = ExperimentContext(self._root / out, _no_spark)
-            estimate_ = estimate(experiment, trials, stream_facts(stream), context)
-            return f"At least {elapsed(estimate_.seconds)}: {estimate_.words}."
-        duration = parameters_of(experiment).get("duration")
-        span = experiment.feed.advance_to or (duration if isinstance(duration, int) else 0)
-        if not span:
-            return f"{counted(len(to_do), 'run')}; how long they take is known once the stream is read."
-        estimate_ = RunEstimate(len(to_do), span, 0, experiment.feed.factor)
-        return f"At least {elapsed(estimate_.seconds)}, and the time to make the stream: {estimate_.words}."
+            whole = estimate(planned, stream_facts(stream), context)
+            return f"At least {elapsed(whole.seconds)}: {whole.words}."
+        spans = [_span(experiment) for experiment, _ in waiting]
+        if 0 in spans:
+            return f"{counted(count, 'run')}; how long they take is known once the stream is read."
+        parts = [
+            RunEstimate(len(trials), span, 0, experiment.feed.factor)
+            for span, (experiment, trials) in zip(spans, waiting, strict=True)
+        ]
+        whole = ExperimentEstimate(tuple(parts))
+        return f"At least {elapsed(whole.seconds)}, and the time to make the stream: {whole.words}."
 
     def command(self, header: RunHeader, places: Sequence[str]) -> str:
         """The command that records and judges such a run again by an experiment file of the folder; empty for none."""
         for line in self.of(places):
             if line.name == header.experiment and not line.wrong:
-                try:
-                    overrides = list(_overrides(self.experiment(line.place), header))
-                    again = read(inside(self._root, line.place), overrides)
-                    _refuse_large(again)
-                    [trial] = plan_runs(again, plan_query(again))
-                except (MistakeError, ValueError):
-                    continue
-                if set(trial.differences(header)) <= _told_otherwise(again, header):
-                    set_ = [word for override in overrides for word in ("-D", override)]
-                    return shlex.join(["streamgauge", "run", line.place, *set_, "--out", "again"])
+                for variant in _alike(self.file(line.place).variants, header):
+                    overrides = [*variant.overrides, *_overrides(variant.experiment, header)]
+                    if _is_made_by(inside(self._root, line.place), overrides, header):
+                        set_ = [word for override in overrides for word in ("-D", override)]
+                        return shlex.join(["streamgauge", "run", line.place, *set_, "--out", "again"])
         return ""
+
+
+def _alike(variants: Sequence[Variant], header: RunHeader) -> Sequence[Variant]:
+    """The variants that may have made a run: of several, those of its pace, workload and query."""
+
+    def made(experiment: Experiment) -> bool:
+        workload = {name: str(value) for name, value in header.workload.items()}
+        own = {name: str(value) for name, value in experiment.workload.parameters.items()}
+        same = experiment.feed.factor == header.factor and experiment.query.label == header.query_name
+        return same and own.items() <= workload.items()
+
+    return variants if len(variants) == 1 else [variant for variant in variants if made(variant.experiment)][:TRIED]
+
+
+def _is_made_by(path: Path, overrides: Sequence[str], header: RunHeader) -> bool:
+    """Whether a file with these overrides makes just the one trial of a run."""
+    try:
+        file = read_file(path, overrides)
+        _refuse_large(file)
+        [again] = [variant.experiment for variant in file.variants]
+        [trial] = plan_runs(again, plan_query(again))
+    except (MistakeError, ValueError):
+        return False
+    return set(trial.differences(header)) <= _told_otherwise(again, header)
+
+
+def _span(experiment: Experiment) -> int:
+    """How long the stream of an experiment is (ms) as far as the file says; 0 where it does not."""
+    duration = parameters_of(experiment).get("duration")
+    return experiment.feed.advance_to or (duration if isinstance(duration, int) else 0)
 
 
 def experiment_text(header: RunHeader) -> str:
@@ -226,14 +265,14 @@ def _written(header: RunHeader) -> str:
     quotes = "'''"
     part = {key: value for key, value in header.workload.items() if key not in NO_PARAMETERS}
     tables = [
-        f"name = {_toml(header.experiment or 'again')}",
-        f"seeds = [{_toml(header.workload.get('seed', 0))}]",
-        f"\n[workload]\nname = {_toml(header.workload.get('name', ''))}",
-        *(f"{key} = {_toml(value)}" for key, value in part.items()),
+        f"name = {toml(header.experiment or 'again')}",
+        f"seeds = [{toml(header.workload.get('seed', 0))}]",
+        f"\n[workload]\nname = {toml(header.workload.get('name', ''))}",
+        *(f"{key} = {toml(value)}" for key, value in part.items()),
         f"\n[query]\ntext = {quotes}\n{header.query_text}{quotes}",
         "\n[[engine]]",
-        *(f"{key} = {_toml(value)}" for key, value in _engine(header).items()),
-        f"\n[feed]\npace = {_toml('fast' if header.factor is None else header.factor)}",
+        *(f"{key} = {toml(value)}" for key, value in _engine(header).items()),
+        f"\n[feed]\npace = {toml('fast' if header.factor is None else header.factor)}",
     ]
     return "\n".join(tables) + "\n"
 
@@ -257,32 +296,18 @@ def _told_otherwise(experiment: Experiment, header: RunHeader) -> frozenset[str]
 
 def _overrides(experiment: Experiment, header: RunHeader) -> Iterator[str]:
     """The fields by which an experiment makes just the one trial of a run, as ``-D`` takes them."""
-    yield f"engine=[{_inline(_engine(header))}]"
-    yield f"seeds=[{_toml(header.workload.get('seed', 0))}]"
+    yield f"engine=[{toml(_engine(header))}]"
+    yield f"seeds=[{toml(header.workload.get('seed', 0))}]"
     if experiment.repetitions != 1:
         yield "repetitions=1"
     if experiment.feed.factor != header.factor:
-        yield f"feed.pace={_toml('fast' if header.factor is None else header.factor)}"
+        yield f"feed.pace={toml('fast' if header.factor is None else header.factor)}"
     for key, value in header.parameters.items():
         if str(experiment.query.parameters.get(key)) != str(value):
-            yield f"query.parameters.{key}={_toml(value)}"
+            yield f"query.parameters.{key}={toml(value)}"
     for key, value in header.workload.items():
         if key not in NO_PARAMETERS and str(experiment.workload.parameters.get(key)) != str(value):
-            yield f"workload.{key}={_toml(value)}"
-
-
-def _inline(table: Mapping[str, object]) -> str:
-    return "{ " + ", ".join(f"{key} = {_toml(value)}" for key, value in table.items()) + " }"
-
-
-def _toml(value: object) -> str:
-    """A value as TOML writes it."""
-    match value:
-        case dict():
-            return _inline(value)
-        case list():
-            return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False)
+            yield f"workload.{key}={toml(value)}"
 
 
 def _to_do(trials: Sequence[Trial], out: Path) -> list[Trial]:
@@ -294,12 +319,23 @@ def _no_spark() -> NoReturn:
     raise UnplannedError("the plan needs Spark: start the experiment to see it")
 
 
-def _about(experiment: Experiment) -> str:
+def _about(file: ExperimentFile) -> str:
     """The workload in short."""
-    part = experiment.workload
+    part = file.variants[0].experiment.workload
     if part.name is not None:
         return workload_text({"name": part.name, **part.parameters})
     return cut(", ".join(source.address.rpartition("/")[2] for source in part.sources))
+
+
+def _facts(file: ExperimentFile) -> list[tuple[str, str]]:
+    """The workload, the pace, and the values of each thing that varies between the variants."""
+    values: dict[str, list[str]] = {}
+    for variant in file.variants:
+        for name, value in variant.point.items():
+            values.setdefault(name, []).append(value)
+    varied = [(name.capitalize(), cut(", ".join(dict.fromkeys(several)))) for name, several in values.items()]
+    own = [("Workload", _about(file)), ("Pace", pace(file.variants[0].experiment.feed.factor))]
+    return [fact for fact in own if fact[0].lower() not in values] + varied
 
 
 def _files(experiment: Experiment) -> Iterator[Path]:
@@ -314,17 +350,25 @@ def _files(experiment: Experiment) -> Iterator[Path]:
             yield Path(address.path)
 
 
-def _refuse_large(experiment: Experiment) -> None:
+def _refuse_large(file: ExperimentFile) -> None:
     """Refuse files that are no plain ones, or too large to be read for a page; BenchError, UnplannedError."""
-    query = experiment.query
-    trials = len(experiment.seeds) * experiment.repetitions * sum(len(part.semantics) for part in experiment.engine)
+    experiments = [variant.experiment for variant in file.variants]
+    trials = sum(map(_runs, experiments))
     if trials > PLANNED:
         raise UnplannedError(f"these are {trials:,} runs: give fewer seeds or repetitions to see the plan")
-    for file, limit in ((query.file, QUERY_BYTES), (query.static, STATIC_BYTES)):
-        if file is not None and _size(file) > limit:
-            raise UnplannedError(f"{file.name} has more than {limit:,} bytes: start the experiment to see its plan")
-    if sum(_size(file) for file in _files(experiment)) > STREAM_BYTES:
+    queries = [experiment.query for experiment in experiments]
+    own = {(path, QUERY_BYTES) for query in queries if (path := query.file) is not None}
+    static = {(path, STATIC_BYTES) for query in queries if (path := query.static) is not None}
+    for path, limit in own | static:
+        if _size(path) > limit:
+            raise UnplannedError(f"{path.name} has more than {limit:,} bytes: start the experiment to see its plan")
+    if sum(map(_size, {path for experiment in experiments for path in _files(experiment)})) > STREAM_BYTES:
         raise UnplannedError(f"its files have more than {STREAM_BYTES:,} bytes: start the experiment to see its plan")
+
+
+def _runs(experiment: Experiment) -> int:
+    semantics = sum(len(part.semantics) for part in experiment.engine)
+    return len(experiment.seeds) * experiment.repetitions * semantics
 
 
 def _size(path: Path) -> int:

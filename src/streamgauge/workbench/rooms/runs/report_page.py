@@ -25,6 +25,7 @@ from streamgauge.report.exports import FigureLink, Links, table
 from streamgauge.report.figures import on_white, standing_alone
 from streamgauge.report.plots import Figure, plots
 from streamgauge.report.series import series_of
+from streamgauge.report.tables import csv_table, latex_tables
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.workbench.rooms.runs.folder import BenchError, Stamp, inside, stamp
 from streamgauge.workbench.rooms.runs.run_page import GROWTH, SECONDS, judged
@@ -55,8 +56,23 @@ SHARP: Final = 3.0
 _SPACE: Final = 46
 """Height (px) of an axis with its title, for the room of a drawing that is not there yet."""
 
-KINDS: Final = {"svg": "image/svg+xml", "png": "image/png", "csv": "text/csv; charset=utf-8"}
-"""The media type of each kind of file that a plot is given as."""
+KINDS: Final = {
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "pdf": "application/pdf",
+    "csv": "text/csv; charset=utf-8",
+    "tex": "application/x-tex",
+}
+"""The media type of each kind of file that plots and tables are given as."""
+
+OF_PLOTS: Final = ("svg", "png", "pdf", "csv")
+"""The kinds of files of a plot."""
+
+TABLES: Final[Mapping[str, Callable[[Sequence[tuple[Run, Verdict]], str], str]]] = {
+    "runs.csv": lambda runs, _title: csv_table(runs),
+    "runs.tex": latex_tables,
+}
+"""The files of the table of runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +150,21 @@ class Reports:
             raise BenchError(f"{number!r:.40} is not a drawing of the report on {wanted.title}") from None
 
     def file(self, wanted: WantedReport, name: str) -> bytes:
-        """A plot as a file ``NAME.svg``, ``NAME.png``, or its numbers as ``NAME.csv``; MistakeError."""
+        """A plot as a file ``NAME.svg`` (PNG, PDF), its numbers as ``NAME.csv``, or the table of runs; MistakeError."""
+        if name in TABLES:
+            return self._made(wanted.places, lambda runs: TABLES[name](runs, wanted.title).encode())
         page = self._page(wanted)
         plot, _, kind = name.rpartition(".")
-        if plot not in page.files or kind not in KINDS:
+        if plot not in page.files or kind not in OF_PLOTS:
             raise BenchError(f"{name!r:.100} is not a file of the report on {wanted.title}")
         if kind == "csv":
             return self._numbers(wanted, plot)
         if reason := vega.undrawn():
             raise BenchError(f"{name} is not drawn: {reason}")
         chart = json.loads(page.files[plot])
-        return vega.svg(chart).encode(errors="backslashreplace") if kind == "svg" else vega.png(on_white(chart), SHARP)
+        if kind == "svg":
+            return vega.svg(chart).encode(errors="backslashreplace")
+        return vega.pdf(chart) if kind == "pdf" else vega.png(on_white(chart), SHARP)
 
     def saved(self, wanted: WantedReport) -> str:
         """The page as one file, with all of its drawings; MistakeError."""
@@ -194,9 +214,13 @@ class Reports:
             files.update((name, _chart(figure, labels)) for name, figure in figures.items())
             return {name: _links(wanted, name) for name in figures}
 
-        page = ServedPage(drawing, links, "/runs/static/report.js", wanted.back, wanted.part("saved", "1"))
+        tables = [FigureLink(_WORDS[name], wanted.part("file", name), name) for name in TABLES]
+        page = ServedPage(drawing, links, "/runs/static/report.js", wanted.back, wanted.part("saved", "1"), tables)
         text = self._made(wanted.places, lambda runs: document(runs, wanted.title, page))
         return KeptPage(stamps, text, drawing, files)
+
+
+_WORDS: Final = {"runs.csv": "CSV", "runs.tex": "LaTeX"}
 
 
 def _chart(figure: Figure, labels: Sequence[str]) -> str:
@@ -205,6 +229,6 @@ def _chart(figure: Figure, labels: Sequence[str]) -> str:
 
 
 def _links(wanted: WantedReport, name: str) -> list[FigureLink]:
-    kinds = ("csv",) if vega.undrawn() else tuple(KINDS)
+    kinds = ("csv",) if vega.undrawn() else OF_PLOTS
     files = ((kind, f"{name}.{kind}") for kind in kinds)
     return [FigureLink(kind.upper(), wanted.part("file", file), file) for kind, file in files]

@@ -1,0 +1,48 @@
+"""The mean of a measure over repetitions with its 95% confidence interval (Student's t, two-sided)."""
+
+from collections.abc import Sequence
+from math import sqrt
+from statistics import mean, stdev
+from typing import Final, NamedTuple
+
+_T: Final = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
+"""The 97.5% quantiles of Student's t distribution with 1 to 30 degrees of freedom."""
+
+_NORMAL: Final = 1.96
+"""That of the normal distribution, for more."""
+
+FEWEST: Final = 3
+"""Repetitions from which on an interval is given: of two it says next to nothing."""
+
+
+class MeanInterval(NamedTuple):
+    """The mean over so many ``runs`` and half of the width of its 95% interval, ``None`` for fewer than three."""
+
+    mean: float
+    half: float | None
+    runs: int
+
+    @property
+    def low(self) -> float:
+        """The lower end, the mean where there is no interval."""
+        return self.mean - (self.half or 0.0)
+
+    @property
+    def high(self) -> float:
+        """The upper end, the mean where there is no interval."""
+        return self.mean + (self.half or 0.0)
+
+
+def mean_interval(values: Sequence[float]) -> MeanInterval:
+    """The mean of at least one value with its interval.
+
+    Example: ``[1, 2, 3]`` has the mean 2, the half width ``4.303 * 1 / sqrt(3)`` = 2.48.
+    """
+    count = len(values)
+    if count < FEWEST:
+        return MeanInterval(mean(values), None, count)
+    quantile = _T[count - 2] if count - 2 < len(_T) else _NORMAL
+    return MeanInterval(mean(values), quantile * stdev(values) / sqrt(count), count)

@@ -1,0 +1,138 @@
+"""Measures over a load: a point for each value that was swept over, lines for what else was asked, with intervals.
+
+A load is a number that differs between series: the pace, a parameter of the workload or of the query. A line joins the
+series that differ in it alone.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from streamgauge.model.phrases import counted
+from streamgauge.model.verdict import Verdict
+from streamgauge.report.charts import ChartAxis, ChartDrawing, ChartLine, ChartSize, Spec, lines
+from streamgauge.report.figures import Cell, FigureNumbers, named
+from streamgauge.report.intervals import MeanInterval, mean_interval
+from streamgauge.report.load_lines import LoadLine, load_lines, varied_loads
+from streamgauge.report.numbers import NOTHING, duration, number, percent
+from streamgauge.report.plots import LOAD, SHARE, Figure, Plot, figure
+from streamgauge.report.series import Bin, Series, median_delay
+
+WIDE_RANGE = 8
+"""The ratio of the greatest load to the smallest from which on the axis is logarithmic."""
+
+
+@dataclass(frozen=True)
+class LoadMeasure:
+    """A measure of a run over a load: its name, value, axis, and how a value is written."""
+
+    name: str
+    value: Callable[[Verdict], float | None]
+    axis: ChartAxis
+    show: Callable[[float], str]
+
+
+MEASURES = (
+    LoadMeasure("Delay", lambda run: median_delay(run.windows), ChartAxis("median delay", unit="ms"), duration),
+    LoadMeasure("Precision", lambda run: run.precision, SHARE._replace(title="precision, %"), percent),
+    LoadMeasure("Recall", lambda run: run.recall, SHARE._replace(title="recall, %"), percent),
+)
+
+
+@dataclass(frozen=True)
+class LoadPoint:
+    """A measure of the runs of one series at one load; ``values`` are of its repetitions that have one."""
+
+    load: float
+    values: tuple[float, ...]
+    interval: MeanInterval
+
+
+def loads(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
+    """A figure for each load and measure; none of a measure that is the same at every load."""
+    for name in varied_loads(series):
+        drawn = load_lines(series, name)
+        for measure in MEASURES if drawn else ():
+            yield from _over_load(drawing, name, measure, drawn)
+
+
+def _over_load(drawing: ChartDrawing, name: str, measure: LoadMeasure, drawn: Sequence[LoadLine]) -> Iterator[Figure]:
+    points = {line.first: _points(line, measure) for line in drawn}
+    shown = [line for line in drawn if points[line.first]]
+    every = [point for line in shown for point in points[line.first]]
+    if len({point.load for point in every}) < 2 or len({point.interval.mean for point in every}) < 2:
+        return
+    at = [point.load for point in every]
+    axis = ChartAxis(_title(name), scale="log" if min(at) > 0 and max(at) / min(at) >= WIDE_RANGE else "linear")
+
+    def chart(size: ChartSize) -> Spec:
+        content = [ChartLine(line.first, False, [_bin(line, one, name, measure) for one in points[line.first]])
+                   for line in shown]  # fmt: skip
+        return lines(content, axis, measure.axis, size)
+
+    means = [point.interval.mean for point in every]
+    message = f"{measure.name} over {_title(name)}: {measure.show(min(means))} to {measure.show(max(means))}"
+    numbers = FigureNumbers(
+        named(measure.name, "over", name),
+        ("series", name, "repetition", _column(measure)),
+        partial(_every, shown, points),
+        ("series", name, "mean", "95% interval", "runs"),
+        tuple(_cells(line, point, measure) for line in shown for point in points[line.first]),
+    )
+    labels = tuple((line.first, line.label) for line in shown)
+    indexes = tuple(line.first for line in shown)
+    yield figure(drawing, message, chart, indexes, _note(every), numbers=numbers, labels=labels)
+
+
+def _points(line: LoadLine, measure: LoadMeasure) -> list[LoadPoint]:
+    found = []
+    for load, one in line.places:
+        values = [measure.value(verdict) for _, verdict in one.runs if verdict.windows]
+        present = tuple(value for value in values if value is not None)
+        if present:
+            found.append(LoadPoint(load, present, mean_interval(present)))
+    return found
+
+
+def _title(name: str) -> str:
+    return "pace, times real time" if name == "pace" else name
+
+
+def _column(measure: LoadMeasure) -> str:
+    return "median delay, ms" if measure.axis.unit == "ms" else measure.name.lower()
+
+
+def _bin(line: LoadLine, point: LoadPoint, name: str, measure: LoadMeasure) -> Bin:
+    shown = point.interval
+    tip = f"{line.label}, {name} {number(point.load)}, {counted(shown.runs, 'run')}: mean {measure.show(shown.mean)}"
+    if shown.half is not None:
+        tip += f", 95% interval {_between(shown, measure)}"
+    values = shown.runs if shown.half is not None else 1
+    return Bin(point.load, shown.low, shown.mean, shown.high, values, tip)
+
+
+def _between(shown: MeanInterval, measure: LoadMeasure) -> str:
+    return f"{measure.show(shown.low)} to {measure.show(shown.high)}"
+
+
+def _cells(line: LoadLine, point: LoadPoint, measure: LoadMeasure) -> tuple[str, ...]:
+    shown = point.interval
+    between = NOTHING if shown.half is None else _between(shown, measure)
+    return line.label, number(point.load), measure.show(shown.mean), between, str(shown.runs)
+
+
+def _every(drawn: Sequence[LoadLine], points: dict[int, list[LoadPoint]]) -> Iterator[tuple[Cell, ...]]:
+    for line in drawn:
+        for point in points[line.first]:
+            for repetition, value in enumerate(point.values, 1):
+                yield line.label, point.load, repetition, value
+
+
+def _note(points: Sequence[LoadPoint]) -> str:
+    """What a line and its band are."""
+    if all(point.interval.half is None for point in points):
+        return "A point is the mean over the runs; three repetitions or more have a 95% interval of it."
+    return "The line is the mean over the repetitions, the band its 95% interval (Student's t)."
+
+
+PLOTS = (Plot(LOAD, 5, loads),)
