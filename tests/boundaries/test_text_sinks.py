@@ -35,7 +35,7 @@ def test_no_sink_passes_a_control_character_on(name):
     text = SINKS[name]()
     assert steering(text) == []
     assert "PWN" in text
-    assert r"\u202e" in text
+    assert r"\u202e" in text.replace(r"\textbackslash{}", "\\")  # as LaTeX writes it
 
 
 def test_xml_is_well_formed():

@@ -45,11 +45,14 @@ def test_every_plot_of_the_saved_page_is_drawn_when_it_is_asked_for(client, page
     assert len(asked) == 22
 
 
-def test_each_plot_is_given_as_svg_png_and_csv(client, page):
+def test_each_plot_is_given_as_svg_png_pdf_and_csv_and_the_runs_as_tables(client, page):
     addresses = re.findall(r'<a href="([^"]*)" download="delay\.\w+"', page)
-    drawing, picture, numbers = (client.get(address) for address in addresses)
+    drawing, picture, paper, numbers = (client.get(address) for address in addresses)
     assert ElementTree.fromstring(drawing.text).tag == "{http://www.w3.org/2000/svg}svg"
     assert picture.content.startswith(b"\x89PNG")
+    assert paper.content.startswith(b"%PDF")
+    tables = [client.get(each).text for each in re.findall(r'<a href="([^"]*)" download="runs\.\w+"', page)]
+    assert [table.split(",")[0].split("{")[0] for table in tables] == ["engine", r"\begin"]
     lines = list(csv.DictReader(io.StringIO(numbers.text)))
     delays = [window.delay for window in build.wrong()[1].windows if window.delay is not None]
     assert [float(line["delay, ms"]) for line in lines] == delays
@@ -57,7 +60,16 @@ def test_each_plot_is_given_as_svg_png_and_csv(client, page):
 
 
 @pytest.mark.parametrize(
-    "query", ["drawing=22", "drawing=-1", "drawing=x", "file=delay.pdf", "file=../../run.json", "file=delay.csv.svg"]
+    "query",
+    [
+        "drawing=22",
+        "drawing=-1",
+        "drawing=x",
+        "file=delay.tex",
+        "file=runs.pdf",
+        "file=../../run.json",
+        "file=delay.csv.svg",
+    ],
 )
 def test_what_the_page_does_not_have_is_refused(client, page, query):
     answer = client.get(f"{PLACE}?{query}")
