@@ -4,7 +4,6 @@ The errors of a file are sentences that name the file, the line and the key.
 """
 
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
