@@ -88,9 +88,9 @@ def _mean(one: Series, measure: Measure[Any]) -> str:
     values = [value for _, verdict in one.runs if (value := measure.value(verdict)) is not None]
     if not values:
         return NOTHING
-    found = mean_interval(values)
-    text = measure.written(found.mean)
-    return text if found.half is None else f"{text} \N{PLUS-MINUS SIGN} {measure.written(found.half)}"
+    interval = mean_interval(values)
+    text = measure.written(interval.mean)
+    return text if interval.half is None else f"{text} \N{PLUS-MINUS SIGN} {measure.written(interval.half)}"
 
 
 def _tabular(caption: str, headings: Sequence[str], left: str, lines: Sequence[Sequence[str]]) -> str:

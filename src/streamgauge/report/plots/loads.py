@@ -85,13 +85,13 @@ def _over_load(drawing: ChartDrawing, name: str, measure: LoadMeasure, drawn: Se
 
 
 def _points(line: LoadLine, measure: LoadMeasure) -> list[LoadPoint]:
-    found = []
+    points = []
     for load, one in line.places:
         values = [measure.value(verdict) for _, verdict in one.runs if verdict.windows]
         present = tuple(value for value in values if value is not None)
         if present:
-            found.append(LoadPoint(load, present, mean_interval(present)))
-    return found
+            points.append(LoadPoint(load, present, mean_interval(present)))
+    return points
 
 
 def _title(name: str) -> str:

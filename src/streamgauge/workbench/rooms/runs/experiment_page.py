@@ -222,13 +222,13 @@ class Experiments:
 def _alike(variants: Sequence[Variant], header: RunHeader) -> Sequence[Variant]:
     """The variants that may have made a run: of several, those of its pace, workload and query."""
 
-    def made(experiment: Experiment) -> bool:
+    def is_alike(experiment: Experiment) -> bool:
         workload = {name: str(value) for name, value in header.workload.items()}
         own = {name: str(value) for name, value in experiment.workload.parameters.items()}
         same = experiment.feed.factor == header.factor and experiment.query.label == header.query_name
         return same and own.items() <= workload.items()
 
-    return variants if len(variants) == 1 else [variant for variant in variants if made(variant.experiment)][:TRIED]
+    return variants if len(variants) == 1 else [variant for variant in variants if is_alike(variant.experiment)][:TRIED]
 
 
 def _is_made_by(path: Path, overrides: Sequence[str], header: RunHeader) -> bool:
