@@ -9,8 +9,7 @@ import pytest
 from streamgauge.report import page
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.intervals import mean_interval
-from streamgauge.report.load_lines import load_lines, varied_loads
-from streamgauge.report.plots.loads import loads
+from streamgauge.report.plots.loads import load_lines, loads, varied_loads
 from streamgauge.report.series import series_of
 from streamgauge.report.tables import csv_table, latex_tables, mean_lines, tex
 from tests.report import build
