@@ -177,7 +177,7 @@ def _every(drawn: Sequence[LoadLine], points: dict[int, list[LoadPoint]]) -> Ite
 
 
 def _note(points: Sequence[LoadPoint]) -> str:
-    """What a line and its band are."""
+    """The meaning of a line and its band."""
     if all(point.interval.half is None for point in points):
         return "A point is the mean over the runs; three repetitions or more have a 95% interval of it."
     return "The line is the mean over the repetitions, the band its 95% interval (Student's t)."
