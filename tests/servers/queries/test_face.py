@@ -333,6 +333,27 @@ def test_answers_as_events_and_resumed(service):
     assert (last["event"], json.loads(last["data"])) == ("over", {"over": "deregistered"})
 
 
+def test_a_small_body_waits_in_a_thread_where_the_streams_are_in_use(service):
+    name = registered(service, select())
+    posted: list[int] = []
+
+    def post() -> None:
+        posted.append(httpx.post(f"{service.url}/streams/{IN}", content=lines(90_000), headers=LINES).status_code)
+
+    poster = threading.Thread(target=post)
+    with service.queries._lock:
+        poster.start()
+        for _ in range(5):
+            assert httpx.get(f"{service.url}/health").status_code == 200
+            time.sleep(0.02)
+        assert not posted
+    poster.join(WAIT)
+    assert posted == [202]
+    assert service.queries.settle(WAIT)
+    assert service.queries.query(name).work.elements == 1
+    service.queries.deregister(name)
+
+
 def test_answers_by_websocket(service):
     name = registered(service, select())
     url = f"{service.url.replace('http', 'ws')}/queries/{name}/answers"

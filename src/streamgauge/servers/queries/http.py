@@ -65,6 +65,7 @@ from streamgauge.servers.queries.registry import ConflictError, Queries, Unknown
 from streamgauge.servers.queries.requests import (
     QueryRegistration,
     RequestError,
+    form_of,
     read_items,
     read_registration,
     read_static,
@@ -96,6 +97,12 @@ def status(running: RegisteredQuery) -> dict[str, object]:
 
 
 TICK_S = 0.1
+PROMPT_BYTES: Final = 4096
+"""The largest body of lines that the event loop itself reads and hands out: two changes of thread cost more.
+
+``python -m benchmarks.service --parts posts`` measures it.
+"""
+
 PATIENCE_S = 5.0
 """How long a publisher waits for room before it is told to come again."""
 
@@ -345,15 +352,18 @@ class QueryService:
     async def _publish(self, request: Request, body: bytes, key: RetryKey | None) -> Response:
         stream = request.path_params["name"]
         kind, form = request.headers.get("content-type", ""), request.query_params.get("form")
-        items = await run_in_threadpool(
-            read_items, body, kind, form, stream, request.query_params.get("t"), self._queries.now
-        )
+        prompt = len(body) <= PROMPT_BYTES and form_of(kind, form).lines
+        reading = partial(read_items, body, kind, form, stream, request.query_params.get("t"), self._queries.now)
+        items = reading() if prompt else await run_in_threadpool(reading)
+        publish = partial(self._queries.publish, stream, items, self._owner(request))
+        noted = partial(self._note_key, key, len(items))
         waited = 0.0
         while True:
             try:
-                noted = partial(self._note_key, key, len(items))
-                readers = await run_in_threadpool(self._queries.publish, stream, items, self._owner(request), noted)
-                return _published(len(items), readers)
+                with self._queries.at_once() as free:
+                    if prompt and free:
+                        return _published(len(items), publish(noted))
+                return _published(len(items), await run_in_threadpool(publish, noted))
             except QueriesBusyError:
                 if waited >= PATIENCE_S:
                     raise

@@ -10,7 +10,7 @@ from streamgauge.formats.bounds import SERVED, BoundError, check_turtle
 from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.fields import FieldError, decode
 from streamgauge.formats.lines import Input
-from streamgauge.formats.streams import Reading, formats_by_media_type, stream_formats
+from streamgauge.formats.streams import Format, Reading, formats_by_media_type, stream_formats
 from streamgauge.formats.syntaxes import charset_of, media_type
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
@@ -112,6 +112,16 @@ _ANY_LATENESS: Final = 2**53
 """Lateness is judged by each query, not by the reader."""
 
 
+def form_of(kind: str, form: str | None) -> Format:
+    """The format of a body, by the name ``form`` or its media type; RequestError where no message has it."""
+    media = media_type(kind)
+    form_ = stream_formats().get(form) if form else formats_by_media_type().get(media)
+    if form_ is None or form_.decoder is None:
+        known = ", ".join(sorted(formats_by_media_type()))
+        raise RequestError(f"elements come as one of {known}: {media or 'no content type'} is none (or name ?form=)")
+    return form_
+
+
 def read_items(
     body: bytes, kind: str, form: str | None, stream: str, time: str | None, now: Callable[[], int]
 ) -> Sequence[Input]:
@@ -120,11 +130,8 @@ def read_items(
     ``time`` is the time (ms, or ``now``) of all its elements; Turtle and N-Triples without it are of now. RequestError,
     FormatError and RefusedError say what is wrong.
     """
-    media = media_type(kind)
-    form_ = stream_formats().get(form) if form else formats_by_media_type().get(media)
-    if form_ is None or form_.decoder is None:
-        known = ", ".join(sorted(formats_by_media_type()))
-        raise RequestError(f"elements come as one of {known}: {media or 'no content type'} is none (or name ?form=)")
+    form_ = form_of(kind, form)
+    assert form_.decoder is not None
     arrived = now() if time == "now" or (time is None and form_.name in _OF_NOW) else _milliseconds(time)
     reading = Reading(stream=stream, lateness=_ANY_LATENESS, charset=None if form_.binary else charset_of(kind))
     with document_turn(body, ox.RdfFormat.JSON_LD if form_.name == "jsonld" else None):
