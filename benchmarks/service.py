@@ -2,10 +2,10 @@
 
 python -m benchmarks.service [--parts posts queries] [--elements 4000] [--repeat 3] [--before OTHER/src]
 
-`posts`: JSON lines of one reading (three triples), 1, 10, 100 or 1,000 in a POST, over one connection; one query filters
-them. `queries`: 100 in a POST, for 1, 20 and 200 queries, each filters another sensor. Each point is a server of its
-own, of these sources and, with ``--before``, of those of another checkout in turn; the least of ``--repeat`` counts, in
-microseconds of user and system time for an element.
+`posts`: JSON lines of one reading (three triples), 1, 10, 100 or 1,000 in a POST, over one connection; one query
+filters them. `queries`: 100 in a POST, for 1, 20 and 200 queries, each filters another sensor. Each point is a server
+of its own, of these sources and, with ``--before``, of those of another checkout in turn; the least of ``--repeat``
+counts, in microseconds of user and system time for an element.
 """
 
 import argparse
