@@ -11,7 +11,8 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Delivery, SourceError, open_sink, open_source
 from streamgauge.sources.contract import parse_address
-from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions, reached_by
+from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions
+from streamgauge.sources.kafka_partitions import KafkaPartitions, reached_by
 from streamgauge.watching import watch
 
 from .conftest import Kafka, free_port
@@ -116,6 +117,34 @@ def test_a_durable_watch_goes_on_behind_the_offsets_of_the_one_before(topic, tmp
     sink.close()
     assert list(answers) == list(range(1, len(answers) + 1))
     assert list(answers.values()) == list(watch(query, [element(number) for number in range(900)], end="stream"))
+
+
+def test_what_a_killed_sink_had_sent_is_not_sent_again(kafka, topic):
+    """Others write to the topic too; what a sink sent before its first mark, and behind its last one, is known."""
+    lines = [b'{"number":%d}' % number for number in range(1, 40)]
+    other, marks = open_sink(topic), []
+    other.send(lines[0])
+    assert other.settle().undelivered == 0
+    sent = 0
+    for until, settled in ((10, 5), (12, 12), (30, 20), (39, 39)):
+        sink = open_sink(topic)
+        if marks:
+            sink.restore(marks[-1][1])
+            sent = marks[-1][0]
+        else:
+            marks.append((0, sink.mark()))
+        for number in range(sent, until):
+            sink.send(lines[number])
+            other.send(b"theirs")
+            if number + 1 == settled:
+                assert sink.settle().undelivered == 0
+                marks.append((settled, sink.mark()))
+        assert sink.settle().undelivered == 0  # then it is killed: nothing says how far it came
+    assert other.close().undelivered == 0
+    log = KafkaPartitions(parse_address(topic), reached_by(parse_address(topic), KafkaSinkOptions()))
+    values = [message.value() for message in log.between(0, 0, log.borders()[0][1], 5000)]
+    log.close()
+    assert [value for value in values if value != b"theirs"] == [lines[0], *lines]
 
 
 def test_a_group_goes_on_where_it_was_left(topic):

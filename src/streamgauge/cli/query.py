@@ -207,9 +207,9 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates:
         return
     sink = open_sink(to)
     if isinstance(answers, DurableWatch):
-        answers.mark = partial(_arrived, sink)
+        mark = answers.marks(partial(_arrived, sink))
         if isinstance(sink, Marked):
-            sink.restore(answers.settled)
+            sink.restore(mark)
     try:
         yield lambda answer: _send(sink, answer, encode(answer))
     finally:

@@ -3,21 +3,17 @@
 librdkafka connects again by itself, with delays that double and vary. See docs/sources.md for what is guaranteed.
 """
 
-import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib import import_module
 from threading import Event, Lock, Thread
 from time import monotonic, time
-from types import ModuleType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.model.element import StreamElement
-from streamgauge.model.extras import missing
 from streamgauge.sources.contract import (
     Address,
     Delivery,
@@ -29,26 +25,26 @@ from streamgauge.sources.contract import (
     read_options,
 )
 from streamgauge.sources.decoders import MessageOptions, Messages, Pending, RefusalReport
+from streamgauge.sources.kafka_partitions import (
+    LOG,
+    TICK_S,
+    KafkaPartitions,
+    Sasl,
+    SentMessages,
+    library,
+    reached_by,
+    topic_of,
+)
 
 SCHEMES = ("kafka", "kafkas")
 
-_LOG = logging.getLogger(__name__)
-_LOG.addHandler(logging.NullHandler())
-_TICK = 0.2
 _FIRST = 5.0
 """Seconds that the first answer of a broker may take."""
-_LOGGED = 10.0
-"""Seconds that an answer of a broker may take to a log."""
 _JOINING = 30.0
 """Seconds that joining a group may take: as long as a member that went away is missed."""
 
 _ANY_ORDER = Reading(lateness=1 << 62)
 """The reader of the whole decides which messages are too late."""
-_AT_ONCE = 2000
-"""Messages that are taken from the library at once."""
-
-
-Sasl: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +134,7 @@ class KafkaSource(RefusalReport):
                 "enable.partition.eof": options.until == "end",
                 "error_cb": self._trouble,
             },
-            logger=_LOG,
+            logger=LOG,
         )
         try:
             self._begin()
@@ -203,7 +199,7 @@ class KafkaSource(RefusalReport):
         while not self._given_any:
             if monotonic() > until:
                 raise SourceError(f"{self._address.text}: the group {self._options.group} gives no partition")
-            self._early.append(self._consumer.poll(_TICK))
+            self._early.append(self._consumer.poll(TICK_S))
 
     def _given(self, consumer: Any, partitions: Sequence[Any]) -> None:
         consumer.assign(self._places(partitions))
@@ -230,7 +226,7 @@ class KafkaSource(RefusalReport):
                 if self._closing.is_set():
                     return None
                 try:
-                    message = self._early.popleft() if self._early else self._consumer.poll(_TICK)
+                    message = self._early.popleft() if self._early else self._consumer.poll(TICK_S)
                     self._look()
                     if message is not None and message.error() is not None:
                         self._event(message, message.error())
@@ -287,13 +283,17 @@ class KafkaSource(RefusalReport):
 
 
 class KafkaSink:
-    """Produces with all acknowledgements and idempotence: in order, once, as long as this producer lives."""
+    """Produces with all acknowledgements and idempotence: in order, once, as long as this producer lives.
+
+    After it another one goes on behind a mark, and sends nothing twice either.
+    """
 
     def __init__(self, address: Address, options: KafkaSinkOptions) -> None:
         self._address = address
         self._topic = topic_of(address)
         self._library = library(address)
         self._pending = Pending(options.buffer, options.wait / 1000)
+        self._sent = SentMessages(address, reached_by(address, options), options.wait)
         self._last_trouble = ""
         self._lock = Lock()
         self._result: Delivery | None = None
@@ -307,7 +307,7 @@ class KafkaSink:
                 "linger.ms": 5,
                 "error_cb": self._trouble,
             },
-            logger=_LOG,
+            logger=LOG,
         )
         try:
             self._producer.list_topics(timeout=_FIRST)
@@ -324,14 +324,27 @@ class KafkaSink:
             raise SourceError(f"{self._address.text}: the sink is closed")
         if not self._pending.enter():
             return
+        if self._sent.has(message):
+            self._pending.delivered()
+            return
         try:
-            self._producer.produce(self._topic, message, key=key, on_delivery=self._delivered)
+            self._producer.produce(
+                self._topic, message, key=key, headers=self._sent.headers, on_delivery=self._delivered
+            )
         except (self._library.KafkaException, BufferError) as error:
             self._pending.lost(str(error))
 
     def settle(self) -> Delivery:
         """Wait until all that was sent is acknowledged, as long as ``wait`` says."""
         return self._pending.drain(lambda: self._last_trouble or "not acknowledged in time")
+
+    def mark(self) -> Any:
+        """The writer's name, and the offsets behind all that it has sent."""
+        return self._sent.mark()
+
+    def restore(self, mark: Any) -> None:
+        """Pass over what was sent since a mark when it is sent again."""
+        self._sent.restore(mark)
 
     def close(self) -> Delivery:
         """Wait until all is acknowledged, as long as ``wait`` says."""
@@ -346,10 +359,11 @@ class KafkaSink:
 
     def _serve(self) -> None:
         while not self._stopping.is_set():
-            self._producer.poll(_TICK)
+            self._producer.poll(TICK_S)
 
-    def _delivered(self, error: Any, _message: Any) -> None:
+    def _delivered(self, error: Any, message: Any) -> None:
         if error is None:
+            self._sent.delivered(message.partition(), message.offset())
             self._pending.delivered()
         else:
             self._pending.lost(error.str())
@@ -378,50 +392,28 @@ class KafkaLog:
         self._options = replace(read_options(KafkaSourceOptions, self._address), lateness=None)
         self._messages = Messages(self._address, self._options, _ANY_ORDER, None)
         self._topic, self._library = topic_of(self._address), library(self._address)
-        self._consumer = self._library.Consumer(
-            {
-                **reached_by(self._address, self._options),
-                "group.id": "streamgauge",
-                "enable.auto.commit": False,
-                "auto.offset.reset": "error",
-                "enable.partition.eof": True,
-            },
-            logger=_LOG,
-        )
+        self._partitions = KafkaPartitions(self._address, reached_by(self._address, self._options))
 
     def begins(self) -> dict[int, int]:
         """The first offset to read in each partition: its end, or its first message with ``from=earliest``."""
         earliest = self._options.from_ == "earliest"
-        return {number: low if earliest else high for number, (low, high) in self._borders().items()}
+        return {number: low if earliest else high for number, (low, high) in self._partitions.borders().items()}
 
     def ends(self) -> dict[int, int]:
         """The offset behind the last message of each partition."""
-        return {number: high for number, (_, high) in self._borders().items()}
+        return {number: high for number, (_, high) in self._partitions.borders().items()}
 
     def between(self, partition: int, start: int, end: int) -> Iterator[Logged]:
         """The elements of a partition's messages from an offset up to another, excluded.
 
         Messages that say how far time has come are passed over. SourceError when messages are gone.
         """
-        self._consumer.assign([self._library.TopicPartition(self._topic, partition, start)])
-        place, heard = start, monotonic()
-        while place < end:
-            messages = self._consumer.consume(_AT_ONCE, _TICK)
-            heard = monotonic() if messages else heard
-            if (monotonic() - heard) * 1000 > self._options.patience:
-                away = f"nothing came for {self._options.patience} ms at offset {place} of {end}"
-                raise SourceError(f"{self._address.text}: partition {partition}: {away}")
-            for message in messages:
-                if message.error() is not None:
-                    place = self._behind(message, partition, place)
-                    continue
-                place = message.offset() + 1
-                if place <= end:
-                    yield from self._elements(message)
+        for message in self._partitions.between(partition, start, end, self._options.patience):
+            yield from self._elements(message)
 
     def close(self) -> None:
         """Leave the brokers."""
-        self._consumer.close()
+        self._partitions.close()
 
     def _elements(self, message: Any) -> Iterator[Logged]:
         kind, stamp = message.timestamp()
@@ -430,53 +422,3 @@ class KafkaLog:
         for item, element in enumerate(self._messages.items(message.value() or b"", place, arrived)):
             if isinstance(element, StreamElement) and element.added:
                 yield Logged(message.offset(), item, arrived, replace(element, removed=()))
-
-    def _borders(self) -> Mapping[int, tuple[int, int]]:
-        """The first offset of each partition, and the one behind its last message."""
-        try:
-            topic = self._consumer.list_topics(self._topic, timeout=_LOGGED).topics[self._topic]
-            if topic.error is not None:
-                raise SourceError(f"{self._address.text}: topic {self._topic}: {topic.error.str()}")
-            places = [self._library.TopicPartition(self._topic, number) for number in sorted(topic.partitions)]
-            return {place.partition: self._consumer.get_watermark_offsets(place, timeout=_LOGGED) for place in places}
-        except self._library.KafkaException as error:
-            raise SourceError(f"{self._address.text}: {error.args[0].str()}") from error
-
-    def _behind(self, message: Any, partition: int, place: int) -> int:
-        """The offset to go on at after what is no message: the end, trouble; SourceError if it does not go away."""
-        codes, error = self._library.KafkaError, message.error()
-        if error.code() == codes._PARTITION_EOF:
-            return max(place, int(message.offset()))
-        if error.code() == codes._AUTO_OFFSET_RESET:
-            gone = f"partition {partition}: the messages from offset {place} on are no longer there"
-            raise SourceError(f"{self._address.text}: topic {self._topic}, {gone}: {error.str()}")
-        if not error.retriable() and error.code() not in (codes._TRANSPORT, codes._ALL_BROKERS_DOWN):
-            raise SourceError(f"{self._address.text}: {error.str()}")
-        return place
-
-
-def reached_by(address: Address, options: KafkaSourceOptions | KafkaSinkOptions) -> Mapping[str, Any]:
-    """Librdkafka's settings for reaching the brokers of an address."""
-    first, safe = f"{address.host}:{address.port or 9092}", address.scheme == "kafkas"
-    settings = {"bootstrap.servers": ",".join(filter(None, (first, options.brokers)))}
-    if safe and options.ca is not None:
-        settings["ssl.ca.location"] = options.ca
-    if address.user is None:
-        return settings | {"security.protocol": "SSL" if safe else "PLAINTEXT"}
-    protocol = {"security.protocol": "SASL_SSL" if safe else "SASL_PLAINTEXT", "sasl.mechanisms": options.sasl}
-    return settings | protocol | {"sasl.username": address.user, "sasl.password": address.password or ""}
-
-
-def topic_of(address: Address) -> str:
-    """The topic that an address names; SourceError when it names none."""
-    topic = address.path.strip("/")
-    if not topic or not address.host:
-        raise SourceError(f"{address.text}: expected kafka://host/topic")
-    return topic
-
-
-def library(address: Address) -> ModuleType:
-    """The client library; SourceError says how to get it."""
-    if lack := missing("kafka"):
-        raise SourceError(f"{address.text}: {lack}")
-    return import_module("confluent_kafka")

@@ -170,7 +170,7 @@ class DurableWatch(Watch[Any]):
     """A watch whose ``state`` is kept; ``number`` is that of the answer given last, ``gaps`` are what may be missing.
 
     ``numbers`` are those of the answers that were given together.
-    ``mark`` gives where a sink is: that is kept with the number up to which answers were settled. ``note`` hears gaps.
+    ``note`` hears gaps.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class DurableWatch(Watch[Any]):
         self.gaps: list[Gap] = []
         self.number = self._settled = 0
         self.numbers = deque[int]()
-        self.mark: Callable[[], Any] = lambda: None
+        self._mark: Callable[[], Any] = lambda: None
         self._state, self._session, self._emitted, self._placed = state, state.session, emitted, iter(items)
         self._note = note
         self._named = any(query.name is not None for query in queries)
@@ -203,10 +203,17 @@ class DurableWatch(Watch[Any]):
         self._restore()
         self._shut = False
 
-    @property
-    def settled(self) -> Any:
-        """The mark of the answers that a process before settled; ``None`` when there was none."""
-        return self._session.records("settled").get(WHOLE, {}).get("mark")
+    def marks(self, mark: Callable[[], Any]) -> Any:
+        """Keep where a sink is, as ``mark`` gives it, with the number up to which answers are settled.
+
+        The mark of those that a process before settled, or of the sink's beginning; ``None`` when there was none.
+        """
+        self._mark, kept = mark, self._session.records("settled").get(WHOLE)
+        if kept is None:
+            self._settling = self._settled_now()
+            self._commit()
+            return None
+        return kept["mark"]
 
     def __next__(self) -> Any:
         """The next answer, waited for; the one before is settled."""
@@ -227,9 +234,11 @@ class DurableWatch(Watch[Any]):
         """The answers that were given arrived: they need not be given again."""
         if self.number > self._settled:
             self._settled = self.number
-            self._settling = Change(
-                {("settled", WHOLE): {"number": self.number, "mark": self.mark()}}, settled={WHOLE: self.number}
-            )
+            self._settling = self._settled_now()
+
+    def _settled_now(self) -> Change:
+        record = {"number": self._settled, "mark": self._mark()}
+        return Change({("settled", WHOLE): record}, settled={WHOLE: self._settled})
 
     def close(self) -> None:
         """Stop: what came and what was emitted is durable, and answers that were not settled are given again."""

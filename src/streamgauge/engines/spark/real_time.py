@@ -26,7 +26,7 @@ from streamgauge.model.algebra import Group
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
 from streamgauge.query.traversal import every_pattern
-from streamgauge.sources import kafka
+from streamgauge.sources import kafka, kafka_partitions
 from streamgauge.sources.contract import Address, parse_address, read_options
 from streamgauge.sources.named import named_source
 
@@ -177,17 +177,19 @@ def started(spark: SparkSession, job: Job, trigger: Mapping[str, str] | None = N
     source, sink = parse_address(resolved_source(job)), parse_address(job.sink)
     begin = "earliest" if source.options.get("from") == "earliest" else "latest"
     messages = own.readStream.format("kafka").options(**_reached(source, kafka.KafkaSourceOptions))
-    messages = messages.options(subscribe=kafka.topic_of(source), startingOffsets=begin)
+    messages = messages.options(subscribe=kafka_partitions.topic_of(source), startingOffsets=begin)
     rows = updates.plan(messages.load(), job.query, job.semantics, job.query.name or "query")
     writer = rows.writeStream.format("kafka").options(**_reached(sink, kafka.KafkaSinkOptions))
-    writer = writer.options(topic=kafka.topic_of(sink), checkpointLocation=str(job.checkpoint.absolute() / "spark"))
+    writer = writer.options(
+        topic=kafka_partitions.topic_of(sink), checkpointLocation=str(job.checkpoint.absolute() / "spark")
+    )
     options: Any = trigger or {"realTime": f"{max(SHORTEST, job.every)} milliseconds"}
     return writer.outputMode("update").trigger(**options).start()
 
 
 def _reached(address: Address, options: type[Any]) -> dict[str, str]:
     """How brokers are reached, as options of Spark's connector (librdkafka has other names for some)."""
-    configured = kafka.reached_by(address, read_options(options, address))
+    configured = kafka_partitions.reached_by(address, read_options(options, address))
     named = {name: text for name, text in configured.items() if name.startswith(("bootstrap", "security"))}
     if place := configured.get("ssl.ca.location"):
         named |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": place}
