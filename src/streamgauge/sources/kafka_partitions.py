@@ -120,7 +120,7 @@ WRITER: Final = "streamgauge-writer"
 
 
 class SentMessages:
-    """What a writer has sent to a topic, whichever of its processes did: so that another one sends nothing twice.
+    """The messages that the processes of one writer have sent to a topic, so that the next one sends none twice.
 
     A mark has the writer's name and the offset of each partition behind its last message. From there on its messages
     are looked for: those are the ones that a process sent before it could say so.
