@@ -113,7 +113,7 @@ class S3:
         beside = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
         program = shutil.which("moto_server", path=beside)
         if program is None:
-            pytest.skip("moto's server is not installed: this check runs where it is (pip install 'moto[server]')")
+            pytest.skip("moto's server is not installed: this check runs after `make setup`")
         own = jars(f"s3-{HADOOP}", (S3_JARS, True), (SDK_JARS, False), leave=SPARKS_OWN)
         port = free_port()
         with (folder / "moto.log").open("w") as log:
