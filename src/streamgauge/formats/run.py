@@ -50,15 +50,20 @@ def write_verdict(path: str | Path, verdict: Verdict) -> None:
     """Write a verdict into a run folder, in place of an earlier one; RunError when it cannot be written."""
     root = Path(path)
     folder = root / "windows.parquet"
-    columns = [[getattr(window, name) for window in verdict.windows] for name in WINDOWS.names]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, WINDOWS, strict=True)]
     try:
-        tables.write_part(folder, 0, pa.table(arrays, schema=WINDOWS))
+        tables.write_part(folder, 0, windows_table(verdict.windows))
         commit(folder)
     except TableError as error:
         raise RunError(str(error)) from error
     data = {"format": _VERDICT, "version": VERSION, "verdict": encode(verdict, leave_out={"windows"})}
     write_json(root / "verdict.json", data)
+
+
+def windows_table(windows: Sequence[WindowVerdict]) -> pa.Table:
+    """Window verdicts as a table (``WINDOWS``)."""
+    columns = [[getattr(window, name) for window in windows] for name in WINDOWS.names]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, WINDOWS, strict=True)]
+    return pa.table(arrays, schema=WINDOWS)
 
 
 def read_verdict(path: str | Path) -> Verdict:
@@ -75,7 +80,11 @@ def read_verdict(path: str | Path) -> Verdict:
 
 
 def _windows(root: Path) -> tuple[WindowVerdict, ...]:
-    table = tables.read(root / "windows.parquet", WINDOWS, _LATER)
+    return window_verdicts(tables.read(root / "windows.parquet", WINDOWS, _LATER))
+
+
+def window_verdicts(table: pa.Table) -> tuple[WindowVerdict, ...]:
+    """The window verdicts of a table (``windows_table``)."""
     columns = [_values(name, table[name]) for name in WINDOWS.names]
     return tuple(WindowVerdict(*values) for values in zip(*columns, strict=True))
 

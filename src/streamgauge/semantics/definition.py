@@ -141,26 +141,32 @@ def due_reports(
     heads = [Head.of(element) for element in admitted]
     arrived = arrived_triples(admitted, query.windows, semantics)
     times = [arrival.time for arrival in arrived]
-    reports: list[tuple[DueReport, Contents]] = []
-    before: Counter[tuple[int, Triple]] = Counter()
     ranked = arrivals(heads, query.windows, semantics.tick)
-    for candidate in candidates(ranked, query.windows, semantics, t0, advanced_to):
-        contents = tuple(
-            content(arrived, times, window.stream, view)
-            for window, view in zip(query.windows, candidate.views, strict=True)
-        )
+
+    def look(candidate: DueReport) -> tuple[DueReport, Contents]:
+        windows = zip(query.windows, candidate.views, strict=True)
+        return candidate, tuple(content(arrived, times, window.stream, view) for window, view in windows)
+
+    return list(selected(map(look, candidates(ranked, query.windows, semantics, t0, advanced_to)), semantics))
+
+
+def selected(
+    looked: Iterable[tuple[DueReport, Contents]], semantics: Semantics
+) -> Iterator[tuple[DueReport, Contents]]:
+    """The candidates, in order, whose contents satisfy the strategies about content; before the first is nothing."""
+    before: Counter[tuple[int, Triple]] = Counter()
+    for candidate, contents in looked:
         if semantics.content is Counting.UPDATES:
             if updates(contents, candidate.instant):
-                reports.append((candidate, contents))
+                yield candidate, contents
             continue
         if not semantics.report & {Report.NON_EMPTY, Report.CONTENT_CHANGE}:
-            reports.append((candidate, contents))
+            yield candidate, contents
             continue
         now = triples(contents, semantics.content)
         if _reports(before, now, semantics):
-            reports.append((candidate, contents))
+            yield candidate, contents
         before = now
-    return reports
 
 
 def _reports(before: Counter[tuple[int, Triple]], now: Counter[tuple[int, Triple]], semantics: Semantics) -> bool:

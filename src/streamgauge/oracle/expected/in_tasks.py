@@ -19,6 +19,7 @@ from pyspark.sql import functions as fn
 from pyspark import StorageLevel
 
 from streamgauge.formats.stream import SCHEMA, UNTIL, elements
+from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Changes, Report, Semantics
@@ -66,7 +67,7 @@ def by_definition(
     every = session.range(len(due)).select(fn.col("id").cast("int").alias("unit"))  # windows may be empty
     copies = seen_by(stream, due, query).unionByName(every, allowMissingColumns=True).asTable()
     evaluate = fn.arrow_udtf(_evaluating(due, query, semantics), returnType=_ANSWER)
-    answered = evaluate(copies.partitionBy("unit").orderBy("sequence", "position"))
+    answered = evaluate(copies.partitionBy("unit"))
     kept = answered.persist(StorageLevel.DISK_ONLY)
     heads = kept.filter("size is not null").select("unit", "size", "content").toArrow().to_pylist()
     sizes = _due(sorted((head["unit"], head["size"], head["content"]) for head in heads), semantics)
@@ -129,11 +130,10 @@ def _borders(due: Sequence[DueReport], query: ContinuousQuery, stream: str) -> t
 
 
 def _evaluating(due: Sequence[DueReport], query: ContinuousQuery, semantics: Semantics) -> type:
-    """A table function of a report's rows, which come in order: its answer by the definition."""
+    """A table function of a report's rows: its answer by the definition."""
 
     def evaluate(unit: int, rows: pa.Table) -> pa.Table:
-        seen = rows.filter(pc.is_valid(rows.column("time"))).drop_columns(["unit"])
-        return _answer(unit, due[unit], seen, query, semantics)
+        return _answer(unit, due[unit], seen_elements(rows), query, semantics)
 
     return report_by_report(evaluate)
 
@@ -161,11 +161,24 @@ def report_by_report(evaluate: Callable[[int, pa.Table], pa.Table]) -> type:
     return UnitRows
 
 
-def _answer(unit: int, due_report: DueReport, rows: pa.Table, query: ContinuousQuery, semantics: Semantics) -> pa.Table:
+def seen_elements(rows: pa.Table) -> list[StreamElement]:
+    """The elements among the rows of a unit, by application time, then by sequence number."""
+    own = rows.filter(pc.is_valid(rows.column("time")))
+    columns = [name for name in (*SCHEMA.names, UNTIL.name) if name in own.column_names]
+    by_sequence = own.select(columns).sort_by([("sequence", "ascending"), ("position", "ascending")])
+    return sorted(elements(by_sequence), key=lambda element: (element.time, element.sequence))
+
+
+def whole(report: DueReport) -> DueReport:
+    """The report over all that came in its times."""
+    return replace(report, views=tuple(replace(view, seen=EVERY, after=0) for view in report.views))
+
+
+def _answer(
+    unit: int, due_report: DueReport, seen: Sequence[StreamElement], query: ContinuousQuery, semantics: Semantics
+) -> pa.Table:
     """The rows of one report, then the size and the digest of its content."""
-    ordered = sorted(elements(rows), key=lambda element: (element.time, element.sequence))
-    whole = replace(due_report, views=tuple(replace(view, seen=EVERY, after=0) for view in due_report.views))
-    contents = inspected(ordered, query, semantics)(whole)
+    contents = inspected(seen, query, semantics)(whole(due_report))
     answer = snapshot_under(query, semantics).at(due_report.instant).rows(contents)
     counts = triples(contents, semantics.content)
     nulls = [None] * len(answer)

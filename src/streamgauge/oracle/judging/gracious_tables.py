@@ -14,13 +14,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from streamgauge.formats.stream import elements
 from streamgauge.formats.tables import lists
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.expected.in_tasks import EVERY, report_by_report, seen_by
+from streamgauge.oracle.expected.in_tasks import report_by_report, seen_by, seen_elements, whole
 from streamgauge.oracle.judging.border_fits import BorderFit
 from streamgauge.oracle.judging.gracious import NARROW, FittedWindow, cautions, fit_alone, fitted, refuse, ungracious
 from streamgauge.oracle.judging.metrics import Unit
@@ -37,7 +36,7 @@ _FITTED: Final = pa.schema(
 """A window's fit, of which all is null where no borders were tried."""
 
 Recorded = Callable[[Mapping[int, int]], DataFrame]
-"""Units by the position of their answer to the recorded rows: columns ``unit`` and ``row``."""
+"""Units by the position of their answer to the recorded rows: columns ``unit`` and ``row`` among others."""
 
 
 def gracious_tables(
@@ -95,7 +94,7 @@ def _sought(
     if not wrong or verdict.t0 is None:
         return
     query = run.header.query
-    reports = [_whole(answered[one.index]) for one in wrong]
+    reports = [whole(answered[one.index]) for one in wrong]
     near = [_widened(report, query.windows[0].window.slide // narrow) for report in reports]
     answers = recorded({one.report: unit for unit, one in enumerate(wrong) if one.report is not None})
     rows = seen_by(stream, near, query).unionByName(answers, allowMissingColumns=True).asTable()
@@ -111,11 +110,6 @@ def _sought(
         yield FittedWindow(None if None in borders else BorderFit(*borders), row["near"])
 
 
-def _whole(report: DueReport) -> DueReport:
-    """The report over all that came in its times."""
-    return replace(report, views=tuple(replace(view, seen=EVERY, after=0) for view in report.views))
-
-
 def _widened(report: DueReport, reach: int) -> DueReport:
     """The report with borders so far outside (ms)."""
     views = (replace(view, first=view.first - reach, last=view.last + reach) for view in report.views)
@@ -128,10 +122,8 @@ def _fitting(
     """The best borders for a unit, from the rows of its elements and of its answer."""
 
     def fit(unit: int, rows: pa.Table) -> pa.Table:
-        is_element = pc.is_valid(rows.column("time"))
-        near = rows.filter(is_element).sort_by([("sequence", "ascending"), ("position", "ascending")])
-        nearby = sorted(elements(near.drop_columns(["unit", "row"])), key=lambda one: (one.time, one.sequence))
-        received = tuple(lists(rows.filter(pc.invert(is_element)).column("row")))
+        nearby = seen_elements(rows)
+        received = tuple(lists(rows.filter(pc.is_valid(rows.column("row"))).column("row")))
         answer = Answer(verdict.variables, received, (), "solutions", reports[unit].instant, None, 0)
         report = ExpectedReport(reports[unit], verdict.variables, (), 0)
         wrong = Unit(report, answer, 0, Overlap(0, ((),), received))

@@ -1,8 +1,9 @@
 """A recorded run judged where its tables are: on Spark rows are compared, a row for each window comes to the driver.
 
-It covers runs whose reports follow the clock and whose answers are exact: everything that ``refusal`` does not name.
-Expected and recorded rows are counted together by report and row, so neither side is collected; up to ``witnesses``
-rows that differ are. Answers that name no instant are aligned in order by the numbers of rows that pairs share.
+It covers runs whose reports follow the clock: everything that ``refusal`` does not name. The definition judges instant
+by instant (``instant_tasks``). Rows of compiled plans, and of answers that name no instant, are counted: expected and
+recorded ones together by report and row, so neither side is collected; up to ``witnesses`` rows that differ are.
+Answers without instants are aligned in order by the numbers of rows that pairs share.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +45,8 @@ from streamgauge.oracle.expected.reports import refuse_spark
 from streamgauge.oracle.judging.align import BAND, Pair, align
 from streamgauge.oracle.judging.compare import similarity
 from streamgauge.oracle.judging.gracious_tables import gracious_tables
+from streamgauge.oracle.judging.instant_tasks import RECORDED, InstantJudging, NotByInstantError
+from streamgauge.oracle.judging.instant_tasks import refusal as refuse_instants
 from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Unit, due_time, judge, ratio
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, compared_order, decide
 from streamgauge.oracle.worlds.membership import Overlap
@@ -84,13 +87,25 @@ IN_TABLES: Final[HonouredFields] = {
     "lateness": None,
     "clock": (Clock.APPLICATION,),
     "content": (Counting.SET, Counting.BAG),
-    "answers": (Counting.BAG,),
+    "answers": (Counting.SET, Counting.BAG),
     "grain": (Grain.REPORT,),
-    "empty_aggregate": (EmptyAggregate.SPARQL,),
+    "empty_aggregate": (
+        EmptyAggregate.SPARQL,
+        EmptyAggregate.UNBOUND,
+        EmptyAggregate.EMPTY_STRING,
+        EmptyAggregate.NO_ROW,
+    ),
     "since": None,
     "static_data": (StaticData.OUTSIDE, StaticData.BESIDE),
 }
 """The semantics that tables judge; any lateness bound, as a stream whose elements are in order has no late ones."""
+
+COUNTED: Final[HonouredFields] = {
+    **IN_TABLES,
+    "answers": (Counting.BAG,),
+    "empty_aggregate": (EmptyAggregate.SPARQL,),
+}
+"""Those under which rows are counted."""
 
 
 def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
@@ -98,22 +113,30 @@ def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
     query, semantics = header.query, header.semantics
     if header.failure is not None:
         return "an engine that failed"
-    if compared_order(header):
-        return "answers that keep the order of their rows"
     if reason := not_honoured(semantics, IN_TABLES, "a judge in tables"):
         return reason
     if not semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}:
         return "reports that no clock makes due"
     if any(window.window.kind == "count" for window in query.windows):
         return "count-based windows"
+    if evaluator == "definition":
+        return refuse_instants(header)
+    return refuse_counts(header) or refuse_spark(query, semantics)
+
+
+def refuse_counts(header: RunHeader) -> str | None:
+    """Why the rows of a run with this header are not judged by counting equal ones."""
+    query, semantics = header.query, header.semantics
+    if compared_order(header):
+        return "answers that keep the order of their rows"
+    if reason := not_honoured(semantics, COUNTED, "a judge that counts rows"):
+        return reason
     if operator(query, semantics) is not R2S.RSTREAM:
         return f"{operator(query, semantics)}"
     form = query.form
     if not isinstance(form, Select) or not is_compared_by_term(form):
         return "a query whose answers are not compared term by term"
-    if reads_time(form):
-        return "timestamp() or NOW()"
-    return refuse_tasks(semantics) if evaluator == "definition" else refuse_spark(query, semantics)
+    return "timestamp() or NOW()" if reads_time(form) else None
 
 
 def judge_tables(
@@ -137,6 +160,8 @@ def judge_tables(
     if not reach.ordered:  # in order nothing is late, whatever the bound
         raise NotInTablesError("elements that go back in time")
     named = _named(run)
+    if reason := _refuse_rows(run, named, rules.evaluator, gracious=gracious):
+        raise NotInTablesError(reason)
     fit(session, reach.triples, cores(session))
     judged = TableJudging(session, table, run, named, rules)
     bound = None if named is None else judged.impossible
@@ -144,18 +169,38 @@ def judge_tables(
     return judged.graciously(verdict) if gracious else verdict
 
 
-def _named(run: Run) -> dict[int, int] | None:
-    """Instant to the position of the one answer that names it; ``None`` where some answer names none."""
-    form = run.header.query.form
-    assert isinstance(form, Select)
-    if any(answer.kind != "solutions" or answer.variables != form.variables for answer in run.answers):
-        raise NotInTablesError("answers with other columns than the query's")
-    if any(answer.instant is None for answer in run.answers):
-        return None
-    named = {answer.instant or 0: position for position, answer in enumerate(run.answers)}
-    if len(named) < len(run.answers):
-        raise NotInTablesError("answers that do not name an instant of their own")
+def _named(run: Run) -> dict[int, list[int]] | None:
+    """Instant to the positions of the answers that name it; ``None`` where some answer names none."""
+    named: dict[int, list[int]] = {}
+    for position, answer in enumerate(run.answers):
+        if answer.instant is None:
+            return None
+        named.setdefault(answer.instant, []).append(position)
     return named
+
+
+def _refuse_rows(
+    run: Run, named: Mapping[int, Sequence[int]] | None, evaluator: Evaluator, *, gracious: bool
+) -> str | None:
+    """Why the rows of a run are not counted, or not compared as they were recorded, where this is needed."""
+    header, form = run.header, run.header.query.form
+    if (
+        named is None
+        and evaluator == "definition"
+        and (reason := refuse_counts(header) or refuse_tasks(header.semantics))
+    ):
+        return reason
+    if evaluator == "definition" and named is not None and not gracious:
+        return None
+    if operator(header.query, header.semantics) is not R2S.RSTREAM:
+        return "borders of differences"
+    if not isinstance(form, Select) or any(
+        answer.kind != "solutions" or answer.variables != form.variables for answer in run.answers
+    ):
+        return "answers with other columns than the query's"
+    if named is not None and any(len(places) > 1 for places in named.values()):
+        return "answers that do not name an instant of their own"
+    return None
 
 
 class RowCounts(NamedTuple):
@@ -179,12 +224,20 @@ class TableJudging:
     session: SparkSession
     stream: DataFrame
     run: Run
-    named: Mapping[int, int] | None
+    named: Mapping[int, Sequence[int]] | None
     rules: JudgingRules
 
     def score(self, t0: int) -> Scored:
         """The run's windows under one t0 (ms)."""
         due = self._candidates(t0)
+        if self.rules.evaluator == "definition" and self.named is not None:
+            when = handed_over(self.run, due)
+            try:
+                return InstantJudging(self.session, self._seen, self.run, self.named, self._recorded, self.rules).score(
+                    t0, due, when
+                )
+            except NotByInstantError as error:
+                raise NotInTablesError(str(error)) from error
         answered = self._answered(due)
         try:
             return self._scored(answered, len(due))
@@ -202,11 +255,12 @@ class TableJudging:
         windows = self._windows(answered.due, units, counts, witnesses)
         return Scored(self._names, tuple(replace(window, index=place) for place, window in enumerate(windows)))
 
-    def _by_instant(self, answered: Answered, named: Mapping[int, int]) -> list[Pair]:
+    def _by_instant(self, answered: Answered, named: Mapping[int, Sequence[int]]) -> list[Pair]:
         """Due reports (units) beside the answers (positions) of their instants, in order of instants."""
         semantics = self.run.header.semantics
         units = {due.instant: unit for unit, (due, _) in answered.due.items() if is_sent(due.instant, semantics)}
-        return [(units.get(instant), named.get(instant)) for instant in sorted({*units, *named})]
+        places = {instant: place for instant, (place,) in named.items()}
+        return [(units.get(instant), places.get(instant)) for instant in sorted({*units, *places})]
 
     def _by_order(self, answered: Answered) -> list[Pair]:
         """The same in order at minimal cost (``align``), by how many rows are common to those that may be paired."""
@@ -239,7 +293,7 @@ class TableJudging:
         """The best rank that a t0 may have: answers at instants at which nothing is due are surplus."""
         semantics, named = self.run.header.semantics, self.named or {}
         due = {report.instant for report in self._candidates(t0) if is_sent(report.instant, semantics)}
-        apart = sum(instant not in due for instant in named)
+        apart = sum(len(places) for instant, places in named.items() if instant not in due)
         return not apart, 1.0 if len(named) > apart or not apart else 0.0, -apart
 
     def graciously(self, verdict: Verdict) -> Verdict:
@@ -247,6 +301,11 @@ class TableJudging:
         due = {} if verdict.t0 is None else {one.instant: one for one in self._candidates(verdict.t0)}
 
         return gracious_tables(self.stream, self.run, due, self._recorded, verdict)
+
+    @property
+    def _seen(self) -> DataFrame:
+        """The rows of the query's streams."""
+        return self.stream.filter(fn.col("stream").isin(*sorted(self.run.header.query.streams)))
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -260,8 +319,7 @@ class TableJudging:
 
     def _answered(self, due: Sequence[DueReport]) -> Answered:
         """The reports that are due among these candidates, and their rows: by compiled plans, or by the definition."""
-        query, semantics = self.run.header.query, self.run.header.semantics
-        seen = self.stream.filter(fn.col("stream").isin(*sorted(query.streams)))
+        query, semantics, seen = self.run.header.query, self.run.header.semantics, self._seen
         if self.rules.evaluator == "definition":
             return by_definition(self.session, seen, due, query, semantics)
         sizes: ContentSizes = contents(seen, due, query.windows, semantics.content, semantics.changes)
@@ -284,22 +342,24 @@ class TableJudging:
 
     def _counted(self, rows: DataFrame, units: Mapping[int, int]) -> DataFrame:
         """How often each row of each unit is expected, and recorded."""
-        sides = rows.select(_UNIT, _ROW, *_once(True)).unionByName(self._recorded(units).select("*", *_once(False)))
+        recorded = self._recorded(units).select(_UNIT, _ROW, *_once(False))
+        sides = rows.select(_UNIT, _ROW, *_once(True)).unionByName(recorded)
         return sides.groupBy(_UNIT, _ROW).agg(*(fn.sum(name).alias(name) for name in (_EXPECTED, _ACTUAL)))
 
     @cached_property
     def _rows(self) -> DataFrame:
-        """The recorded rows, by the position of their answer; NotInTablesError where some remove rows."""
+        """The recorded rows, by the position of their answer; NotInTablesError where some undo earlier ones."""
         assert self.run.folder is not None
         rows = read_parquet(self.session, self.run.folder / "rows.parquet")
-        if rows.filter(fn.col("sign") != 1).limit(1).count():
+        sends = operator(self.run.header.query, self.run.header.semantics)
+        if sends is not R2S.CHANGES and rows.filter(fn.col("sign") != 1).limit(1).count():
             raise NotInTablesError("answers that remove rows")
-        return rows.select(fn.col("report").alias(_ANSWER), fn.col("values").alias(_ROW))
+        return rows.withColumnsRenamed({"report": _ANSWER, "values": _ROW})
 
     def _recorded(self, units: Mapping[int, int]) -> DataFrame:
-        """The recorded rows, by the unit that their answer (a position) belongs to."""
+        """The recorded rows (``instant_tasks.RECORDED``), by the unit that their answer (a position) belongs to."""
         places = self.session.createDataFrame([*units.items()], f"{_ANSWER} long, {_UNIT} int")
-        return self._rows.join(fn.broadcast(places), _ANSWER).select(_UNIT, _ROW)
+        return self._rows.join(fn.broadcast(places), _ANSWER).select(*RECORDED)
 
     def _windows(
         self,
