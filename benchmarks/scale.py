@@ -165,6 +165,7 @@ def standalone(folder: Path) -> Iterator[Cluster]:
         "PYSPARK_SUBMIT_ARGS": "--conf spark.executor.memory=2g pyspark-shell",
         "SPARK_DRIVER_MEMORY": "1g",
         "SPARK_LOCAL_IP": cluster.host,
+        "STREAMGAUGE_WORKERS_LIMIT_S": "900",  # JVMs of workers start slowly on a busy machine
     }
     try:
         cluster.start()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.cli import experiments
+from streamgauge.cli import pipeline
 from streamgauge.formats.stream import write
 from streamgauge.spark import requirements
 from tests.notation import stream
@@ -148,12 +148,12 @@ def test_engines_and_workloads_as_json(command):
 
 @pytest.mark.parametrize("missing", ["", "PySpark", "Java"])
 def test_the_demo_runs_in_one_process_where_spark_cannot_start(command, monkeypatch, tmp_path, missing):
-    done = {}
-    monkeypatch.setattr(experiments, "_do", lambda *_, **options: done.update(options))
+    masters = []
+    monkeypatch.setattr(pipeline, "_follow", lambda *words, **_: masters.append(words[3]))
     if missing == "PySpark":
         monkeypatch.setitem(sys.modules, "pyspark", None)
     monkeypatch.setattr(requirements, "java_lack", lambda: "Spark needs Java" if missing == "Java" else "")
     code, _, complaint = command("demo", "--out", tmp_path)
-    assert (code, done["on_spark"]) == (0, not missing)
+    assert (code, masters) == (0, [None if missing else "local[*]"])
     assert complaint.startswith("streamgauge: note: this process makes and judges the stream" if missing else "")
     assert f"Spark needs {missing}" in complaint if missing else complaint == ""

@@ -55,6 +55,7 @@ class Pipelined:
             "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
             "PYSPARK_SUBMIT_ARGS": "--conf spark.executor.memory=700m pyspark-shell",
             "SPARK_LOCAL_IP": self.cluster.host,
+            "STREAMGAUGE_WORKERS_LIMIT_S": str(SECONDS),
         }
         said = (self.root / "words.txt").open("ab")
         return subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True, env=environment)

@@ -38,7 +38,7 @@ COMMANDS: Final = {
     "import": CatalogueEntry(CataloguePart.JUDGE, "importing", "Make run folders of what others recorded."),
     "certify": CatalogueEntry(CataloguePart.JUDGE, "certify", "Run the conformance suite on an engine."),
     "init": CatalogueEntry(CataloguePart.MEASURE, "init", "Write an experiment, a query and a stream to start from."),
-    "demo": CatalogueEntry(CataloguePart.MEASURE, "experiments", "Answer, judge and show a weather stream."),
+    "demo": CatalogueEntry(CataloguePart.MEASURE, "pipeline", "Answer, judge and show a weather stream."),
     "run": CatalogueEntry(
         CataloguePart.MEASURE, "experiments", "Do an experiment: streams, engines, verdicts, report."
     ),

@@ -1,9 +1,8 @@
-"""The commands ``run``, ``demo``, ``capacity`` and ``report``: experiments, from the file to the page."""
+"""The commands ``run``, ``capacity`` and ``report``: experiments, from the file to the page."""
 
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
@@ -44,7 +43,7 @@ from streamgauge.suites.experiments.runner import ExperimentContext, run_variant
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
-    for command in (run, demo, capacity, report):
+    for command in (run, capacity, report):
         app.command(command.__name__)(command)
 
 
@@ -77,21 +76,6 @@ def run(
     _do(experiment, out or Path("runs") / experiment.name, master, again=again, as_json=as_json, progress=folder)
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="Where runs and the report go.")] = Path("demo-out"),
-    again: Again = False,
-    as_json: AsJson = False,
-) -> None:
-    """A weather stream answered by the live engine as C-SPARQL and as CQELS, judged and shown."""
-    from streamgauge.spark.requirements import spark_lack
-
-    if lack := spark_lack():
-        tell_note(f"this process makes and judges the stream; Spark would do so for streams of any size. {lack}")
-    with as_file(files("streamgauge.cli") / "demo.toml") as file:
-        experiment = read_file(file)
-    _do(experiment, out, None, again=again, as_json=as_json, on_spark=not lack)
-
-
 def _do(
     experiment: ExperimentFile,
     out: Path,
@@ -99,7 +83,6 @@ def _do(
     *,
     again: bool,
     as_json: bool,
-    on_spark: bool = False,
     progress: ProgressFolder | None = None,
 ) -> None:
     """Run, show each verdict as it comes, write the page; after Ctrl-C what is finished is shown and kept."""
@@ -108,9 +91,8 @@ def _do(
     stopped = False
     with telling(console, "run") as tell:
         try:
-            always = on_spark or master is not None
             doing = ExperimentContext(
-                out, lambda: spark(master), _told(tell, progress), again, on_spark=always, note=tell_note,
+                out, lambda: spark(master), _told(tell, progress), again, on_spark=master is not None, note=tell_note,
                 foretell=_foretell, progress=progress,
             )  # fmt: skip
             for folder, run, verdict in run_variants(experiment.variants, doing):

@@ -1,7 +1,9 @@
-"""The command ``pipeline``: an experiment stage by stage, in this process or on Spark, resumed where it stopped."""
+"""The commands ``pipeline`` and ``demo``: an experiment stage by stage, in this process or on Spark, resumed."""
 
 from __future__ import annotations
 
+import json
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
@@ -10,20 +12,22 @@ from rich.console import Console
 
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.experiments import Again, Overrides
-from streamgauge.cli.options import tell_note
+from streamgauge.cli.options import AsJson, tell_note
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import Terminal, telling
-from streamgauge.formats.places import RemotePlace, place
+from streamgauge.formats.places import Place, RemotePlace, place
 from streamgauge.model.phrases import counted
 from streamgauge.report import write as write_page
-from streamgauge.suites.experiments import read
+from streamgauge.report.text import verdict_json, verdict_lines
+from streamgauge.suites.experiments import Experiment, read
 from streamgauge.suites.experiments.runner import ExperimentContext
-from streamgauge.suites.experiments.stages import Pipeline, Stage, StageResult
+from streamgauge.suites.experiments.stages import HERE, Pipeline, Stage, StageResult
 
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
     app.command("pipeline")(pipeline)
+    app.command("demo")(demo)
 
 
 def pipeline(
@@ -42,12 +46,33 @@ def pipeline(
     """Generate, run, judge, diagnose and report an experiment, stage by stage; the same command goes on."""
     experiment = read(file, define or ())
     folder = out or Path("runs") / experiment.name
-    streams = folder / "streams" if at is None else place(at)
-    console = Terminal(stderr=True, highlight=False)
-    report = folder / "report.html"
+    _follow(experiment, folder, folder / "streams" if at is None else place(at), master, again=again)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Where runs and the report go.")] = Path("demo-out"),
+    again: Again = False,
+    as_json: AsJson = False,
+) -> None:
+    """A weather stream answered by the live engine as C-SPARQL and as CQELS: the stages of the pipeline, on Spark."""
+    from streamgauge.spark.requirements import spark_lack
+
+    lack = spark_lack()
+    if lack:
+        tell_note(f"this process makes and judges the stream; Spark would do so for streams of any size. {lack}")
+    with as_file(files("streamgauge.cli") / "demo.toml") as file:
+        experiment = read(file)
+    _follow(experiment, out, out / "streams", None if lack else "local[*]", again=again, as_json=as_json)
+
+
+def _follow(
+    experiment: Experiment, out: Path, streams: Place, master: str | None, *, again: bool, as_json: bool = False
+) -> None:
+    """Do the stages, a line for each, print the verdicts and write the report."""
+    console, report = Terminal(stderr=True, highlight=False), out / "report.html"
     with telling(console, "pipeline") as tell:
         context = ExperimentContext(
-            folder,
+            out,
             lambda: spark(master),
             tell,
             again,
@@ -61,8 +86,13 @@ def pipeline(
         write_page(judged, report, title=experiment.name)
         if isinstance(streams, RemotePlace):
             stages.publish([*map(stages.folder, stages.trials), report], streams)
-    _print(console, StageResult(Stage.REPORT, str(report), "in this process"))
+    _print(console, StageResult(Stage.REPORT, str(report), HERE))
+    for run, verdict in judged:
+        console.print(verdict_lines(run.header, verdict))
     tell_unused(master)
+    if as_json:
+        runs = [verdict_json(run.header, verdict) for run, verdict in judged]
+        typer.echo(json.dumps({"runs": runs, "report": str(report)}, indent=2))
     raise typer.Exit(exit_code(judged))
 
 

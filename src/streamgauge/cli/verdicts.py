@@ -56,7 +56,15 @@ from streamgauge.oracle.diagnosis.prefix import NoPrefixError
 from streamgauge.oracle.diagnosis.search import TRIPLES_LIMIT
 from streamgauge.oracle.diagnosis.whole_run import explain_stored
 from streamgauge.oracle.expected.reports import beside
-from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run, judge_stored, with_cautions, with_query
+from streamgauge.oracle.judging.judge import (
+    IN_PROCESS,
+    Means,
+    expected_reports,
+    judge_run,
+    judge_stored,
+    with_cautions,
+    with_query,
+)
 from streamgauge.oracle.judging.metrics import by_arrival
 from streamgauge.oracle.judging.opened import opened
 from streamgauge.papers.rules import RuleSettings, judge_as
@@ -127,7 +135,7 @@ def check(
             gracious=gracious,
             exact_datatypes=exact_datatypes,
             chosen=lambda sentence: tell(Reason(sentence)),
-            in_tasks=master is not None,
+            in_tasks=None if master is None else IN_PROCESS,
         )
         if rules is None:
             verdict = judge_stored(heads and recorded, lambda: reread(read_run(run, parse)), stream_place(run), means)

@@ -7,7 +7,7 @@ import pytest
 from streamgauge.formats.stream import write
 from streamgauge.model.query import StreamWindow, Window
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.judge import cautions
+from streamgauge.oracle.judging.cautions import cautions
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import CSPARQL, RSPQL

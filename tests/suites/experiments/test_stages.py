@@ -120,6 +120,7 @@ def test_spark_does_the_stages(tmp_path, spark):
     judged = stages.run()
     assert [verdict.judgement for _, verdict in judged] == [Judgement.RIGHT] * 2
     assert {one.where for one in said} == {"on Spark, local[2]"}
+    assert {verdict.evaluator for _, verdict in judged} == {"definition"}
     assert all(one.expected for _, verdict in judged for one in verdict.windows[:1])
     header = read_run(stages.folder(stages.trials[0]), parse).header
     assert (header.experiment, header.workload["name"], header.evaluator) == ("small", "weather", "spark")

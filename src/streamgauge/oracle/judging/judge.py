@@ -1,19 +1,14 @@
 """Judging a run folder: which evaluator, under which clock, against which stream."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import pyarrow as pa
-
 from streamgauge.formats.manifest import manifest
 from streamgauge.formats.places import Place, RemotePlace, RemotePlaceError
-from streamgauge.formats.stream import SCHEMA, elements, files, stream_names
-from streamgauge.formats.tables import batches
-from streamgauge.model import algebra as al
+from streamgauge.formats.stream import elements, stream_names
 from streamgauge.model.algebra import Graph
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
@@ -22,15 +17,15 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.oracle.expected.reports import Expect, definition
+from streamgauge.oracle.judging.cautions import cautions
 from streamgauge.oracle.judging.deltas import by_changes, countable
-from streamgauge.oracle.judging.estimate import choice, instants, work_of
+from streamgauge.oracle.judging.estimate import EVALUATORS, choice, instants, work_of
 from streamgauge.oracle.judging.gracious import gracious, ungracious
 from streamgauge.oracle.judging.metrics import arrival_times, by_arrival
 from streamgauge.oracle.judging.nothing_due import over_nothing
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, RowScores, Score, check, unknown
 from streamgauge.query import QueryError, fill, parse, parse_sparql
 from streamgauge.query.dialects import load
-from streamgauge.query.graphs import reads
 from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.beginning import after, all_closed, awaited, begun
@@ -64,7 +59,7 @@ class Means:
 
     ``max_delay`` in ms; ``gracious`` asks for the borders that fit wrong answers best; ``exact_datatypes`` compares the
     datatypes of computed numbers too. ``chosen`` hears the sentence that says which evaluator was chosen, and why.
-    ``in_tasks``: the definition too is asked in tasks of Spark, where the run allows it.
+    ``in_tasks``: of streams of more triples the definition too is asked in tasks of Spark, where the run allows it.
     """
 
     spark: "Callable[[], SparkSession]"
@@ -74,7 +69,7 @@ class Means:
     gracious: bool = False
     exact_datatypes: bool = False
     chosen: Callable[[str], None] = lambda _sentence: None
-    in_tasks: bool = False
+    in_tasks: int | None = None
 
     def choose(
         self, stream: Path, query: ContinuousQuery, semantics: Semantics, own: str | None, until: int | None = None
@@ -111,17 +106,33 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Place, mea
             header = heads.header
             refuse(header.query, header.semantics)
             evaluator = means.choose(stream, header.query, header.semantics, header.evaluator, header.advanced_to)
+            far = means.in_tasks is not None and triples_of(stream) > means.in_tasks
+            evaluators = (evaluator, *(EVALUATORS if far and means.evaluator is None else ()))
             means = replace(means, evaluator=evaluator)
-            far = means.in_tasks and triples_of(stream) > IN_PROCESS
-            if (evaluator == "spark" or far) and header.evaluator != evaluator:
+            if evaluator == "spark" or far:
                 session = means.spark()  # first, as it says what is missing where there is no PySpark
-                from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables
+                from streamgauge.oracle.judging.tables import NotInTablesError
 
-                rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
                 with suppress(NotInTablesError):
-                    verdict = judge_tables(session, heads, stream, rules, means.progress, gracious=means.gracious)
-                    return with_cautions(heads, verdict, stream)
+                    return with_cautions(heads, _judge_tables(session, heads, stream, means, evaluators), stream)
     return judge_run(whole(), stream, means)
+
+
+def _judge_tables(
+    session: "SparkSession", heads: Run, stream: Place, means: Means, evaluators: Sequence[Evaluator]
+) -> Verdict:
+    """The verdict of the first of these evaluators that judges a run in its tables; NotInTablesError for none."""
+    from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables
+
+    refused = NotInTablesError(f"answers of {heads.header.evaluator} by itself")
+    for evaluator in dict.fromkeys(evaluators):
+        if evaluator != heads.header.evaluator:
+            rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
+            try:
+                return judge_tables(session, heads, stream, rules, means.progress, gracious=means.gracious)
+            except NotInTablesError as error:
+                refused = error
+    raise refused
 
 
 def _judge_remote(heads: Run | None, stream: RemotePlace, means: Means) -> Verdict:
@@ -132,16 +143,15 @@ def _judge_remote(heads: Run | None, stream: RemotePlace, means: Means) -> Verdi
         raise RemotePlaceError(f"{stream}: {reason} is judged on this machine: {advice}")
     header = heads.header
     refuse(header.query, header.semantics)
-    evaluator = means.evaluator or ("definition" if header.evaluator == "spark" else "spark")
     session = means.spark()
-    from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables
+    from streamgauge.oracle.judging.tables import NotInTablesError
     from streamgauge.spark.hadoop_tables import manifest as remote_manifest
 
     if other := unread(remote_manifest(session, stream).streams or (), header.query):
         return unknown(heads, other)
-    rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
+    evaluators: Sequence[Evaluator] = (means.evaluator,) if means.evaluator else ("spark", "definition")
     try:
-        return over_nothing(heads, judge_tables(session, heads, stream, rules, means.progress, gracious=means.gracious))
+        return over_nothing(heads, _judge_tables(session, heads, stream, means, evaluators))
     except NotInTablesError as error:
         raise RemotePlaceError(f"{stream}: {error} are judged on this machine: {advice}") from error
 
@@ -374,121 +384,3 @@ def _closes(query: ContinuousQuery, semantics: Semantics, windows: int) -> int:
         raise RefusedError("the number of windows says when time ends for one window in ms: say how far time comes")
     head = query.window.slide if semantics.partial_head else query.window.size
     return head + (windows - 1) * query.window.slide
-
-
-NAMED = 3
-"""How many IRIs that occur nowhere are named."""
-
-
-CONSIDERED = 20_000
-"""Among how many IRIs of the stream the nearest is sought."""
-
-
-def cautions(run: Run, verdict: Verdict, stream: Path) -> tuple[str, ...]:
-    """Doubts about a whole verdict: every window expected nothing or got nothing, with the likely causes.
-
-    Then data was forgotten or misnamed (static data, an IRI or prefix, the stream's name) rather than an engine wrong.
-    None where some window expected rows and some window got rows; the stream table is read only where there are some.
-    """
-    due = [window for window in verdict.windows if window.due]
-    hoped = any(window.expected for window in due)
-    got = any(window.actual for window in verdict.windows) or any(
-        answer.added or answer.removed for answer in run.answers
-    )
-    if (hoped and got) or (not verdict.windows and not run.answers):
-        return ()
-    terms = _Terms(stream, run.header.query)
-    causes = tuple(_causes(run.header.query, terms))
-    if hoped:
-        return (_silent(run), *causes)
-    empty = "No report was due" if not due else f"Every one of {len(due):,} due reports expected nothing"
-    side = "" if got else ", and every answer was empty" if run.answers else ", and nothing was answered"
-    hints = causes or ("No pattern of the query matched: look at its constants and filters.",)
-    return (f"{empty}{side}: this verdict says little about the engine.", *hints)
-
-
-def _silent(run: Run) -> str:
-    query = run.header.query
-    what = "Every answer was empty" if run.answers else "Nothing was answered"
-    streams = " and ".join(f"<{name}>" for name in dict.fromkeys(window.stream for window in query.windows))
-    static = f", the {len(query.static):,} triples of static data" if query.static else ""
-    return (
-        f"{what} although rows were expected: was the engine given the stream {streams}{static} and this query's IRIs?"
-    )
-
-
-class _Terms:
-    """The streams' names and the IRIs of a stream table and of static data; every column is read once."""
-
-    def __init__(self, stream: Path, query: ContinuousQuery) -> None:
-        names: set[str] = set()
-        terms: dict[str, None] = {}
-        columns = ("stream", "subject", "predicate", "object")
-        schema = pa.schema([SCHEMA.field(name) for name in columns])
-        if files(stream):
-            for _, batch in batches(stream, schema):
-                names.update(batch.column("stream").unique().to_pylist())
-                for name in ("predicate", "object", "subject"):
-                    terms.update(dict.fromkeys(batch.column(name).unique().to_pylist()))
-        for triple in query.static:
-            terms.update(dict.fromkeys(triple))
-        self.streams = names
-        self.iris = {term for term in terms if term.startswith("<")}
-        self.some = [term for term in terms if term.startswith("<")][:CONSIDERED]
-
-    def nearest(self, iri: str) -> str | None:
-        """The IRI that is there and most like this one: with the same local name, else by its letters."""
-        same = [iri_ for iri_ in self.some if _local(iri_) == _local(iri)]
-        return next(iter(get_close_matches(iri, same or self.some, 1, 0.0 if same else 0.6)), None)
-
-
-def _causes(query: ContinuousQuery, terms: _Terms) -> Iterator[str]:
-    absent = [name for name in dict.fromkeys(window.stream for window in query.windows) if name not in terms.streams]
-    if absent and terms.streams:
-        there = " and ".join(f"<{name}>" for name in sorted(terms.streams)[:NAMED])
-        yield (
-            f"Likely cause: the query reads the stream {' and '.join(f'<{name}>' for name in absent)}, and what was "
-            f"recorded is {there}."
-        )
-    static = _lacks_static(query)
-    if static:
-        yield "Likely cause: the query reads static data and the run has none. Name it with --static (query.static)."
-    missing = [iri for iri in dict.fromkeys(_constants(query.form.pattern)) if iri not in terms.iris]
-    for iri in missing[:NAMED]:
-        near = terms.nearest(iri)
-        beside = "" if query.static else ", and there is no static data"
-        hint = f"; the nearest that is there is {near}" if near else ""
-        yield f"Likely cause: {iri} of the query is in no triple of the stream{beside}{hint}."
-
-
-def _lacks_static(query: ContinuousQuery) -> bool:
-    """Whether patterns read static data that is not there: a graph that FROM names, or what no window holds."""
-    if query.static:
-        return False
-    named = {f"<{window.name}>" for window in query.windows if window.name is not None}
-    outside = len(named) == len(query.windows) and None in reads(query.form)
-    return bool(query.background) or outside
-
-
-def _local(iri: str) -> str:
-    return iri[1:-1].replace("#", "/").replace(":", "/").rpartition("/")[2].casefold()
-
-
-def _constants(pattern: al.Pattern) -> Iterator[str]:
-    """The IRIs that every solution needs: not those of OPTIONAL, MINUS, alternatives, filters and paths."""
-    match pattern:
-        case al.BGP(patterns=triples):
-            for triple in triples:
-                parts: Sequence[object] = (triple.subject, triple.predicate, triple.object)
-                yield from (part for part in parts if isinstance(part, str) and part.startswith("<"))
-        case al.Join(left=left, right=right):
-            yield from _constants(left)
-            yield from _constants(right)
-        case al.LeftJoin(left=left) | al.Minus(left=left):
-            yield from _constants(left)
-        case al.Union() | al.Values():
-            return
-        case _:
-            inner = getattr(pattern, "pattern", None)
-            if inner is not None:
-                yield from _constants(inner)

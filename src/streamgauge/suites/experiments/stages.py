@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
 from shutil import rmtree
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from streamgauge.formats.files import overwrite
 from streamgauge.formats.manifest import NAME
@@ -60,8 +60,14 @@ from streamgauge.suites.experiments.runner import (
 )
 from streamgauge.workloads import load as load_workload
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 SPARK: Final = "spark"
 """The engine that answers tables where they are."""
+
+HERE: Final = "in this process"
+"""The place of a stage that needs no session of Spark."""
 
 
 class Stage(StrEnum):
@@ -129,10 +135,19 @@ class Pipeline:
         """Whether stages are done on Spark."""
         return self.master is not None or isinstance(self.streams, RemotePlace)
 
+    def _placed(self) -> tuple[ExperimentContext, Callable[[], str]]:
+        """The context of one stage, and the place where it was done, in words: on Spark if it asked for a session."""
+        sessions: list[SparkSession] = []
+
+        def spark() -> "SparkSession":
+            sessions.append(self.context.spark())
+            return sessions[-1]
+
+        return replace(self.context, spark=spark), lambda: self._spark if sessions else HERE
+
     @property
-    def where(self) -> str:
-        """The place of a stage, in words."""
-        return f"on Spark, {self.master or 'local[*]'}" if self.on_spark else "in this process"
+    def _spark(self) -> str:
+        return f"on Spark, {self.master or 'local[*]'}"
 
     def run(self) -> list[tuple[Run, Verdict]]:
         """Do all stages but the report, and return what it shows; runs that are kept are done anew where asked."""
@@ -180,18 +195,19 @@ class Pipeline:
     def _generated(self, seed: int) -> None:
         stream, part = self.stream(seed), self.experiment.workload
         began, what = self.clock(), f"stream, seed {seed}"
+        context, where = self._placed()
         kept = self._is_made(stream)
         if not kept:
             self.context.tell(f"generate: {what}", 0.0)
             if isinstance(stream, RemotePlace):
                 self._remove(stream)
                 workload = load_workload(part.name or "")
-                self.context.tables.write_stream(workload, seed, parameters_of(self.experiment), stream)
+                context.tables.write_stream(workload, seed, parameters_of(self.experiment), stream)
             elif part.sources:
                 made_once(stream, partial(write_recorded, self.experiment, self.planned.query, self.planned.text))
             else:
-                made_once(stream, partial(write_workload, part, seed, tables=self.context.tables))
-        self._tell(Stage.GENERATE, what, self.facts(seed).triples, began, kept=kept)
+                made_once(stream, partial(write_workload, part, seed, tables=context.tables))
+        self._tell(Stage.GENERATE, what, self.facts(seed).triples, began, kept=kept, where=where())
 
     def _is_made(self, stream: Place) -> bool:
         """Whether a stream is there, whole: its manifest is written last."""
@@ -226,7 +242,8 @@ class Pipeline:
                 write_run(place, run)
                 link(stream, place / STREAM)
                 overwrite(place, folder)
-        where = self.where if trial.system == SPARK else f"by {trial.system}, fed from this process"
+        streamed = trial.system == SPARK and self.on_spark
+        where = self._spark if streamed else f"by {trial.system}, fed from this process"
         self._tell(Stage.RUN, trial.name, facts.triples, began, kept=kept, where=where)
 
     def _stream_job(self, trial: Trial, stream: Place, facts: StreamFacts) -> None:
@@ -252,22 +269,19 @@ class Pipeline:
 
     def _judged(self, trial: Trial) -> None:
         folder, began = self.folder(trial), self.clock()
+        context, where = self._placed()
         verdict = _verdict(folder)
         kept = verdict is not None
-        reasons: list[str] = []
         if verdict is None:
             self.context.tell(f"judge: {trial.name}", 0.0)
-            means = Means(
-                self.context.spark,
-                max_delay=self.experiment.max_delay,
-                chosen=reasons.append,
-                in_tasks=self.on_spark,
-            )
+            in_tasks = 0 if self.on_spark else None
+            means = Means(context.spark, max_delay=self.experiment.max_delay, in_tasks=in_tasks)
             whole = partial(read_run, folder, parse)
             verdict = judge_stored(read_heads(folder, parse), whole, stream_place(folder), means)
             write_verdict(folder, verdict)
         note = f"{verdict.judgement} by {verdict.evaluator}"
-        self._tell(Stage.JUDGE, trial.name, self.facts(trial.seed).triples, began, kept=kept, note=note)
+        size = self.facts(trial.seed).triples
+        self._tell(Stage.JUDGE, trial.name, size, began, kept=kept, where=where(), note=note)
 
     def _diagnosed(self, trial: Trial) -> None:
         """The diagnosis of a wrong run, on its beginning where it is large."""
@@ -275,11 +289,12 @@ class Pipeline:
         verdict = read_verdict(folder)
         if verdict.judgement is not Judgement.WRONG:
             return
+        context, where = self._placed()
         kept, note = verdict.diagnosis is not None, ""
         size = self.facts(trial.seed).triples
         if not kept:
             self.context.tell(f"diagnose: {trial.name}", 0.0)
-            session = self.context.spark if self.on_spark else None
+            session = context.spark if self.on_spark else None
             try:
                 diagnosis = explain_stored(folder, parse, self.stream(trial.seed), session)
                 cautions = (*verdict.cautions, *diagnosis.cautions)
@@ -287,12 +302,13 @@ class Pipeline:
                 size, note = diagnosis.seen, diagnosis.note
             except (NoPrefixError, RefusedError) as error:
                 note = f"none: {error}"
-        self._tell(Stage.DIAGNOSE, trial.name, size, began, kept=kept, where="in this process", note=note)
+        place = HERE if where() == HERE else f"{HERE}, the whole run {where()}"
+        self._tell(Stage.DIAGNOSE, trial.name, size, began, kept=kept, where=place, note=note)
 
     def _tell(
-        self, stage: Stage, what: str, triples: int, began: float, *, kept: bool, where: str = "", note: str = ""
+        self, stage: Stage, what: str, triples: int, began: float, *, kept: bool, where: str, note: str = ""
     ) -> None:
-        self.done(StageResult(stage, what, where or self.where, triples, self.clock() - began, kept, note))
+        self.done(StageResult(stage, what, where, triples, self.clock() - began, kept, note))
 
     def publish(self, files: Sequence[Path], target: RemotePlace) -> None:
         """Copy run folders and the report beside streams on another file system; HadoopError."""
