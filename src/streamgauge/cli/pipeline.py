@@ -77,7 +77,6 @@ def _follow(
             tell,
             again,
             streams=streams if isinstance(streams, Path) else None,
-            on_spark=master is not None,
             note=tell_note,
         )
         stages = Pipeline(experiment, context, streams, master, lambda done: _print(console, done))

@@ -143,7 +143,8 @@ class Pipeline:
             sessions.append(self.context.spark())
             return sessions[-1]
 
-        return replace(self.context, spark=spark), lambda: self._spark if sessions else HERE
+        context = replace(self.context, spark=spark, on_spark=self.on_spark)
+        return context, lambda: self._spark if sessions else HERE
 
     @property
     def _spark(self) -> str:
