@@ -83,7 +83,7 @@ def admit(
     late: list[AnyStamped] = []
     streams = {window.stream for window in windows}
     greatest: int | None = None
-    frontier = _frontier(semantics, windows, t0)
+    border = frontier(semantics, windows, t0)
     for element in sorted(elements, key=lambda element: element.sequence):
         if element.stream not in streams:
             continue
@@ -93,7 +93,7 @@ def admit(
                     f"element {element.sequence} of {element.stream} goes back from {greatest} to {element.time} ms: "
                     "sort the stream or declare a lateness bound"
                 )
-            if element.time < frontier(greatest - semantics.lateness):
+            if element.time < border(greatest - semantics.lateness):
                 late.append(element)
                 continue
         greatest = element.time if greatest is None else max(greatest, element.time)
@@ -113,7 +113,7 @@ def arrivals(admitted: Sequence[Head], windows: Sequence[StreamWindow], tick: Ti
     )
 
 
-def _frontier(semantics: Semantics, windows: Sequence[StreamWindow], t0: int) -> Callable[[int], int]:
+def frontier(semantics: Semantics, windows: Sequence[StreamWindow], t0: int) -> Callable[[int], int]:
     """The time (ms) below which nothing may come any more, as a function of the watermark."""
     closed = 0 if semantics.borders is Borders.CLOSED_OPEN else 1
     if Report.WINDOW_CLOSE in semantics.report:

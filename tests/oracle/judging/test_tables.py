@@ -75,6 +75,9 @@ def drawn(seed: int):
     parts = zip(times, facts, values, strict=True)
     elements = list(stream(" | ".join(f"{time}: {fact}{value}" for time, fact, value in parts)))
     semantics = replace(draw.choice(SEMANTICS), r2s_able=frozenset(R2S))
+    if semantics.lateness is not None:
+        order = sorted(elements, key=lambda element: element.time + draw.randrange(900))
+        elements = [replace(element, sequence=sequence) for sequence, element in enumerate(order)]
     text = draw.choice((*COUNTED * 3, *JUDGED, *TWO))
     sizes = [draw.choice([500, 1000, 1700]) for _ in ("one", "two")]
     windows = tuple(
@@ -229,7 +232,8 @@ def test_the_extent_of_a_stream(spark, tmp_path):
         write(elements, tmp_path / "stream.parquet")
         return extent(read_table(spark, tmp_path / "stream.parquet"), [STREAM])
 
-    assert of((0, 1), (1, 1), (BLOCK, 7)) == (1, 7, 3, True)
+    assert of((0, 1), (1, 1), (BLOCK, 7)) == (1, 7, 3, True, {1: 1})
+    assert of((0, 9), (BLOCK, 7), (2 * BLOCK, 8)) == (9, 9, 3, False, {1: 9, 2: 9})
     assert not of((0, 2), (1, 1)).ordered
     assert not of((0, 9), (BLOCK, 8)).ordered
     assert not of((BLOCK - 1, 9), (BLOCK, 9), (BLOCK + 1, 8), (BLOCK + 2, 10)).ordered

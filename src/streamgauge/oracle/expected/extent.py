@@ -1,22 +1,32 @@
-"""How far a stream table on Spark reaches, and whether its elements are in order: a few numbers, whatever its size."""
+"""How far a stream table on Spark reaches, and which of its elements are late: a few numbers, whatever its size."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame, Window
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
+
+from streamgauge.model.query import StreamWindow
+from streamgauge.model.semantics import Semantics
+from streamgauge.semantics.arrivals import frontier
 
 BLOCK: Final = 1 << 20
 """Sequence numbers that one task looks at in order; a row for each such block comes to the driver."""
 
 
 class Extent(NamedTuple):
-    """The first element's time, the latest time (ms), how many triples; ``ordered`` when no element goes back."""
+    """The first element's time, the latest time (ms), how many triples; ``ordered`` when no element goes back.
+
+    ``reached`` has the greatest time before each block of sequence numbers but the first that has elements.
+    """
 
     first: int | None
     last: int
     triples: int
     ordered: bool
+    reached: Mapping[int, int]
 
 
 def extent(table: DataFrame, streams: Collection[str]) -> Extent:
@@ -30,16 +40,56 @@ def extent(table: DataFrame, streams: Collection[str]) -> Extent:
         0,
         0,
     )
-    own = table.filter(fn.col("position") == 0).filter(fn.col("stream").isin(*sorted(streams)))
-    block = Window.partitionBy("block").orderBy("sequence")
-    placed = own.select("time", "sequence", fn.floor(fn.col("sequence") / BLOCK).alias("block"))
-    back = (fn.col("time") < fn.lag("time").over(block)).alias("back")
-    blocks = placed.select("block", "time", back).groupBy("block")
+    within = Window.partitionBy("block").orderBy("sequence")
+    back = (fn.col("time") < fn.lag("time").over(within)).alias("back")
+    blocks = _heads(table, streams).select("block", "time", back).groupBy("block")
     extents = (
         blocks.agg(fn.min("time"), fn.max("time"), fn.coalesce(fn.max("back"), fn.lit(False))).sort("block").collect()
     )
-    ordered, greatest = True, None
-    for _block, least, largest, goes_back in extents:
+    ordered, greatest, reached = True, None, dict[int, int]()
+    for block, least, largest, goes_back in extents:
         ordered &= not goes_back and (greatest is None or least >= greatest)
-        greatest = largest
-    return Extent(first, last or 0, triples, ordered)
+        if greatest is not None:
+            reached[block] = greatest
+        greatest = largest if greatest is None else max(greatest, largest)
+    return Extent(first, last or 0, triples, ordered, reached)
+
+
+def _heads(table: DataFrame, streams: Collection[str]) -> DataFrame:
+    """The elements of these streams, with the blocks of their sequence numbers."""
+    own = table.filter(fn.col("position") == 0).filter(fn.col("stream").isin(*sorted(streams)))
+    return own.select("time", "sequence", fn.floor(fn.col("sequence") / BLOCK).alias("block"))
+
+
+def admitted(
+    table: DataFrame, reach: Extent, semantics: Semantics, windows: Sequence[StreamWindow], t0: int
+) -> DataFrame:
+    """The rows of a stream table without late elements (``arrivals.admit``), under a t0 (ms) and a lateness bound.
+
+    Worked example: a bound of 2 ms, windows that close at 10, 20, ..., times 8 13 9 | 21: when 13 has come, the window
+    up to 10 is closed, so 9 is late. The second block begins with 13, the greatest time of the first, and asks for no
+    other of its elements.
+    """
+    if reach.ordered:
+        return table
+    within = Window.partitionBy("block").orderBy("sequence").rowsBetween(Window.unboundedPreceding, -1)
+    heads = _heads(table, {window.stream for window in windows})
+    before = fn.greatest(_reached(reach.reached), fn.max("time").over(within))
+    back = heads.select("sequence", "time", before.alias("before")).filter("time < before")
+    late = fn.arrow_udf(partial(_is_late, semantics, windows, t0), "boolean")
+    return table.join(back.filter(late("time", "before")).select("sequence"), "sequence", "left_anti")
+
+
+def _reached(reached: Mapping[int, int]) -> Column:
+    """The greatest time before the block of a row; null before the first."""
+    pairs = [fn.lit(part) for pair in reached.items() for part in pair]
+    return fn.create_map(*pairs)[fn.col("block")] if pairs else fn.lit(None).cast("long")
+
+
+def _is_late(
+    semantics: Semantics, windows: Sequence[StreamWindow], t0: int, times: pa.Array, before: pa.Array
+) -> pa.Array:
+    """Whether elements that go back behind the greatest time before them (ms) are late."""
+    border, bound = frontier(semantics, windows, t0), semantics.lateness or 0
+    pairs = zip(times.to_pylist(), before.to_pylist(), strict=True)
+    return pa.array([time < border(greatest - bound) for time, greatest in pairs], pa.bool_())

@@ -38,7 +38,7 @@ from streamgauge.model.semantics import (
 )
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Verdict, WindowVerdict
-from streamgauge.oracle.expected.extent import extent
+from streamgauge.oracle.expected.extent import Extent, admitted, extent
 from streamgauge.oracle.expected.in_tasks import Answered, by_definition
 from streamgauge.oracle.expected.in_tasks import refusal as refuse_tasks
 from streamgauge.oracle.expected.reports import refuse_spark
@@ -98,7 +98,7 @@ IN_TABLES: Final[HonouredFields] = {
     "since": None,
     "static_data": (StaticData.OUTSIDE, StaticData.BESIDE),
 }
-"""The semantics that tables judge; any lateness bound, as a stream whose elements are in order has no late ones."""
+"""The semantics that tables judge."""
 
 COUNTED: Final[HonouredFields] = {
     **IN_TABLES,
@@ -157,13 +157,13 @@ def judge_tables(
         raise NotInTablesError(reason)
     table = read_table(session, stream)
     reach = extent(table, run.header.query.streams)
-    if not reach.ordered:  # in order nothing is late, whatever the bound
+    if not reach.ordered and run.header.semantics.lateness is None:
         raise NotInTablesError("elements that go back in time")
     named = _named(run)
     if reason := _refuse_rows(run, named, rules.evaluator, gracious=gracious):
         raise NotInTablesError(reason)
     fit(session, reach.triples, cores(session))
-    judged = TableJudging(session, table, run, named, rules)
+    judged = TableJudging(session, table, reach, run, named, rules)
     bound = None if named is None else judged.impossible
     verdict = decide(run, judged.score, reach.first, rules, progress, bound)
     return judged.graciously(verdict) if gracious else verdict
@@ -223,6 +223,7 @@ class TableJudging:
 
     session: SparkSession
     stream: DataFrame
+    reach: Extent
     run: Run
     named: Mapping[int, Sequence[int]] | None
     rules: JudgingRules
@@ -238,7 +239,7 @@ class TableJudging:
                 )
             except NotByInstantError as error:
                 raise NotInTablesError(str(error)) from error
-        answered = self._answered(due)
+        answered = self._answered(due, t0)
         try:
             return self._scored(answered, len(due))
         finally:
@@ -298,14 +299,16 @@ class TableJudging:
 
     def graciously(self, verdict: Verdict) -> Verdict:
         """The verdict with the borders that fit best (``gracious_tables``)."""
-        due = {} if verdict.t0 is None else {one.instant: one for one in self._candidates(verdict.t0)}
+        if verdict.t0 is None:
+            return verdict
+        due = {report.instant: report for report in self._candidates(verdict.t0)}
+        return gracious_tables(self._seen(verdict.t0), self.run, due, self._recorded, verdict)
 
-        return gracious_tables(self.stream, self.run, due, self._recorded, verdict)
-
-    @property
-    def _seen(self) -> DataFrame:
-        """The rows of the query's streams."""
-        return self.stream.filter(fn.col("stream").isin(*sorted(self.run.header.query.streams)))
+    def _seen(self, t0: int) -> DataFrame:
+        """The rows of the query's streams, without elements that are late under a t0 (ms)."""
+        query, semantics = self.run.header.query, self.run.header.semantics
+        own = self.stream.filter(fn.col("stream").isin(*sorted(query.streams)))
+        return admitted(own, self.reach, semantics, query.windows, t0)
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -317,9 +320,9 @@ class TableJudging:
         header = self.run.header
         return candidates(Arrivals((), (), ()), header.query.windows, header.semantics, t0, header.advanced_to)
 
-    def _answered(self, due: Sequence[DueReport]) -> Answered:
+    def _answered(self, due: Sequence[DueReport], t0: int) -> Answered:
         """The reports that are due among these candidates, and their rows: by compiled plans, or by the definition."""
-        query, semantics, seen = self.run.header.query, self.run.header.semantics, self._seen
+        query, semantics, seen = self.run.header.query, self.run.header.semantics, self._seen(t0)
         if self.rules.evaluator == "definition":
             return by_definition(self.session, seen, due, query, semantics)
         sizes: ContentSizes = contents(seen, due, query.windows, semantics.content, semantics.changes)
