@@ -233,10 +233,9 @@ class TableJudging:
         due = self._candidates(t0)
         if self.rules.evaluator == "definition" and self.named is not None:
             when = handed_over(self.run, due)
+            judging = InstantJudging(self.session, self._seen(t0), self.run, self.named, self._recorded, self.rules)
             try:
-                return InstantJudging(self.session, self._seen, self.run, self.named, self._recorded, self.rules).score(
-                    t0, due, when
-                )
+                return judging.score(t0, due, when)
             except NotByInstantError as error:
                 raise NotInTablesError(str(error)) from error
         answered = self._answered(due, t0)
