@@ -1,7 +1,6 @@
 """How far a stream table on Spark reaches, and which of its elements are late: a few numbers, whatever its size."""
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -76,20 +75,17 @@ def admitted(
     heads = _heads(table, {window.stream for window in windows})
     before = fn.greatest(_reached(reach.reached), fn.max("time").over(within))
     back = heads.select("sequence", "time", before.alias("before")).filter("time < before")
-    late = fn.arrow_udf(partial(_is_late, semantics, windows, t0), "boolean")
-    return table.join(back.filter(late("time", "before")).select("sequence"), "sequence", "left_anti")
+
+    def is_late(times: pa.Array, greatest: pa.Array) -> pa.Array:
+        border, bound = frontier(semantics, windows, t0), semantics.lateness or 0
+        pairs = zip(times.to_pylist(), greatest.to_pylist(), strict=True)
+        return pa.array([time < border(reached - bound) for time, reached in pairs], pa.bool_())
+
+    late = back.filter(fn.arrow_udf(is_late, "boolean")("time", "before"))
+    return table.join(late.select("sequence"), "sequence", "left_anti")
 
 
 def _reached(reached: Mapping[int, int]) -> Column:
     """The greatest time before the block of a row; null before the first."""
     pairs = [fn.lit(part) for pair in reached.items() for part in pair]
     return fn.create_map(*pairs)[fn.col("block")] if pairs else fn.lit(None).cast("long")
-
-
-def _is_late(
-    semantics: Semantics, windows: Sequence[StreamWindow], t0: int, times: pa.Array, before: pa.Array
-) -> pa.Array:
-    """Whether elements that go back behind the greatest time before them (ms) are late."""
-    border, bound = frontier(semantics, windows, t0), semantics.lateness or 0
-    pairs = zip(times.to_pylist(), before.to_pylist(), strict=True)
-    return pa.array([time < border(greatest - bound) for time, greatest in pairs], pa.bool_())
