@@ -143,7 +143,7 @@ def stages(folder: Path, millions: float, query_text: str, master: str) -> Itera
     yield StageCommand("generate", ["generate", "weather", *size, "--out", stream, *at])
     yield StageCommand("stream", ["stream", query, "--from", stream, "--to", run, *state])
     yield StageCommand("check, compiled plans", [*judge, "spark"], before=foreign)
-    yield StageCommand("check, definition in tasks", [*judge, "definition"])
+    yield StageCommand("check, definition", [*judge, "definition"])
     yield StageCommand("check --gracious, wrong borders", [*judge, "spark", "--gracious"], (Exit.WRONG,), wrong)
     yield StageCommand("explain, wrong borders", ["explain", run, *at])
     yield StageCommand("report", ["report", run, "--out", folder / "report.html"])

@@ -221,8 +221,8 @@ class InstantReports:
     ) -> tuple[ExpectedReport, ...]:
         """The report, if it is due; where whole answers are asked of a run of differences, the one before it too."""
         now = self._reports[-1:]
-        held = [pair for pair in selected(self._contents.items(), semantics) if self._differs or pair[0] in now]
-        reports = answered(held, query, semantics)
+        pairs = [pair for pair in selected(self._contents.items(), semantics) if self._differs or pair[0] in now]
+        reports = answered(pairs, query, semantics)
         whole_answers = self._differs and operator(query, semantics) is R2S.RSTREAM
         return tuple(report for report in reports if whole_answers or report.due in now)
 
