@@ -64,9 +64,10 @@ class NotByInstantError(ValueError):
 
 
 class Instant(NamedTuple):
-    """What is due at an instant, last in ``reports``, after the report before where it matters; and what was answered.
+    """A time (ms), the report that may be due at it, and the answers that name it, without their rows.
 
-    ``places`` are the answers' places in the run; the answers are without rows.
+    ``reports`` ends with that report, after the one before where the answer depends on it, and is empty for surplus
+    answers. ``places`` are the answers' places in the run.
     """
 
     reports: tuple[DueReport, ...]
