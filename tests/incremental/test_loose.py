@@ -103,6 +103,8 @@ GROUPED = [
     "?x <urn:p> ?y OPTIONAL {{ ?x <urn:q> ?z }} FILTER {} {{ ?w <urn:r> ?z ; <urn:p> ?y }}",
     "?x <urn:p> ?y OPTIONAL {{ ?x <urn:q> ?z }} FILTER {} {{ ?w <urn:r> ?y OPTIONAL {{ ?y <urn:q> ?z }} }}",
     "?x <urn:p> ?y OPTIONAL {{ ?x <urn:q> ?z }} FILTER(?y = <urn:a> || {} {{ ?w <urn:r> ?z }})",
+    "?x <urn:p> ?y OPTIONAL {{ ?x <urn:q> ?z }} MINUS {{ ?w <urn:r> ?v OPTIONAL {{ ?w <urn:q> ?z }} }}",
+    "?x <urn:p> ?y OPTIONAL {{ ?x <urn:q> ?z }} MINUS {{ ?x <urn:r> ?v OPTIONAL {{ ?v <urn:q> ?z }} }}",
 ]
 
 
@@ -146,6 +148,7 @@ SHAPES = [
     "?x <urn:p> ?k OPTIONAL { ?x <urn:q> ?o } OPTIONAL { ?o <urn:q> ?u } OPTIONAL { ?o <urn:p> ?v }",
     "?x <urn:p> ?k OPTIONAL { ?x <urn:q> ?o } MINUS { ?o <urn:q> ?k }",
     "?x <urn:p> ?k OPTIONAL { ?x <urn:r> ?o } FILTER EXISTS { ?u <urn:q> ?o }",
+    "?x <urn:p> ?k OPTIONAL { ?x <urn:r> ?o } MINUS { ?u <urn:q> ?t OPTIONAL { ?u <urn:r> ?o } }",
     "?x <urn:p> ?k OPTIONAL { ?x <urn:q> ?o } { ?o <urn:q> ?u } UNION { ?u <urn:q> ?k }",
 ]
 

@@ -10,7 +10,7 @@ over the values 3, 5 and 9. 7 comes on the right: 3 and 5 pass beside it, and be
 changes. 9 goes: 3, 5 and 7 pass beside it, 3 and 5 beside its neighbour 7 too, so 7 alone begins to be the greatest.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from streamgauge.incremental.bands import LEFT, RIGHT, Band, band
@@ -220,9 +220,20 @@ def without(
     if not shared:
         return PerKey((left, right), merge, MatchOutput(_themselves, _themselves), left.variables, effort)
     output = MatchOutput(_themselves, _nothing)
-    if not merge.loose and not places:
-        return PerKey((left, right), merge, output, left.variables, effort)
+    if not places:
+        if not merge.loose:
+            return PerKey((left, right), merge, output, left.variables, effort)
+        own = _both_bound(merge, left.variables, names)
+        return PerGroup((left, right), merge, output, left.variables, effort, own)
     return PerRow((left, right), merge, output, left.variables, effort, passes)
+
+
+def _both_bound(merge: Merge, variables: Sequence[str], names: frozenset[str]) -> Callable[[Row, Row], bool] | None:
+    """Whether rows share a bound variable of ``names``, by the left's loose columns; ``None`` where they always do."""
+    if any(variables[pair[0]] in names for pair in merge.shared if pair not in merge.loose):
+        return None
+    places = [(at, j) for at, (i, j) in enumerate(merge.loose) if variables[i] in names]
+    return lambda values, other: any(values[at] is not None and other[j] is not None for at, j in places)
 
 
 def existing(

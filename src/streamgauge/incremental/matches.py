@@ -234,6 +234,10 @@ class PerRow(Matching):
         return compress(pairs, self._test(pairs))
 
 
+def _always(_values: Row, _other: Row) -> bool:
+    return True
+
+
 class PerGroup(Matching):
     """Rows on the left that have the same key and the same in the columns that may be unbound meet the same rows.
 
@@ -249,12 +253,15 @@ class PerGroup(Matching):
         output: MatchOutput,
         variables: tuple[str, ...],
         effort: EvaluationBudget,
+        meets: Callable[[Row, Row], bool] | None = None,
     ) -> None:
+        """``meets`` says of a group's columns that may be unbound whether they meet a row on the right."""
         super().__init__(sides, merge, output, variables, effort)
+        self._meets_row = meets or _always
         self._loose, others = zip(*merge.loose, strict=True)
         width = len(self._lefts.key((None,) * len(sides[0].variables)))
         columns = range(width, width + len(self._loose))
-        self._groups = LooseIndex(lambda group: group[:width], columns, others)
+        self._groups, self._width = LooseIndex(lambda group: group[:width], columns, others), width
         self._rows: dict[Row, Bag] = {}
         self._meets: Bag = {}
 
@@ -267,7 +274,8 @@ class PerGroup(Matching):
             for bag in self._groups.meeting(self._rights.key(other), other):
                 self._effort.spend(len(bag))
                 for group in bag:
-                    add(moved, group, count)
+                    if self._meets_row(group[self._width :], other):
+                        add(moved, group, count)
         self._rights.add(right)
         for group, times in moved.items():
             before = group in self._meets
@@ -294,7 +302,7 @@ class PerGroup(Matching):
         times = 0
         for bag in self._rights.meeting(self._lefts.key(row), row):
             self._effort.spend(len(bag))
-            times += sum(bag.values())
+            times += sum(count for other, count in bag.items() if self._meets_row(group[self._width :], other))
         if times:
             self._meets[group] = times
         self._groups.add({group: 1})
