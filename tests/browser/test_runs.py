@@ -134,6 +134,59 @@ def test_an_empty_folder_says_how_to_begin_and_the_list_follows_the_folder(
         wait_for(browser, lambda: browser.execute_script(seen), "a plot")
 
 
+def fill(browser: Any, name: str, text: str) -> None:
+    """Replace the text of a field by keys."""
+    from selenium.webdriver.common.keys import Keys
+
+    browser.find_element("name", name).send_keys(Keys.CONTROL, "a")
+    browser.find_element("name", name).send_keys(text)
+
+
+def test_an_experiment_over_two_loads_is_made_by_the_form_and_its_figure_kept(
+    browser: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    complaints(browser)
+    with opened(tmp_path_factory.mktemp("made")) as bench:
+        show(browser, f"{bench.url}/runs/new", 1440)
+        look(browser, "runs-form")
+        fill(browser, "name", "loads")
+        fill(browser, "workload.weather.duration", "soon")
+        press(browser, "add-sweep")
+        wait_for(browser, lambda: browser.find_elements("name", "sweep.0.key"), "the sweep")
+        fill(browser, "sweep.0.key", "workload.stations")
+        fill(browser, "sweep.0.values", "2, 4")
+        press(browser, "save")
+        wrong = wait_for(browser, lambda: text_of(browser, "[id='workload.weather.duration-wrong']"), "what is wrong")
+        assert "'soon': expected a duration" in wrong
+        assert not list(bench.folder.iterdir())
+        look(browser, "runs-form-wrong")
+        assert [entry for entry in complaints(browser) if "status of 400" not in entry["message"]] == []
+        fill(browser, "workload.weather.duration", "20s")
+        press(browser, "save")
+        wait_for(browser, lambda: text_of(browser, "h1") == "loads", "the experiment")
+        assert "Stations\n2, 4" in text_of(browser, "main")
+        press(browser, "start")
+        wait_for(browser, lambda: "2 of 2 runs done" in text_of(browser, "main"), "both runs")
+        wait_for(browser, lambda: browser.find_elements("link text", "Edit in a form"), "the end")
+        browser.find_element("link text", "Open the report of 2 runs").click()
+        wait_for(browser, lambda: "Delay over stations" in text_of(browser, "#load"), "the figure")
+        browser.execute_script("document.querySelector('#load').scrollIntoView()")
+        wait_for(browser, lambda: browser.find_elements("css selector", "#load svg.plot"), "the drawing")
+        files = browser.find_elements("css selector", "#load figure:first-child .files a")
+        assert [file.get_dom_attribute("download") for file in files] == [
+            f"delay-over-stations.{kind}" for kind in ("svg", "png", "pdf", "csv")
+        ]
+        assert [one.get_dom_attribute("download") for one in browser.find_elements("css selector", "#summary .files a")
+                ] == ["runs.csv", "runs.tex"]  # fmt: skip
+        show(browser, f"{bench.url}/runs/edit/loads.toml", 1440)
+        assert browser.find_element("name", "sweep.0.values").get_attribute("value") == "2, 4"
+        press(browser, "remove-sweep-0")
+        wait_for(browser, lambda: not browser.find_elements("name", "sweep.0.key"), "no sweep")
+        press(browser, "save")
+        wait_for(browser, lambda: "0 of 1 run done" in text_of(browser, "main"), "the changed experiment")
+        assert "sweep" not in (bench.folder / "loads.toml").read_text()
+
+
 @pytest.mark.heavy("an experiment is started, stopped and resumed in real time")
 def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: Any, bench: Any) -> None:
     complaints(browser)  # tests share the log, which has the status of a refusal before

@@ -76,11 +76,11 @@ class FormError(MistakeError, ValueError):
     """A form that cannot be read; the sentence says why."""
 
 
-async def read_form(request: Request, limit: int) -> Mapping[str, str]:
-    """The fields of a form of at most ``limit`` bytes, the last of several with one name; FormError."""
+async def read_form(request: Request, limit: int, fields: int = FIELDS) -> Mapping[str, str]:
+    """The fields of a form, the last of one name; FormError for more than ``limit`` bytes or ``fields`` fields."""
     try:
         body = text(await read_body(request, limit))
-        pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=FIELDS)
+        pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=fields)
     except (BodyError, ValueError) as error:
         raise FormError(str(error)) from error
     return {name: value.replace("\r\n", "\n") for name, value in pairs}

@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Final, NamedTuple
 
 from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Verdict
-from streamgauge.report.charts import ChartAxis, ChartDrawing, ChartLine, ChartSize, Spec, lines
+from streamgauge.report.charts import SHARE_FORM, ChartAxis, ChartDrawing, ChartLine, ChartSize, Spec, lines
 from streamgauge.report.figures import Cell, FigureNumbers, named
 from streamgauge.report.intervals import MeanInterval, mean_interval
 from streamgauge.report.numbers import NOTHING, duration, number, percent
@@ -156,7 +157,8 @@ def _bin(line: LoadLine, point: LoadPoint, name: str, measure: LoadMeasure) -> B
     if shown.half is not None:
         tip += f", 95% interval {_between(shown, measure)}"
     values = shown.runs if shown.half is not None else 1
-    return Bin(point.load, shown.low, shown.mean, shown.high, values, tip)
+    greatest = 1.0 if measure.axis.form == SHARE_FORM else inf
+    return Bin(point.load, max(0.0, shown.low), shown.mean, min(greatest, shown.high), values, tip)
 
 
 def _between(shown: MeanInterval, measure: LoadMeasure) -> str:

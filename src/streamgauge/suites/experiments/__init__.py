@@ -38,8 +38,8 @@ _MISSING = {
 
 def complaints(
     error: ValidationError, path: Path, text: str, allowed: Allowed, query: int | None = None
-) -> Iterator[str]:
-    """A sentence for each key that is wrong; several problems of one key are one sentence.
+) -> Iterator[tuple[str, str, str]]:
+    """A key that is wrong, its place in the text and a sentence; several problems of one key are one sentence.
 
     ``query`` is the number (from 0) of the query that was read, of a file with several. A key that is missing
     is not told of where one that is like it was written in its place, nor is a list that is empty because its entries
@@ -54,7 +54,7 @@ def complaints(
             place = keys if query is None or keys[:1] != ("query",) else ("query", str(query), *keys[1:])
             line = line_of(text, ("sweep", *place)) if _is_swept(text, place) else line_of(text, place)
             where = f"{path}:{line}" if line else str(path)
-            yield f"{where}: {'.'.join(place) or 'the file'}{_said(keys, problems, allowed)}"
+            yield ".".join(place), where, f"{'.'.join(place) or 'the file'}{_said(keys, problems, allowed)}"
 
 
 def _is_swept(text: str, keys: Sequence[str]) -> bool:
@@ -98,7 +98,14 @@ Milliseconds = Annotated[int, BeforeValidator(duration)]
 
 
 class ExperimentError(MistakeError, ValueError):
-    """An experiment file that cannot be used; the sentence names the file, the line and the allowed values."""
+    """An experiment file that cannot be used; the sentence names the file, the line and the allowed values.
+
+    ``fields`` has a sentence for each key that is wrong, where it is known.
+    """
+
+    def __init__(self, sentence: str, fields: Mapping[str, str] | None = None) -> None:
+        super().__init__(sentence)
+        self.fields = dict(fields or {})
 
 
 class _Part(BaseModel):
@@ -307,8 +314,9 @@ def read_text(text: str, path: Path, overrides: Sequence[str] = ()) -> Experimen
     try:
         variants = tuple(_variant(variant, path, text) for variant in expanded(data))
     except SweepError as error:
-        line = line_of(text, error.keys)
-        raise ExperimentError(f"{path}{f':{line}' if line else ''}: {'.'.join(error.keys)}: {error}") from error
+        line, key = line_of(text, error.keys), ".".join(error.keys)
+        where = f"{path}:{line}" if line else str(path)
+        raise ExperimentError(f"{where}: {key}: {error}", {key: str(error)}) from error
     return ExperimentFile(variants[0].experiment.name, variants)
 
 
@@ -317,7 +325,9 @@ def _variant(variant: VariantData, path: Path, text: str) -> Variant:
     try:
         experiment = Experiment.model_validate(_near(variant.data, path.parent))
     except ValidationError as error:
-        raise ExperimentError("\n".join(complaints(error, path, text, _allowed, variant.number))) from error
+        wrong = list(complaints(error, path, text, _allowed, variant.number))
+        sentences = "\n".join(f"{where}: {sentence}" for _, where, sentence in wrong)
+        raise ExperimentError(sentences, {key: sentence for key, _, sentence in wrong}) from error
     return Variant(experiment, variant.point, variant.overrides)
 
 

@@ -30,6 +30,7 @@ from streamgauge.workbench.rooms import Bench, Room
 from streamgauge.workbench.rooms.runs.comparison import RunComparison, compare
 from streamgauge.workbench.rooms.runs.experiment_page import ExperimentLine, Experiments, ExperimentView
 from streamgauge.workbench.rooms.runs.folder import BenchError, FoundFiles, find, inside, refuse_outside, stamp
+from streamgauge.workbench.rooms.runs.form.pages import ExperimentForms
 from streamgauge.workbench.rooms.runs.jobs import BenchJob, Jobs
 from streamgauge.workbench.rooms.runs.report_page import (
     KINDS,
@@ -111,6 +112,7 @@ class RunsRoom:
             Route("/run/{place:path}", self._act_on_run, methods=["POST"]),
             Route("/experiment/{place:path}", self._act_on_experiment, methods=["POST"]),
             Route("/watch/{kind}/{place:path}", self._watch),
+            *ExperimentForms(self._root, self._experiments).routes,
         ]
         return Room("runs", "Runs", about, 1, routes, self._close)
 

@@ -166,11 +166,8 @@ class Experiments:
         command = shlex.join(["streamgauge", "run", place, "--out", out])
         facts = (*_facts(file), ("Runs go to", out))
         try:
-            with DEADLINES.within(SECONDS, GROWTH):
-                _refuse_large(file)
-                planned = plan_variants(file.variants)
-                trials = [trial for variant in planned for trial in variant.trials]
-                ahead = self._estimate(planned, out)
+            planned, ahead = self.plan(file)
+            trials = [trial for variant in planned for trial in variant.trials]
         except UnplannedError as error:
             return ExperimentView(line, text, facts, unplanned=str(error), command=command)
         places = [f"{out}/{trial.name}" for trial in trials[:TRIALS]]
@@ -179,6 +176,13 @@ class Experiments:
         shown = [(trial, runs.get(f"{out}/{trial.name}")) for trial in trials[:TRIALS]]
         done = len(trials) - len(_to_do(trials, self._root / out))
         return ExperimentView(line, text, facts, shown, len(trials), done, ahead, command=command)
+
+    def plan(self, file: ExperimentFile) -> tuple[Sequence[PlannedVariant], str]:
+        """The variants with their runs, and how long these take; UnplannedError for too many, MistakeError."""
+        with DEADLINES.within(SECONDS, GROWTH):
+            _refuse_large(file)
+            planned = plan_variants(file.variants)
+            return planned, self._estimate(planned, self.out(file.name))
 
     def _estimate(self, planned: Sequence[PlannedVariant], out: str) -> str:
         """How long the runs take that are to be done, as the command says; less is known before the stream is made."""
