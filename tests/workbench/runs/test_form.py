@@ -21,7 +21,15 @@ TEXTS = {
     "weather": EXPERIMENT,
     "start": START,
     "variants": FILE,
-    "text": f"[workload]\nfile = 'a'\n[query]\ntext = '''\n{QUERY}'''\n[[engine]]\nname = 'live'\nsemantics = 'cqels'\n",
+    "text": f"""[workload]
+file = "a.nq"
+[query]
+text = '''
+{QUERY}'''
+[[engine]]
+name = "live"
+semantics = ["cqels"]
+""",
     "unknown to the form": """memory_limit_mb = 100
 [workload]
 file = ["a.csv", "b.csv"]

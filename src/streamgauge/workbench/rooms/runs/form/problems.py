@@ -1,4 +1,4 @@
-"""What is wrong in an experiment that the form is to write: sentences at its fields, and those about the whole."""
+"""The problems of an experiment that the form is to write: sentences at its fields, and those about the whole."""
 
 import re
 from collections.abc import Mapping
