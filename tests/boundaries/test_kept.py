@@ -59,10 +59,10 @@ def test_a_file_of_tokens_that_others_can_read_is_told(tmp_path, mode, told, cap
 
 
 @pytest.mark.server
-def test_the_health_of_fragments_says_when_changes_are_refused(tmp_path, monkeypatch):
+def test_fragments_are_not_ready_when_changes_are_refused(tmp_path, monkeypatch):
     store = DiskStore(tmp_path / "store")
     dataset = DataSet("data", store, Style(), lambda: 1_000_000, 100)
-    health = PLAIN.replace(PLAIN.split(b" ")[1], b"/health")
+    health = PLAIN.replace(PLAIN.split(b" ")[1], b"/ready")
     quad = ("<urn:a>", "<urn:b>", "<urn:c>", "")
 
     def status(port):
@@ -70,14 +70,14 @@ def test_the_health_of_fragments_says_when_changes_are_refused(tmp_path, monkeyp
         return int(answer.split()[1]), json.loads(answer.partition(b"\r\n\r\n")[2])
 
     with listening(application([dataset])) as port:
-        assert status(port) == (200, {"status": "up"})
+        assert status(port) == (200, {"status": "ready", "fault": "", "sources": {}})
         with monkeypatch.context() as full:
             full.setattr(disk_module, "_write", lambda *_: (_ for _ in ()).throw(lmdb.DiskError("no space")))
             full.setattr(disk_module, "probe", lambda _: errno.ENOSPC)
             with pytest.raises(FullError):
                 store.change([], [(quad, None)])
             code, said = status(port)
-            assert (code, said["status"]) == (503, "refusing")
+            assert (code, said["status"]) == (503, "not ready")
             assert "the change was not made" in said["fault"]
         assert status(port)[0] == 200, "the disk takes files again"
     store.close()

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import tomllib
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -18,8 +19,10 @@ from tests.boundaries.sockets import (
     HERE,
     SHOWN,
     SRC,
+    TOKEN,
     Boundary,
     another_coding,
+    ask,
     connect,
     connects,
     foreign_page,
@@ -71,6 +74,25 @@ def running(request, tmp_path_factory):
     boundary = BOUNDARIES[request.param]
     with started(boundary, tmp_path_factory.mktemp("boundary")) as found:
         yield found
+        end_under_load(found)
+
+
+def end_under_load(running):
+    """SIGTERM ends it in good order within 5 s, whoever listens, uploads or has said half of a request."""
+    boundary, port = running.boundary, running.ports[0]
+    with ExitStack() as stack:
+        for path in boundary.streams:
+            listener = stack.enter_context(connect(port))
+            listener.sendall(request("GET", path, HERE, SHOWN, "Accept: text/event-stream"))
+            assert status(listener.recv(65_536)) == 200, path
+        for head in (request("GET", boundary.reads, HERE)[:-2], request("POST", "/", HERE, SHOWN, "Content-Length: 9")):
+            stack.enter_context(connect(port)).sendall(head)
+        begin = time.monotonic()
+        running.process.send_signal(signal.SIGTERM)
+        code = running.process.wait(60)
+        assert time.monotonic() - begin < 9, "5 s, and what other work on the machine takes"
+    assert code in (0, 143, -signal.SIGTERM)
+    assert "Traceback" not in running.text
 
 
 @pytest.mark.server
@@ -103,6 +125,44 @@ def test_a_head_of_a_stream_of_events_ends(running):
                 answer += part
         assert status(answer) == 200, path
         assert answer.count(b"HTTP/1.1 ") == 2, (path, answer)
+
+
+@pytest.mark.server
+def test_health_needs_no_token_and_says_nothing_of_what_is_served(running):
+    answers = {path: ask(running.ports[0], request("GET", path, HERE, "Connection: close")) for path in PROBES}
+    assert {path: (status(answer), answer.partition(b"\r\n\r\n")[2]) for path, answer in answers.items()} == {
+        "/health": (200, b'{"status":"up"}'),
+        "/ready": (200, PUBLIC_READY if running.boundary.public else b'{"status":"ready"}'),
+    }
+
+
+PROBES = ("/health", "/ready")
+PUBLIC_READY = b'{"status":"ready","fault":"","sources":{}}'
+
+
+@pytest.mark.server
+def test_tokens_are_read_again_on_sighup(running):
+    """A new token is admitted; a file without one changes nothing, and is told."""
+    if not running.boundary.stays:
+        return
+    file, new = running.log.parent / "tokens", "another-token-that-is-new"
+    path = running.boundary.writes
+
+    def admitted():
+        head = request("POST", path, HERE, f"Authorization: Bearer {new}", "Content-Length: 0", "Connection: close")
+        return status(ask(running.ports[0], head)) != 401
+
+    assert not admitted()
+    for text, expected in ((f"{TOKEN}\n{new}\n", True), ("", True), (f"{TOKEN}\n", False)):
+        logged = running.text.count("not reloaded")
+        file.write_text(text)
+        running.process.send_signal(signal.SIGHUP)
+        for _ in range(200):
+            if admitted() == expected and (text or running.text.count("not reloaded") > logged):
+                break
+            time.sleep(0.05)
+        assert admitted() == expected, (text, running.text)
+    assert f"{file}: there is no token in it" in running.text
 
 
 @pytest.mark.server

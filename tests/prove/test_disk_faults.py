@@ -39,10 +39,10 @@ def test_a_broker_says_what_its_disk_has_and_loses_nothing(tmp_path, fault):
                 said = publish(http, f"k{number}", many(number))
                 assert said.status_code == 503, said.text
                 assert FAULTS[fault] in said.text
-            health = http.get("/health")
+            health = http.get("/ready")
             assert (health.status_code, FAULTS[fault] in health.text) == (503, True)
             assert rows(http) == students(acknowledged)
-        until(lambda: http.get("/health").is_success, 60)
+        until(lambda: http.get("/ready").is_success, 60)
         acknowledged[20] = publish(http, "k20", many(20)).json()["publication"]
         broker.kill()
         broker.start()
@@ -77,9 +77,9 @@ def test_a_fragments_server_says_what_its_disk_has_and_loses_nothing(tmp_path, f
                 said = write(web, number)
                 assert said.status_code == 507, said.text
                 assert FAULTS[fault] in said.text
-            health = web.get("/health")
+            health = web.get("/ready")
             assert (health.status_code, FAULTS[fault] in health.text) == (503, True), health.text
-        until(lambda: web.get("/health").is_success, 60)
+        until(lambda: web.get("/ready").is_success, 60)
         assert write(web, 20).is_success
         written.append(20)
     store = DiskStore(folder / "one")

@@ -47,7 +47,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted
 from streamgauge.reasoning import Rules
 from streamgauge.servers.broker import LARGEST_MESSAGE
-from streamgauge.servers.broker.access import Access, read_grants
+from streamgauge.servers.broker.access import Access, Grant, read_grants
 from streamgauge.servers.broker.broker import VIOLATIONS, Broker, open_violations
 from streamgauge.servers.broker.channels import UnknownChannelError
 from streamgauge.servers.broker.contract import Strategy
@@ -130,8 +130,7 @@ def serve(
     max_connections: Connections = UNLESS.connections,
 ) -> None:
     """Serve a broker: graphs are published and deleted, subscribers of SPARQL queries told how answers change."""
-    access = _access(token_file)
-    check_tokens(host, access.tokens)
+    access = Access(_grants(token_file, host))
     origins = read_origins(allow_origin or (), bool(access.tokens))
     hooks = [read_hook(address, webhook_host or ()) for address in webhook or ()]
     limits = Limits(
@@ -157,7 +156,8 @@ def serve(
     app = application(broker, access, hooks, origins)
     tell_readers(token_file)
     announce = partial(_say_where, journal)
-    Serving(app, host, port, broker.close, announce, max_connections, alone=True).run()
+    reload = partial(_reload, access, token_file, host)
+    Serving(app, host, port, broker.close, announce, max_connections, alone=True, reload=reload).run()
 
 
 def _say_where(journal: Path | None, address: str) -> None:
@@ -219,15 +219,22 @@ def _open_violations(broker: Broker, rules: Rules) -> None:
         say(f"{counted(count, 'violation')} of the ontology: see the channel {VIOLATIONS}")
 
 
-def _access(file: Path | None) -> Access:
+def _reload(access: Access, file: Path | None, host: str) -> None:
+    """Read the grants again; those before stay where that fails."""
+    access.replace(_grants(file, host))
+
+
+def _grants(file: Path | None, host: str) -> list[Grant]:
     lines = read_text(file).splitlines() if file is not None else []
     try:
         grants = read_grants(lines)
         if file is not None and not grants:
             raise MistakeError(f"{file}: there is no token in it: write one on a line")
-        return Access([*grants, *read_grants([own_token() or ""])])
+        grants += read_grants([own_token() or ""])
     except TokenError as error:
         raise TokenError(f"{file or TOKEN}, {error}") from error
+    check_tokens(host, [grant.token for grant in grants])
+    return grants
 
 
 def _fill(broker: Broker, data: Iterable[Path]) -> None:

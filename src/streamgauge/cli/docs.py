@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -21,6 +21,7 @@ from streamgauge.cli.servers import say
 from streamgauge.model.extras import missing
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.http.access import guards
+from streamgauge.servers.http.health import HealthRoutes
 from streamgauge.servers.http.server import Serving
 
 PACKAGE: Final = Path(streamgauge.__file__).parent
@@ -58,14 +59,15 @@ def docs(
 
 def application(site: Path) -> Starlette:
     """The pages of a folder over HTTP."""
+    healthy = HealthRoutes()
     return Starlette(
-        routes=[Route("/health", _health), Mount("/", StaticFiles(directory=site, html=True))],
+        routes=[
+            Route("/health", healthy.health),
+            Route("/ready", healthy.ready),
+            Mount("/", StaticFiles(directory=site, html=True)),
+        ],
         middleware=[*guards((), None), Middleware(BaseHTTPMiddleware, dispatch=_guarded)],
     )
-
-
-async def _health(_request: Request) -> Response:
-    return JSONResponse({"status": "up"})
 
 
 async def _guarded(request: Request, answer: RequestResponseEndpoint) -> Response:

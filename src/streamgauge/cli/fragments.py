@@ -1,8 +1,10 @@
 """The commands ``fragments serve`` and ``verify``: changing Linked Data as fragments over HTTP."""
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +12,7 @@ import typer
 
 from streamgauge.cli.configuration import long_running
 from streamgauge.cli.options import chosen, method_names, milliseconds, one_named
-from streamgauge.cli.servers import Connections, Host, SavedTo, add_group, read_tokens, reported, say, tell_readers
+from streamgauge.cli.servers import Connections, Host, SavedTo, TokenFile, add_group, reported, say
 from streamgauge.formats.streams import Reading
 from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.phrases import counted
@@ -27,7 +29,7 @@ from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
 from streamgauge.servers.fragments.writes.feeds import BackgroundApp, DataSetFeed, FeedPace, FeedRunner
 from streamgauge.servers.fragments.writes.files import load, name_of, refill
 from streamgauge.servers.fragments.writes.http import WritesHandler
-from streamgauge.servers.http.access import CrossOrigin, check_tokens, read_origins
+from streamgauge.servers.http.access import CrossOrigin, read_origins
 from streamgauge.servers.http.headers import BaseAddress, HostError, fixed, of_host, of_proxy
 from streamgauge.servers.http.server import Serving
 from streamgauge.sources import open_source
@@ -106,8 +108,8 @@ def serve(
     max_connections: Connections = UNLESS.connections,
 ) -> None:
     """Serve files as Triple and Quad Pattern Fragments that say how long they hold."""
-    tokens, feeds, addressing = read_tokens(token_file), named_feeds(feed or ()), _addressing(base, behind_proxy)
-    check_tokens("127.0.0.1", tokens)  # anybody may read
+    feeds, addressing = named_feeds(feed or ()), _addressing(base, behind_proxy)
+    tokens = TokenFile(token_file, "127.0.0.1")  # anybody may read
     origins = read_origins(allow_origin or ("*",), tokens=True)
     style = replace(_style(annotated, label, vocabulary), border=border)
     if style.method == "implicit" and base is None and port == 0:
@@ -119,18 +121,19 @@ def serve(
         stores = _stores(data or (), [name for name, _ in feeds], store, past, style, address, reload)
         datasets = _datasets(stores, page_size, triples or (), milliseconds(period, "--period"))
     limits = FragmentLimits(address=max_address, body=max_body, kept=max_kept, connections=max_connections)
-    face = application(datasets, [WritesHandler(tokens, addressing, limits.body)], limits, addressing)
     feedings = open_feeds(feeds, datasets, pace, milliseconds(feed_for, "--feed-for"))
+    writes = WritesHandler(tokens, addressing, limits.body)
+    face = application(datasets, [writes], limits, addressing, partial(_statuses, feedings))
     passing = BackgroundApp(
         face, datasets, feedings, milliseconds(history, "--history") if history or past is None else 0
     )
     app = passing if origins.every else CrossOrigin(passing, origins)
     names = ", ".join(f"/{dataset.name}" for dataset in datasets)
     settings = {"date_header": False, "server_header": False}
-    tell_readers(token_file)
     try:
+        announce = partial(_say_where, names)
         Serving(
-            app, host, port, face.leave, lambda at: say(f"{names} at {at}"), max_connections, settings, alone=True
+            app, host, port, face.leave, announce, max_connections, settings, alone=True, reload=tokens.reload
         ).run()
     finally:
         for dataset in datasets:
@@ -147,6 +150,21 @@ def verify(
     from streamgauge.servers.fragments.store import recovery
 
     reported(folder, recovery.verify, recovery.save, save_to)
+
+
+def _say_where(names: str, address: str) -> None:
+    say(f"{names} at {address}")
+
+
+def _statuses(feedings: Sequence[FeedRunner]) -> dict[str, dict[str, object]]:
+    """The status of each feed by its data set; of several of one, all but the first have a number."""
+    counts: Counter[str] = Counter()
+    statuses = {}
+    for feeding in feedings:
+        counts[feeding.name] += 1
+        number = f" {counts[feeding.name]}" if counts[feeding.name] > 1 else ""
+        statuses[f"{feeding.name}{number}"] = feeding.status()
+    return statuses
 
 
 def now() -> int:

@@ -9,11 +9,11 @@ import typer
 
 from streamgauge.cli.configuration import long_running
 from streamgauge.cli.options import completed, engine_names, seconds
-from streamgauge.cli.servers import AllowedOrigins, Host, RequestBytes, add_group, read_tokens, reported, tell_readers
+from streamgauge.cli.servers import AllowedOrigins, Host, RequestBytes, TokenFile, add_group, reported
 from streamgauge.engines import load, named
 from streamgauge.formats.streams import read_triples
 from streamgauge.model.phrases import counted
-from streamgauge.servers.http.access import check_tokens, read_origins
+from streamgauge.servers.http.access import read_origins
 from streamgauge.servers.http.server import Serving
 from streamgauge.servers.queries.durability import ServiceJournal
 from streamgauge.servers.queries.http import application
@@ -22,9 +22,6 @@ from streamgauge.servers.queries.registry import Queries
 from streamgauge.sources import check_place
 
 UNLESS = QueryLimits()
-
-GRACE_S = 3
-"""Seconds that requests may take to end; with sources and queries the service ends within 5."""
 
 
 def register(app: typer.Typer) -> None:
@@ -63,8 +60,7 @@ def serve(
     names = [named(name) for name in engines]
     for url in attach or ():
         check_place(url)
-    tokens = read_tokens(token_file)
-    check_tokens(host, tokens)
+    tokens = TokenFile(token_file, host)
     origins = read_origins(allow_origin or (), bool(tokens))
     lifetime = None if max_time is None else seconds(max_time, "--max-time")
     limits = QueryLimits(
@@ -80,7 +76,6 @@ def serve(
     for item in static or ():
         queries.share(*_named(item))
     face = application(queries, tokens, attach or (), origins)
-    tell_readers(token_file)
     account = ""
 
     def leave() -> None:
@@ -88,9 +83,8 @@ def serve(
         account = _account(queries)
         queries.leave()
 
-    settings = {"timeout_graceful_shutdown": GRACE_S}
     try:
-        Serving(face, host, port, leave, _at(", ".join(names)), settings=settings, alone=True).run()
+        Serving(face, host, port, leave, _at(", ".join(names)), alone=True, reload=tokens.reload).run()
     finally:
         typer.echo(account, err=True)
 

@@ -1,15 +1,15 @@
 """The command ``ui``: the workbench in a browser."""
 
 import gc
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from streamgauge.cli.configuration import long_running
-from streamgauge.cli.servers import Host, read_tokens, say, tell_readers
+from streamgauge.cli.servers import Host, TokenFile, say
 from streamgauge.model.mistake import MistakeError
-from streamgauge.servers.http.access import check_tokens
 from streamgauge.servers.http.server import Serving
 from streamgauge.workbench.application import application
 from streamgauge.workbench.rooms import Bench
@@ -30,13 +30,14 @@ def ui(
     """Open the workbench: runs, playground, live queries, channels and fragments, in a browser."""
     if not folder.is_dir():
         raise MistakeError(f"{folder} is no folder: name the folder of your runs, or make it")
-    tokens = read_tokens(token_file)
-    check_tokens(host, tokens)
+    tokens = TokenFile(token_file, host)
     bench = Bench(folder.resolve(), f"http://{host}:{port}/")
     way = " (add ?access_token=TOKEN once)" if tokens else ""
     app = application(bench, tokens)
-    tell_readers(token_file)
     gc.freeze()  # or each full collection looks through all modules again, in the middle of an edit
-    Serving(
-        app, host, port, bench.leaving.set, lambda at: say(f"the workbench of {folder} is at {at}{way}"), alone=True
-    ).run()
+    announce = partial(_say_where, folder, way)
+    Serving(app, host, port, bench.leaving.set, announce, alone=True, reload=tokens.reload).run()
+
+
+def _say_where(folder: Path, way: str, address: str) -> None:
+    say(f"the workbench of {folder} is at {address}{way}")

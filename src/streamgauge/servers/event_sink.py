@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from streamgauge.model.mistake import obstacle
 from streamgauge.servers.http.access import Guard, TokenError, check_tokens
+from streamgauge.servers.http.health import HealthRoutes
 from streamgauge.servers.http.replies import problem
 from streamgauge.servers.http.server import PortError, Serving, listening
 from streamgauge.sources.contract import Address, Delivery, SourceError, read_options
@@ -192,10 +193,11 @@ class SseSink:
         path = address.path or "/"
         host = f"[{address.host}]" if ":" in address.host else address.host
         self.url = f"http://{host}:{sockets[0].getsockname()[1]}{path}"
-        app = Starlette(
-            routes=[Route(path, self._feed, methods=["GET"])],
-            middleware=[Middleware(Guard, tokens=tokens)],
-        )
+        healthy = HealthRoutes()
+        routes = [Route(path, self._feed, methods=["GET"])]  # first: a sink may have any path
+        routes += [Route("/health", healthy.health), Route("/ready", healthy.ready)]
+        free = {"/health", "/ready"} - {path}
+        app = Starlette(routes=routes, middleware=[Middleware(Guard, tokens=tokens, free=free)])
         settings = {"lifespan": "off", "ws": "none", "timeout_graceful_shutdown": _GRACE}
         self._server = Serving(
             app, address.host, 0, lambda: None, connections=options.clients + _SPARE, settings=settings

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.http.access import Tokens, guards
+from streamgauge.servers.http.health import HealthRoutes
 from streamgauge.servers.http.limits import load_parsers
 from streamgauge.servers.http.replies import clipped
 from streamgauge.workbench.pages import page
@@ -30,9 +31,9 @@ PARAMETER: Final = "access_token"
 COOKIE: Final = "streamgauge_token"
 
 
-def application(bench: Bench, tokens: Sequence[str] = ()) -> Starlette:
+def application(bench: Bench, tokens: Tokens | Sequence[str] = ()) -> Starlette:
     """The workbench over a folder; ``tokens`` are needed by every request where there are any."""
-    rooms = open_rooms(bench)
+    rooms, tokens, healthy = open_rooms(bench), Tokens.of(tokens), HealthRoutes()
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -48,11 +49,12 @@ def application(bench: Bench, tokens: Sequence[str] = ()) -> Starlette:
         routes=[
             Route("/", _front),
             Route("/help", _help),
-            Route("/health", _health),
+            Route("/health", healthy.health),
+            Route("/ready", healthy.ready),
             Mount("/static", StaticFiles(directory=OWN / "static")),
             *(Mount(f"/{area.name}", routes=_routes(area)) for area in rooms),
         ],
-        middleware=[Middleware(SigningIn, tokens=Tokens(tokens)), *guards(tokens, None)],
+        middleware=[Middleware(SigningIn, tokens=tokens), *guards(tokens, None)],
         exception_handlers=handlers,
         lifespan=lifespan,
     )
@@ -84,10 +86,6 @@ HELP: Final = {
 async def _help(request: Request) -> Response:
     """Pages to read, and the place of each task."""
     return page(request, "help.html.j2", "Help", pages=HELP)
-
-
-async def _health(_request: Request) -> Response:
-    return JSONResponse({"status": "up"})
 
 
 async def _mistake(request: Request, error: Exception) -> Response:

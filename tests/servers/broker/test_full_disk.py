@@ -50,14 +50,15 @@ def test_a_full_disk_is_said_and_nothing_acknowledged_is_lost(small):
             acknowledged[n] = said.json()["publication"]
         assert (said.status_code, "could not be written: the disk is full" in said.json()["error"]) == (503, True)
         assert 0 < len(acknowledged) == n
-        health = http.get("/health")
-        assert (health.status_code, health.json()["status"]) == (503, "refusing")
-        assert "the disk is full (ENOSPC)" in health.json()["fault"]
+        ready = http.get("/ready")
+        assert (ready.status_code, ready.json()["status"]) == (503, "not ready")
+        assert "the disk is full (ENOSPC)" in ready.json()["fault"]
+        assert http.get("/health").json() == {"status": "up"}, "a restart would not help"
         assert rows(http) == students(acknowledged)
         again = publish(http, "again", many(n))
         assert (again.status_code, rows(http)) == (503, students(acknowledged))
         widen()
-        until(lambda: http.get("/health").is_success, 30)
+        until(lambda: http.get("/ready").is_success, 30)
         assert publish(http, "later", many(300)).json() == {"publication": len(acknowledged) + 2, "repeated": False}
         acknowledged[300] = len(acknowledged) + 2
         broker.kill()

@@ -53,7 +53,14 @@ class Access:
     """The permissions of tokens; without any token everything is allowed, as it is on loopback only."""
 
     def __init__(self, grants: Sequence[Grant] = ()) -> None:
+        self.every = Tokens()
+        """All tokens, for whoever asks only whether one is known."""
+        self.replace(grants)
+
+    def replace(self, grants: Sequence[Grant]) -> None:
+        """Permit what these grants permit from now on, and no more."""
         self._grants = [(Tokens([grant.token]), grant) for grant in grants]
+        self.every.replace(self.tokens)
 
     @property
     def closed(self) -> bool:

@@ -21,6 +21,7 @@ from starlette.websockets import WebSocket
 
 from streamgauge.formats.results import results
 from streamgauge.incremental.row_joins import TRUE
+from streamgauge.model.logs import without_secrets
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import Channel, FormKind, Subscribed, UnknownChannelError
@@ -262,6 +263,19 @@ class Webhooks:
         self.failures = 0
         for hook in hooks:
             broker.enrol_always(hook.channel, hook.subscriber, OPERATOR)
+
+    def status(self) -> list[dict[str, Any]]:
+        """Each webhook, without secrets of its address, and how many notifications it is behind."""
+        return [
+            {"channel": hook.channel, "url": without_secrets(hook.url), "behind": self._behind(hook)}
+            for hook in self._hooks
+        ]
+
+    def _behind(self, hook: Webhook) -> int:
+        with suppress(UnknownChannelError):
+            channel = self._broker.channel(hook.channel)
+            return channel.number - channel.acknowledged.get(hook.subscriber, channel.number)
+        return 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

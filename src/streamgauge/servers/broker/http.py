@@ -44,6 +44,7 @@ from streamgauge.servers.http import events
 from streamgauge.servers.http.access import OPEN, Origins, given, guards
 from streamgauge.servers.http.deadlines import resident
 from streamgauge.servers.http.headers import ConditionError, PreconditionError, read_conditions
+from streamgauge.servers.http.health import HealthRoutes, ServerState
 from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, counted_body, load_parsers, read_body, text
 from streamgauge.servers.http.metrics import MEDIA_TYPE, PAUSES, Metric, exposition
 from streamgauge.servers.http.openapi import (
@@ -106,7 +107,7 @@ def application(
     handlers: dict[Any, Any] = dict.fromkeys(_STATUS, _refusal)
     return Starlette(
         routes=_routes(app),
-        middleware=guards(app.access.tokens, origins),
+        middleware=guards(app.access.every, origins),
         exception_handlers=handlers,
         lifespan=app.lifespan,
     )
@@ -147,6 +148,7 @@ def _routes(app: "BrokerApp") -> list[BaseRoute]:
     pushed = operation("Notifications as server-sent events, or by WebSocket.", parameters=[kept, after])
     rows = operation("The answer as it is, SPARQL JSON; of a CONSTRUCT a row a triple.")
     number = parameter("acknowledged", "Up to this number.", _NUMBER)
+    healthy = HealthRoutes(app.state)
     return [
         Route("/", app.page),
         DescribedRoute("POST", "/publish", app.publish, published),
@@ -166,7 +168,8 @@ def _routes(app: "BrokerApp") -> list[BaseRoute]:
         DescribedRoute("GET", who, app.subscriber, operation("One of them: what was acknowledged.")),
         DescribedRoute("PUT", who, app.acknowledge, operation("Acknowledge.", "204", parameters=[number])),
         DescribedRoute("DELETE", who, app.unsubscribe, operation("Unsubscribe.", "204")),
-        DescribedRoute("GET", "/health", app.health, operation("Whether it is up.")),
+        DescribedRoute("GET", "/health", healthy.health, operation("Whether it is up.")),
+        DescribedRoute("GET", "/ready", healthy.ready, operation("Whether it takes publications.")),
         DescribedRoute("GET", "/metrics", app.metrics, operation("Counts for Prometheus.")),
         Route("/openapi.json", app.openapi),
     ]
@@ -354,16 +357,13 @@ class BrokerApp:
         await run_in_threadpool(partial(self._broker.unsubscribe, name, subscriber, owner=owner, require=demands))
         return Response(status_code=204)
 
-    async def health(self, _request: Request) -> Response:
-        """Whether it is up, ``failed`` until it is started again, or is ``refusing`` until there is room."""
-        for state, fault in (("failed", self._broker.fault), ("refusing", self._broker.trouble)):
-            if fault:
-                return JSONResponse({"status": state, "fault": fault}, 503)
-        return JSONResponse({"status": "up"})
+    def state(self) -> ServerState:
+        """Failed until it is started again, or in trouble until the disk has room; with the webhooks."""
+        return ServerState(self._broker.fault, self._broker.trouble, {"webhooks": self._hooks.status()})
 
     async def metrics(self, _request: Request) -> Response:
         """Counts for Prometheus; terms are counted in a thread."""
-        text = await run_in_threadpool(lambda: exposition(_metrics(self._broker, self._hooks.failures)))
+        text = await run_in_threadpool(lambda: exposition(_metrics(self._broker, self._hooks)))
         return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
     async def openapi(self, request: Request) -> Response:
@@ -454,7 +454,7 @@ def _subscriber_status(channel: Channel, name: str) -> dict[str, object]:
     return {"channel": channel.name, "subscriber": name, "acknowledged": channel.acknowledged[name]}
 
 
-def _metrics(broker: Broker, webhook_failures: int) -> Iterator[Metric]:
+def _metrics(broker: Broker, hooks: Webhooks) -> Iterator[Metric]:
     """Counts of the whole broker; channels are too many to be counted by name."""
     channels = broker.channels()
     total = sum(channel.number for channel in channels)
@@ -472,6 +472,8 @@ def _metrics(broker: Broker, webhook_failures: int) -> Iterator[Metric]:
         ("refusing", "1 when the disk did not take the last change.", int(bool(broker.trouble))),
     ):
         yield Metric(f"streamgauge_broker_{name}", "gauge", about, (({}, float(value)),))
+    behind = tuple(({name: str(hook[name]) for name in ("channel", "url")}, hook["behind"]) for hook in hooks.status())
+    yield Metric("streamgauge_broker_webhook_behind", "gauge", "Notifications that a webhook has yet to take.", behind)
     holdings = broker.held()
     terms, about = float(holdings.terms), "Different terms of facts, all interned."
     yield Metric("streamgauge_broker_interned_terms", "gauge", about, (({}, terms),))
@@ -484,6 +486,6 @@ def _metrics(broker: Broker, webhook_failures: int) -> Iterator[Metric]:
     for name, about, value in (
         ("publications", "Publications taken in.", broker.number),
         ("let_go", "Notifications let go because a token's budget was reached.", broker.budget.let_go),
-        ("webhook_failures", "Tries that a webhook did not take.", webhook_failures),
+        ("webhook_failures", "Tries that a webhook did not take.", hooks.failures),
     ):
         yield Metric(f"streamgauge_broker_{name}_total", "counter", about, (({}, float(value)),))

@@ -181,9 +181,18 @@ def _loopback(host: str) -> bool:
 
 
 class Tokens:
-    """The tokens of a service."""
+    """The tokens of a service, which may be replaced while it runs. Thread-safe."""
 
     def __init__(self, tokens: Iterable[str] = ()) -> None:
+        self.replace(tokens)
+
+    @classmethod
+    def of(cls, tokens: "Tokens | Iterable[str]") -> "Tokens":
+        """The same tokens, replaced where those are, or tokens that stay."""
+        return tokens if isinstance(tokens, Tokens) else cls(tokens)
+
+    def replace(self, tokens: Iterable[str]) -> None:
+        """Admit these from now on, and no others."""
         self._tokens = tuple(token.encode() for token in tokens)
 
     def __bool__(self) -> bool:
@@ -213,7 +222,10 @@ _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 _FOREIGN: Final = ("cross-site", "same-site")
 """Values for a page of another origin (Fetch Metadata), which browsers send also where they leave out ``Origin``."""
 
-FREE: Final = ("/", "/health", "/openapi.json")
+ADMITTED: Final = "streamgauge.admitted"
+"""The key in a scope of whether its request has a token, or none is needed."""
+
+FREE: Final = ("/", "/health", "/ready", "/openapi.json")
 """Paths that need no token: they tell nothing of what a service holds."""
 
 
@@ -225,10 +237,14 @@ class Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, tokens: Iterable[str] = (), free: Collection[str] = (), origins: Origins | None = None
+        self,
+        app: ASGIApp,
+        tokens: Tokens | Iterable[str] = (),
+        free: Collection[str] = (),
+        origins: Origins | None = None,
     ) -> None:
         self._app, self._free, self._origins = app, frozenset(free), origins or Origins()
-        self._tokens = Tokens(tokens)
+        self._tokens = Tokens.of(tokens)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or hand on."""
@@ -253,9 +269,10 @@ class Guard:
             return problem(403, "a form of a page of another origin changes nothing here: send it from a program")
         if not self._tokens:
             named = host if host.endswith("]") else host.rsplit(":", 1)[0]
-            local = _loopback(named.strip("[]"))
+            local = scope[ADMITTED] = _loopback(named.strip("[]"))
             return None if local else problem(421, f"this service is of localhost: it does not answer as {host}")
-        if scope["path"] in self._free or self._tokens.admits(given(headers, scope)):
+        admitted = scope[ADMITTED] = self._tokens.admits(given(headers, scope))
+        if admitted or scope["path"] in self._free:
             return None
         return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
 
@@ -279,7 +296,7 @@ def given(headers: Mapping[str, str], scope: Scope) -> str | None:
     return None
 
 
-def guards(tokens: Iterable[str], origins: Origins | None) -> list[Middleware]:
+def guards(tokens: Tokens | Iterable[str], origins: Origins | None) -> list[Middleware]:
     """The middleware of a service with these tokens, whose pages of ``origins`` may use it."""
     guard = Middleware(Guard, tokens=tokens, free=FREE, origins=origins)
     return [Middleware(CrossOrigin, origins=origins), guard] if origins else [guard]

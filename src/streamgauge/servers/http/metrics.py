@@ -4,7 +4,7 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -36,6 +36,25 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def source_metrics(sources: Mapping[str, Mapping[str, Any]], label: str) -> Iterator[Metric]:
+    """How sources go, by the name of what they feed: their ``lag`` (ms), ``ended``, ``refused`` items, ``gap``s."""
+    measures: tuple[tuple[str, Literal["counter", "gauge"], str, Callable[[Mapping[str, Any]], float]], ...] = (
+        ("lag_seconds", "gauge", "The clock less the time of the last element, as it came.", _lag),
+        ("ended", "gauge", "1 when a source has ended.", lambda source: bool(source["ended"])),
+        ("failed", "gauge", "1 when a source has ended by a fault.", lambda source: bool(source.get("fault"))),
+        ("refused_total", "counter", "Items that could not be read.", lambda source: source.get("refused", 0)),
+        ("gaps", "gauge", "1 when elements may be missing since the service began.", lambda source: "gap" in source),
+    )
+    for name, kind, about, value in measures:
+        values = tuple(({label: fed}, float(value(source))) for fed, source in sources.items())
+        yield Metric(f"streamgauge_source_{name}", kind, about, values)
+
+
+def _lag(source: Mapping[str, Any]) -> float:
+    lag: float = source.get("lag", 0) / 1000
+    return lag
 
 
 Clock: TypeAlias = Callable[[], float]

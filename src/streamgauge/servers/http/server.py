@@ -33,8 +33,8 @@ SWITCH_S = 0.0005
 BACKLOG = 2048
 """Connections that wait to be accepted."""
 
-GRACE_S = 10
-"""How long open connections may take to end."""
+GRACE_S = 3
+"""How long open connections may take to end: with all else a server ends within 5 s."""
 
 
 _OPTIONS: Final = {errno.EADDRINUSE: " with --port (0 for a free one)", errno.EADDRNOTAVAIL: " with --host"}
@@ -98,8 +98,9 @@ class Serving(uvicorn.Server):
     """A server that calls ``leave`` as soon as it is told to stop, so that long responses end.
 
     ``say`` is told each address that is served, ``connections`` bounds how many there are at once, ``settings`` are
-    more of uvicorn's. A process that is there for this server ``alone`` is prepared once it serves: parsers are loaded
-    before somebody waits for them, and what is there then is out of the reach of CPython's collector.
+    more of uvicorn's. SIGHUP calls ``reload``, in a thread of its own. A process that is there for this server
+    ``alone`` is prepared once it serves: parsers are loaded before somebody waits for them, and what is there then is
+    out of the reach of CPython's collector.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Serving(uvicorn.Server):
         settings: Mapping[str, Any] | None = None,
         *,
         alone: bool = False,
+        reload: Callable[[], None] = lambda: None,
     ) -> None:
         fitting = provide_descriptors(connections)
         if fitting + SPARE_DESCRIPTORS < connections:
@@ -130,6 +132,7 @@ class Serving(uvicorn.Server):
         }
         super().__init__(uvicorn.Config(RequestLog(app), host, port, **(own | dict(settings or {}))))
         self._leave, self._say, self._alone, self._freed = leave, say, alone, FreedMemory()
+        self._reload = reload
         self._descriptors = DescriptorReports(time.monotonic)
         sys.setswitchinterval(SWITCH_S)
 
@@ -148,17 +151,26 @@ class Serving(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle signals while serving; SIGHUP, which ends a program unless it is handled, stops nobody."""
+        """Handle signals while serving; SIGHUP, which ends a program unless it is handled, has it reload."""
         if not hasattr(signal, "SIGHUP") or current_thread() is not main_thread():
             with super().capture_signals():
                 yield
             return
-        before = signal.signal(signal.SIGHUP, lambda _number, _frame: None)
+        before = signal.signal(signal.SIGHUP, self._hang_up)
         try:
             with super().capture_signals():
                 yield
         finally:
             signal.signal(signal.SIGHUP, before)
+
+    def _hang_up(self, _number: int, _frame: FrameType | None) -> None:
+        Thread(target=self._reloaded, name="streamgauge-reload", daemon=True).start()
+
+    def _reloaded(self) -> None:
+        try:
+            self._reload()
+        except (MistakeError, OSError) as error:
+            _LOG.error("not reloaded, all stays as it was: %s", error)
 
     async def on_tick(self, counter: int) -> bool:
         """Now and then give memory back that requests have left, and see whether there are descriptors."""

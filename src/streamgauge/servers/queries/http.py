@@ -33,6 +33,7 @@ from streamgauge.servers.http.headers import (
     entity_tag,
     read_conditions,
 )
+from streamgauge.servers.http.health import HealthRoutes, ServerState
 from streamgauge.servers.http.limits import (
     STATUS,
     CrowdedError,
@@ -43,7 +44,7 @@ from streamgauge.servers.http.limits import (
     read_body,
     text,
 )
-from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
+from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition, source_metrics
 from streamgauge.servers.http.openapi import (
     DescribedRoute,
     Json,
@@ -60,7 +61,7 @@ from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuse
 from streamgauge.servers.queries.attached import AttachedSources, AttachError
 from streamgauge.servers.queries.durability import KEYS, NotDurableError
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
-from streamgauge.servers.queries.measures import metrics, source_metrics
+from streamgauge.servers.queries.measures import metrics
 from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
 from streamgauge.servers.queries.requests import (
     QueryRegistration,
@@ -139,7 +140,7 @@ REFUSALS: Final[dict[type[Exception], int]] = {
 
 
 def application(
-    queries: Queries, tokens: Sequence[str] = (), allowed: Sequence[str] = (), origins: Origins | None = None
+    queries: Queries, tokens: Tokens | Sequence[str] = (), allowed: Sequence[str] = (), origins: Origins | None = None
 ) -> Starlette:
     """The service for a core; ``allowed`` are the URLs below which sources may be attached.
 
@@ -147,6 +148,7 @@ def application(
     """
     attached = AttachedSources(queries, allowed)
     attached.restore()
+    tokens = Tokens.of(tokens)
     service = QueryService(queries, attached, tokens)
     handlers: dict[Any, Any] = dict.fromkeys(REFUSALS, _refusal)
     return Starlette(
@@ -179,6 +181,7 @@ def _routes(service: "QueryService") -> list[BaseRoute]:
     registered = operation("Register a query.", "201", query, [_KEY])
     published = operation("Publish elements.", "202", elements, publishing)
     shared = operation("Share static data.", "201", body("text/turtle", _TEXT))
+    healthy = HealthRoutes(service.state)
     return [
         Route("/", service.page),
         DescribedRoute("POST", "/queries", service.register, registered),
@@ -192,8 +195,8 @@ def _routes(service: "QueryService") -> list[BaseRoute]:
         DescribedRoute("POST", "/streams/{name:path}", service.publish, published),
         DescribedRoute("DELETE", "/streams/{name:path}", service.detach, operation("Detach its source.", "204")),
         DescribedRoute("PUT", "/static/{name:path}", service.share, shared),
-        DescribedRoute("GET", "/health", service.health, operation("Whether it is up.")),
-        DescribedRoute("GET", "/ready", service.ready, operation("Whether it takes elements.")),
+        DescribedRoute("GET", "/health", healthy.health, operation("Whether it is up.")),
+        DescribedRoute("GET", "/ready", healthy.ready, operation("Whether it takes elements.")),
         DescribedRoute("GET", "/metrics", service.metrics, operation("Counts for Prometheus.")),
         Route("/openapi.json", service.openapi),
     ]
@@ -229,8 +232,8 @@ async def _refusal(_request: Request, error: Exception) -> Response:
 class QueryService:
     """The handlers, one per route."""
 
-    def __init__(self, queries: Queries, attached: AttachedSources, tokens: Sequence[str] = ()) -> None:
-        self._queries, self._attached, self._tokens = queries, attached, Tokens(tokens)
+    def __init__(self, queries: Queries, attached: AttachedSources, tokens: Tokens) -> None:
+        self._queries, self._attached, self._tokens = queries, attached, tokens
         known = () if queries.journal is None else queries.journal.known_keys()
         self._once = Once[Response](KEYS, [(key, _published(items, readers)) for key, items, readers in known])
         self._registration = Gate(queries.limits.registrations, "register a query")
@@ -393,23 +396,21 @@ class QueryService:
         with document_turn(sent):
             return read_static(text(sent), self._queries.limits.shared_triples)
 
-    async def health(self, _request: Request) -> Response:
-        """Whether it is up."""
-        return JSONResponse({"status": "up"})
-
-    async def ready(self, _request: Request) -> Response:
-        """Whether elements are taken now, with the sources: 503 where the disk refuses, or one has failed."""
+    def state(self) -> ServerState:
+        """Whether elements are taken now, with the sources: in trouble where the disk refuses, or one has failed."""
         journal, sources = self._queries.journal, self._attached.status()
-        trouble = (journal.fault or journal.trouble) if journal is not None else ""
         failed = [stream for stream, source in sources.items() if source.get("fault")]
-        state = "ready" if not trouble and not failed else "not ready"
-        fault = trouble or "; ".join(f"<{stream}>: {sources[stream]['fault']}" for stream in failed)
-        body = {"status": state, "fault": fault, "sources": sources}
-        return JSONResponse(body, 200 if state == "ready" else 503)
+        trouble = "; ".join(f"<{stream}>: {sources[stream]['fault']}" for stream in failed)
+        about = {"sources": sources}
+        return (
+            ServerState("", trouble, about)
+            if journal is None
+            else ServerState(journal.fault, journal.trouble or trouble, about)
+        )
 
     async def metrics(self, _request: Request) -> Response:
         """Counts for Prometheus."""
-        measured = (*metrics(self._queries), *source_metrics(self._attached.status()))
+        measured = (*metrics(self._queries), *source_metrics(self._attached.status(), "stream"))
         return PlainTextResponse(exposition(measured), media_type=MEDIA_TYPE)
 
     async def openapi(self, request: Request) -> Response:

@@ -1,7 +1,6 @@
-"""The metrics of the query service, for Prometheus: of queries, streams, sources and the state."""
+"""The metrics of the query service, for Prometheus: of queries, streams and the state."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from streamgauge.servers.http.metrics import PAUSES, Metric
 from streamgauge.servers.queries.registry import Queries
@@ -33,19 +32,3 @@ def metrics(queries: Queries) -> Iterator[Metric]:
         yield Metric("streamgauge_state_bytes", "gauge", "Bytes of the state on the disk.", (({}, journal.state.size),))
         yield Metric("streamgauge_state_items", "gauge", "Items that are kept.", (({}, journal.state.kept_items),))
         yield Metric("streamgauge_checkpoint_age_seconds", "gauge", "How long a change waits.", (({}, journal.age),))
-
-
-def source_metrics(sources: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
-    """How the attached sources go, by their streams."""
-    measures: tuple[tuple[str, str, Callable[[Mapping[str, Any]], float]], ...] = (
-        (
-            "lag_seconds",
-            "The clock less the time of the last element, as it came.",
-            lambda one: one.get("lag", 0) / 1000,
-        ),
-        ("ended", "1 when a source has ended.", lambda one: bool(one["ended"])),
-        ("gaps", "1 when elements may be missing since the service began.", lambda one: "gap" in one),
-    )
-    for name, about, value in measures:
-        values = tuple(({"stream": stream}, float(value(source))) for stream, source in sources.items())
-        yield Metric(f"streamgauge_source_{name}", "gauge", about, values)

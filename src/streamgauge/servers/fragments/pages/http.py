@@ -5,7 +5,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -30,6 +30,7 @@ from streamgauge.servers.fragments.pages.representations import (
 from streamgauge.servers.http import metrics, openapi
 from streamgauge.servers.http.access import REQUEST_HEADERS
 from streamgauge.servers.http.headers import BaseAddress, of_host, unchanged
+from streamgauge.servers.http.health import ServerState, StatusBody
 from streamgauge.servers.http.limits import Gate
 from streamgauge.servers.http.openapi import DescribedOperation, Json, body, parameter, path_parameter, refused
 from streamgauge.servers.http.replies import BUFFERED, Reply, error_reply, send_reply, whole_response
@@ -61,6 +62,7 @@ def _operations() -> Mapping[str, Mapping[str, Json]]:
     return {
         "/": {"get": _read_path("The data sets.", {kind: {} for kind in types}, ("400", "406", "414"))},
         "/health": {"get": _read_path("Whether it is up.", json, ())},
+        "/ready": {"get": _read_path("Whether changes are taken, and how feeds go.", json, ())},
         "/metrics": {"get": _read_path("Counts for Prometheus.", text, ())},
         "/openapi.json": {"get": _read_path("This.", json, ())},
         "/{dataset}": {
@@ -208,7 +210,7 @@ class MountedHandler(Protocol):
 
 
 class FragmentsApp:
-    """Pages of data sets at ``/name``, their list at ``/``, ``/health`` and ``/metrics``; writes are mounted."""
+    """Pages of data sets at ``/name``, their list at ``/``, health and metrics beside them; writes are mounted."""
 
     def __init__(
         self,
@@ -216,13 +218,14 @@ class FragmentsApp:
         limits: FragmentLimits,
         addressing: BaseAddress,
         mounts: Sequence[MountedHandler],
+        feeds: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
     ) -> None:
         if not datasets:
             raise ValueError("there is no data set to serve: give one")
         self._datasets = {dataset.name: dataset for dataset in datasets}
         self._by_path = {f"/{name}".encode(): dataset for name, dataset in self._datasets.items() if name.isascii()}
         self._events = EventsHandler(addressing, limits.subscribers)
-        self._limits = limits
+        self._limits, self._feeds = limits, feeds
         self._mounts: tuple[MountedHandler, ...] = (
             self._events,
             ChangesHandler(addressing),
@@ -330,28 +333,29 @@ class FragmentsApp:
         await send_reply(reply, scope["method"], send, *clock_headers(self._clock()))
 
     def _elsewhere(self, method: str, path: str, scope: Scope, headers: Headers) -> Reply:
-        if path not in ("/", "/health", "/metrics", "/openapi.json"):
+        if path not in ("/", "/health", "/ready", "/metrics", "/openapi.json"):
             return error_reply(
                 404, f"nothing is at {path[:80]}: data sets are at {', '.join('/' + n for n in self._datasets)}"
             )
         if method not in READS:
             return self._refused(method)
-        if path == "/health":
-            return self._health()
+        if path in ("/health", "/ready"):
+            return _json_reply(self._state().health() if path == "/health" else self._state().ready(whole=True))
         if path == "/openapi.json":
             text = json.dumps(description(tuple(self._datasets)))
             return Reply(200, [(b"content-type", b"application/json")], text.encode())
         if path == "/metrics":
-            text = metrics.exposition(self.counts.metrics(tuple(self._datasets.values()), self._reading.held))
+            own = self.counts.metrics(tuple(self._datasets.values()), self._reading.held)
+            text = metrics.exposition((*own, *metrics.source_metrics(self._feeds(), "dataset")))
             return Reply(200, [(b"content-type", metrics.MEDIA_TYPE.encode())], text.encode())
         return self._reading.listing(scope, headers)
 
-    def _health(self) -> Reply:
-        """Whether it is up, or is ``refusing`` changes until there is room."""
+    def _state(self) -> ServerState:
+        """In trouble while a store refuses changes until there is room, or when a feed has failed."""
         faults = [fault for dataset in self._datasets.values() if (fault := dataset.store.trouble())]
-        state: dict[str, str] = {"status": "refusing", "fault": "; ".join(faults)} if faults else {"status": "up"}
-        headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
-        return Reply(503 if faults else 200, headers, json.dumps(state, separators=(",", ":")).encode())
+        feeds = self._feeds()
+        faults += [f"the feed of /{name}: {feed['fault']}" for name, feed in feeds.items() if "fault" in feed]
+        return ServerState("", "; ".join(faults), {"sources": feeds})
 
     def _page(self, shown: Representation, headers: Headers) -> Reply:
         now = shown.dataset.clock()
@@ -403,9 +407,20 @@ def application(
     mounts: Sequence[MountedHandler] = (),
     limits: FragmentLimits | None = None,
     addressing: BaseAddress = of_host,
+    feeds: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
 ) -> FragmentsApp:
-    """The server of data sets: their pages of now and then, what changed, events, and what is mounted beside."""
-    return FragmentsApp(datasets, limits or FragmentLimits(), addressing, mounts)
+    """The server of data sets: their pages of now and then, what changed, events, and what is mounted beside.
+
+    ``feeds`` gives the status of each feed, by the data set that it feeds.
+    """
+    return FragmentsApp(datasets, limits or FragmentLimits(), addressing, mounts, feeds)
+
+
+def _json_reply(status_body: StatusBody) -> Reply:
+    """What no cache keeps, as JSON."""
+    status, body = status_body
+    headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+    return Reply(status, headers, json.dumps(body, separators=(",", ":")).encode())
 
 
 async def _other(scope: Scope, receive: Receive, send: Send) -> None:

@@ -96,6 +96,21 @@ class FeedRunner:
         self._begun: tuple[int, int] | None = None
         self._blank = f"f{feed.dataset.store.version}x"
         self.fed = FeedCounts()
+        self._lag: int | None = None
+        self._fault = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the data set that is fed."""
+        return self._feed.dataset.name
+
+    def status(self) -> dict[str, object]:
+        """Elements and facts so far, how far behind the clock the last one was (``lag``, ms), and the end."""
+        refused = self.fed.refused + self._feed.source.refused
+        status: dict[str, object] = {"elements": self.fed.elements, "facts": self.fed.facts, "refused": refused}
+        status |= {"ended": self._closing.is_set()}
+        status |= {"lag": self._lag} if self._lag is not None else {}
+        return status | ({"fault": self._fault} if self._fault else {})
 
     async def run(self) -> None:
         """Apply what comes until the source ends or ``close``; then say what became of it."""
@@ -105,10 +120,11 @@ class FeedRunner:
         try:
             while (items := await self._next()) is not None:
                 for error in (item for item in items if isinstance(item, Exception)):
-                    why = f"stopped: {error}"
+                    self._fault, why = str(error), f"stopped: {error}"
                 await self._apply([item for item in items if isinstance(item, StreamElement)])
         except Exception as error:
-            why = f"stopped: {error or type(error).__name__}"
+            self._fault = str(error) or type(error).__name__
+            why = f"stopped: {self._fault}"
             raise
         finally:
             self.close()
@@ -198,6 +214,7 @@ class FeedRunner:
             over += sum(fact.final is not None and fact.final <= now for fact in facts)
         draft.commit()
         self.fed.elements += index
+        self._lag = now - element.time if index else self._lag
         self.fed.facts += added
         self.fed.over += over if dataset.style.label is Label.EXPIRATION else 0
 

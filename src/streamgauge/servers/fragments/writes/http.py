@@ -367,8 +367,8 @@ Headers: TypeAlias = Mapping[bytes, bytes]
 class WritesHandler:
     """Answers POST, PUT, PATCH and DELETE of those who have a token; without tokens nobody may write."""
 
-    def __init__(self, tokens: Sequence[str], addressing: BaseAddress, body: int) -> None:
-        self._tokens, self._addressing, self._limit = Tokens(tokens), addressing, body
+    def __init__(self, tokens: Tokens | Sequence[str], addressing: BaseAddress, body: int) -> None:
+        self._tokens, self._addressing, self._limit = Tokens.of(tokens), addressing, body
         self._done = RetryMemory[Reply](KEYS)
         self._under_way: dict[RetryKey, asyncio.Event] = {}
         self._writers = WriteQueue()
