@@ -9,17 +9,23 @@ import typer
 
 from streamgauge.cli.configuration import long_running
 from streamgauge.cli.options import completed, engine_names, seconds
+from streamgauge.cli.query_files import read_query_file
 from streamgauge.cli.servers import AllowedOrigins, Host, RequestBytes, TokenFile, add_group, reported
 from streamgauge.engines import load, named
 from streamgauge.formats.streams import read_triples
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted
 from streamgauge.servers.http.access import read_origins
 from streamgauge.servers.http.server import Serving
+from streamgauge.servers.queries.deliveries import Deliveries
 from streamgauge.servers.queries.durability import ServiceJournal
-from streamgauge.servers.queries.http import application
+from streamgauge.servers.queries.folder import QueryFolder
+from streamgauge.servers.queries.http import MISTAKES, application
 from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registry import Queries
+from streamgauge.servers.sinks import open_sink
 from streamgauge.sources import check_place
+from streamgauge.sources.named import named_source
 
 UNLESS = QueryLimits()
 
@@ -44,6 +50,10 @@ def serve(
     state: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Keep queries, windows, sources and answers there.")
     ] = None,
+    queries: Annotated[
+        Path | None, typer.Option("--queries", metavar="FOLDER", help="Register its files *.rq, as they change.")
+    ] = None,
+    stream: Annotated[list[str] | None, typer.Option(help="IRI=URL: a source that feeds a stream.")] = None,
     static: Annotated[list[str] | None, typer.Option(help="IRI=FILE: static data for queries that name it.")] = None,
     attach: Annotated[list[str] | None, typer.Option(help="A URL below which sources may be attached.")] = None,
     max_queries: Annotated[int, typer.Option(min=1, help="How many queries at once.")] = UNLESS.queries,
@@ -72,19 +82,25 @@ def serve(
         seconds=max_seconds,
         lifetime=lifetime,
     )
-    queries = Queries(load, names, limits, journal=_journal(state))
+    core = Queries(load, names, limits, journal=_journal(state))
     for item in static or ():
-        queries.share(*_named(item))
-    face = application(queries, tokens, attach or (), origins)
+        core.share(*_named(item))
+    folder = None if queries is None else _folder(core, queries)
+    face = application(core, tokens, attach or (), origins, [*map(_source, stream or ())], folder)
     account = ""
 
     def leave() -> None:
         nonlocal account
-        account = _account(queries)
-        queries.leave()
+        account = _account(core)
+        core.leave()
+
+    def reload() -> None:
+        tokens.reload()
+        if folder is not None:
+            folder.look(at_once=True)
 
     try:
-        Serving(face, host, port, leave, _at(", ".join(names)), alone=True, reload=tokens.reload).run()
+        Serving(face, host, port, leave, _at(", ".join(names)), alone=True, reload=reload).run()
     finally:
         typer.echo(account, err=True)
 
@@ -96,6 +112,20 @@ def verify(
     from streamgauge.servers.durable import journal
 
     reported(state, journal.verify)
+
+
+def _folder(core: Queries, folder: Path) -> QueryFolder:
+    """The queries of a folder; MistakeError where there is none."""
+    if not folder.is_dir():
+        raise MistakeError(f"{folder} is no folder: name the folder of your queries, or make it")
+    return QueryFolder(core, folder, read_query_file, Deliveries(core, open_sink), MISTAKES)
+
+
+def _source(item: str) -> tuple[str, str]:
+    source = named_source(item)
+    if source.iri is None:
+        raise typer.BadParameter(f"{item!r}: write IRI=URL", param_hint="--stream")
+    return source.iri, source.address
 
 
 def _journal(state: Path | None) -> ServiceJournal | None:

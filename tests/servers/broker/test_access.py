@@ -24,6 +24,7 @@ ANYONE, HOLDER = "anyone", "holder"
 ROUTES = {
     ("GET", "/"): (ANYONE, {}),
     ("GET", "/health"): (ANYONE, {}),
+    ("GET", "/ready"): (ANYONE, {}),
     ("GET", "/openapi.json"): (ANYONE, {}),
     ("GET", "/metrics"): (HOLDER, {}),
     ("GET", "/channels"): (HOLDER, {}),

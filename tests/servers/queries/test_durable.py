@@ -12,10 +12,11 @@ from streamgauge.engines import load
 from streamgauge.formats.lines import Advance, Input, encode_element
 from streamgauge.model.element import StreamElement
 from streamgauge.servers.durable.journal import FILE, verify
+from streamgauge.servers.http.metrics import source_metrics
 from streamgauge.servers.http.retries import RetryKey
 from streamgauge.servers.queries.attached import AttachedSources
 from streamgauge.servers.queries.durability import NotDurableError, ServiceJournal
-from streamgauge.servers.queries.measures import metrics, source_metrics
+from streamgauge.servers.queries.measures import metrics
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
 from streamgauge.servers.queries.worker import RegisteredQuery
@@ -258,7 +259,7 @@ def test_a_service_that_attached_a_file_goes_on_where_it_was(tmp_path):
     until(lambda: queries.streams()[IN] == 30)
     assert len(told(queries)["q1"]) == 14
     assert sources.status()[IN].get("gap") is None
-    measured = {metric.name: metric for metric in (*metrics(queries), *source_metrics(sources.status()))}
+    measured = {metric.name: metric for metric in (*metrics(queries), *source_metrics(sources.status(), "stream"))}
     until(lambda: sources.status()[IN]["lag"] == -29_000)  # the clock of this service stands still at 0
     assert measured["streamgauge_state_items"].values == (({}, queries.journal.state.kept_items),)
     assert measured["streamgauge_source_gaps"].values == (({"stream": IN}, 0.0),)

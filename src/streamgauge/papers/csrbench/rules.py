@@ -1,5 +1,13 @@
 """CSRBench's oracle (dellaglio/csrbench-oracle ac823b2): a search for t0, sets, a contiguous part, times ignored.
 
+A run is right if, for some t0 from the semantics' t0 to t0 + size in steps of 1 s, the recorded relations are a
+contiguous part of the expected ones. Window close starts with the first full window; under content change each time
+after t0 has the scope from ``t0 + a * slide`` to that time plus 1 s, and empty scopes are skipped under non-empty
+content. Relations are sets, times are ignored, missing heads or tails still match, and no relations match everything.
+Numbers are equal if their text spells the same double, whatever the datatype; a solution with a number equals any other
+with the same numbers. ``reproduce`` compares whole solutions, as the paper means; no verdict differs on the recorded
+answers.
+
 The decision is yes or no. Precision and recall in the verdict are ours, over the sets of the best placing.
 """
 

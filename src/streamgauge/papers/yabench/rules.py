@@ -1,9 +1,12 @@
 """YABench's oracle (YABench/yabench a3acfe2): closed borders, report i for window i, bags; means over its windows.
 
-Its content-change comparator and its gracious modes are its own, with their slips (docs/reproduce.md).
-Window close: report i of an engine belongs to window i, whatever it says. Content change: row by row, in order, a
-record for each, whose precision and recall are 0 or 1, so those of a line are shares of records, not of rows; in
-gracious mode a window's start goes one slide back, then right until all new rows match.
+Its content-change comparator and its gracious modes are its own, with their slips. Window close: window i ends at i
+slides, and report i of an engine belongs to it, whatever it says; windows after the last report are not scored, an
+empty last report is lost, and a triple read ahead stays in the next window. Content change: at each time the scope is
+[n slides, t], and expected are the rows that the last result did not have; row by row, in order, a record for each,
+whose precision and recall are 0 or 1 (a matching report 1/1, the first other one 0/0 for all rows still expected,
+leftovers 1/0 or 0/1), so those of a line are shares of records, not of rows. With one triple per time every second time
+is skipped. In gracious mode a window's start goes one slide back, then right until all new rows match.
 """
 
 from collections import Counter

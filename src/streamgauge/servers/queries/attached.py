@@ -19,6 +19,9 @@ from streamgauge.sources.contract import Resumable, parse_address
 
 _LOG = getLogger(__name__)
 BATCH = 500
+AGAIN_S = 5.0
+"""How long a source that failed is left alone before it is attached again."""
+
 WAIT_S = 0.05
 LEAVE_S = 1.0
 """Seconds that sources may take to end, all together: a service ends within 5."""
@@ -49,6 +52,8 @@ class AttachedSources:
         self._lock = RLock()
         self._feeding: dict[str, _Feeding] = {}
         self._away: dict[str, dict[str, object]] = {}
+        self._kept: dict[str, str] = {}
+        self._again: dict[str, float] = {}
 
     def attach(self, stream: str, url: str) -> None:
         """Feed a stream from a source. AttachError, ConflictError or SourceError say why not."""
@@ -60,6 +65,32 @@ class AttachedSources:
             self._feed(stream, url)
             if self._queries.journal is not None:
                 self._queries.journal.note("source", stream, {"url": url, "position": None, "time": None})
+
+    def keep(self, sources: Sequence[tuple[str, str]]) -> None:
+        """Feed streams from sources for good, (stream, URL): ``look`` attaches one that failed again. SourceError."""
+        for stream, url in sources:
+            with self._lock:
+                running = self._feeding.get(stream)
+                if running is not None and running.address != url:
+                    self.detach(stream)
+                self._kept[stream] = url
+                if stream not in self._feeding:
+                    self._away.pop(stream, None)
+                    self._feed(stream, url)
+
+    def look(self) -> None:
+        """To be called now and then: kept sources that failed are attached again where they were, if they can be."""
+        now = time.monotonic()
+        for stream, url in self._kept.items():
+            with self._lock:
+                running = self._feeding.get(stream)
+                if running is None or not running.ended or not running.fault or now < self._again.get(stream, 0.0):
+                    continue
+                self._again[stream] = now + AGAIN_S
+                try:
+                    self._feed(stream, url, running.noted)
+                except SourceError as error:
+                    running.fault = str(error)
 
     def restore(self) -> None:
         """Attach the sources that were attached before, where they were; the status of one that is away says so."""
@@ -75,12 +106,9 @@ class AttachedSources:
     def _feed(self, stream: str, url: str, record: Mapping[str, Any] | None = None) -> None:
         reading = Reading(stream=stream, lateness=_ANY_LATENESS)
         position = None if record is None else record["position"]
-        if self._queries.journal is None:
-            source = self._open(url, reading)
-        else:
-            source = open_source(url, reading, after=position) if position is not None else self._open(url, reading)
-            if isinstance(source, Resumable):
-                source.hold()
+        source = open_source(url, reading, after=position) if position is not None else self._open(url, reading)
+        if self._queries.journal is not None and isinstance(source, Resumable):
+            source.hold()
         self._feeding[stream] = _Feeding(self._queries, stream, url, source, record)
 
     def pause(self, stream: str) -> None:
@@ -158,7 +186,9 @@ class _Feeding:
     def __init__(
         self, queries: Queries, stream: str, url: str, source: Source, record: Mapping[str, Any] | None
     ) -> None:
-        self._address, self._record = url, record
+        self.address, self._record = url, record
+        self.noted: Mapping[str, Any] = record or {"url": url, "position": None, "time": None}
+        """Where the source was when its last items were published."""
         self.gap: tuple[int | None, int] | None = None
         self.lag: int | None = None
         self.url, self.ended, self.fault = parse_address(url).text, False, ""
@@ -268,7 +298,7 @@ class _Feeding:
 
     def _note_place(self, time: int, place: object, _readers: int) -> None:
         """The place in the source becomes durable with what came up to it."""
-        if self._queries.journal is None:
-            return
         position = self._source.position(place) if isinstance(self._source, Resumable) and place is not None else None
-        self._queries.journal.note("source", self._stream, {"url": self._address, "position": position, "time": time})
+        self.noted = {"url": self.address, "position": position, "time": time}
+        if self._queries.journal is not None:
+            self._queries.journal.note("source", self._stream, self.noted)

@@ -25,7 +25,7 @@ from streamgauge.servers.durable.journal import Change, NumberedLine
 from streamgauge.servers.durable.segments import JournalItem
 from streamgauge.servers.durable.state import SessionState
 from streamgauge.servers.http.retries import RetryKey
-from streamgauge.servers.queries.requests import QueryRegistration
+from streamgauge.servers.queries.requests import QueryRegistration, number_of
 from streamgauge.servers.queries.worker import QueryWorker, RegisteredQuery
 from streamgauge.servers.sealed.soundness import JournalError, NotWrittenError
 
@@ -165,7 +165,8 @@ class ServiceJournal:
             self._beside[running.name] = beside
             record = {"request": registration, "owner": owner, "start": self._next, "beside": beside}
             self._noted.change.records["query", running.name] = record
-            self._noted.change.records["names", "last"] = int(running.name[1:])
+            if number := number_of(running.name):
+                self._noted.change.records["names", "last"] = number
             self._processed[running.name] = self._next - 1
             question = running.question
             self.follow(running.name, question.query, question.semantics, self._next - 1)

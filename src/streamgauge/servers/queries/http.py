@@ -1,7 +1,7 @@
 """The HTTP side of the query service: routes, their description in OpenAPI, status and metrics."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -17,6 +17,7 @@ from streamgauge.formats.bounds import read_json
 from streamgauge.formats.fields import FieldError
 from streamgauge.formats.streams import FormatError
 from streamgauge.incremental.budget import TooMuchError
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
 from streamgauge.semantics.jumps import TimeJumpError
@@ -59,14 +60,17 @@ from streamgauge.servers.http.openapi import (
 from streamgauge.servers.http.replies import json_tag, page, problem, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
 from streamgauge.servers.queries.attached import AttachedSources, AttachError
+from streamgauge.servers.queries.deliveries import AnswerDelivery
 from streamgauge.servers.queries.durability import KEYS, NotDurableError
+from streamgauge.servers.queries.folder import LOOK_S, QueryFolder
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
-from streamgauge.servers.queries.measures import metrics
+from streamgauge.servers.queries.measures import folder_metrics, metrics
 from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
 from streamgauge.servers.queries.requests import (
     QueryRegistration,
     RequestError,
     form_of,
+    query_schema,
     read_items,
     read_registration,
     read_static,
@@ -138,18 +142,30 @@ REFUSALS: Final[dict[type[Exception], int]] = {
 }
 """The statuses of requests that are refused, by what refuses them."""
 
+MISTAKES: Final = (*REFUSALS, MistakeError, OSError)
+"""The errors of a file of a query."""
+
 
 def application(
-    queries: Queries, tokens: Tokens | Sequence[str] = (), allowed: Sequence[str] = (), origins: Origins | None = None
+    queries: Queries,
+    tokens: Tokens | Sequence[str] = (),
+    allowed: Sequence[str] = (),
+    origins: Origins | None = None,
+    sources: Sequence[tuple[str, str]] = (),
+    folder: QueryFolder | None = None,
 ) -> Starlette:
     """The service for a core; ``allowed`` are the URLs below which sources may be attached.
 
-    Pages of ``origins`` may use the service.
+    Pages of ``origins`` may use the service. The operator feeds streams from ``sources``, (stream, URL), and registers
+    the queries of ``folder``, which see all of them.
     """
+    if folder is not None:
+        folder.look(at_once=True)
     attached = AttachedSources(queries, allowed)
     attached.restore()
+    attached.keep(sources)
     tokens = Tokens.of(tokens)
-    service = QueryService(queries, attached, tokens)
+    service = QueryService(queries, attached, tokens, folder)
     handlers: dict[Any, Any] = dict.fromkeys(REFUSALS, _refusal)
     return Starlette(
         routes=_routes(service),
@@ -202,26 +218,6 @@ def _routes(service: "QueryService") -> list[BaseRoute]:
     ]
 
 
-def _query_schema(engines: Sequence[str], profiles: Iterable[str]) -> Json:
-    """The schema of a registration in JSON, for a service with these engines and semantics."""
-    ms = {"type": "integer", "description": "ms"}
-    text = {"type": "string", "description": "Continuous SPARQL: RSP-QL, C-SPARQL, CQELS-QL or SPARQLstream."}
-    return {
-        "type": "object",
-        "required": ["query"],
-        "properties": {
-            "query": text,
-            "dialect": _TEXT,
-            "semantics": {"anyOf": [{"type": "string", "enum": [*profiles]}, {"type": "object"}]},
-            "engine": {"type": "string", "enum": [*engines]},
-            "static": {"type": "string", "description": "Turtle."},
-            "lateness": ms,
-            "t0": ms,
-            "advance": {"type": "string", "enum": ["wall"]},
-        },
-    }
-
-
 async def _refusal(_request: Request, error: Exception) -> Response:
     """An expected error as its sentence, and when to come again."""
     after = error.after if isinstance(error, QueriesBusyError) else 1.0 if isinstance(error, KeyBusyError) else None
@@ -232,8 +228,10 @@ async def _refusal(_request: Request, error: Exception) -> Response:
 class QueryService:
     """The handlers, one per route."""
 
-    def __init__(self, queries: Queries, attached: AttachedSources, tokens: Tokens) -> None:
-        self._queries, self._attached, self._tokens = queries, attached, tokens
+    def __init__(
+        self, queries: Queries, attached: AttachedSources, tokens: Tokens, folder: QueryFolder | None = None
+    ) -> None:
+        self._queries, self._attached, self._tokens, self._folder = queries, attached, tokens, folder
         known = () if queries.journal is None else queries.journal.known_keys()
         self._once = Once[Response](KEYS, [(key, _published(items, readers)) for key, items, readers in known])
         self._registration = Gate(queries.limits.registrations, "register a query")
@@ -245,18 +243,28 @@ class QueryService:
         Parsers are imported before: beside requests that would hold all of them up.
         """
         await run_in_threadpool(load_parsers)
-        ticking = asyncio.create_task(self._tick())
+        tasks = [asyncio.create_task(self._tick()), asyncio.create_task(self._look())]
         try:
             yield
         finally:
-            ticking.cancel()
-            await run_in_threadpool(self._attached.close)
+            for task in tasks:
+                task.cancel()
+            sinks = () if self._folder is None else (run_in_threadpool(self._folder.deliveries.close),)
+            await asyncio.gather(run_in_threadpool(self._attached.close), *sinks)
             await run_in_threadpool(self._queries.close, "the service has ended", CLOSE_S)
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
             await run_in_threadpool(self._queries.tick)
+
+    async def _look(self) -> None:
+        """Sources that failed, and the folder of queries, are looked at now and then."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            await run_in_threadpool(self._attached.look)
+            if self._folder is not None:
+                await run_in_threadpool(self._folder.look)
 
     async def register(self, request: Request) -> Response:
         """A query: its text, or JSON."""
@@ -284,6 +292,8 @@ class QueryService:
         name, conditions = request.path_params["id"], read_conditions(request.headers.raw)
 
         def require(running: RegisteredQuery) -> None:
+            if self._folder is not None and self._folder.owns(name):
+                raise ConflictError(f"{name} is the query of a file: remove {name}.rq from the folder of queries")
             conditions.require((json_tag(status(running)),), f"the query {name}")
 
         await run_in_threadpool(self._queries.deregister, name, require)
@@ -401,7 +411,9 @@ class QueryService:
         journal, sources = self._queries.journal, self._attached.status()
         failed = [stream for stream, source in sources.items() if source.get("fault")]
         trouble = "; ".join(f"<{stream}>: {sources[stream]['fault']}" for stream in failed)
-        about = {"sources": sources}
+        about: dict[str, object] = {"sources": sources}
+        if self._folder is not None:
+            about |= {"refused": dict(self._folder.refused), "sinks": [*map(_sink, self._folder.deliveries.status())]}
         return (
             ServerState("", trouble, about)
             if journal is None
@@ -410,12 +422,14 @@ class QueryService:
 
     async def metrics(self, _request: Request) -> Response:
         """Counts for Prometheus."""
-        measured = (*metrics(self._queries), *source_metrics(self._attached.status(), "stream"))
+        measured = [*metrics(self._queries), *source_metrics(self._attached.status(), "stream")]
+        if self._folder is not None:
+            measured += folder_metrics(self._folder)
         return PlainTextResponse(exposition(measured), media_type=MEDIA_TYPE)
 
     async def openapi(self, request: Request) -> Response:
         """The routes, described."""
-        schemas = {"Query": _query_schema(self._queries.engines, PROFILES)}
+        schemas = {"Query": query_schema(self._queries.engines, PROFILES)}
         operations_ = operations(request.app.routes)
         return JSONResponse(description("Streamgauge continuous queries", operations_, _PATH_PARAMETERS, schemas))
 
@@ -436,6 +450,13 @@ class QueryService:
         kind = request.headers.get("content-type", "").strip().lower()
         address = request.scope["query_string"], request.scope["path"].encode()
         return read_key(request.headers.get("idempotency-key"), owner, *address, kind.encode(), body)
+
+
+def _sink(delivery: AnswerDelivery) -> dict[str, object]:
+    """A delivery: how many answers it is behind, and why its sink is away, if it is."""
+    status: dict[str, object] = {"query": delivery.query, "sink": delivery.sink, "behind": delivery.behind}
+    status |= {"undelivered": delivery.undelivered} if delivery.undelivered else {}
+    return status | ({"fault": delivery.fault} if delivery.fault else {})
 
 
 def _published(items: int, readers: int) -> Response:

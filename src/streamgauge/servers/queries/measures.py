@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator
 
 from streamgauge.servers.http.metrics import PAUSES, Metric
+from streamgauge.servers.queries.deliveries import AnswerDelivery
+from streamgauge.servers.queries.folder import QueryFolder
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.worker import RegisteredQuery
 
@@ -32,3 +34,20 @@ def metrics(queries: Queries) -> Iterator[Metric]:
         yield Metric("streamgauge_state_bytes", "gauge", "Bytes of the state on the disk.", (({}, journal.state.size),))
         yield Metric("streamgauge_state_items", "gauge", "Items that are kept.", (({}, journal.state.kept_items),))
         yield Metric("streamgauge_checkpoint_age_seconds", "gauge", "How long a change waits.", (({}, journal.age),))
+
+
+def folder_metrics(folder: QueryFolder) -> Iterator[Metric]:
+    """How many files of queries are refused, and how the deliveries of answers go, by query and sink."""
+    yield Metric("streamgauge_query_files_refused", "gauge", "Files of queries that cannot be used.",
+                 (({}, float(len(folder.refused))),))  # fmt: skip
+    measures: tuple[tuple[str, str, Callable[[AnswerDelivery], float]], ...] = (
+        ("behind", "Answers that have yet to arrive.", lambda delivery: delivery.behind),
+        ("undelivered_total", "Answers that will not arrive.", lambda delivery: delivery.undelivered),
+        ("away", "1 while a sink takes nothing.", lambda delivery: bool(delivery.fault)),
+    )
+    for name, about, value in measures:
+        values = tuple(
+            ({"query": delivery.query, "sink": delivery.sink}, float(value(delivery)))
+            for delivery in folder.deliveries.status()
+        )
+        yield Metric(f"streamgauge_sink_{name}", "counter" if name.endswith("_total") else "gauge", about, values)

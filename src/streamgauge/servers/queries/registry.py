@@ -26,8 +26,15 @@ from streamgauge.servers.http.events import AnswerSubscription, End
 from streamgauge.servers.http.limits import Rate, load_parsers, refused_patterns
 from streamgauge.servers.queries.durability import WALL, ServiceJournal
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
-from streamgauge.servers.queries.requests import QueryRegistration, RequestError, read_registration, understand
-from streamgauge.servers.queries.sessions import as_element, makes_triples
+from streamgauge.servers.queries.requests import (
+    QueryRegistration,
+    RequestError,
+    number_of,
+    question_of,
+    read_registration,
+    understand,
+)
+from streamgauge.servers.queries.sessions import as_element
 from streamgauge.servers.queries.worker import END_S, Durability, QueryWorker, Question, RegisteredQuery
 
 _LOG = getLogger(__name__)
@@ -81,30 +88,19 @@ class Queries:
             self._restore(journal)
             journal.start(self._idle)
 
-    def register(self, request: QueryRegistration, owner: str = OPEN) -> RegisteredQuery:
+    def register(self, request: QueryRegistration, owner: str = OPEN, name: str = "") -> RegisteredQuery:
         """Begin to answer a query of an identity; it sees what is published from now on.
 
-        QueryError, RequestError, RefusedError, LimitError, TooMuchError or ConflictError say why not.
+        It has the ``name``, else the next number. QueryError, RequestError, RefusedError, LimitError, TooMuchError or
+        ConflictError say why not.
         """
-        if request.engine is not None and request.engine not in self.engines:
-            raise RequestError(f"engine is {request.engine!r}: there is {', '.join(self.engines)}")
         with self._understanding:
             self._admit(owner)
-            engine = request.engine or self.engines[0]
-            loaded = self._load(engine)
-            load_parsers()
-            with DEADLINES.within(self.limits.seconds, self.limits.growth):
-                query, semantics = understand(request, loaded, self.limits)
-                if reason := refused_patterns(query.form) or loaded.refuse(query, semantics):
-                    raise RefusedError(reason)
-            shared = self._shared_with(query)
-            query = query.with_static((*query.static, *shared))
-            if self.journal is not None:
-                self.journal.refuse()
-                if reason := not_durable(query, semantics, engine):
-                    raise RefusedError(reason)
-            name = f"q{next(self._names)}"
-            question = _question(name, request, query, semantics, engine)
+            if name in self._running:
+                raise ConflictError(f"there is a query {name} already: deregister it first")
+            engine, query, semantics, shared = self._understood(request)
+            name = name or f"q{next(self._names)}"
+            question = question_of(name, request, query, semantics, engine)
             if self.journal is None:
                 running = self._started(name, question)
                 with self._lock:
@@ -116,6 +112,30 @@ class Queries:
                 ticket = self.journal.keep_query(running, request, owner, shared)
             self.journal.wait(ticket, DURABLE_S)
             return running
+
+    def check(self, request: QueryRegistration) -> None:
+        """Understand a query without answering it; the errors of ``register``."""
+        with self._understanding:
+            self._understood(request)
+
+    def _understood(self, request: QueryRegistration) -> tuple[str, ContinuousQuery, Semantics, list[Triple]]:
+        """The engine, the query beside its static data, its semantics, and the shared data among the former."""
+        if request.engine is not None and request.engine not in self.engines:
+            raise RequestError(f"engine is {request.engine!r}: there is {', '.join(self.engines)}")
+        engine = request.engine or self.engines[0]
+        loaded = self._load(engine)
+        load_parsers()
+        with DEADLINES.within(self.limits.seconds, self.limits.growth):
+            query, semantics = understand(request, loaded, self.limits)
+            if reason := refused_patterns(query.form) or loaded.refuse(query, semantics):
+                raise RefusedError(reason)
+        shared = self._shared_with(query)
+        query = query.with_static((*query.static, *shared))
+        if self.journal is not None:
+            self.journal.refuse()
+            if reason := not_durable(query, semantics, engine):
+                raise RefusedError(reason)
+        return engine, query, semantics, shared
 
     def _started(self, name: str, question: Question) -> RegisteredQuery:
         try:
@@ -165,11 +185,13 @@ class Queries:
         self._shared = {name: tuple(map(tuple, triples)) for name, triples in journal.state.records("shared").items()}
         self._counts = dict(journal.state.records("stream"))
         works: list[tuple[int, QueryWorker]] = []
-        kept = sorted(journal.state.records("query").items(), key=lambda record: int(record[0][1:]))
+        kept = sorted(
+            journal.state.records("query").items(), key=lambda query: (query[1]["start"], number_of(query[0]))
+        )
         for name, record in kept:
             self._restore_query(journal, name, record, works)
         self._names = count(
-            max([journal.state.records("names").get("last", 0), *(int(name[1:]) for name, _ in kept)]) + 1
+            max([journal.state.records("names").get("last", 0), *(number_of(name) for name, _ in kept)]) + 1
         )
         for number, (stream, item) in one_by_one(journal.state.history()):
             for start, work in works:
@@ -186,7 +208,7 @@ class Queries:
         engine = request.engine or self.engines[0]
         query, semantics = understand(request, self._load(engine), self.limits)
         query = query.with_static((*query.static, *journal.shared(name)))
-        question = _question(name, request, query, semantics, engine)
+        question = question_of(name, request, query, semantics, engine)
         running = RegisteredQuery(name, question, self.limits, lambda answer: self._pass(name, answer))
         processed = journal.restore(running)
         for start, work in works:
@@ -263,6 +285,11 @@ class Queries:
         running.end("deregistered")
         if self.journal is not None:
             self.journal.wait(self.journal.forget(name), DURABLE_S)
+
+    def owner(self, name: str) -> str:
+        """The identity that registered a query; ``OPEN`` where there is none."""
+        with self._lock:
+            return self._owners.get(name, OPEN)
 
     def query(self, name: str) -> RegisteredQuery:
         """A query by its name; UnknownQueryError."""
@@ -473,13 +500,6 @@ def _numbered(stream: str, item: Input, number: int) -> Input:
     if isinstance(item, Advance):
         return item
     return StreamElement(stream, item.time, number, item.added, item.removed, item.until)
-
-
-def _question(
-    name: str, request: QueryRegistration, query: ContinuousQuery, semantics: Semantics, engine: str
-) -> Question:
-    output = (query.name or f"urn:streamgauge:answers:{name}") if makes_triples(query) else None
-    return Question(request.query, query, semantics, engine, output, request.t0, request.advance == "wall")
 
 
 def _works(queries: Sequence[RegisteredQuery]) -> list[QueryWorker]:

@@ -1,6 +1,6 @@
 """Requests of clients: a query to be registered, static data, and elements for a stream, read and checked."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -21,8 +21,10 @@ from streamgauge.query import detect, dialect_names, parse
 from streamgauge.query.text import check_bounds
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.http.limits import document_turn
+from streamgauge.servers.http.openapi import Json
 from streamgauge.servers.queries.limits import QueryLimitError, QueryLimits
-from streamgauge.servers.queries.sessions import fixed, profile_for, refuse_removal
+from streamgauge.servers.queries.sessions import fixed, makes_triples, profile_for, refuse_removal
+from streamgauge.servers.queries.worker import Question
 
 
 class RequestError(ValueError):
@@ -46,6 +48,11 @@ class QueryRegistration:
     advance: str | None = None
 
 
+def number_of(name: str) -> int:
+    """The number of a query that has no name of its own (``q7``), else 0."""
+    return int(name[1:]) if name[:1] == "q" and name[1:].isdecimal() else 0
+
+
 def read_registration(data: object) -> QueryRegistration:
     """The request of a JSON object; RequestError names the field."""
     if not isinstance(data, Mapping):
@@ -59,6 +66,34 @@ def read_registration(data: object) -> QueryRegistration:
         if value is not None and value not in known:
             raise RequestError(f"{field} is {value!r}: expected one of {', '.join(known)}")
     return request
+
+
+def query_schema(engines: Sequence[str], profiles: Iterable[str]) -> Json:
+    """The schema of a registration in JSON, for a service with these engines and semantics."""
+    ms = {"type": "integer", "description": "ms"}
+    text = {"type": "string", "description": "Continuous SPARQL: RSP-QL, C-SPARQL, CQELS-QL or SPARQLstream."}
+    return {
+        "type": "object",
+        "required": ["query"],
+        "properties": {
+            "query": text,
+            "dialect": {"type": "string"},
+            "semantics": {"anyOf": [{"type": "string", "enum": [*profiles]}, {"type": "object"}]},
+            "engine": {"type": "string", "enum": [*engines]},
+            "static": {"type": "string", "description": "Turtle."},
+            "lateness": ms,
+            "t0": ms,
+            "advance": {"type": "string", "enum": ["wall"]},
+        },
+    }
+
+
+def question_of(
+    name: str, request: QueryRegistration, query: ContinuousQuery, semantics: Semantics, engine: str
+) -> Question:
+    """A registration as a worker answers it; answers that are triples are a stream, by the query's name or its own."""
+    output = (query.name or f"urn:streamgauge:answers:{name}") if makes_triples(query) else None
+    return Question(request.query, query, semantics, engine, output, request.t0, request.advance == "wall")
 
 
 def understand(request: QueryRegistration, engine: Engine, limits: QueryLimits) -> tuple[ContinuousQuery, Semantics]:

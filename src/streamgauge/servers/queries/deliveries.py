@@ -1,0 +1,176 @@
+"""Answers of registered queries on their way to sinks, each from where it was when the service ended.
+
+A number is kept once all answers up to it have arrived, with the sink's mark where it has one: a file has each answer
+once, a transport may get the last ones twice, with the same key ``QUERY/NUMBER``.
+"""
+
+from collections.abc import Callable, Mapping
+from logging import getLogger
+from random import Random
+from threading import Event, Thread
+from typing import Any, Final, TypeAlias
+
+from streamgauge.model.logs import fields
+from streamgauge.servers.http.events import AnswerSubscription
+from streamgauge.servers.queries.registry import Queries, UnknownQueryError
+from streamgauge.sources import Sink, SourceError
+from streamgauge.sources.backoff import Backoff
+from streamgauge.sources.contract import Delivery, Marked, Settling, parse_address
+
+LEAVE_S: Final = 1.0
+"""Seconds that a sink may take to end, beside the others."""
+
+BEAT_S: Final = 1.0
+"""How often a sink without answers is looked at."""
+
+OWNER: Final = "sinks of the service"
+"""The identity of subscriptions for sinks."""
+
+_LOG = getLogger(__name__)
+
+OpenSink: TypeAlias = Callable[[str], Sink]
+
+
+class AnswerDelivery:
+    """The answers of a query on their way to the sink of a URL, in a thread of its own.
+
+    ``number`` is that of the last answer that arrived, ``undelivered`` counts those that did not, ``fault`` says why
+    the sink is away, empty while it takes answers.
+    """
+
+    def __init__(self, queries: Queries, query: str, url: str, open_: OpenSink) -> None:
+        self._queries, self.query, self._url, self._open = queries, query, url, open_
+        self.sink = parse_address(url).text
+        self._record = f"{query} {self.sink}"
+        record = self._kept()
+        self.number, self._mark = int(record.get("number", 0)), record.get("mark")
+        self.undelivered, self.fault = 0, ""
+        self._leaving, self._woken = Event(), Event()
+        self._thread = Thread(target=self._run, name="streamgauge-delivery", daemon=True)
+        self._thread.start()
+
+    @property
+    def behind(self) -> int:
+        """How many answers have not arrived yet."""
+        try:
+            return self._queries.query(self.query).answers.number - self.number
+        except UnknownQueryError:
+            return 0
+
+    def stop(self) -> None:
+        """Hand nothing more over."""
+        self._leaving.set()
+        self._woken.set()
+
+    def join(self) -> None:
+        """Wait for its end."""
+        self._thread.join(LEAVE_S)
+
+    def forget(self) -> None:
+        """Let the place in the answers go, with the query."""
+        if self._queries.journal is not None:
+            self._queries.journal.note("sink", self._record, None)
+
+    def _kept(self) -> Mapping[str, Any]:
+        journal = self._queries.journal
+        records = {} if journal is None else journal.state.records("sink")
+        record: Mapping[str, Any] = records.get(self._record, {})
+        return record
+
+    def _run(self) -> None:
+        """Deliver until it is stopped; a sink that cannot be opened or fails is opened again."""
+        backoff = Backoff(Random())
+        while not self._leaving.is_set():
+            try:
+                self._deliver(backoff)
+            except (SourceError, UnknownQueryError) as error:
+                if self.fault != str(error):
+                    _LOG.error("the sink is away: %s", error, extra=self._about)
+                self.fault = str(error)
+                self._leaving.wait(backoff.next())
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        return fields(query=self.query, sink=self.sink)
+
+    def _deliver(self, backoff: Backoff) -> None:
+        sink = self._open(self._url)
+        if isinstance(sink, Marked) and self._mark is not None:
+            sink.restore(self._mark)
+        try:
+            subscription = self._queries.subscribe(self._queries.query(self.query), self.number, self._woken.set, OWNER)
+            self.fault = ""
+            backoff.reset()
+            try:
+                self._follow(sink, subscription)
+            finally:
+                subscription.close()
+        finally:
+            self._tell(sink.close())
+
+    def _follow(self, sink: Sink, subscription: AnswerSubscription[bytes]) -> None:
+        """Hand answers over until the sink is stopped, the query ends, or the sink is too far behind."""
+        while not self._leaving.is_set():
+            self._woken.clear()
+            over = subscription.over
+            if missed := subscription.missed:
+                _LOG.warning("%d answers were let go before the sink took them", missed, extra=self._about)
+            answers = subscription.take()
+            for answer in answers:
+                sink.send(answer.line, f"{self.query}/{answer.number}")
+            if answers:
+                self._settle(sink, answers[-1].number)
+            elif over is not None:
+                self._leaving.wait(BEAT_S)
+                return
+            else:
+                self._woken.wait(BEAT_S)
+
+    def _settle(self, sink: Sink, number: int) -> None:
+        """Note that all answers up to a number have arrived, or are told as undelivered."""
+        if isinstance(sink, Settling):
+            self._tell(sink.settle())
+        self.number = number
+        self._mark = sink.mark() if isinstance(sink, Marked) else None
+        if self._queries.journal is not None:
+            self._queries.journal.note("sink", self._record, {"number": number, "mark": self._mark})
+
+    def _tell(self, delivery: Delivery) -> None:
+        if delivery.undelivered > self.undelivered:
+            lost = delivery.undelivered - self.undelivered
+            _LOG.error("%d answers not delivered: %s", lost, delivery.why, extra=self._about)
+            self.undelivered = delivery.undelivered
+
+
+class Deliveries:
+    """The deliveries of a service by query and URL. Not thread-safe: the folder of queries keeps them."""
+
+    def __init__(self, queries: Queries, open_: OpenSink) -> None:
+        self._queries, self._open = queries, open_
+        self._running: dict[tuple[str, str], AnswerDelivery] = {}
+
+    def run(self, query: str, urls: tuple[str, ...]) -> None:
+        """Deliver a query's answers to these sinks, and to no others; SourceError for a URL that is none."""
+        for url in urls:
+            parse_address(url)
+        for key, delivery in [*self._running.items()]:
+            if key[0] == query and key[1] not in urls:
+                del self._running[key]
+                delivery.stop()
+                delivery.forget()
+        for url in urls:
+            if (query, url) not in self._running:
+                self._running[query, url] = AnswerDelivery(self._queries, query, url, self._open)
+
+    def status(self) -> list[AnswerDelivery]:
+        """All deliveries."""
+        return list(self._running.values())
+
+    def close(self) -> None:
+        """End all of them."""
+        deliveries = self.status()
+        self._running.clear()
+        for delivery in deliveries:
+            delivery.stop()
+        for delivery in deliveries:
+            delivery.join()
