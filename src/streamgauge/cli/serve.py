@@ -87,6 +87,22 @@ def serve(
         core.share(*_named(item))
     folder = None if queries is None else _folder(core, queries)
     face = application(core, tokens, attach or (), origins, [*map(_source, stream or ())], folder)
+    announce = _at(", ".join(names))
+    _run(
+        core,
+        lambda leave, reload: Serving(face, host, port, leave, announce, alone=True, reload=reload),
+        tokens,
+        folder,
+    )
+
+
+def _run(
+    core: Queries,
+    serving: Callable[[Callable[[], None], Callable[[], None]], Serving],
+    tokens: TokenFile,
+    folder: QueryFolder | None,
+) -> None:
+    """Serve until a signal ends it; print how much was served."""
     account = ""
 
     def leave() -> None:
@@ -100,7 +116,7 @@ def serve(
             folder.look(at_once=True)
 
     try:
-        Serving(face, host, port, leave, _at(", ".join(names)), alone=True, reload=reload).run()
+        serving(leave, reload).run()
     finally:
         typer.echo(account, err=True)
 

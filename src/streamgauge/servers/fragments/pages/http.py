@@ -417,7 +417,7 @@ def application(
 
 
 def _json_reply(status_body: StatusBody) -> Reply:
-    """What no cache keeps, as JSON."""
+    """A reply in JSON that no cache keeps."""
     status, body = status_body
     headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
     return Reply(status, headers, json.dumps(body, separators=(",", ":")).encode())
