@@ -85,7 +85,8 @@ class Queries:
         self._closed = False
         self.journal = journal
         if journal is not None:
-            self._restore(journal)
+            with self._lock:
+                self._restore(journal)
             journal.start(self._idle)
 
     def register(self, request: QueryRegistration, owner: str = OPEN, name: str = "") -> RegisteredQuery:
@@ -178,10 +179,6 @@ class Queries:
 
     def _restore(self, journal: ServiceJournal) -> None:
         """Register and share again all that was, with its windows and answers."""
-        with self._lock:
-            self._take_over(journal)
-
-    def _take_over(self, journal: ServiceJournal) -> None:
         self._shared = {name: tuple(map(tuple, triples)) for name, triples in journal.state.records("shared").items()}
         self._counts = dict(journal.state.records("stream"))
         works: list[tuple[int, QueryWorker]] = []
@@ -285,11 +282,6 @@ class Queries:
         running.end("deregistered")
         if self.journal is not None:
             self.journal.wait(self.journal.forget(name), DURABLE_S)
-
-    def owner(self, name: str) -> str:
-        """The identity that registered a query; ``OPEN`` where there is none."""
-        with self._lock:
-            return self._owners.get(name, OPEN)
 
     def query(self, name: str) -> RegisteredQuery:
         """A query by its name; UnknownQueryError."""
