@@ -303,3 +303,16 @@ def test_a_join_whose_rows_conditions_leave_out_leaves_the_columns():
     assert by_report(answers, Grain.REPORT, R2S.ISTREAM) == by_report(
         said(query, CHANGE, pairs(60), 99), Grain.REPORT, R2S.ISTREAM
     )
+
+
+def test_rows_that_left_at_an_instant_are_not_new_where_columns_are_left_at_it():
+    """An element that ends comes between two others of one time, of which the second has a row again."""
+    query = ContinuousQuery(parse_sparql(QUERIES[0]), (StreamWindow(STREAM, Window(1, 1)),))
+    a, b = ("<urn:a>", "<urn:p>", "<urn:a>"), ("<urn:b>", "<urn:p>", "<urn:a>")
+    came = [(1, (a, b), None), (2, (a,), None), (2, (a,), 3), (2, (b,), None)]
+    elements = [StreamElement(STREAM, time, at, added, (), until) for at, (time, added, until) in enumerate(came)]
+    semantics = replace(CHANGE, tick=Tick.BATCH, grain=Grain.ROW, borders=Borders.OPEN_CLOSED, scope=Scope.SLIDES)
+    found = said_in_columns(query, semantics, elements, [1])
+    assert [(each.instant, each.added) for each in found] == [
+        (1, ((term, "<urn:a>"),)) for term in ("<urn:a>", "<urn:b>")
+    ]

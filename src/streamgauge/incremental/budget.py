@@ -50,6 +50,17 @@ class TooMuchError(RuntimeError):
     """An evaluation that was stopped; the sentence says after how much."""
 
 
+LARGEST: Final = 20_000_000
+"""Rows that one join makes, at most: they are made by one call that nothing stops."""
+
+
+class LargeJoinError(TooMuchError):
+    """A join makes more rows at once than were asked for."""
+
+    def __init__(self, limit: int = LARGEST) -> None:
+        super().__init__(f"its evaluation makes more than {limit} rows at once")
+
+
 BOUNDLESS: Final = 1 << 62
 
 

@@ -4,32 +4,24 @@ A column is an array of numbers. Numbers are dense, so an index from one column 
 an index from several columns is sorted. Conditions are asked once for each term.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from streamgauge.incremental.bands import Band
-from streamgauge.incremental.budget import TooMuchError
+from streamgauge.incremental.budget import LARGEST, LargeJoinError
 from streamgauge.incremental.conditions import Test
 from streamgauge.incremental.list_joins import PendingCondition
 from streamgauge.incremental.operators import Bag
 from streamgauge.incremental.ordered_rows import ValueSpans, pairs_within
 from streamgauge.incremental.plan import TripleRelation
+from streamgauge.incremental.spans import SPARSE, TripleSpans
 from streamgauge.incremental.term_ids import Ids, Places, TermIds
 from streamgauge.model.terms import Term
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
-
-LARGEST: Final = 20_000_000
-"""Rows that one join makes, at most: they are made by one call that nothing stops."""
-
-MAX_PACKED_TERMS: Final = 2_000_000
-"""Terms of which three numbers make one of 64 bits."""
-
-SPARSE: Final = 16
-"""How many numbers there may be for each row for an index to be a table."""
 
 
 class IdConditions:
@@ -106,26 +98,119 @@ def _numbered(column: Any, bound: int) -> Numbered:
     return numbers, places[column]
 
 
-class IdSide:
-    """The distinct rows of some columns, with an index for each way that they are looked up."""
+Admits: TypeAlias = Callable[[Places, Places], Mask]
+"""Which pairs of a solution and a span are joined, by their places."""
 
-    def __init__(self, columns: Sequence[Ids], size: int, terms: int) -> None:
-        self._columns, self.size, self._terms = list(columns), size, terms
-        self._indexes: dict[tuple[int, ...], KeyIndex] = {}
+Named: TypeAlias = tuple[tuple[str, ...], TripleSpans]
+"""Spans and the variables of their columns."""
 
-    def cells(self, place: int) -> Ids:
-        """One column."""
-        return self._columns[place]
 
-    def index(self, bound: tuple[int, ...]) -> "KeyIndex":
-        """From the values of bound columns to rows."""
-        if bound not in self._indexes:
-            columns = [self._columns[place] for place in bound]
-            dense = len(bound) == 1 and self._terms <= SPARSE * (self.size + 1000)
-            self._indexes[bound] = (
-                KeyTable(columns[0], self._terms) if dense else SortedKeys(_keys(columns, self._terms), self._terms)
-            )
-        return self._indexes[bound]
+class IdTable:
+    """Solutions as columns of one length, ``size``; at first there is one without variables."""
+
+    def __init__(self, conditions: IdConditions, columns: dict[str, Any] | None = None, size: int = 1) -> None:
+        self._conditions = conditions
+        self.columns, self.size = columns or {}, size
+
+    def empty(self) -> "IdTable":
+        """Another that has nothing joined."""
+        return IdTable(self._conditions)
+
+    @property
+    def _terms(self) -> int:
+        return len(self._conditions.ids)
+
+    def as_side(self) -> Named:
+        """These solutions, to be joined."""
+        side, none = TripleSpans(len(self.columns)), np.zeros(self.size, np.int64)
+        side.number(self._terms)
+        side.append(list(self.columns.values()), none, none)
+        return tuple(self.columns), side
+
+    def cost(self, names: Sequence[str], side: TripleSpans) -> tuple[int, float]:
+        """How soon to join a side: when all is bound first, then what multiplies the solutions least, products last."""
+        bound = self._bound(names)
+        if len(bound) == len(names):
+            return 0, len(side)
+        if not bound:
+            return 2, len(side)
+        return 1, len(side) / max(1, side.number_of_keys(bound))
+
+    def grown(self, names: Sequence[str], side: TripleSpans) -> float:
+        """About how many solutions there are after a join."""
+        kind, ratio = self.cost(names, side)
+        return self.size * ratio if kind else self.size
+
+    def makes(self, more_than: int, names: Sequence[str], side: TripleSpans) -> bool:
+        """Whether there are more solutions than that after a join with a side that shares a variable."""
+        return side.number_of_pairs(self._keyed(names)) > more_than
+
+    def join(
+        self,
+        names: Sequence[str],
+        side: TripleSpans,
+        needed: frozenset[str],
+        within: Band | None = None,
+        limit: int = LARGEST,
+        admits: Admits | None = None,
+    ) -> None:
+        """Join with spans whose columns are these variables; only needed columns stay.
+
+        Solutions that do not hold ``within`` a condition of both may be left out. LargeJoinError beyond a ``limit``.
+        """
+        if within is not None:
+            self._join_within(names, side, needed, within)
+            return
+        keyed = self._keyed(names)
+        if not keyed:
+            self._multiply(names, side, needed)
+            return
+        which, places = side.pairs(keyed, limit)
+        if admits is not None:
+            kept = admits(which, places)
+            which, places = which[kept], places[kept]
+        opened = [at for at in range(len(names)) if at not in keyed and names[at] in needed]
+        self.columns = {name: column for name, column in self.columns.items() if name in needed}
+        self.take(which)
+        self.columns |= {names[at]: side.cells(at, places) for at in opened}
+
+    def _join_within(self, names: Sequence[str], side: TripleSpans, needed: frozenset[str], within: Band) -> None:
+        keyed, texts = self._keyed(names), self._conditions.ids.texts
+        keys = [_keys(list(keyed.values()), self._terms), _keys([side.column(at) for at in keyed], self._terms)]
+        values = texts(self.columns[within.left]), texts(side.column(names.index(within.right)))
+        lefts, rights = (zip(key.tolist(), value, strict=True) for key, value in zip(keys, values, strict=True))
+        ones, others = (np.array(pair_column, np.int64) for pair_column in pairs_within(within, lefts, rights, LARGEST))
+        self.columns = {name: column[ones] for name, column in self.columns.items() if name in needed}
+        opened = (at for at, name in enumerate(names) if at not in keyed and name in needed)
+        self.columns |= {names[at]: side.column(at)[others] for at in opened}
+        self.size = len(ones)
+
+    def filter(self, condition: PendingCondition) -> None:
+        """Keep the solutions for whose variables a condition holds."""
+        columns = [self.columns[name] for name in condition.names]
+        self.take(np.flatnonzero(self._conditions.several(condition, columns)))
+
+    def take(self, places: Places) -> None:
+        """The solutions at these places."""
+        if len(places) != self.size or not (places == np.arange(self.size)).all():
+            self.columns = {name: column[places] for name, column in self.columns.items()}
+        self.size = len(places)
+
+    def _multiply(self, names: Sequence[str], side: TripleSpans, needed: frozenset[str]) -> None:
+        """Every solution with every row of a side that shares no variable."""
+        before, size = self.size, len(side)
+        self.size = before * size
+        if self.size > LARGEST:
+            raise LargeJoinError
+        self.columns = {name: np.repeat(column, size) for name, column in self.columns.items() if name in needed}
+        self.columns |= {name: np.tile(side.column(at), before) for at, name in enumerate(names) if name in needed}
+
+    def _keyed(self, names: Sequence[str]) -> dict[int, Ids]:
+        """The columns of a side that are bound, with the terms that they are to have."""
+        return {at: self.columns[names[at]] for at in self._bound(names)}
+
+    def _bound(self, names: Sequence[str]) -> tuple[int, ...]:
+        return tuple(place for place, name in enumerate(names) if name in self.columns)
 
 
 def _keys(columns: Sequence[Ids], terms: int) -> Places:
@@ -136,198 +221,17 @@ def _keys(columns: Sequence[Ids], terms: int) -> Places:
     return keys
 
 
-class KeyIndex:
-    """From keys to rows; ``keys`` is how many different keys there are."""
-
-    keys: int
-
-    def counts(self, columns: Sequence[Ids]) -> Places:
-        """How many rows each key has."""
-        raise NotImplementedError
-
-    def rows(self, columns: Sequence[Ids]) -> tuple[Places | None, Places]:
-        """Places of keys and the rows that they have, side by side; ``None``: each key has one row."""
-        raise NotImplementedError
-
-
-class KeyTable(KeyIndex):
-    """An index from one column: a table over all numbers."""
-
-    def __init__(self, column: Ids, terms: int) -> None:
-        places = np.arange(len(column))
-        self._row: Places = np.full(terms, -1, np.int64)
-        self._row[column] = places
-        self._starts: Places | None = None
-        self.keys = len(column)
-        if not (self._row[column] == places).all():
-            self._counts = np.bincount(column, minlength=terms)
-            self._starts = np.cumsum(self._counts) - self._counts
-            self._order = np.argsort(column, kind="stable")
-            self.keys = int(np.count_nonzero(self._counts))
-
-    def counts(self, columns: Sequence[Ids]) -> Places:
-        """How many rows each key has."""
-        if self._starts is None:
-            return (self._row[columns[0]] >= 0).astype(np.int64)
-        counts: Places = self._counts[columns[0]]
-        return counts
-
-    def rows(self, columns: Sequence[Ids]) -> tuple[Places | None, Places]:
-        """Places of keys and the rows that they have."""
-        keys = columns[0]
-        if self._starts is not None:
-            return _expanded(self._counts[keys], self._starts[keys], self._order)
-        rows = self._row[keys]
-        there = rows >= 0
-        if there.all():
-            return None, rows
-        places = np.flatnonzero(there)
-        return places, rows[places]
-
-
-class SortedKeys(KeyIndex):
-    """An index from several columns, or from one with few of many numbers: their keys sorted."""
-
-    def __init__(self, keys: Places, terms: int) -> None:
-        self._order = np.argsort(keys, kind="stable")
-        self._sorted, self._terms = keys[self._order], terms
-        self.keys = len(keys) and int(np.count_nonzero(np.diff(self._sorted))) + 1
-
-    def counts(self, columns: Sequence[Ids]) -> Places:
-        """How many rows each key has."""
-        begin, end = self._ends(columns)
-        return end - begin
-
-    def rows(self, columns: Sequence[Ids]) -> tuple[Places | None, Places]:
-        """Places of keys and the rows that they have."""
-        begin, end = self._ends(columns)
-        return _expanded(end - begin, begin, self._order)
-
-    def _ends(self, columns: Sequence[Ids]) -> tuple[Places, Places]:
-        keys = _keys(columns, self._terms)
-        return self._sorted.searchsorted(keys), self._sorted.searchsorted(keys, "right")
-
-
-def _expanded(counts: Places, starts: Places, order: Places) -> tuple[Places, Places]:
-    """Each place as often as it has rows, and these rows."""
-    total = _bounded(int(counts.sum()))
-    before = np.cumsum(counts) - counts
-    return np.repeat(np.arange(len(counts)), counts), order[np.repeat(starts - before, counts) + np.arange(total)]
-
-
-def _bounded(rows: int) -> int:
-    if rows > LARGEST:
-        raise TooMuchError(f"its evaluation makes more than {LARGEST} rows at once")
-    return rows
-
-
-Named: TypeAlias = tuple[tuple[str, ...], IdSide]
-"""A side and the variables of its columns."""
-
-
-class IdTable:
-    """Solutions as columns of one length, ``size``; at first there is one without variables."""
-
-    def __init__(self, conditions: IdConditions, terms: int) -> None:
-        self._conditions, self._terms = conditions, terms
-        self.columns: dict[str, Ids] = {}
-        self.size = 1
-
-    def empty(self) -> "IdTable":
-        """Another that has nothing joined."""
-        return IdTable(self._conditions, self._terms)
-
-    def as_side(self) -> Named:
-        """These solutions, to be joined."""
-        return tuple(self.columns), IdSide(list(self.columns.values()), self.size, self._terms)
-
-    def cost(self, names: Sequence[str], side: IdSide) -> tuple[int, float]:
-        """How soon to join a side: when all is bound first, then what multiplies the solutions least, products last."""
-        bound = self._bound(names)
-        if len(bound) == len(names):
-            return 0, side.size
-        if not bound:
-            return 2, side.size
-        return 1, side.size / max(1, side.index(bound).keys)
-
-    def grown(self, names: Sequence[str], side: IdSide) -> float:
-        """About how many solutions there are after a join."""
-        kind, ratio = self.cost(names, side)
-        return self.size * ratio if kind else self.size
-
-    def makes(self, more_than: int, names: Sequence[str], side: IdSide) -> bool:
-        """Whether there are more solutions than that after a join with a side that shares a variable."""
-        bound = self._bound(names)
-        return int(side.index(bound).counts([self.columns[names[place]] for place in bound]).sum()) > more_than
-
-    def join(self, names: Sequence[str], side: IdSide, needed: frozenset[str], within: Band | None = None) -> None:
-        """Join with a side whose columns are these variables; only needed columns stay.
-
-        Solutions that do not hold ``within`` a condition of both may be left out.
-        """
-        if within is not None:
-            self._join_within(names, side, needed, within)
-            return
-        bound = self._bound(names)
-        keys = [self.columns[names[place]] for place in bound]
-        opened = [place for place in range(len(names)) if place not in bound and names[place] in needed]
-        self.columns = {name: column for name, column in self.columns.items() if name in needed}
-        if not bound:
-            self._multiply(side, opened, names)
-            return
-        places, rows = side.index(bound).rows(keys)
-        if places is not None:
-            self._take(places)
-        self.columns |= {names[place]: side.cells(place)[rows] for place in opened}
-
-    def _join_within(self, names: Sequence[str], side: IdSide, needed: frozenset[str], within: Band) -> None:
-        bound, texts = self._bound(names), self._conditions.ids.texts
-        keys = [_keys([self.columns[names[place]] for place in bound], self._terms)]
-        keys.append(_keys([side.cells(place) for place in bound], self._terms))
-        values = texts(self.columns[within.left]), texts(side.cells(names.index(within.right)))
-        lefts, rights = (zip(key.tolist(), value, strict=True) for key, value in zip(keys, values, strict=True))
-        ones, others = (np.array(pair_column, np.int64) for pair_column in pairs_within(within, lefts, rights, LARGEST))
-        self.columns = {name: column[ones] for name, column in self.columns.items() if name in needed}
-        opened = (place for place, name in enumerate(names) if place not in bound and name in needed)
-        self.columns |= {names[place]: side.cells(place)[others] for place in opened}
-        self.size = len(ones)
-
-    def filter(self, condition: PendingCondition) -> None:
-        """Keep the solutions for whose variables a condition holds."""
-        columns = [self.columns[name] for name in condition.names]
-        self._take(np.flatnonzero(self._conditions.several(condition, columns)))
-
-    def _take(self, places: Places) -> None:
-        if len(places) != self.size or not (places == np.arange(self.size)).all():
-            self.columns = {name: column[places] for name, column in self.columns.items()}
-        self.size = len(places)
-
-    def _multiply(self, side: IdSide, opened: Sequence[int], names: Sequence[str]) -> None:
-        """Every solution with every row of a side that shares no variable."""
-        before = self.size
-        self.size = _bounded(before * side.size)
-        if before != 1:
-            self.columns = {name: np.repeat(column, side.size) for name, column in self.columns.items()}
-            self.columns |= {names[place]: np.tile(side.cells(place), before) for place in opened}
-            return
-        self.columns = {name: np.repeat(column, side.size) for name, column in self.columns.items()}
-        self.columns |= {names[place]: side.cells(place) for place in opened}
-
-    def _bound(self, names: Sequence[str]) -> tuple[int, ...]:
-        return tuple(place for place, name in enumerate(names) if name in self.columns)
-
-
 class IdGraph:
     """The triples of a graph at one look, in columns."""
 
     def __init__(self, ids: TermIds, flat: Ids, conditions: IdConditions) -> None:
         self._ids, self._conditions = ids, conditions
         self._columns = (flat[0::3], flat[1::3], flat[2::3])
-        self._sides: dict[TripleRelation, IdSide] = {}
+        self._sides: dict[TripleRelation, TripleSpans] = {}
 
     def table(self) -> IdTable:
         """Solutions with nothing joined."""
-        return IdTable(self._conditions, len(self._ids))
+        return IdTable(self._conditions)
 
     def bag(self, column: Ids) -> Bag:
         """Rows of one column as a bag, their terms as texts."""
@@ -338,19 +242,21 @@ class IdGraph:
         """Columns of terms as texts."""
         return list(map(self._ids.texts, columns))
 
-    def side(self, relation: TripleRelation, tests: Sequence[tuple[int, Test]]) -> IdSide:
+    def side(self, relation: TripleRelation, tests: Sequence[tuple[int, Test]]) -> TripleSpans:
         """The distinct triples of a relation, the same object for all that want it at one look."""
-        if relation not in self._sides:
-            self._sides[relation] = self._made(relation, tests)
-        return self._sides[relation]
+        side = self._sides.get(relation)
+        if side is None:
+            places = matching(self._columns, relation, tests, self._conditions)
+            columns, none = stored(relation), np.zeros(len(places), np.int64)
+            side = self._sides[relation] = TripleSpans(len(columns))
+            side.number(len(self._ids))
+            side.enter([self._columns[at][places] for at in columns], none, none, none)
+        return side
 
-    def _made(self, relation: TripleRelation, tests: Sequence[tuple[int, Test]]) -> IdSide:
-        places = matching(self._columns, relation, tests, self._conditions)
-        columns = [self._columns[at][places] for at in relation.columns]
-        if not columns:
-            return IdSide([], min(1, len(places)), len(self._ids))
-        columns = _distinct(columns, len(self._ids))
-        return IdSide(columns, len(columns[0]), len(self._ids))
+
+def stored(relation: TripleRelation) -> tuple[int, ...]:
+    """The positions of a relation that tell its triples apart: one of them where it is a triple by itself."""
+    return relation.columns or (0,)
 
 
 def matching(
@@ -368,17 +274,3 @@ def matching(
     for at, holds in tests:
         places = places[conditions.kept(holds, columns[at][places])]
     return places
-
-
-def _distinct(columns: list[Ids], terms: int) -> list[Ids]:
-    """Each row once; first columns that are all different say that they are."""
-    first = columns[0]
-    places = np.arange(len(first), dtype=np.int32)
-    row = np.empty(terms, np.int32)
-    row[first] = places
-    if (row[first] == places).all():
-        return columns
-    if len(columns) == 1:
-        return [np.unique(first)]
-    kept = np.unique(_keys(columns, terms), return_index=True)[1]
-    return [column[np.sort(kept)] for column in columns]

@@ -10,7 +10,7 @@ from operator import getitem
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from streamgauge.incremental.bands import Band, band
-from streamgauge.incremental.budget import TooMuchError
+from streamgauge.incremental.budget import LARGEST, LargeJoinError
 from streamgauge.incremental.conditions import Test, test, variables_of
 from streamgauge.incremental.ordered_rows import ValueSpans, pairs_within
 from streamgauge.incremental.plan import TripleRelation
@@ -22,9 +22,6 @@ FEW: Final = 4
 
 Column: TypeAlias = list[Any]
 Index: TypeAlias = dict[Any, Any]
-
-LARGEST: Final = 20_000_000
-"""Rows that one join makes, at most: they are made by one call that nothing stops."""
 
 
 class PendingCondition(NamedTuple):
@@ -214,7 +211,7 @@ class SolutionTable:
     def _repeat(self, times: list[int]) -> None:
         """Each solution as often as this; TooMuchError where that is more than a process can hold and stop."""
         if sum(times) > LARGEST:
-            raise TooMuchError(f"its evaluation makes more than {LARGEST} rows at once")
+            raise LargeJoinError
         self.columns = {
             name: list(chain.from_iterable(map(repeat, column, times))) for name, column in self.columns.items()
         }

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from sortedcontainers import SortedList
 
 from streamgauge.incremental.bands import LEFT, RIGHT, Band, Kind, place
-from streamgauge.incremental.budget import TooMuchError
+from streamgauge.incremental.budget import LargeJoinError
 from streamgauge.incremental.operators import Bag, Index, Key, add
 from streamgauge.model.terms import Row, Term
 from streamgauge.sparql.expression import row_condition
@@ -346,7 +346,7 @@ def pairs_within(
     """Places of rows on the left and on the right, side by side, that have the same key and may meet under a band.
 
     A row is its key and the value that the band compares. Those with values that have no place in an order may meet
-    all. TooMuchError for more than ``most`` pairs.
+    all. LargeJoinError for more than ``limit`` pairs.
     """
     search = BandSearch(band, False)
     ordered: defaultdict[Hashable, OrderedRows] = defaultdict(lambda: OrderedRows(search))
@@ -363,5 +363,5 @@ def pairs_within(
         ones += [at] * len(matching)
         others += matching
         if len(ones) > limit:
-            raise TooMuchError(f"its evaluation makes more than {limit} rows at once")
+            raise LargeJoinError(limit)
     return ones, others

@@ -27,7 +27,8 @@ from streamgauge.model.terms import Row, Term, Triple
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
     from streamgauge.incremental.drivers.content import WindowContent
-    from streamgauge.incremental.id_joins import IdConditions, IdGraph, IdSide, IdTable
+    from streamgauge.incremental.id_joins import IdConditions, IdGraph, IdTable
+    from streamgauge.incremental.spans import TripleSpans
     from streamgauge.incremental.term_ids import IdTriples, TermIds
 
 
@@ -227,7 +228,7 @@ class Parted:
         """Solutions with nothing joined."""
         return SolutionTable() if self._numbers is None else self._numbers.table()
 
-    def side(self, relation: TripleRelation) -> "JoinSide | IdSide":
+    def side(self, relation: TripleRelation) -> "JoinSide | TripleSpans":
         """The triples of a relation, the same object for all that want it at one look."""
         if self._numbers is not None:
             return self._numbers.side(relation, self._tests[relation])
@@ -320,7 +321,7 @@ class Matches:
         """The terms that a look has of each variable that stands in several patterns."""
         cells: dict[str, set[Term]] = {}
         for name, relation, place in self._common:
-            cells.setdefault(name, set()).update(self._parted.side(self._relations[relation]).cells((place,)))  # type: ignore[arg-type]
+            cells.setdefault(name, set()).update(self._parted.side(self._relations[relation]).cells((place,)))  # type: ignore[call-arg, arg-type]
         return cells
 
     def _joined(self) -> Any:

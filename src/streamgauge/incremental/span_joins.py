@@ -13,16 +13,16 @@ Solutions end by the same joins, which go out from the triples that end: the fir
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from streamgauge.incremental.budget import TooMuchError
-from streamgauge.incremental.id_joins import LARGEST, IdConditions
+from streamgauge.incremental.budget import LARGEST, LargeJoinError
+from streamgauge.incremental.id_joins import IdConditions, IdTable
 from streamgauge.incremental.list_joins import PendingCondition, pending
-from streamgauge.incremental.plan import JoinPlan, PlannedBgp, Step, TripleRelation
-from streamgauge.incremental.spans import ConsecutiveLooks, LargeJoinError, TripleSpans
+from streamgauge.incremental.plan import JoinPlan, PlannedBgp, TripleRelation
+from streamgauge.incremental.spans import ConsecutiveLooks, TripleSpans
 from streamgauge.incremental.term_ids import Ids, Places
 
 TOGETHER: Final = 1_000_000
@@ -36,6 +36,8 @@ ROWS: Final = 1000
 
 
 _NONE: Final = np.empty(0, np.int32)
+_ORIGIN: Final = ".origin"
+"""The column of the triple, among those that joins go out from, of each solution."""
 
 
 class WastefulError(Exception):
@@ -51,19 +53,6 @@ class SpanBounds(NamedTuple):
 
     born: tuple[Places, Places]
     held: tuple[Places, Places]
-
-
-@dataclass(slots=True)
-class FoundSolutions:
-    """Solutions in columns by variable; ``origin``: the triple, among those that joins go out from, of each."""
-
-    columns: dict[str, Ids]
-    origin: Places
-
-    def take(self, kept: Places | npt.NDArray[np.bool_]) -> None:
-        """Only the solutions at these places stay."""
-        self.columns = {name: column[kept] for name, column in self.columns.items()}
-        self.origin = self.origin[kept]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +78,11 @@ class SpanJoins:
         self._late = [pending(condition) for condition in planned.conditions]
         self._spans = [spans[planned.relations[at]] for at in planned.relation_of]
         self._names = [planned.names(at) for at in range(len(planned.patterns))]
-        self._bound = {
-            (plan.pattern, step.pattern): [
-                planned.relations[step.path.relation].columns.index(at) for at in step.path.bound
-            ]
-            for plan in planned.plans
-            for step in plan.steps
-        }
         self._needed = {plan.pattern: self._needs(plan) for plan in planned.plans}
 
     def _needs(self, plan: JoinPlan) -> list[frozenset[str]]:
         """The variables that are needed behind each step of a plan."""
-        needed = [frozenset(self._output).union(*[condition.names for condition in self._late])]
+        needed = [frozenset((_ORIGIN, *self._output)).union(*[condition.names for condition in self._late])]
         for step in reversed(plan.steps):
             needed.append(needed[-1].union(self._planned.names(step.pattern)))
         return needed[::-1]
@@ -145,7 +127,7 @@ class SpanJoins:
         """The solutions of a plan from spans at places, in parts where a join would make many rows."""
         most = TOGETHER if len(places) > 1 else LARGEST
         try:
-            solutions = self._joined(plan, places, bounds, most)
+            table = self._joined(plan, places, bounds, most)
         except LargeJoinError:
             if len(places) < 2:
                 raise
@@ -154,63 +136,57 @@ class SpanJoins:
                 born, ends = ((one[part], other[part]) for one, other in bounds)
                 yield from self._in_parts(plan, places[part], at[part], SpanBounds(born, ends))
             return
-        yield SolutionMoves(at[solutions.origin], [solutions.columns[name] for name in self._output])
+        yield SolutionMoves(at[table.columns[_ORIGIN]], [table.columns.get(name, _NONE) for name in self._output])
 
     def _together(self, parts: Iterable[SolutionMoves]) -> SolutionMoves:
         """Parts as one, in the order of looks; TooMuchError."""
         moves = list(parts)
         at = np.concatenate([move.at for move in moves])
         if len(at) > LARGEST:
-            raise TooMuchError(f"its evaluation makes more than {LARGEST} rows at once")
+            raise LargeJoinError
         order = np.argsort(at, kind="stable")
         columns = zip(*[move.columns for move in moves], strict=True)
         return SolutionMoves(at[order], [np.concatenate(column)[order] for column in columns])
 
-    def _joined(self, plan: JoinPlan, places: Places, bounds: SpanBounds, limit: int) -> FoundSolutions:
-        """The solutions with spans at places in a pattern."""
+    def _joined(self, plan: JoinPlan, places: Places, bounds: SpanBounds, limit: int) -> IdTable:
+        """The solutions with spans at places in a pattern; the place of each among these is its origin."""
         spans, needed = self._spans[plan.pattern], self._needed[plan.pattern]
         names = enumerate(self._names[plan.pattern])
-        solutions = FoundSolutions(
-            {name: spans.cells(at, places) for at, name in names if name in needed[0]}, np.arange(len(places))
-        )
-        late = list(self._late)
-        self._test(solutions, late)
+        columns: dict[str, Any] = {name: spans.cells(at, places) for at, name in names if name in needed[0]}
+        columns[_ORIGIN] = np.arange(len(places))
+        table, late = IdTable(self._conditions, columns, len(places)), list(self._late)
+        self._test(table, late)
         for step, kept in zip(plan.steps, needed[1:], strict=True):
-            if not len(solutions.origin):
-                return FoundSolutions(dict.fromkeys(self._output, _NONE), solutions.origin)
-            self._step(plan, step, solutions, bounds, kept, limit)
-            self._test(solutions, late)
-        return solutions
+            if not table.size:
+                break
+            spans, behind = self._spans[step.pattern], int(step.pattern > plan.pattern)
+            beside = _Beside(spans, bounds.born[behind], bounds.held[behind], table.columns[_ORIGIN])
+            table.join(self._names[step.pattern], spans, kept, limit=limit, admits=beside.admits)
+            self._made += table.size
+            self._test(table, late)
+        return table
 
-    def _step(
-        self,
-        plan: JoinPlan,
-        step: Step,
-        solutions: FoundSolutions,
-        bounds: SpanBounds,
-        needed: frozenset[str],
-        limit: int,
-    ) -> None:
-        """Join solutions with the spans of one more pattern that may be with them."""
-        spans, names = self._spans[step.pattern], self._names[step.pattern]
-        bound = self._bound[plan.pattern, step.pattern]
-        which, places = spans.pairs({at: solutions.columns[names[at]] for at in bound}, limit)
-        behind, origin = int(step.pattern > plan.pattern), solutions.origin[which]
-        kept = (spans.births(places) < bounds.born[behind][origin]) & (
-            spans.lasts(places) >= bounds.held[behind][origin]
-        )
-        which, places = which[kept], places[kept]
-        self._made += len(which)
-        solutions.columns = {name: column for name, column in solutions.columns.items() if name in needed}
-        solutions.take(which)
-        for at, name in enumerate(names):
-            if at not in bound and name in needed:
-                solutions.columns[name] = spans.cells(at, places)
-
-    def _test(self, solutions: FoundSolutions, late: list[PendingCondition]) -> None:
+    def _test(self, table: IdTable, late: list[PendingCondition]) -> None:
         """Keep the solutions for which the conditions hold that can be tested by now."""
-        for condition in [condition for condition in late if solutions.columns.keys() >= set(condition.names)]:
+        for condition in [condition for condition in late if table.columns.keys() >= set(condition.names)]:
             late.remove(condition)
-            if len(solutions.origin):
-                columns = [solutions.columns[name] for name in condition.names]
-                solutions.take(self._conditions.several(condition, columns))
+            if table.size:
+                table.filter(condition)
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """The spans that may be in solutions, by the bounds of the triple that each of these goes out from."""
+
+    spans: TripleSpans
+    born: Places
+    since: Places
+    origin: Places
+
+    def admits(self, which: Places, places: Places) -> npt.NDArray[np.bool_]:
+        """Whether the span of each pair may be with its solution."""
+        origin = self.origin[which]
+        admitted: npt.NDArray[np.bool_] = (self.spans.births(places) < self.born[origin]) & (
+            self.spans.lasts(places) >= self.since[origin]
+        )
+        return admitted

@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from streamgauge.incremental.budget import TooMuchError
-from streamgauge.incremental.id_joins import LARGEST, KeyTable
+from streamgauge.incremental.budget import LARGEST, LargeJoinError
 from streamgauge.incremental.term_ids import Ids, Places
 
 ROUNDS: Final = 32
@@ -25,15 +24,11 @@ ROUNDS: Final = 32
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _HALF: Final = np.uint64(32)
 
+SPARSE: Final = 16
+"""How many terms there may be for each span for an index to be a table of all terms."""
+
 INITIAL_CAPACITY: Final = 1024
 """Spans for which there is room at first."""
-
-
-class LargeJoinError(TooMuchError):
-    """A join makes more rows at once than were asked for."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"its evaluation makes more than {limit} rows at once")
 
 
 class ConsecutiveLooks(NamedTuple):
@@ -44,16 +39,45 @@ class ConsecutiveLooks(NamedTuple):
     before: Places
 
 
+class KeyTable:
+    """Rows by the key of each, sorted."""
+
+    def __init__(self, keys: Ids, room: int) -> None:
+        self._counts = np.bincount(keys, minlength=room)
+        self._starts = np.cumsum(self._counts) - self._counts
+        self._order = np.argsort(keys, kind="stable")
+
+    def counts(self, keys: Ids) -> Places:
+        """How many rows each key has."""
+        counts: Places = self._counts[keys]
+        return counts
+
+    def rows(self, keys: Ids) -> tuple[Places, Places]:
+        """Each place of keys as often as its key has rows, and these rows."""
+        counts = self._counts[keys]
+        shift = self._starts[keys] - (np.cumsum(counts) - counts)
+        rows: Places = self._order[np.repeat(shift, counts) + np.arange(int(counts.sum()))]
+        return np.repeat(np.arange(len(keys)), counts), rows
+
+
 class SpanIndex:
     """From keys to the places of the spans that have them, from the latest back.
 
-    The key of a column is the number of its term. Several columns have a hash for a key, of so many values that about
-    ``room`` spans share few; other spans may have the same.
+    The key of a column is the number of its term. Several columns, and one with few of many ``terms``, have a hash for
+    a key, of so many values that about ``room`` spans share few; other spans may have the same.
     """
 
-    def __init__(self, columns: int, capacity: int) -> None:
-        self._bits = 0 if columns == 1 else (2 * capacity).bit_length()
-        self._latest: Places = np.full(1 << self._bits, -1, np.int64)
+    def __init__(self, columns: int, capacity: int, terms: int) -> None:
+        dense = columns == 1 and terms <= SPARSE * capacity
+        self._bits = 0 if dense else (2 * capacity).bit_length()
+        self._latest: Places = np.full(terms if dense else 1 << self._bits, -1, np.int64)
+        self.single = True
+        """Whether no two spans that came have one key."""
+
+    @property
+    def hashed(self) -> bool:
+        """Whether several rows of columns may have one key."""
+        return self._bits > 0
 
     def crowded(self, spans: int) -> bool:
         """Whether so many spans are more than there are keys."""
@@ -78,11 +102,17 @@ class SpanIndex:
         """The place of the latest span of each key, -1 for one that has none."""
         return self._latest[keys]
 
+    def different(self, begin: int) -> int:
+        """How many keys have a span at a place or behind it."""
+        return int(np.count_nonzero(self._latest >= begin))
+
     def add(self, keys: Ids, places: Places) -> Places:
         """Take in spans at places that rise; for each, the place of the one before it with the same key."""
         before = self._latest[keys]
         self._latest[keys] = places
+        self.single = self.single and not (before >= 0).any()
         if not (self._latest[keys] == places).all():
+            self.single = False
             order = np.argsort(keys, kind="stable")
             again = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
             before[order[again + 1]] = places[order[again]]
@@ -91,12 +121,15 @@ class SpanIndex:
     def reserve(self, terms: int) -> None:
         """Have room for the numbers of so many terms."""
         if not self._bits and len(self._latest) < terms:
-            more = np.full(2 * terms - len(self._latest), -1, np.int64)
+            more = np.full(max(terms, 2 * len(self._latest)) - len(self._latest), -1, np.int64)
             self._latest = np.concatenate([self._latest, more])
 
 
 class TripleSpans:
-    """The spans of the triples of one relation, in the order of birth; a place is a number that only grows."""
+    """The spans of the triples of one relation, in the order of birth; a place is a number that only grows.
+
+    Rows of any columns are arranged by the same indexes (``append``).
+    """
 
     def __init__(self, columns: int) -> None:
         self._cells: list[Ids] = [np.empty(INITIAL_CAPACITY, np.int32) for _ in range(columns)]
@@ -109,9 +142,19 @@ class TripleSpans:
     def __len__(self) -> int:
         return self.end - self.begin
 
+    @property
+    def size(self) -> int:
+        """How many spans are held."""
+        return len(self)
+
     def cells(self, column: int, places: Places) -> Ids:
         """The terms of spans in one column."""
         cells: Ids = self._cells[column][places - self._base]
+        return cells
+
+    def column(self, at: int) -> Ids:
+        """The terms of all spans in one column."""
+        cells: Ids = self._cells[at][self.begin - self._base : self.end - self._base]
         return cells
 
     def births(self, places: Places) -> Places:
@@ -169,7 +212,7 @@ class TripleSpans:
             kept = self._extended(columns, limits, times)
             if not kept.all():
                 columns, births, times = [column[kept] for column in columns], births[kept], times[kept]
-            self._append(columns, births, times)
+            self.append(columns, births, times)
             return
         keys: list[Any] = list(columns)
         order = np.lexsort(keys)
@@ -186,7 +229,7 @@ class TripleSpans:
         new = order[heads[fresh]]
         in_order = np.argsort(births[new], kind="stable")
         new, lasts = new[in_order], lasts[fresh][in_order]
-        self._append([column[new] for column in columns], births[new], lasts)
+        self.append([column[new] for column in columns], births[new], lasts)
 
     def _all_differ(self, columns: Sequence[Ids]) -> bool:
         """Whether the first column alone says that no triple is there twice."""
@@ -209,7 +252,7 @@ class TripleSpans:
         self._seen = max(self._seen, int(columns[0].max()) + 1)
         return starts
 
-    def _append(self, columns: Sequence[Ids], births: Places, lasts: Places) -> None:
+    def append(self, columns: Sequence[Ids], births: Places, lasts: Places) -> None:
         """Put spans behind the others, whose births are not greater, nor are those of the first."""
         self._reserve(len(births))
         at = slice(self.end - self._base, self.end - self._base + len(births))
@@ -249,15 +292,29 @@ class TripleSpans:
     def pairs(self, keys: dict[int, Ids], limit: int = LARGEST) -> tuple[Places, Places]:
         """For terms in some columns: pairs of a row of them and the place of a span that has them.
 
-        LargeJoinError for more than ``most`` looked at.
+        LargeJoinError for more than ``limit`` looked at.
         """
         bound = tuple(keys)
         index, before = self._indexed(bound)
-        which, places = self._chained(bound, index.keys(list(keys.values())), index, before, limit)
-        if len(bound) > 1:
+        hashed = index.keys(list(keys.values()))
+        if index.single or len(hashed) * SPARSE < len(self):
+            which, places = self._chained(bound, hashed, index, before, limit)
+        else:
+            which, places = self._sorted_pairs(bound, hashed, limit)
+        if index.hashed:
             same = np.logical_and.reduce([self.cells(at, places) == terms[which] for at, terms in keys.items()])
             which, places = which[same], places[same]
         return which, places
+
+    def number_of_pairs(self, keys: dict[int, Ids]) -> int:
+        """How many pairs are looked at for terms in some columns."""
+        index, _ = self._indexed(tuple(keys))
+        return int(self._table(tuple(keys)).counts(index.keys(list(keys.values()))).sum())
+
+    def number_of_keys(self, bound: tuple[int, ...]) -> int:
+        """How many different terms some columns have, about."""
+        index, _ = self._indexed(bound)
+        return len(self) if index.single else index.different(self.begin)
 
     def _chained(
         self, bound: tuple[int, ...], keys: Ids, index: SpanIndex, before: Places, limit: int
@@ -266,24 +323,24 @@ class TripleSpans:
         pairs: list[tuple[Places, Places]] = []
         for _ in range(ROUNDS):
             there = places >= self.begin
-            which, places = which[there], places[there]
-            if not len(which):
-                break
+            if not there.all():
+                which, places = which[there], places[there]
             pairs.append((which, places))
+            if index.single or not len(which):
+                break
             places = before[places - self._base]
         else:
             pairs.append(self._all(bound, keys, which, places, limit))
-        if not pairs:
-            return which, places
         if sum(len(rows) for rows, _ in pairs) > limit:
             raise LargeJoinError(limit)
+        if len(pairs) == 1:
+            return which, places
         return np.concatenate([rows for rows, _ in pairs]), np.concatenate([places_ for _, places_ in pairs])
 
     def _indexed(self, bound: tuple[int, ...]) -> tuple[SpanIndex, Places]:
         """The index of some columns, made when it is first asked for."""
         if bound not in self._indexes:
-            index, before = SpanIndex(len(bound), len(self._births)), np.empty(len(self._births), np.int64)
-            index.reserve(self._terms)
+            index, before = SpanIndex(len(bound), len(self._births), self._terms), np.empty(len(self._births), np.int64)
             live = slice(self.begin - self._base, self.end - self._base)
             before[live] = index.add(self._keys(bound, index), np.arange(self.begin, self.end))
             self._indexes[bound] = index, before
@@ -298,16 +355,17 @@ class TripleSpans:
         self, bound: tuple[int, ...], keys: Ids, which: Places, places: Places, limit: int
     ) -> tuple[Places, Places]:
         """Pairs of rows and all spans of their keys at their places or before."""
+        rows, matches = self._sorted_pairs(bound, keys[which], limit)
+        earlier = matches <= places[rows]
+        return which[rows[earlier]], matches[earlier]
+
+    def _sorted_pairs(self, bound: tuple[int, ...], keys: Ids, limit: int) -> tuple[Places, Places]:
+        """Pairs of keys and all their spans."""
         table = self._table(bound)
-        left = keys[which]
-        if int(table.counts([left]).sum()) > limit:
+        if int(table.counts(keys).sum()) > limit:
             raise LargeJoinError(limit)
-        rows, matches = table.rows([left])
-        if rows is not None:
-            which, places = which[rows], places[rows]
-        matches = matches + self.begin
-        earlier = matches <= places
-        return which[earlier], matches[earlier]
+        which, rows = table.rows(keys)
+        return which, rows + self.begin
 
     def _table(self, bound: tuple[int, ...]) -> KeyTable:
         """The spans that are held, sorted by the keys of some columns."""

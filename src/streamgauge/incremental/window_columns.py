@@ -82,11 +82,12 @@ class WindowColumns:
         return self._told(changes)
 
     def begun_by_ticks(
-        self, triples: IdTriples, ticks: Places, horizons: Places, times: Places
+        self, triples: IdTriples, ticks: Places, horizons: Places, times: Places, left: Counter[Row]
     ) -> list[tuple[int, Row]] | None:
         """As ``move_by_ticks`` for one pattern: the rows that begin, with their ticks, beyond those that end.
 
-        A row that ends at one of the ``times`` of ticks, and begins at it, is no new one.
+        A row that ends at one of the ``times`` of ticks, and begins at it, is no new one. ``left`` are the rows that
+        had ended before at the first time, and from then on those at the last.
         """
         looks = self._looks(triples, ticks, horizons)
         ((joins, _),) = self._joins
@@ -95,9 +96,10 @@ class WindowColumns:
         except WastefulError:
             return None
         at = np.flatnonzero(looks.before < horizons)
-        at = at[np.isin(times[at], times[begins.at])]
+        at = at[np.isin(times[at], np.append(times[begins.at], times[-1]))]
         ends = joins.ending(ConsecutiveLooks(*(look[at] for look in looks)))
         gone = Counter(zip(times[at[ends.at]].tolist(), self._rows(ends), strict=True))
+        gone.update({(int(times[0]), row): count for row, count in left.items()})
         rows = list(zip(begins.at.tolist(), self._rows(begins), strict=True))
         self._turned(self.number + len(horizons), int(max(horizons, default=self.horizon)))
         if not gone:
@@ -107,6 +109,8 @@ class WindowColumns:
             gone[int(times[tick]), row] -= 1
             if gone[int(times[tick]), row] < 0:
                 new.append((tick, row))
+        left.clear()
+        left.update({row: count for (time, row), count in gone.items() if time == times[-1] and count > 0})
         return new
 
     def _looks(self, triples: IdTriples, ticks: Places, horizons: Places) -> ConsecutiveLooks:

@@ -85,14 +85,19 @@ class RelationToStream:
         added = self._moved(delta, 1)
         if not self.again:
             return added
-        if instant == self._instant and self._left:
-            left, again = self._left, Counter(added)
+        left = self.left_at(instant)
+        if left:
+            again = Counter(added)
             added = tuple((again - left).elements())
             left -= again
-        elif instant != self._instant:
-            self._instant, self._left = instant, Counter()
-        self._left.update(self._moved(delta, -1))
+        left.update(self._moved(delta, -1))
         return added
+
+    def left_at(self, instant: int) -> Counter[Row]:
+        """The rows that left at an instant (ms) and did not come again; kept until another is looked at."""
+        if instant != self._instant or not self.again:
+            self._instant, self._left = instant, Counter()
+        return self._left
 
     def _changed(self) -> Mapping[Row, int]:
         """The change since it was last asked for; a bag whose changes are sent is not kept itself."""

@@ -70,9 +70,11 @@ class TickColumns:
             return True
         assert pool.columns is not None
         keys = self.instants if streaming.again else np.arange(len(self.instants))
-        rows = pool.columns.begun_by_ticks(self.triples, self.of, frame.looks.horizons(self.instants), keys)
+        left = streaming.left_at(int(self.instants[0]))
+        rows = pool.columns.begun_by_ticks(self.triples, self.of, frame.looks.horizons(self.instants), keys, left)
         if rows is None:
             return False
+        streaming.left_at(int(self.instants[-1])).update(left)
         latest, scope, instants = -1, (0, 0), self.instants.tolist()
         for tick, group in groupby(rows, key=itemgetter(0)):
             if instants[tick] != latest:
