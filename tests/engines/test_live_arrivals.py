@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streamgauge.engines import load
 from streamgauge.formats.batches import NumberedTerms
-from streamgauge.incremental import column_joins, span_joins, spans, term_ids
+from streamgauge.incremental import column_joins, crossovers, span_joins, spans, term_ids
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.drivers.window import WindowDriver
 from streamgauge.model.element import StreamElement
@@ -96,17 +96,24 @@ def changes(draw):
 
 
 def said_in_columns(
-    query, semantics, elements, sizes, least=0, together=span_joins.TOGETHER, rounds=spans.ROUNDS, many=span_joins.MANY
+    query,
+    semantics,
+    elements,
+    sizes,
+    least=0,
+    together=crossovers.ROWS_TOGETHER,
+    rounds=crossovers.FEW_ROWS,
+    many=crossovers.WASTED_ROWS,
 ):
     answers = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_joins, "COLUMNAR_CHANGE", least)
-        patch.setattr(span_joins, "MANY", many)
-        patch.setattr(span_joins, "ROWS", 0)
-        patch.setattr(span_joins, "TOGETHER", together)
-        patch.setattr(spans, "ROUNDS", rounds)
+        patch.setattr(span_joins, "WASTED_ROWS", many)
+        patch.setattr(span_joins, "COLUMNAR_CHANGE", 0)
+        patch.setattr(span_joins, "ROWS_TOGETHER", together)
+        patch.setattr(spans, "FEW_ROWS", rounds)
         patch.setattr(spans, "INITIAL_CAPACITY", 1)
-        patch.setattr(term_ids, "SPARE", 0)
+        patch.setattr(term_ids, "SPARE_TERMS", 0)
         session = load("live").start(query, semantics, answers.append)
         Batches(session, sizes).push_all(elements)
         session.advance(99)
@@ -202,7 +209,7 @@ def test_terms_that_no_window_holds_are_forgotten():
     answers, most = [], 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_joins, "COLUMNAR_CHANGE", 0)
-        patch.setattr(term_ids, "SPARE", 100)
+        patch.setattr(term_ids, "SPARE_TERMS", 100)
         session = load("live").start(query, CHANGE, answers.append)
         for first in range(0, 12_000, 100):
             coming = pairs(100, first)
@@ -234,7 +241,7 @@ def test_small_batches_leave_the_columns_when_they_cost_more():
 def test_a_join_that_is_too_large_for_one_triple_is_refused(monkeypatch):
     monkeypatch.setattr(column_joins, "COLUMNAR_CHANGE", 0)
     monkeypatch.setattr(span_joins, "LARGEST", 20)
-    monkeypatch.setattr(span_joins, "TOGETHER", 20)
+    monkeypatch.setattr(span_joins, "ROWS_TOGETHER", 20)
     query = ContinuousQuery(
         parse_sparql("SELECT ?a ?b ?c { ?a <urn:p> ?o . ?b <urn:p> ?o . ?c <urn:p> ?o }"),
         (StreamWindow(STREAM, Window(500, 500)),),
@@ -293,9 +300,9 @@ def test_a_join_whose_rows_conditions_leave_out_leaves_the_columns():
     answers = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_joins, "COLUMNAR_CHANGE", 0)
-        patch.setattr(span_joins, "MANY", 4)
-        patch.setattr(span_joins, "ROWS", 0)
-        patch.setattr(span_joins, "TOGETHER", 50)
+        patch.setattr(span_joins, "WASTED_ROWS", 4)
+        patch.setattr(span_joins, "COLUMNAR_CHANGE", 0)
+        patch.setattr(span_joins, "ROWS_TOGETHER", 50)
         session = load("live").start(query, CHANGE, answers.append)
         session.push_batch(in_columns(NumberedTerms(), pairs(60)))
         assert session._pool.columns is None

@@ -69,7 +69,7 @@ def said_in_columns(asked_for, elements, advance, sizes, least=BY_NUMBERS, least
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frames, "SnapshotContents", least)
         patch.setattr(column_joins, "COLUMNAR_CHANGE", least_change)
-        patch.setattr(term_ids, "SPARE", 0)
+        patch.setattr(term_ids, "SPARE_TERMS", 0)
         session = load("live").start_all(
             [(query, chosen, answer.append) for (query, chosen), answer in zip(asked_for, answers, strict=True)]
         )

@@ -75,11 +75,11 @@ def test_columns_say_what_the_definition_says(data):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_joins, "COLUMNAR_CHANGE", data.draw(st.sampled_from([0, 0, 1, 2, 6])))
-        patch.setattr(span_joins, "TOGETHER", data.draw(st.sampled_from([1, 4, 1000])))
-        patch.setattr(spans, "ROUNDS", data.draw(st.sampled_from([1, 2, 32])))
+        patch.setattr(span_joins, "ROWS_TOGETHER", data.draw(st.sampled_from([1, 4, 1000])))
+        patch.setattr(spans, "FEW_ROWS", data.draw(st.sampled_from([1, 2, 32])))
         patch.setattr(spans, "INITIAL_CAPACITY", 1)
-        patch.setattr(term_ids, "SPARE", 0)
-        patch.setattr(frames, "OVERLAP", data.draw(st.sampled_from([3, 3, 12])))
+        patch.setattr(term_ids, "SPARE_TERMS", 0)
+        patch.setattr(frames, "WHOLE_LOOKS", data.draw(st.sampled_from([3, 3, 12])))
         patch.setattr(
             snapshot.SnapshotContents.__init__, "__defaults__", (False, data.draw(st.sampled_from([0, 2000])), None)
         )

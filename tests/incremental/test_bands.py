@@ -173,9 +173,9 @@ def test_changes_are_those_of_the_definition(query, condition, names, few, histo
     """Keys have few rows here: they are put in order from ``few`` rows on."""
     form = parse_sparql(f"SELECT {names} {{ {query.format(condition)} }}")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ordered_rows, "FEW", few)
-        patch.setattr(band_join, "FEW", few)
-        patch.setattr(existence, "FEW", few)
+        patch.setattr(ordered_rows, "FEW_ROWS", few)
+        patch.setattr(band_join, "FEW_ROWS", few)
+        patch.setattr(existence, "FEW_ROWS", few)
         patch.setattr(ordered_rows, "SCANS", few)
         evaluator, total = Evaluator(form), Counter()
         for there, delta in play(evaluator, history):

@@ -63,8 +63,8 @@ def test_both_plans_say_what_the_definition_says(data):
         r2s_able=frozenset(CQL),
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(skewed_joins, "SKEWED_TRIPLES", data.draw(st.integers(0, 4)))
-        patch.setattr(skewed_joins, "CHUNK", data.draw(st.integers(1, 4)))
+        patch.setattr(skewed_joins, "FEW_ROWS", data.draw(st.integers(0, 4)))
+        patch.setattr(skewed_joins, "SKEW_CHUNK", data.draw(st.integers(1, 4)))
         patch.setattr(column_joins, "COLUMNAR_CHANGE", data.draw(st.sampled_from([0, 3, 300])))
         agree(query, chosen, data.draw(elements()), 60)
 
@@ -83,13 +83,13 @@ def request(text: str) -> BgpRequest:
 def test_changes_are_those_of_the_first_plan(data):
     """Triples enter, some twice, and leave; the second plan is woken in between, and says so."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(skewed_joins, "SKEWED_TRIPLES", 1)
+        patch.setattr(skewed_joins, "FEW_ROWS", 1)
         two = WindowJoins()
         two_take, (enter, leave) = two.leaf(request(PATTERNS[0])), two.feeds(None)
-        patch.setattr(skewed_joins, "SKEWED_TRIPLES", 10**9)
+        patch.setattr(skewed_joins, "FEW_ROWS", 10**9)
         one = WindowJoins()
         one_take, (one_enter, one_leave) = one.leaf(request(PATTERNS[0])), one.feeds(None)
-        patch.setattr(skewed_joins, "SKEWED_TRIPLES", 1)
+        patch.setattr(skewed_joins, "FEW_ROWS", 1)
         held = []
         for _ in range(data.draw(st.integers(1, 8))):
             coming = tuple(data.draw(st.lists(TRIPLES, max_size=6)))

@@ -17,7 +17,7 @@ from streamgauge.incremental import (
     refuse,
     snapshot,
 )
-from streamgauge.incremental.snapshot import BAND_MIN_ROWS, LEAST
+from streamgauge.incremental.crossovers import FEW_ROWS, WHOLE_BY_NUMBERS
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.instants import uses_now
 from streamgauge.query.printer import sparql
@@ -28,14 +28,14 @@ from tests.sparql import draw
 from tests.sparql.suite import Result, cases, difference
 from tests.sparql.wide import pyoxigraph_differs
 
-LEASTS = st.sampled_from([0, 8, LEAST])
+LEASTS = st.sampled_from([0, 8, WHOLE_BY_NUMBERS])
 """Contents by the numbers of their terms, now one and now the other, as terms."""
 
 
 class Looked:
     """Snapshots over a content that the test replaces; ``least`` triples are joined by numbers."""
 
-    def __init__(self, form, names=(), least=LEAST):
+    def __init__(self, form, names=(), least=WHOLE_BY_NUMBERS):
         self.held = {None: (), **dict.fromkeys(names, ())}
         self.contents = SnapshotContents(again=True, least=least)
         self.evaluator = Snapshots(form, self.contents, names=names)
@@ -139,8 +139,8 @@ def crowds(draw):
     st.sampled_from(KEYED),
     st.sampled_from(CONDITIONS),
     crowds(),
-    st.sampled_from([0, LEAST]),
-    st.sampled_from([(-1, False), (BAND_MIN_ROWS, True), (BAND_MIN_ROWS, False)]),
+    st.sampled_from([0, WHOLE_BY_NUMBERS]),
+    st.sampled_from([(-1, False), (FEW_ROWS, True), (FEW_ROWS, False)]),
 )
 def test_pairs_within_a_comparison_are_those_of_all_pairs(query, condition, triples, least, searched):
     """Beside joins that follow each change: rows of one key are searched for by their values, however few there are;
@@ -149,14 +149,14 @@ def test_pairs_within_a_comparison_are_those_of_all_pairs(query, condition, trip
     form = parse_sparql(f"SELECT * {{ {query.format(condition)} }}")
     looked, changing = Looked(form, (), least), Evaluator(form)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(snapshot, "BAND_MIN_ROWS", searched[0])
+        patch.setattr(snapshot, "FEW_ROWS", searched[0])
         patch.setattr(ordered_rows.ValueSpans, "worth", lambda *_: searched[1])
         looked.look(triples)
     changing.enter(dict.fromkeys(triples))
     assert looked.evaluator.solutions() == dict(changing.answer())
 
 
-@pytest.mark.parametrize("least", [0, LEAST])
+@pytest.mark.parametrize("least", [0, WHOLE_BY_NUMBERS])
 def test_many_rows_of_one_key_are_not_paired(least, monkeypatch):
     """With n rows of a key on both sides, of which none passes beside another, no pair is made."""
     form = parse_sparql("SELECT ?s ?o { ?s <urn:k> ?k ; <urn:v> ?v . ?o <urn:k> ?k ; <urn:v> ?w FILTER(?v - ?w > 98) }")

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
+from streamgauge.incremental.crossovers import FEW_ROWS, REMEMBERED_VALUES
 from streamgauge.incremental.operators import Bag, Operator, Stateful, add, row_picker
 from streamgauge.model.algebra import Aggregate
 from streamgauge.model.terms import Row, Term
@@ -33,11 +34,7 @@ from streamgauge.sparql.values import (
 _FIXED: Final = 1 << 1100
 """Every xsd:double is a whole number of 2^-1100."""
 
-_COLUMNAR_ROWS: Final = 64
-"""Rows beyond which the rows of a group are taken together."""
-
 _known_units: dict[float, int] = {}
-_MOST_UNITS: Final = 20_000
 
 Cell = Term | None
 
@@ -168,7 +165,7 @@ def _units(amount: float) -> int:
     """A finite float in units that make every float whole."""
     unit = _known_units.get(amount)
     if unit is None:
-        if len(_known_units) >= _MOST_UNITS:
+        if len(_known_units) >= REMEMBERED_VALUES:
             _known_units.clear()
         top, bottom = amount.as_integer_ratio()
         unit = _known_units[amount] = top * (_FIXED // bottom)
@@ -420,7 +417,7 @@ class Grouped(Stateful):
         rows = list(change)
         columns = [batch.values(rows) if batch else rows for batch in self._inputs]
         touched: dict[Row, None] = {(): None} if self._global and not self._shown else {}
-        if len(rows) > _COLUMNAR_ROWS:
+        if len(rows) > FEW_ROWS:
             touched.update(dict.fromkeys(self._add_all(rows, list(change.values()), columns)))
         else:
             self._add(touched, change, columns)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from streamgauge.incremental.bands import LEFT, RIGHT, Band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Test, test, variables_of
+from streamgauge.incremental.crossovers import FEW_ROWS
 from streamgauge.incremental.operators import Bag, Key, Operator, Stateful, add, picker
-from streamgauge.incremental.ordered_rows import FEW, OrderedIndex, Probe
+from streamgauge.incremental.ordered_rows import OrderedIndex, Probe
 from streamgauge.incremental.row_joins import Merge
 from streamgauge.model.algebra import Expression
 from streamgauge.model.terms import Row, Term
@@ -78,7 +79,7 @@ class BandJoin(Stateful):
             bag, term = rows_of(key), value(row)
             if not bag or term is None:
                 continue
-            if len(bag) <= FEW:
+            if len(bag) <= FEW_ROWS:
                 self._test(change, (term, keep(row), count), bag, other)
             else:
                 groups.setdefault((key, keep(row)), []).append((term, count))

@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from streamgauge.incremental.conditions import size_of, variables_of
+from streamgauge.incremental.crossovers import REMEMBERED_VALUES
 from streamgauge.model.algebra import Call, Expression, Var
 from streamgauge.model.terms import Term, is_literal
 from streamgauge.query.traversal import every_expression, reads_patterns, with_names
@@ -38,8 +39,6 @@ MOST_PRODUCTS: Final = 2
 _FACTOR: Final = 10**9
 _GREATEST: Final = 10**19
 """Of a value in order; with as many parts and products xsd:float does not become infinite."""
-KNOWN_PLACES: Final = 4096
-"""Terms whose places are remembered: a term is asked for several times while its row is handled."""
 _PLACES: Final = 60
 """Decimal places of a value in order."""
 
@@ -74,7 +73,7 @@ Kind: TypeAlias = tuple[int, bool]
 """The kind of values in one order, and whether they are dates or times without a zone."""
 
 
-@lru_cache(KNOWN_PLACES)
+@lru_cache(REMEMBERED_VALUES)
 def place(term: Term, direct: bool) -> tuple[Kind, Any] | None:
     """The kind of a term's value and where it stands among those; ``None`` for one that is tested by itself."""
     value = read(term)

@@ -12,8 +12,9 @@ from these rows are taken away what columns say that there was.
 """
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from streamgauge.incremental.crossovers import COLUMNAR_CHANGE, COLUMNAR_PATTERNS
 from streamgauge.incremental.operators import Bag, Take
 from streamgauge.incremental.plan import BgpRequest, Feed, disconnected, unheard
 from streamgauge.incremental.window_joins import WindowJoins
@@ -26,14 +27,6 @@ if TYPE_CHECKING:
     from streamgauge.incremental.drivers.content import WindowContent
     from streamgauge.incremental.term_ids import IdTriples, TermIds
     from streamgauge.incremental.window_columns import WindowColumns
-
-COLUMNAR_CHANGE: Final = 300
-"""Triples of a change that cost as much one by one as the change does in columns. Chosen."""
-
-
-COLUMNAR_PATTERNS: Final = 4
-"""Groups of patterns that are joined in columns, at most: more are followed, those that differ in conditions together.
-"""
 
 
 class WindowTrace(Protocol):

@@ -6,6 +6,7 @@ from time import perf_counter_ns, thread_time_ns
 from typing import Any, Final
 
 from streamgauge.incremental.budget import EvaluationBudget
+from streamgauge.incremental.crossovers import REMEMBERED_RESULTS
 from streamgauge.model.algebra import Call, Expression, Var, expression_variables
 from streamgauge.model.terms import Row, Term, is_literal
 from streamgauge.sparql.expression import row_condition, row_expression
@@ -13,9 +14,6 @@ from streamgauge.sparql.values import DOUBLE, read
 
 Test = Callable[..., bool]
 Cell = Term | None
-
-LIMIT: Final = 100_000
-"""How many results a cache remembers."""
 
 
 PARTS: Final = 8
@@ -67,8 +65,8 @@ def test(condition: Expression, names: Sequence[str]) -> Test:
     """A cached test of terms, one per name of ``names`` and in that order."""
     decide = row_condition(condition, names)
     if len(names) == 1:
-        return lru_cache(LIMIT)(lambda cell: decide((cell,)))
-    return lru_cache(LIMIT)(lambda *cells: decide(cells))
+        return lru_cache(REMEMBERED_RESULTS)(lambda cell: decide((cell,)))
+    return lru_cache(REMEMBERED_RESULTS)(lambda *cells: decide(cells))
 
 
 class Batch:
@@ -114,7 +112,7 @@ class Batch:
         return keys
 
     def _learned(self, known: dict[Row, Any], keys: list[Row], evaluate: Callable[[Row], Any]) -> list[Any]:
-        if len(known) >= LIMIT:
+        if len(known) >= REMEMBERED_RESULTS:
             known.clear()
         if self._effort is not None:
             evaluate = _charged(evaluate, self._effort)

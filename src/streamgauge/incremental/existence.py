@@ -16,10 +16,11 @@ from typing import Final
 from streamgauge.incremental.bands import LEFT, RIGHT, Band, band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch, test
+from streamgauge.incremental.crossovers import FEW_ROWS, SCANS
 from streamgauge.incremental.equalities import equality
 from streamgauge.incremental.matches import Matching, MatchOutput, Pair, PerGroup, PerKey, PerRow
 from streamgauge.incremental.operators import Bag, Key, Operator, add_all
-from streamgauge.incremental.ordered_rows import FEW, SCANS, BandSearch, OrderedIndex, OrderedRows, ValueRun
+from streamgauge.incremental.ordered_rows import BandSearch, OrderedIndex, OrderedRows, ValueRun
 from streamgauge.incremental.rewrite import Names, reads, scope
 from streamgauge.incremental.row_joins import FALSE, TRUE, Domain, Merge, has_value
 from streamgauge.model import algebra as al
@@ -121,7 +122,7 @@ class PerNeighbour(Matching):
         rows = index.bags.get(key)
         if rows is None and key not in index.single:
             return None
-        if len(self._lefts.get(key)) <= FEW and len(self._rights.get(key)) <= FEW:
+        if len(self._lefts.get(key)) <= FEW_ROWS and len(self._rights.get(key)) <= FEW_ROWS:
             return None
         return index.ordered(key, _AT_ONCE)
 

@@ -13,11 +13,12 @@ import numpy.typing as npt
 from streamgauge.incremental.bands import Band
 from streamgauge.incremental.budget import LARGEST, LargeJoinError
 from streamgauge.incremental.conditions import Test
+from streamgauge.incremental.crossovers import SPARSE
 from streamgauge.incremental.list_joins import PendingCondition
 from streamgauge.incremental.operators import Bag
 from streamgauge.incremental.ordered_rows import ValueSpans, pairs_within
 from streamgauge.incremental.plan import TripleRelation
-from streamgauge.incremental.spans import SPARSE, TripleSpans
+from streamgauge.incremental.spans import TripleSpans
 from streamgauge.incremental.term_ids import Ids, Places, TermIds
 from streamgauge.model.terms import Term
 

@@ -6,8 +6,7 @@ A column is a list of terms, a solution is one place of all columns, and primiti
 from collections.abc import Sequence
 from enum import Enum
 from itertools import chain, compress, repeat
-from operator import getitem
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.budget import LARGEST, LargeJoinError
@@ -16,9 +15,6 @@ from streamgauge.incremental.ordered_rows import ValueSpans, pairs_within
 from streamgauge.incremental.plan import TripleRelation
 from streamgauge.model.algebra import Expression
 from streamgauge.model.terms import Triple
-
-FEW: Final = 4
-"""How often a pair of terms must come on average for all pairs to be tested beforehand."""
 
 Column: TypeAlias = list[Any]
 Index: TypeAlias = dict[Any, Any]
@@ -245,10 +241,6 @@ def _kept(holds: Test, columns: Sequence[Column]) -> list[bool]:
     if len(columns) == 1:
         known = {cell: holds(cell) for cell in set(columns[0])}
         return list(map(known.__getitem__, columns[0]))
-    first, second = set(columns[0]), set(columns[1])
-    if len(columns) == 2 and len(first) * len(second) * FEW <= len(columns[0]):
-        table = {one: {two: holds(one, two) for two in second} for one in first}
-        return list(map(getitem, map(table.__getitem__, columns[0]), columns[1]))
     cells = list(zip(*columns, strict=True))
     known = {row: holds(*row) for row in set(cells)}
     return list(map(known.__getitem__, cells))

@@ -5,22 +5,16 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from sortedcontainers import SortedList
 
 from streamgauge.incremental.bands import LEFT, RIGHT, Band, Kind, place
 from streamgauge.incremental.budget import LargeJoinError
+from streamgauge.incremental.crossovers import FEW_ROWS, REMEMBERED_VALUES, SCANS
 from streamgauge.incremental.operators import Bag, Index, Key, add
 from streamgauge.model.terms import Row, Term
 from streamgauge.sparql.expression import row_condition
-
-FEW: Final = 32
-"""Rows of a key that are tested one by one."""
-KNOWN: Final = 1000
-"""Results of searches that are remembered for the values of one order."""
-SCANS: Final = 4
-"""How often more rows of a key are tested one by one before they are put in order."""
 
 ValueOf: TypeAlias = Callable[[Row], Term | None]
 KeyOf: TypeAlias = Callable[[Row], Row]
@@ -87,7 +81,7 @@ class BandSearch:
         """The places of a run from and up to which values pass beside a value of the other side."""
         span = run.spans.get(probe)
         if span is None:
-            if len(run.spans) >= KNOWN:
+            if len(run.spans) >= REMEMBERED_VALUES:
                 run.spans.clear()
             probed = place(probe, self.direct)
             value = probed[1] if probed is not None and probed[0] == run.kind else None
@@ -304,7 +298,7 @@ class OrderedIndex(Index):
         bag = self.get(key)
         if not bag:
             return ()
-        ordered = None if len(bag) <= FEW else self.ordered(key, 1)
+        ordered = None if len(bag) <= FEW_ROWS else self.ordered(key, 1)
         probe = self._other(row) if ordered is not None else None
         if ordered is None or (probe is not None and not self.has_place(probe)):
             return (bag,)

@@ -22,6 +22,7 @@ from heapq import heappop, heappush
 from typing import Any, Final, TypeAlias
 
 from streamgauge.incremental.budget import EvaluationBudget
+from streamgauge.incremental.crossovers import FEW_ROWS, RESTART_SHARE
 from streamgauge.model.terms import Term
 
 Edge: TypeAlias = tuple[Term, Term]
@@ -29,12 +30,6 @@ Edges: TypeAlias = dict[Term, set[Term]]
 Reached: TypeAlias = set[Term] | frozenset[Term]
 _NOWHERE: Final = frozenset[Term]()
 _COMPLETE: Final = 1 << 62
-
-FEW: Final = 50
-"""Nodes behind a new edge that are compared with the ends of each start, rather than followed."""
-
-RESTART_SHARE: Final = 8
-"""One of so many edges (or starts) that changes: from there on all that it touches is followed again."""
 
 
 class EdgeIndex:
@@ -157,7 +152,7 @@ class ReachedNodes:
         reached = set(heads)
         for head in heads:
             ends = self._ends.get(head, () if head not in self.edges.forward else None)
-            if ends is None or len(ends) > FEW:
+            if ends is None or len(ends) > FEW_ROWS:
                 return None
             reached.update(ends)
         return reached

@@ -5,7 +5,7 @@ where a room has few subjects: each pair is tested. Where all subjects are in on
 There the parts ``?s :in ?r ; :value ?v`` and ``?o :in ?r ; :value ?w`` are joined by themselves, and their rows under
 the ``Band`` (``band_join``), which keeps the rows of a room in the order of ?v and of ?w.
 
-A worked example, with SKEWED_TRIPLES = 2: (a in r), (a value 1), (b in r), (b value 100) enter, and the first plan
+A worked example, with FEW_ROWS = 2: (a in r), (a value 1), (b in r), (b value 100) enter, and the first plan
 finds the pair (b, a). Then (c in r) enters: three subjects are looked up by r. The parts take in the five triples, and
 their join finds (b, a) too, which was found before: it is passed over. Then (c value 0) enters, and the join finds
 (b, c) only.
@@ -14,21 +14,17 @@ their join finds (b, a) too, which was found before: it is passed over. Then (c 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from streamgauge.incremental.band_join import BandJoin
 from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import is_fast, variables_of
+from streamgauge.incremental.crossovers import FEW_ROWS, SKEW_CHUNK
 from streamgauge.incremental.operators import Bag, LeafSource, Pick, add_all
 from streamgauge.incremental.plan import BgpRequest, Feed, TripleRelation, pushable, stars
 from streamgauge.model.algebra import Expression, Var, triple_variables
 from streamgauge.model.terms import Triple
-
-SKEWED_TRIPLES: Final = 64
-"""Triples of one key beyond which the second plan is woken. Chosen, other numbers were not measured."""
-CHUNK: Final = 512
-"""Triples that enter at most before the indexes are looked at."""
 
 
 class Indexed(Protocol):
@@ -149,7 +145,7 @@ class SkewedJoins:
         self._join: Pick | None = None
         self._operator: BandJoin | None = None
         self._waiting: tuple[Bag, Bag] = ({}, {})
-        self._entered, self._next = 0, SKEWED_TRIPLES
+        self._entered, self._next = 0, FEW_ROWS
 
     @property
     def woken(self) -> bool:
@@ -169,7 +165,7 @@ class SkewedJoins:
 
     def enter(self, triples: Iterable[Triple]) -> None:
         """Triples enter; the indexes are looked at from time to time."""
-        coming = (triples,) if isinstance(triples, tuple) and len(triples) <= CHUNK else _chunks(triples)
+        coming = (triples,) if isinstance(triples, tuple) and len(triples) <= SKEW_CHUNK else _chunks(triples)
         for some in coming:
             self._joins.enter(some)
             self._entered += len(some)
@@ -182,8 +178,8 @@ class SkewedJoins:
 
     def _look(self) -> None:
         indexes = [] if self.woken else [table.index for table in self._joins.tables if table.by_object]
-        self._next = self._entered + SKEWED_TRIPLES + sum(map(len, indexes))
-        if any(len(values) > SKEWED_TRIPLES for index in indexes for values in index.values()):
+        self._next = self._entered + FEW_ROWS + sum(map(len, indexes))
+        if any(len(values) > FEW_ROWS for index in indexes for values in index.values()):
             self._wake()
 
     def _wake(self) -> None:
@@ -204,7 +200,7 @@ class SkewedJoins:
 
 def _chunks(triples: Iterable[Triple]) -> Iterator[tuple[Triple, ...]]:
     coming = iter(triples)
-    while some := tuple(islice(coming, CHUNK)):
+    while some := tuple(islice(coming, SKEW_CHUNK)):
         yield some
 
 

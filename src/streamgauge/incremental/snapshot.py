@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.conditions import Test
+from streamgauge.incremental.crossovers import FEW_ROWS, WHOLE_BY_NUMBERS
 from streamgauge.incremental.evaluator import OperatorTree
 from streamgauge.incremental.list_joins import JoinSide, PendingCondition, SolutionTable, pending, relation_tests, rows
 from streamgauge.incremental.operators import Bag, Delta, Take, difference, repeated
@@ -38,12 +39,6 @@ Held: TypeAlias = Callable[[], Iterable[Sequence[Triple]]]
 InColumns: TypeAlias = Callable[["TermIds"], "Sequence[IdTriples]"]
 """The triples that a content holds now by the numbers of their terms."""
 
-LEAST: Final = 2_000
-"""Triples from which on a content is joined by the numbers of its terms (``id_joins``).
-
-Measured: lists are faster at 350 triples, numbers at 3,500, in half of the time.
-"""
-
 
 class SnapshotContents(JoinPool):
     """The contents that one query or several look at, parted as their patterns ask; nothing stays between two looks.
@@ -52,7 +47,7 @@ class SnapshotContents(JoinPool):
     same triple is seen again (``again``).
     """
 
-    def __init__(self, again: bool = False, least: int = LEAST, begins: WindowBegins | None = None) -> None:
+    def __init__(self, again: bool = False, least: int = WHOLE_BY_NUMBERS, begins: WindowBegins | None = None) -> None:
         self._begins = begins
         self._gathers: list[tuple[Term | None, Gather]] = []
         self._parted: dict[Term | None, Parted] = {}
@@ -330,10 +325,6 @@ class Matches:
         return _Joining(waiting, list(self._conditions), self._output).join(self._parted.table())
 
 
-BAND_MIN_ROWS: Final = 32
-"""Rows for each row of two sides from which on a join looks for those within a condition. Chosen: as much work."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Joining:
     """The sides still to join at one look, and the conditions still to test; of terms, or of their numbers."""
@@ -381,10 +372,6 @@ class _Joining:
         """Conditions that compare values of a table and of a side whose join makes many times the rows of both."""
         opened = set(names).difference(table.columns)
         both = [condition for condition in self.conditions if not opened.isdisjoint(condition.names)]
-        if (
-            not both
-            or len(opened) == len(names)
-            or not table.makes(BAND_MIN_ROWS * (table.size + side.size), names, side)
-        ):
+        if not both or len(opened) == len(names) or not table.makes(FEW_ROWS * (table.size + side.size), names, side):
             return None
         return band([condition.condition for condition in both], table.columns, opened)[0]

@@ -19,21 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from streamgauge.incremental.budget import LARGEST, LargeJoinError
+from streamgauge.incremental.crossovers import COLUMNAR_CHANGE, ROWS_TOGETHER, WASTED_ROWS
 from streamgauge.incremental.id_joins import IdConditions, IdTable
 from streamgauge.incremental.list_joins import PendingCondition, pending
 from streamgauge.incremental.plan import JoinPlan, PlannedBgp, TripleRelation
 from streamgauge.incremental.spans import ConsecutiveLooks, TripleSpans
 from streamgauge.incremental.term_ids import Ids, Places
-
-TOGETHER: Final = 1_000_000
-"""Rows of a join from which on the triples that it goes out from are halved."""
-
-MANY: Final = 100
-"""Rows that joins make for each triple that comes and row that is found, from which on columns are left. Chosen."""
-
-ROWS: Final = 1000
-"""Triples and rows that are counted for a change beside its own, so that one row of a small one decides nothing."""
-
 
 _NONE: Final = np.empty(0, np.int32)
 _ORIGIN: Final = ".origin"
@@ -101,7 +92,7 @@ class SpanJoins:
             for part in self._in_parts(plan, places[there], at[there], bounds):
                 moves.append(part)
                 rows += len(part.at)
-                if self._made > MANY * (ROWS + triples + rows):
+                if self._made > WASTED_ROWS * (COLUMNAR_CHANGE + triples + rows):
                     raise WastefulError
         return self._together(moves)
 
@@ -125,7 +116,7 @@ class SpanJoins:
 
     def _in_parts(self, plan: JoinPlan, places: Places, at: Places, bounds: SpanBounds) -> Iterator[SolutionMoves]:
         """The solutions of a plan from spans at places, in parts where a join would make many rows."""
-        most = TOGETHER if len(places) > 1 else LARGEST
+        most = ROWS_TOGETHER if len(places) > 1 else LARGEST
         try:
             table = self._joined(plan, places, bounds, most)
         except LargeJoinError:

@@ -16,16 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from streamgauge.incremental.budget import LARGEST, LargeJoinError
+from streamgauge.incremental.crossovers import FEW_ROWS, SPARSE
 from streamgauge.incremental.term_ids import Ids, Places
-
-ROUNDS: Final = 32
-"""Spans of one key that are followed one by one; of a key that has more, all are found by sorting."""
 
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _HALF: Final = np.uint64(32)
-
-SPARSE: Final = 16
-"""How many terms there may be for each span for an index to be a table of all terms."""
 
 INITIAL_CAPACITY: Final = 1024
 """Spans for which there is room at first."""
@@ -321,7 +316,7 @@ class TripleSpans:
     ) -> tuple[Places, Places]:
         which, places = np.arange(len(keys)), index.latest(keys)
         pairs: list[tuple[Places, Places]] = []
-        for _ in range(ROUNDS):
+        for _ in range(FEW_ROWS):
             there = places >= self.begin
             if not there.all():
                 which, places = which[there], places[there]

@@ -6,20 +6,18 @@ pipe has any more are forgotten from time to time, the others numbered anew: mem
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, compress
-from typing import Final, TypeAlias
+from typing import TypeAlias
 from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
 
 from streamgauge.formats.batches import ElementBatch, NumberedTerms, triples_of
+from streamgauge.incremental.crossovers import SPARE_TERMS
 from streamgauge.model.terms import Term, Triple
 
 Ids: TypeAlias = npt.NDArray[np.int32]
 Places: TypeAlias = npt.NDArray[np.int64]
-
-SPARE: Final = 40_000
-"""Terms that may be forgotten before it is worth the while."""
 
 
 class TermIds:
@@ -100,7 +98,7 @@ class TermIds:
     @property
     def full(self) -> bool:
         """Whether a third of the terms may be such as nothing has any more."""
-        return 2 * len(self.terms) > 3 * self._least + 2 * SPARE
+        return 2 * len(self.terms) > 3 * self._least + 2 * SPARE_TERMS
 
     def forget(self) -> None:
         """Forget the terms that nothing has any more, when they may be a third of all."""

@@ -11,13 +11,11 @@ by itself. The others are one piece, with (d :p e) alone.
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, islice
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
+from streamgauge.incremental.crossovers import PIECES
 from streamgauge.model.query import Window
 from streamgauge.model.terms import Term, Triple
-
-PIECES: Final = 8
-"""Pieces of the time from one window to the next, at least."""
 
 
 class PartedTriples(Sequence[Triple]):

@@ -12,7 +12,7 @@ from functools import partial
 from math import isclose
 
 from streamgauge.incremental import Evaluator, SnapshotContents, Snapshots, UnsupportedError
-from streamgauge.incremental.snapshot import LEAST
+from streamgauge.incremental.crossovers import WHOLE_BY_NUMBERS
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.terms import Row, Triple
@@ -69,7 +69,7 @@ def by_changes(case: Case) -> tuple[Row, ...] | None:
     return _columns(case, evaluator.variables, evaluator.solutions())
 
 
-def by_snapshots(case: Case, least: int = LEAST) -> tuple[Row, ...] | None:
+def by_snapshots(case: Case, least: int = WHOLE_BY_NUMBERS) -> tuple[Row, ...] | None:
     """The rows of the incremental evaluator's operators over a whole content, by numbers from ``least`` triples on."""
     contents = SnapshotContents(again=True, least=least)
     try:

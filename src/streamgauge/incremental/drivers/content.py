@@ -8,8 +8,9 @@ from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count, groupby, islice
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
+from streamgauge.incremental.crossovers import PIECES
 from streamgauge.incremental.plan import Feed, unheard
 from streamgauge.incremental.window_pieces import PartedTriples
 from streamgauge.model import algebra as al
@@ -66,9 +67,6 @@ Arrival: TypeAlias = tuple[int, Sequence[Triple], int]
 
 Triples by the numbers of their terms, and pieces of triples, may have arrived later too; they do not end.
 """
-
-PIECES: Final = 16
-"""Pieces that a content has of triples by numbers, at most."""
 
 
 class Latest:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from streamgauge.incremental.column_joins import ColumnJoins
 from streamgauge.incremental.common_groups import CommonGroups
+from streamgauge.incremental.crossovers import WHOLE_LOOKS
 from streamgauge.incremental.drivers.content import AnyChange, BufferedContent, Latest, WindowContent, change_detector
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.plan import Feed, JoinPool
@@ -139,10 +140,6 @@ def closing(semantics: Semantics) -> bool:
     return Report.WINDOW_CLOSE in semantics.report
 
 
-OVERLAP: Final = 3
-"""How many looks may see one triple for it to be worth looking at contents whole: measured, a star costs the same at 3
-to 4 looks either way, a self-join at more than 5 (benchmarks/RESULTS.md)."""
-
 QueryEvaluator: TypeAlias = KeptAnswer | Snapshots
 """The answer of a query over contents that move."""
 
@@ -198,7 +195,7 @@ def looks_rarely(query: ContinuousQuery, semantics: Semantics) -> bool:
         step = semantics.period
     else:
         return False
-    return max(window.window.size for window in query.windows) <= OVERLAP * step
+    return max(window.window.size for window in query.windows) <= WHOLE_LOOKS * step
 
 
 class TimeFrame:
