@@ -137,6 +137,18 @@ class ElementBatch:
     def __len__(self) -> int:
         return len(self.times)
 
+    @property
+    def rising(self) -> bool:
+        """Whether time never goes back."""
+        return bool((self.times[1:] >= self.times[:-1]).all())
+
+    def part(self, begin: int, end: int) -> "ElementBatch":
+        """The elements from one place to another."""
+        borders = self.borders[begin : end + 1]
+        added = self.added[3 * borders[0] : 3 * borders[-1]]
+        columns = (self.times[begin:end], self.sequences[begin:end], borders - borders[0], added)
+        return ElementBatch(self.terms, self.stream, *columns)
+
     def elements(self) -> Iterator[StreamElement]:
         """The elements with their terms as texts."""
         triples = triples_of(self.terms, self.added)

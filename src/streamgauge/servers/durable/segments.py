@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from streamgauge.formats.batches import FEW, ElementBatch, NumberedTerms, Numbers, Times, triples_of
+from streamgauge.formats.batches import FEW, ElementBatch, NumberedTerms, Numbers, Taken, Times, triples_of
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple
@@ -231,6 +231,17 @@ def _runs(number: int, columns: ItemColumns, terms: list[Term], ids: Numbers) ->
                 continue
             added = tuple(triples[borders[at] - first : borders[at + 1] - first])
             yield number + at, (stream, StreamElement(stream, time, number + at, added, *others[at]))
+
+
+def since(begin: int, number: int, batch: ElementBatch, processed: int) -> list[tuple[int, Taken]]:
+    """The elements of a batch, the first of which has a number, from another on: those up to ``processed`` together.
+
+    What they have together is the number of the last one.
+    """
+    first = min(max(begin - number, 0), len(batch))
+    end = min(max(processed + 1 - number, first), len(batch))
+    together: list[tuple[int, Taken]] = [(number + end - 1, batch.part(first, end))] if first < end else []
+    return together + [(number + at, element) for at, element in enumerate(batch.part(end, len(batch)).elements(), end)]
 
 
 def _elements(number: int, batch: ElementBatch) -> Iterator[tuple[int, JournalItem]]:

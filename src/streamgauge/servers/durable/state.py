@@ -56,6 +56,12 @@ class SessionState:
         """The items that may still be needed, each with its number, or the first of several with its."""
         return kept_items(self._journal.segments())
 
+    def latest(self, streams: Sequence[str], number: int) -> int | None:
+        """The latest time (ms) of an element of some streams among the items up to a number, as far as is known."""
+        extents = [extent for extent in self._extents if extent.end <= number + 1]
+        times = [extent.times[stream] for extent in extents for stream in streams if stream in extent.times]
+        return max(times, default=None)
+
     def follow(self, name: str, query: ContinuousQuery, semantics: Semantics, processed: int) -> None:
         """Keep what a query may need, which was answered up to the item ``processed``."""
         self._needs[name] = need = Need(query, semantics)

@@ -19,13 +19,13 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.durable.needs import not_durable
-from streamgauge.servers.durable.segments import one_by_one
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.events import AnswerSubscription, End
 from streamgauge.servers.http.limits import Rate, load_parsers, refused_patterns
 from streamgauge.servers.queries.durability import WALL, ServiceJournal
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
+from streamgauge.servers.queries.replay import replay
 from streamgauge.servers.queries.requests import (
     QueryRegistration,
     RequestError,
@@ -155,11 +155,13 @@ class Queries:
             self._enter(running)
         return running
 
-    def _durability(self, before: tuple[int, int | None] | None = None, processed: int = -1) -> Durability | None:
+    def _durability(
+        self, before: tuple[int, int | None] | None = None, processed: int = -1, settled: int | None = None
+    ) -> Durability | None:
         """The beginning of a worker whose answers are kept; ``None`` where nothing is."""
         if self.journal is None:
             return None
-        return Durability(self._answered, self.journal.begun, before, processed)
+        return Durability(self._answered, self.journal.begun, before, processed, settled)
 
     def _answered(self, work: QueryWorker, number: int, emitted: Sequence[tuple[Answer, bytes]]) -> None:
         """An item has caused answers: they are noted together with what other queries read of them."""
@@ -190,12 +192,7 @@ class Queries:
         self._names = count(
             max([journal.state.records("names").get("last", 0), *(number_of(name) for name, _ in kept)]) + 1
         )
-        for number, (stream, item) in one_by_one(journal.state.history()):
-            for start, work in works:
-                if number >= start and stream == WALL and work.question.wall:
-                    work.pass_time(item.time, number)
-                elif number >= start and stream in work.streams:
-                    work.hear(stream, [(number, item)])
+        replay(journal.state.history(), works)
 
     def _restore_query(
         self, journal: ServiceJournal, name: str, record: Any, works: list[tuple[int, QueryWorker]]
@@ -213,7 +210,10 @@ class Queries:
                 break
         else:
             begun = journal.state.records("begun").get(name)
-            durability = self._durability(None if begun is None else (begun["t0"], begun["since"]), processed)
+            begun_at = None if begun is None else (begun["t0"], begun["since"])
+            latest = journal.state.latest(query.streams, processed)
+            settled = None if latest is None else latest - (semantics.lateness or 0)
+            durability = self._durability(begun_at, processed, settled)
             running.begin(QueryWorker(name, question, self._load(engine), self.limits, durability))
             works.append((record["start"], running.work))
         self._owners[name] = record["owner"]

@@ -7,10 +7,10 @@ from logging import ERROR, INFO, getLogger
 from threading import Condition, Thread, current_thread, get_ident
 from typing import Literal, Protocol, TypeAlias
 
+from streamgauge.formats.batches import ElementBatch, Taken
 from streamgauge.formats.lines import Advance, Input, encode_answer
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.answer import Answer
-from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
 from streamgauge.model.logs import fields
 from streamgauge.model.query import ContinuousQuery
@@ -40,13 +40,13 @@ class WindowEstimate:
         """How many."""
         return self._all if self._landmark else self._within + min(self._counted, self._all)
 
-    def take(self, element: StreamElement) -> None:
-        """An element enters, what is out of every window leaves."""
-        self._all += len(element.added)
+    def take(self, time: int, triples: int) -> None:
+        """So many triples enter, the last at a time (ms), what is out of every window leaves."""
+        self._all += triples
         if self._size:
-            self._within += len(element.added)
-            self._recent.append((element.time, len(element.added)))
-            while self._recent[0][0] < element.time - self._size:
+            self._within += triples
+            self._recent.append((time, triples))
+            while self._recent[0][0] < time - self._size:
                 self._within -= self._recent.popleft()[1]
 
 
@@ -71,8 +71,8 @@ class Question:
     wall: bool = False
 
 
-NumberedItem: TypeAlias = tuple[int, Input]
-"""An element or advance with its number in the journal, -1 where there is none."""
+NumberedItem: TypeAlias = tuple[int, Taken]
+"""An element or advance with its number in the journal, -1 where there is none; elements in columns with the last."""
 
 
 class AnsweredQuery(Protocol):
@@ -92,13 +92,15 @@ class Durability:
     """The beginning of a worker whose answers are kept, and its listeners.
 
     ``answered`` takes the number of an item with the answers that it caused; ``begun`` the t0 and ``since`` (ms) of the
-    session. Those of a session before are in ``before``; its items up to the number ``processed`` were answered.
+    session. Those of a session before are in ``before``; its items up to the number ``processed`` were answered, and
+    its reports before ``settled`` (ms) given.
     """
 
     answered: Callable[["QueryWorker", int, Sequence[tuple[Answer, bytes]]], None]
     begun: Callable[["QueryWorker", int, int | None], None]
     before: tuple[int, int | None] | None = None
     processed: int = -1
+    settled: int | None = None
 
 
 class QueryWorker:
@@ -124,10 +126,11 @@ class QueryWorker:
         if durability is not None and durability.before is not None:
             moves, semantics = resumed, restored(semantics, *durability.before)
         queries = [SessionQuery(question.query, semantics, self._emit)]
-        self._session = EngineSession(engine, queries, moves, self._failed)
+        settled = None if durability is None else durability.settled
+        self._session = EngineSession(engine, queries, moves, self._failed, settled=settled)
         self._waiting: deque[NumberedItem] = deque()
         self._changed = Condition()
-        self._busy = self._ending = False
+        self._busy = self._ending = self._replays = False
         self._unbegun = durability is not None and durability.before is None
         self._watched: Watched | None = None
         self._thread = Thread(target=self._work, name=f"streamgauge-{name}", daemon=True)
@@ -137,6 +140,11 @@ class QueryWorker:
     def streams(self) -> tuple[str, ...]:
         """The IRIs of the streams that are read."""
         return tuple(self._streams)
+
+    @property
+    def processed(self) -> int:
+        """The number of the last item that a session before has answered, -1 where none has."""
+        return -1 if self._durability is None else self._durability.processed
 
     @property
     def late(self) -> int:
@@ -210,7 +218,7 @@ class QueryWorker:
         """Let elements and advances wait their turn; nothing after its end."""
         with self._changed:
             self._fresh = False
-            times = [item.time for _, item in items]
+            times = [int(item.times.max()) if isinstance(item, ElementBatch) else item.time for _, item in items]
             self._admitted = max(times if self._admitted is None else [self._admitted, *times], default=None)
             if not self._stopped:
                 self._waiting.extend(items)
@@ -252,8 +260,8 @@ class QueryWorker:
     def _stopped(self) -> bool:
         return self._ending or bool(self.fault)
 
-    def _known(self, stream: str, item: Input) -> Input | None:
-        if isinstance(item, StreamElement):
+    def _known(self, stream: str, item: Taken) -> Taken | None:
+        if not isinstance(item, Advance):
             return item
         self._streams[stream] = item.time
         known = [stream for stream in self._streams.values() if stream is not None]
@@ -267,6 +275,7 @@ class QueryWorker:
                     watched = self._watched
                     for number, item in items:
                         watched.steps += 1
+                        self._replays = number <= self.processed
                         self._take(item)
                         if self._durability is not None:
                             self._keep(self._durability, number)
@@ -290,7 +299,7 @@ class QueryWorker:
             ((semantics, t0),) = self._session.begun
             durability.begun(self, t0, semantics.since)
         emitted, self._emitted = self._emitted, []
-        if number > durability.processed:
+        if not self._replays:
             try:
                 durability.answered(self, number, emitted)
             except ValueError as error:
@@ -307,21 +316,29 @@ class QueryWorker:
             self._changed.notify_all()
             return taken
 
-    def _take(self, item: Input) -> None:
+    def _take(self, item: Taken) -> None:
         if isinstance(item, Advance):
             self._session.advance(item.time)
             return
-        self.elements += 1
-        if self._greatest is not None and item.time < self._greatest and self.question.semantics.lateness is None:
+        if isinstance(item, ElementBatch):
+            first, last, triples, count = int(item.times[0]), int(item.times[-1]), len(item.added) // 3, len(item)
+            if not item.rising or (self._greatest is not None and first < self._greatest):
+                for element in item.elements():
+                    self._take(element)
+                return
+        else:
+            first, last, triples, count = item.time, item.time, len(item.added), 1
+        self.elements += count
+        if self._greatest is not None and first < self._greatest and self.question.semantics.lateness is None:
             self.out_of_order += 1
             return
-        self._greatest = item.time if self._greatest is None else max(self._greatest, item.time)
-        self._held.take(item)
+        self._greatest = last if self._greatest is None else max(self._greatest, last)
+        self._held.take(last, triples)
         kept = max((member.answers.bytes for member in self._members[:1]), default=0)
         if self.memory + kept > self._limits.memory:
             limit = self._limits.memory // 2**20
             raise QueryLimitError(f"it would hold more than {limit} MiB: make its windows or its answers smaller")
-        self._session.push(item)
+        self._session.take(item)
 
     def _emit(self, answer: Answer) -> None:
         """Hand an answer on; other queries may read it, so that is done whole where the session can be stopped."""
@@ -333,6 +350,8 @@ class QueryWorker:
             self._hand_on(answer)
 
     def _hand_on(self, answer: Answer) -> None:
+        if self._replays:
+            return
         line = encode_answer(answer).rstrip(b"\n")
         if self._durability is not None:
             self._emitted.append((answer, line))
