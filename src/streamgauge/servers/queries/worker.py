@@ -275,7 +275,7 @@ class QueryWorker:
                     watched = self._watched
                     for number, item in items:
                         watched.steps += 1
-                        self._replays = number <= self.processed
+                        self._replays = self._durability is not None and number <= self.processed
                         self._take(item)
                         if self._durability is not None:
                             self._keep(self._durability, number)
