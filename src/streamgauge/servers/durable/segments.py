@@ -236,7 +236,7 @@ def _runs(number: int, columns: ItemColumns, terms: list[Term], ids: Numbers) ->
 def since(begin: int, number: int, batch: ElementBatch, processed: int) -> list[tuple[int, Taken]]:
     """The elements of a batch, the first of which has a number, from another on: those up to ``processed`` together.
 
-    What they have together is the number of the last one.
+    Together they have the number of the last one.
     """
     first = min(max(begin - number, 0), len(batch))
     end = min(max(processed + 1 - number, first), len(batch))
