@@ -127,9 +127,9 @@ def alerts(queries: int, seconds: int, slide: int) -> dict[str, str]:
 
 
 GO_ON = """
-import json, resource, sys, time
+import json, sys, time
 from benchmarks.durable import alerts, reading
-from benchmarks.measure import own_cpu
+from benchmarks.measure import own_cpu, own_peak
 from streamgauge.watching import watch
 state, queries, size, slide, number, at = sys.argv[1], *map(int, sys.argv[2:])
 imported, begun = own_cpu(), time.monotonic()
@@ -137,7 +137,7 @@ with watch(alerts(queries, size, slide), [reading(number, at)], state=state) as 
     ready, clock = own_cpu(), time.monotonic() - begun
     first = [next(answers) for _ in range(queries)]
     answered = own_cpu()
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+peak = round(own_peak())
 print(json.dumps([ready - imported, clock, answered - ready, len({name for name, _ in first}), peak]))
 """
 

@@ -246,7 +246,6 @@ PREDICATE = quote(f"{TRAIN}delay", safe="")
 SIX = 6
 """Quads of a departure."""
 LOADING = """
-import resource
 import sys
 from pathlib import Path
 from streamgauge.incremental.budget import gc_frozen
@@ -259,7 +258,7 @@ store = DiskStore(Path(sys.argv[2])) if sys.argv[2:] else MemoryStore()
 with gc_frozen():
     load(Path(sys.argv[1]), store, Style())
 store.close()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")))
 """
 
 

@@ -13,7 +13,6 @@ with new graphs; its last column asks what a departure's delays were 200 updates
 
 import argparse
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.measure import OneOf, options, own_cost
+from benchmarks.measure import OneOf, options, own_cost, own_peak
 from benchmarks.results import ResultTable
 from benchmarks.store_peers import PEERS, BlocksOnSqlite, Peer
 from streamgauge.servers.fragments import ExpiringQuad, Match, Quad
@@ -187,7 +186,7 @@ def fill(folder: Path, size: int) -> None:
         store = DiskStore(folder)
         store.load(quads(size))
         store.close()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = own_peak()
     mebibytes = sum(file.stat().st_size for file in folder.iterdir()) / 2**20
     print(
         f"disk, {size:,}: loaded in {spent.cpu:.1f} s CPU, {spent.wall:.1f} s, peak {peak:,.0f} MiB, "
