@@ -11,8 +11,9 @@ from streamgauge.servers.event_sink import SseOptions
 from streamgauge.sources import Delivery, SourceError, schemes
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import parse_address, read_options
-from streamgauge.sources.decoders import Pending
+from streamgauge.sources.decoders import Letter, Pending
 from streamgauge.sources.files import FileOptions, WritingOptions
+from streamgauge.sources.graph_store import UpdateOptions
 from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions
 from streamgauge.sources.mqtt import MqttSinkOptions, MqttSourceOptions
 from streamgauge.sources.sse.client import SseSourceOptions
@@ -20,7 +21,11 @@ from streamgauge.sources.sse.client import SseSourceOptions
 OPTIONS = [
     *(FileOptions, WritingOptions, MqttSourceOptions, MqttSinkOptions),
     *(KafkaSourceOptions, KafkaSinkOptions, SseSourceOptions, SseOptions),
+    *(WebhookOptions, UpdateOptions),
 ]
+
+
+LETTER = Letter(b"one")
 
 
 def test_delays_double_and_vary():
@@ -36,19 +41,19 @@ def test_delays_double_and_vary():
 
 def test_messages_under_way_are_bounded_and_counted():
     pending = Pending(2, 0.05)
-    assert [pending.enter() for _ in range(3)] == [True, True, False]
+    assert [pending.enter(LETTER) for _ in range(3)] == [True, True, False]
     pending.delivered()
-    assert pending.enter()
-    pending.lost("refused")
+    assert pending.enter(LETTER)
+    pending.lost("refused", LETTER)
     delivery = Delivery(1, 3, "2 messages were under way for more than 0.05 s")
     assert pending.drain(lambda: "silent") == delivery
 
 
 def test_who_waits_for_room_goes_on_when_there_is_some():
     pending = Pending(1, 30)
-    assert pending.enter()
+    assert pending.enter(LETTER)
     entered: list[bool] = []
-    waiting = Thread(target=lambda: entered.append(pending.enter()))
+    waiting = Thread(target=lambda: entered.append(pending.enter(LETTER)))
     waiting.start()
     pending.delivered()
     waiting.join(20)
@@ -59,7 +64,7 @@ def test_who_waits_for_room_goes_on_when_there_is_some():
 
 def test_what_is_still_under_way_is_undelivered():
     pending = Pending(5, 0.01)
-    assert pending.enter()
+    assert pending.enter(LETTER)
     assert pending.drain(lambda: "silent") == Delivery(0, 1, "silent")
 
 

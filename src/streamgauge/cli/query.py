@@ -47,7 +47,7 @@ from streamgauge.query.traversal import constant_predicates
 from streamgauge.semantics.growth import waits_for_time
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.servers.sinks import open_sink
-from streamgauge.sources import Delivery, Sink, SourceError
+from streamgauge.sources import Delivery, Sink, SourceError, message_form
 from streamgauge.sources.contract import Marked, Settling
 from streamgauge.watching import Options, Watch, WatchError, watch
 from streamgauge.watching.durable import DurableWatch
@@ -115,7 +115,7 @@ def query(
     options["reading"] = own_reading(text, None, own, checked=False)
     options["advance"] = "wall" if wall else None
     options["end"] = _end(advance_to)
-    chosen = form or ("jsonl" if as_json or to or not sys.stdout.isatty() else "table")
+    chosen = _form(form, to, "jsonl" if as_json or not sys.stdout.isatty() else "table")
     with naming(file), _advised(text):
         detect(text)
         with watch(text, *stream, **options) as answers, _teller(answers, text, chosen, to, dates) as tell:
@@ -126,6 +126,16 @@ def query(
             if answers.sharding:
                 typer.echo(f"streamgauge: {answers.sharding}", err=True)
             raise typer.Exit(_print(answers, tell, limit))
+
+
+def _form(form: str | None, to: str | None, printed: str) -> str:
+    """The format of answers: that of a sink goes before how they are ``printed``; WatchError where it takes another."""
+    if to is None:
+        return form or printed
+    taken = message_form(to)
+    if form is not None and taken not in ("jsonl", form):
+        raise WatchError(f"--format {form}: the sink takes {taken}")
+    return form or taken
 
 
 @contextmanager

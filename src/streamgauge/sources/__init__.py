@@ -17,7 +17,17 @@ from streamgauge.model.announced import entry_points
 from streamgauge.model.phrases import offered
 from streamgauge.sources.contract import Address, Delivery, Position, Sink, Source, SourceError, parse_address
 
-__all__ = ["Delivery", "Sink", "Source", "SourceError", "check_place", "open_sink", "open_source", "schemes"]
+__all__ = [
+    "Delivery",
+    "Sink",
+    "Source",
+    "SourceError",
+    "check_place",
+    "message_form",
+    "open_sink",
+    "open_source",
+    "schemes",
+]
 
 
 def open_source(
@@ -60,6 +70,11 @@ def open_sink(url: str, listening: Mapping[str, Callable[[Address], Sink]] = Map
         return listening[address.scheme](address)
     sink: Sink = _transport(address, "open_sink", listening).open_sink(address)
     return sink
+
+
+def message_form(url: str) -> str:
+    """The format of the messages that the sink of a URL takes: its transport's ``FORM``, else JSON lines."""
+    return getattr(schemes().get(parse_address(url).scheme), "FORM", "jsonl")
 
 
 @cache

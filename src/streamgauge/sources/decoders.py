@@ -1,35 +1,84 @@
 """The common part of transports: options of reading, refusals, decoding of messages, messages under way."""
 
-from collections.abc import Callable, Sequence
+import json
+import os
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Condition
-from typing import Literal, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading, message_decoder, stream_formats
 from streamgauge.formats.streams.format import OWN_DATA, Format
+from streamgauge.model.mistake import obstacle
 from streamgauge.sources.contract import Address, Delivery, SourceError
 
 
-class Pending:
-    """Counts messages under way, at most ``room``; who hands over another waits for at most ``patience`` seconds."""
+class Letter(NamedTuple):
+    """A message with its key."""
 
-    def __init__(self, capacity: int, patience: float) -> None:
+    message: bytes
+    key: str | None = None
+
+
+class DeadLetters:
+    """A file of the messages that a sink did not deliver, a JSON object a line; without a path they are let go.
+
+    Fields: ``time`` (ms), ``sink``, ``why``, ``key``, and ``message``, or ``base64`` for one that is no UTF-8.
+    """
+
+    def __init__(self, path: str | None, sink: str, clock: Callable[[], float] = time.time) -> None:
+        self._path, self._sink, self._clock = path, sink, clock
+        if path is not None:
+            self._add(b"")
+
+    def add(self, letter: Letter, why: str) -> None:
+        """Keep one message; SourceError where the file cannot be written."""
+        if self._path is None:
+            return
+        record = {"time": int(self._clock() * 1000), "sink": self._sink, "why": why, "key": letter.key}
+        try:
+            record["message"] = letter.message.decode()
+        except UnicodeDecodeError:
+            record["base64"] = b64encode(letter.message).decode()
+        self._add(json.dumps(record).encode() + b"\n")
+
+    def _add(self, line: bytes) -> None:
+        try:
+            with Path(str(self._path)).open("ab") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise SourceError(f"{self._sink}: dead={self._path} cannot be written: {obstacle(error)}") from error
+
+
+class Pending:
+    """Counts messages under way, at most ``room``; who hands over another waits for at most ``patience`` seconds.
+
+    Messages that will not arrive are kept as ``dead`` letters.
+    """
+
+    def __init__(self, capacity: int, patience: float, dead: DeadLetters | None = None) -> None:
         self._room = capacity
         self._patience = patience
+        self._dead = dead or DeadLetters(None, "")
         self._changed = Condition()
         self._under_way = 0
         self._sent = 0
         self._lost = 0
         self._why: str | None = None
 
-    def enter(self) -> bool:
+    def enter(self, letter: Letter) -> bool:
         """Whether there is room for one more, waited for; without room the message counts as undelivered."""
         with self._changed:
             if self._changed.wait_for(lambda: self._under_way < self._room, self._patience):
                 self._under_way += 1
                 return True
-            self._fail(f"{self._room} messages were under way for more than {self._patience:g} s")
+            self._fail(f"{self._room} messages were under way for more than {self._patience:g} s", letter)
             return False
 
     def delivered(self) -> None:
@@ -39,17 +88,17 @@ class Pending:
             self._sent += 1
             self._changed.notify_all()
 
-    def lost(self, why: str) -> None:
+    def lost(self, why: str, letter: Letter) -> None:
         """One that was under way will not arrive."""
         with self._changed:
             self._under_way -= 1
-            self._fail(why)
+            self._fail(why, letter)
             self._changed.notify_all()
 
-    def refuse(self, why: str) -> None:
-        """One was not even taken."""
-        with self._changed:
-            self._fail(why)
+    def bury(self, letters: Iterable[Letter], why: str) -> None:
+        """Keep those that were under way when the sink closed; they are counted by ``drain`` already."""
+        for letter in letters:
+            self._dead.add(letter, why)
 
     def drain(self, still: Callable[[], str]) -> Delivery:
         """Wait until nothing is under way, as long as ``patience``; the rest is undelivered, ``still`` says why."""
@@ -59,9 +108,10 @@ class Pending:
                 self._why = self._why or still()
             return Delivery(self._sent, self._lost + self._under_way, self._why)
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, why: str, letter: Letter) -> None:
         self._lost += 1
         self._why = self._why or why
+        self._dead.add(letter, why)
 
 
 _REASONS = 10

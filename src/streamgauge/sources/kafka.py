@@ -24,7 +24,7 @@ from streamgauge.sources.contract import (
     parse_address,
     read_options,
 )
-from streamgauge.sources.decoders import MessageOptions, Messages, Pending, RefusalReport
+from streamgauge.sources.decoders import DeadLetters, Letter, MessageOptions, Messages, Pending, RefusalReport
 from streamgauge.sources.kafka_partitions import (
     LOG,
     TICK_S,
@@ -73,6 +73,7 @@ class KafkaSinkOptions:
     brokers: str = ""
     sasl: Sasl = "PLAIN"
     ca: str | None = None
+    dead: str | None = None
 
 
 def open_source(address: Address, reading: Reading | None, form: str | None) -> Source:
@@ -292,7 +293,7 @@ class KafkaSink:
         self._address = address
         self._topic = topic_of(address)
         self._library = library(address)
-        self._pending = Pending(options.buffer, options.wait / 1000)
+        self._pending = Pending(options.buffer, options.wait / 1000, DeadLetters(options.dead, address.text))
         self._sent = SentMessages(address, reached_by(address, options), options.wait)
         self._last_trouble = ""
         self._lock = Lock()
@@ -322,7 +323,7 @@ class KafkaSink:
         """Hand over a message; messages of one key stay in order in one partition."""
         if self._result is not None:
             raise SourceError(f"{self._address.text}: the sink is closed")
-        if not self._pending.enter():
+        if not self._pending.enter(letter := Letter(message, key)):
             return
         if self._sent.has(message):
             self._pending.delivered()
@@ -332,7 +333,7 @@ class KafkaSink:
                 self._topic, message, key=key, headers=self._sent.headers, on_delivery=self._delivered
             )
         except (self._library.KafkaException, BufferError) as error:
-            self._pending.lost(str(error))
+            self._pending.lost(str(error), letter)
 
     def settle(self) -> Delivery:
         """Wait until all that was sent is acknowledged, as long as ``wait`` says."""
@@ -366,7 +367,8 @@ class KafkaSink:
             self._sent.delivered(message.partition(), message.offset())
             self._pending.delivered()
         else:
-            self._pending.lost(error.str())
+            key = message.key()
+            self._pending.lost(error.str(), Letter(message.value() or b"", None if key is None else key.decode()))
 
     def _trouble(self, error: Any) -> None:
         self._last_trouble = error.str()

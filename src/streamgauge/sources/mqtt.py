@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.sources.contract import Address, Delivery, Position, Sink, Source, SourceError, read_options
-from streamgauge.sources.decoders import MessageOptions, Messages, Pending, RefusalReport
+from streamgauge.sources.decoders import DeadLetters, Letter, MessageOptions, Messages, Pending, RefusalReport
 from streamgauge.sources.mqtt_link import TICK_S, Link, MqttSession, client_library, properties
 
 SCHEMES = ("mqtt", "mqtts")
@@ -52,6 +52,7 @@ class MqttSinkOptions:
     buffer: int = 10_000
     wait: int = 30_000
     ca: str | None = None
+    dead: str | None = None
 
 
 def open_source(address: Address, reading: Reading | None, form: str | None) -> Source:
@@ -276,9 +277,9 @@ class MqttSink:
     def __init__(self, address: Address, options: MqttSinkOptions, random: Random) -> None:
         self._address = address
         self._topic = _topic(address)
-        self._pending = Pending(options.buffer, options.wait / 1000)
-        self._waiting: deque[tuple[bytes, str | None]] = deque()
-        self._published: OrderedDict[int, tuple[bytes, str | None]] = OrderedDict()
+        self._pending = Pending(options.buffer, options.wait / 1000, DeadLetters(options.dead, address.text))
+        self._waiting: deque[Letter] = deque()
+        self._published: OrderedDict[int, Letter] = OrderedDict()
         self._largest: int | None = None
         self._lock = Lock()
         self._result: Delivery | None = None
@@ -293,13 +294,16 @@ class MqttSink:
         """Hand over a message; the key travels as the user property ``key``."""
         if self._result is not None:
             raise SourceError(f"{self._address.text}: the sink is closed")
-        if self._pending.enter():
-            self._waiting.append((message, key))
+        if self._pending.enter(letter := Letter(message, key)):
+            self._waiting.append(letter)
             self._link.wake()
 
     def settle(self) -> Delivery:
         """Wait until all that was sent is acknowledged, as long as ``wait`` says."""
-        return self._pending.drain(lambda: self._link.fault or f"not acknowledged: {self._link.trouble}")
+        return self._pending.drain(self._why)
+
+    def _why(self) -> str:
+        return self._link.fault or f"not acknowledged: {self._link.trouble}"
 
     def close(self) -> Delivery:
         """Wait until all is acknowledged, as long as ``wait`` says."""
@@ -307,6 +311,7 @@ class MqttSink:
             if self._result is None:
                 self._result = self.settle()
                 self._link.close()
+                self._pending.bury([*self._published.values(), *self._waiting], self._why())
             return self._result
 
     def prepare(self, client: Any) -> None:
@@ -322,23 +327,26 @@ class MqttSink:
     def work(self, client: Any) -> None:
         """The link's: publish what waits."""
         while self._waiting:
-            message, key = self._waiting.popleft()
+            message, key = letter = self._waiting.popleft()
             size, largest = (
                 len(message) + len(self._topic.encode()) + len((key or "").encode()) + _HEAD,
                 self._link.largest,
             )
             if largest is not None and size > largest:  # or the broker would end the connection, again and again
-                self._pending.lost(f"{len(message)} bytes are too much for the broker: it takes packets of {largest}")
+                self._pending.lost(
+                    f"{len(message)} bytes are too much for the broker: it takes packets of {largest}", letter
+                )
                 continue
             how = None if key is None else properties("PUBLISH", UserProperty=("key", key))
             info = client.publish(self._topic, message, qos=1, properties=how)
-            self._published[info.mid] = (message, key)
+            self._published[info.mid] = letter
 
     def _acknowledged(self, _client: Any, _data: Any, mid: int, reason: Any, _properties: Any) -> None:
-        if self._published.pop(mid, None) is None:
+        letter = self._published.pop(mid, None)
+        if letter is None:
             return
         if reason.is_failure:
-            self._pending.lost(f"the broker refuses a message: {reason}")
+            self._pending.lost(f"the broker refuses a message: {reason}", letter)
         else:
             self._pending.delivered()
 

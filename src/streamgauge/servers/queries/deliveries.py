@@ -10,10 +10,13 @@ from random import Random
 from threading import Event, Thread
 from typing import Any, Final, TypeAlias
 
+from streamgauge.formats.lines import decode_answer
+from streamgauge.formats.streams import stream_formats
 from streamgauge.model.logs import fields
 from streamgauge.servers.http.events import AnswerSubscription
 from streamgauge.servers.queries.registry import Queries, UnknownQueryError
-from streamgauge.sources import Sink, SourceError
+from streamgauge.servers.queries.sessions import as_element, makes_triples
+from streamgauge.sources import Sink, SourceError, message_form
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import Delivery, Marked, Settling, parse_address
 
@@ -45,6 +48,7 @@ class AnswerDelivery:
         record = self._kept()
         self.number, self._mark = int(record.get("number", 0)), record.get("mark")
         self.undelivered, self.fault = 0, ""
+        self._encode = _quads if message_form(url) == "nquads" else _rows
         self._leaving, self._woken = Event(), Event()
         self._thread = Thread(target=self._run, name="streamgauge-delivery", daemon=True)
         self._thread.start()
@@ -117,7 +121,8 @@ class AnswerDelivery:
                 _LOG.warning("%d answers were let go before the sink took them", missed, extra=self._about)
             answers = subscription.take()
             for answer in answers:
-                sink.send(answer.line, f"{self.query}/{answer.number}")
+                if message := self._encode(answer.line):
+                    sink.send(message, f"{self.query}/{answer.number}")
             if answers:
                 self._settle(sink, answers[-1].number)
             elif over is not None:
@@ -142,6 +147,20 @@ class AnswerDelivery:
             self.undelivered = delivery.undelivered
 
 
+def _rows(line: bytes) -> bytes:
+    """The line of an answer that has rows; nothing of one without, which is no news for a sink."""
+    answer = decode_answer(line)
+    return line if answer.added or answer.removed else b""
+
+
+def _quads(line: bytes) -> bytes:
+    """The graph of a report, as N-Quads."""
+    element = as_element(decode_answer(line), "", 0)
+    encode = stream_formats()["nquads"].encode
+    assert encode is not None
+    return encode(element) if element.added else b""
+
+
 class Deliveries:
     """The deliveries of a service by query and URL. Not thread-safe: the folder of queries keeps them."""
 
@@ -152,7 +171,8 @@ class Deliveries:
     def run(self, query: str, urls: tuple[str, ...]) -> None:
         """Deliver a query's answers to these sinks, and to no others; SourceError for a URL that is none."""
         for url in urls:
-            parse_address(url)
+            if message_form(url) == "nquads" and not makes_triples(self._queries.query(query).question.query):
+                raise SourceError(f"{parse_address(url).text} takes graphs: ask a CONSTRUCT query")
         for key, delivery in [*self._running.items()]:
             if key[0] == query and key[1] not in urls:
                 del self._running[key]
