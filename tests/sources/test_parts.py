@@ -17,6 +17,7 @@ from streamgauge.sources.graph_store import UpdateOptions
 from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions
 from streamgauge.sources.mqtt import MqttSinkOptions, MqttSourceOptions
 from streamgauge.sources.sse.client import SseSourceOptions
+from streamgauge.sources.webhook import WebhookOptions
 
 OPTIONS = [
     *(FileOptions, WritingOptions, MqttSourceOptions, MqttSinkOptions),
