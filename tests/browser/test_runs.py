@@ -87,6 +87,23 @@ def report_is_drawn_when_seen(browser: Any) -> None:
     look(browser, "runs-report")
 
 
+def many_at_once(browser: Any, bench: Any) -> None:
+    """Three runs as a matrix whose cell leads to a run, which the search finds too; by keys alone."""
+    from selenium.webdriver.common.keys import Keys
+
+    browser.find_element("xpath", "//button[text()='As a matrix']").send_keys(Keys.ENTER)
+    wait_for(browser, lambda: text_of(browser, "h1") == "3 runs as a matrix", "the matrix")
+    look(browser, "runs-matrix")
+    browser.find_element("css selector", ".matrix td a").send_keys(Keys.ENTER)
+    wait_for(browser, lambda: "late" in text_of(browser, ".crumbs") or text_of(browser, ".judgement"), "a run")
+    assert "Register this query live" in text_of(browser, "#related")
+    browser.find_element("css selector", ".search input").send_keys("wrong", Keys.ENTER)
+    wait_for(browser, lambda: "about “wrong”" in text_of(browser, "h1"), "the search")
+    assert "runs/wrong" in text_of(browser, "main")
+    look(browser, "search")
+    show(browser, f"{bench.url}/runs/")
+
+
 def test_an_empty_folder_says_how_to_begin_and_the_list_follows_the_folder(
     browser: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -121,6 +138,7 @@ def test_an_empty_folder_says_how_to_begin_and_the_list_follows_the_folder(
         show(browser, f"{bench.url}/runs/")
         store(bench.folder / "runs" / "late", build.late())
         wait_for(browser, lambda: "3 runs" in text_of(browser, "#count"), "the third run")
+        many_at_once(browser, bench)
         show(browser, f"{bench.url}/runs/compare?run=runs/wrong")
         assert "Mark two runs to compare them" in text_of(browser, "[role=alert]")
         assert browser.execute_script(marked) == 1

@@ -18,13 +18,14 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from streamgauge.model.controls import visible
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.http.access import Tokens, guards
 from streamgauge.servers.http.health import HealthRoutes
 from streamgauge.servers.http.limits import load_parsers
 from streamgauge.servers.http.replies import clipped
 from streamgauge.workbench.pages import page
-from streamgauge.workbench.rooms import Bench, Room, open_rooms
+from streamgauge.workbench.rooms import Bench, Room, SearchHit, has_all, open_rooms
 
 OWN: Final = Path(__file__).parent
 PARAMETER: Final = "access_token"
@@ -49,6 +50,7 @@ def application(bench: Bench, tokens: Tokens | Sequence[str] = ()) -> Starlette:
         routes=[
             Route("/", _front),
             Route("/help", _help),
+            Route("/search", _search),
             Route("/health", healthy.health),
             Route("/ready", healthy.ready),
             Mount("/static", StaticFiles(directory=OWN / "static")),
@@ -86,6 +88,28 @@ HELP: Final = {
 async def _help(request: Request) -> Response:
     """Pages to read, and the place of each task."""
     return page(request, "help.html.j2", "Help", pages=HELP)
+
+
+MAX_HITS: Final = 40
+"""Pages of a kind that a search lists."""
+
+LONGEST_SEARCH: Final = 200
+"""Letters of a search."""
+
+
+async def _search(request: Request) -> Response:
+    """The pages of all rooms that have all words of a search, by kind."""
+    text = visible(request.query_params.get("q", ""))[:LONGEST_SEARCH].strip()
+    words = text.casefold().split()
+    hits: list[SearchHit] = [SearchHit("Help", title, "/help", about) for title, about in HELP.items()]
+    hits = [hit for hit in hits if words and has_all(words, hit.title, hit.about)]
+    for area in request.app.state.rooms if words else ():
+        hits = [*hits, *await run_in_threadpool(area.search, words)]
+    groups: dict[str, list[SearchHit]] = {}
+    for hit in hits:
+        groups.setdefault(hit.kind, []).append(hit)
+    ordered = dict(sorted(groups.items(), key=lambda group: group[0] == "Help"))
+    return page(request, "search.html.j2", "Search", words=text, groups=ordered, count=len(hits), most=MAX_HITS)
 
 
 async def _mistake(request: Request, error: Exception) -> Response:

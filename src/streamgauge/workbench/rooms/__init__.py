@@ -7,7 +7,7 @@ from operator import attrgetter
 from pathlib import Path
 from pkgutil import iter_modules
 from threading import Event
-from typing import Any
+from typing import Any, TypeAlias
 
 from starlette.routing import BaseRoute
 
@@ -29,11 +29,32 @@ class Bench:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A page that has the words of a search: its kind (a heading), its title and address, and a line about it."""
+
+    kind: str
+    title: str
+    address: str
+    about: str = ""
+
+
+Search: TypeAlias = Callable[[Sequence[str]], Sequence[SearchHit]]
+"""The pages of a room that have all of these words, which are in small letters."""
+
+
+def has_all(words: Sequence[str], *texts: str) -> bool:
+    """Whether some of the texts has each word."""
+    folded = "\n".join(texts).casefold()
+    return all(word in folded for word in words)
+
+
+@dataclass(frozen=True, slots=True)
 class Room:
     """A room: its ``name`` is the first part of its paths, ``title`` and ``about`` (a sentence) lead to it.
 
-    ``place`` is its place in the navigation, ``routes`` are below ``/name``, ``close`` ends what it has begun. A folder
-    ``static`` beside its module is served below ``/name/static``, ``templates`` beside it are found by ``pages``.
+    ``place`` is its place in the navigation, ``routes`` are below ``/name``, ``close`` ends what it has begun,
+    ``search`` finds its pages. A folder ``static`` beside its module is served below ``/name/static``, ``templates``
+    beside it are found by ``pages``.
     """
 
     name: str
@@ -42,6 +63,7 @@ class Room:
     place: int
     routes: Sequence[BaseRoute]
     close: Callable[[], Awaitable[None]] = _nothing
+    search: Search = lambda _words: ()
 
 
 def open_rooms(bench: Bench) -> list[Room]:

@@ -7,7 +7,7 @@ pages and the events are here, and each page works without script (docs/workbenc
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -31,7 +31,7 @@ from streamgauge.servers.queries.registry import UnknownQueryError
 from streamgauge.servers.queries.requests import QueryRegistration, RequestError, read_items, read_registration
 from streamgauge.servers.queries.worker import RegisteredQuery
 from streamgauge.workbench.pages import HEADERS, page, read_form
-from streamgauge.workbench.rooms import Bench, Room
+from streamgauge.workbench.rooms import Bench, Room, SearchHit, has_all
 from streamgauge.workbench.rooms.live.answer_lane import answer_picture
 from streamgauge.workbench.rooms.live.chart import (
     SPANS,
@@ -58,7 +58,7 @@ def open_room(bench: Bench) -> Room:
     """The room."""
     about = "Continuous queries over running sources (files, MQTT, Kafka, events), as table and as chart."
     live_room = LiveRoom(LiveRegistrations(bench.folder, leaving=bench.leaving))
-    return Room("live", "Live", about, 3, live_room.routes, live_room.close)
+    return Room("live", "Live", about, 3, live_room.routes, live_room.close, live_room.search)
 
 
 FORM: Final = 2 * 2**20
@@ -120,6 +120,20 @@ class LiveRoom:
         """End all queries and sources."""
         await run_in_threadpool(self._registrations.close)
 
+    def search(self, words: Sequence[str]) -> list[SearchHit]:
+        """The queries that run, also by their text, and the streams of the folder, that have all words."""
+        queries = (
+            SearchHit("Live queries", one.title, f"/live/queries/{one.query.name}", one.state)
+            for one in self._registrations.activities()
+            if has_all(words, one.title, one.query.name, one.query.question.text)
+        )
+        streams = (
+            SearchHit("Streams", file, f"/live/new?{urlencode({'sources': file})}", "register a query over it")
+            for file in self._registrations.places.streams()
+            if has_all(words, file)
+        )
+        return [*queries, *streams]
+
     async def all(self, request: Request) -> Response:
         """The queries and streams."""
         activities = await run_in_threadpool(self._registrations.activities)
@@ -135,8 +149,9 @@ class LiveRoom:
         )
 
     async def new(self, request: Request) -> Response:
-        """The form that registers a query; ``?example=1`` fills it in."""
-        fields = {"query": EXAMPLE} if "example" in request.query_params else {}
+        """The form that registers a query; ``?example=1`` fills it in, ``sources`` and ``query`` fill a field."""
+        fields = {name: request.query_params[name] for name in ("sources", "query") if name in request.query_params}
+        fields |= {"query": EXAMPLE} if "example" in request.query_params else {}
         return await self._form(request, fields, "", 200)
 
     async def register(self, request: Request) -> Response:

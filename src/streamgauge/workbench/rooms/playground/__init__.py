@@ -5,7 +5,7 @@ and ``replies`` show it; ``examples``, ``recorded_runs`` and ``stream_text`` fil
 engine's answers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -21,7 +21,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.query import dialect_names
 from streamgauge.servers.http.limits import STATUS, BodyError, CrowdedError, Gate, read_body, text
 from streamgauge.workbench.pages import HEADERS, page
-from streamgauge.workbench.rooms import Bench, Room
+from streamgauge.workbench.rooms import Bench, Room, SearchHit, has_all
 from streamgauge.workbench.rooms.playground import examples, recordings, replies
 from streamgauge.workbench.rooms.playground.fields import CONTROLS, fields_of, in_words, profile_names, semantics_of
 from streamgauge.workbench.rooms.playground.recorded_runs import run_state
@@ -54,7 +54,16 @@ def open_room(bench: Bench) -> Room:
         Route("/generate", playground.generate, methods=["POST"]),
         Route("/profile", playground.profile, methods=["POST"]),
     ]
-    return Room("playground", "Playground", about, 2, routes)
+    return Room("playground", "Playground", about, 2, routes, search=_search)
+
+
+def _search(words: Sequence[str]) -> list[SearchHit]:
+    """The examples that have all words."""
+    return [
+        SearchHit("Examples", one.title, f"/playground/?case={one.name}", one.about)
+        for one in examples.examples()
+        if has_all(words, one.title, one.about, one.theme, one.source)
+    ]
 
 
 class _Playground:

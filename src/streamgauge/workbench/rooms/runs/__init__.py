@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 from urllib.parse import parse_qs, quote, urlencode
 
@@ -26,12 +26,13 @@ from streamgauge.servers.http.events import BEAT, BEAT_S, Events, event
 from streamgauge.servers.http.limits import STATUS, BodyError, read_body
 from streamgauge.suites.experiments.beginning import write_start
 from streamgauge.workbench.pages import HEADERS, fragment, page
-from streamgauge.workbench.rooms import Bench, Room
+from streamgauge.workbench.rooms import Bench, Room, SearchHit, has_all
 from streamgauge.workbench.rooms.runs.comparison import RunComparison, compare
 from streamgauge.workbench.rooms.runs.experiment_page import ExperimentLine, Experiments, ExperimentView
 from streamgauge.workbench.rooms.runs.folder import BenchError, FoundFiles, find, inside, refuse_outside, stamp
 from streamgauge.workbench.rooms.runs.form.pages import ExperimentForms
 from streamgauge.workbench.rooms.runs.jobs import BenchJob, Jobs
+from streamgauge.workbench.rooms.runs.matrix import FACTORS, MatrixRequest, matrix
 from streamgauge.workbench.rooms.runs.report_page import (
     KINDS,
     REPORT_POLICY,
@@ -48,6 +49,7 @@ from streamgauge.workbench.rooms.runs.run_list import (
     RunLines,
     RunPage,
     listed,
+    matching,
 )
 from streamgauge.workbench.rooms.runs.run_page import RunView, view
 from streamgauge.workbench.rooms.runs.timelines import lanes_of, picture, picture_of, see_why
@@ -105,6 +107,7 @@ class RunsRoom:
             Route("/report/{place:path}", self._report),
             Route("/reports", self._report_of_marked),
             Route("/compare", self._compare),
+            Route("/matrix", self._matrix),
             Route("/timeline", self._timeline),
             Route("/", self._begin, methods=["POST"]),
             Route("/experiment/{place:path}", self._experiment),
@@ -114,7 +117,7 @@ class RunsRoom:
             Route("/watch/{kind}/{place:path}", self._watch),
             *ExperimentForms(self._root, self._experiments).routes,
         ]
-        return Room("runs", "Runs", about, 1, routes, self._close)
+        return Room("runs", "Runs", about, 1, routes, self._close, self._search)
 
     async def _close(self) -> None:
         """Stop what runs, and say so."""
@@ -133,6 +136,30 @@ class RunsRoom:
             experiments=experiments,
         )  # fmt: skip
 
+    async def _matrix(self, request: Request) -> Response:
+        """The runs that the list would show, in a cell for each of two things that were asked."""
+        wanted, factors = ListRequest.of(request.query_params), MatrixRequest.of(request.query_params)
+        lines = await run_in_threadpool(lambda: self._lines.of(find(self._root).runs))
+        fitting = [line for line in matching(lines, wanted) if wanted.verdict in ("", line.state)]
+        return page(
+            request, "runs_matrix.html.j2", "Matrix of runs", wanted=wanted, asked=factors, factors=FACTORS,
+            states=STATES, count=len(fitting), matrix=matrix(fitting, factors),
+        )  # fmt: skip
+
+    def _search(self, words: Sequence[str]) -> list[SearchHit]:
+        """The experiments and runs that have all words, an experiment also in its text."""
+        folder = find(self._root)
+        experiments = (
+            SearchHit("Experiments", line.name or line.place, f"/runs/experiment/{quote(line.place)}", line.about)
+            for line in self._experiments.of(folder.experiments)
+            if has_all(words, line.place, line.name, line.about, self._experiments.text(line.place))
+        )
+        runs = (
+            SearchHit("Runs", line.place or line.name, f"/runs/run/{line.address}", f"{line.state}, {line.workload}")
+            for line in matching(self._lines.of(folder.runs), ListRequest(" ".join(words)))
+        )
+        return [*experiments, *runs]
+
     def _listed(self, wanted: ListRequest) -> tuple[FoundFiles, RunPage, list[ExperimentState]]:
         """The runs of the folder, those that fit, each experiment with its number of judged runs and its job."""
         listing = find(self._root)
@@ -147,14 +174,15 @@ class RunsRoom:
 
     async def _run(self, request: Request) -> Response:
         place = _place(request)
-        line, shown, others, wrong = await run_in_threadpool(self._viewed, place)
+        line, shown, others, related, wrong = await run_in_threadpool(self._viewed, place)
         return page(
             request, "runs_run.html.j2", line.name, 200 if shown else 422,
-            line=line, view=shown, others=others, wrong=wrong, see_why=see_why, **await self._job(f"run/{place}"),
+            line=line, view=shown, others=others, wrong=wrong, see_why=see_why, related=related,
+            **await self._job(f"run/{place}"),
         )  # fmt: skip
 
-    def _viewed(self, place: str) -> tuple[RunLine, RunView | None, Sequence[RunLine], str]:
-        """A run's line, its view or the sentence why there is none, and the runs that it may be compared with."""
+    def _viewed(self, place: str) -> tuple[RunLine, RunView | None, Sequence[RunLine], Sequence[tuple[str, str]], str]:
+        """A run's line, its view or why there is none, the runs to compare it with, and pages that it belongs to."""
         folder = find(self._root)
         lines = {line.place: line for line in self._lines.of([*folder.runs, place])}
         line = lines.pop(place)
@@ -168,9 +196,11 @@ class RunsRoom:
             return self._experiments.command(header, folder.experiments)
 
         try:
-            return line, _in_words(place, lambda: view(self._root, place, again, draw)), others, ""
+            shown = _in_words(place, lambda: view(self._root, place, again, draw))
         except MistakeError as error:
-            return line, None, (), str(error)
+            return line, None, (), (), str(error)
+        experiments = [one for one in self._experiments.of(folder.experiments) if one.name == line.experiment]
+        return line, shown, others, list(_related(line, list(lines.values()), experiments)), ""
 
     async def _compare(self, request: Request) -> Response:
         places = [place.strip("/") for place in request.query_params.getlist("run")]
@@ -339,6 +369,19 @@ class RunsRoom:
             await asyncio.sleep(EVERY_S)
 
 
+def _related(
+    line: RunLine, others: Sequence[RunLine], experiments: Sequence[ExperimentLine]
+) -> Iterator[tuple[str, str]]:
+    """Pages of a run in words with their addresses: its experiment, runs of the same query and of the same stream."""
+    for experiment in experiments[:3]:
+        yield f"Experiment {experiment.place}", f"/runs/experiment/{quote(experiment.place)}"
+    for name, digest in line.asked.items():
+        if count := sum(other.asked.get(name) == digest for other in others):
+            noun = "run" if count == 1 else "runs"
+            yield f"{count:,} more {noun} of this {name}", f"/runs/?{urlencode({name: digest})}"
+            yield f"All runs of this {name} as a matrix", f"/runs/matrix?{urlencode({name: digest})}"
+
+
 def _page_of_report(text: str, headers: Mapping[str, str]) -> Response:
     """The report's page."""
     return HTMLResponse(text.encode(errors="backslashreplace"), headers=headers)
@@ -374,5 +417,7 @@ def _turned(sort: str, name: str) -> str:
 
 def _query(wanted: ListRequest, **changes: object) -> str:
     """The address of the list with other values, those that say nothing left out."""
-    values: Mapping[str, object] = {"q": wanted.words, "verdict": wanted.verdict, "sort": wanted.sort, **changes}
+    values: Mapping[str, object] = {"q": wanted.words, "verdict": wanted.verdict, "sort": wanted.sort,
+        "query": wanted.query, "stream": wanted.stream, **changes,
+    }  # fmt: skip
     return "?" + urlencode({name: str(value) for name, value in values.items() if value not in ("", 1)})

@@ -118,6 +118,13 @@ class Experiments:
         with self._lock:
             return [self._line(place) for place in places]
 
+    def text(self, place: str) -> str:
+        """The text of an experiment file; empty where it cannot be read."""
+        try:
+            return read_text(inside(self._root, place), TOML_BYTES)
+        except BenchError:
+            return ""
+
     def _line(self, place: str) -> ExperimentLine:
         try:
             text = read_text(inside(self._root, place), TOML_BYTES)

@@ -4,6 +4,7 @@ A line is made from the two JSON files and two columns, so that a folder of 100 
 that cannot be read is a line with a sentence.
 """
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,7 +50,8 @@ class RunLine:
     """A run in the list; shares 0 to 1, ``delay`` the median in ms, ``memory`` the peak in bytes, ``cpu`` in s.
 
     ``recorded`` is the time of change of its header, s since 1970; ``sentence`` says what is to be known beside the
-    verdict: its reason, a failure of the engine, a damage.
+    verdict: its reason, a failure of the engine, a damage. ``query`` is the query's name, ``asked`` has a digest of the
+    whole ``query`` and of the ``stream``, by which runs of the same are found.
     """
 
     place: str
@@ -66,6 +68,9 @@ class RunLine:
     memory: float | None = None
     cpu: float | None = None
     recorded: float = 0.0
+    query: str = ""
+    pace: str = ""
+    asked: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -187,7 +192,27 @@ def _read(folder: Path, place: str, recorded: float) -> RunLine:
         None if memory is None else _number(pc.max(memory).as_py()),
         _number(header.get("cpu")),
         recorded,
+        _text(header.get("query_name")),
+        _pace(header.get("factor")),
+        {"query": _digest(header.get("query_text")), "stream": _digest(_stream(workload))},
     )
+
+
+def _pace(factor: object) -> str:
+    """The pace of a run in words."""
+    value = _number(factor)
+    return "fast" if value is None else "real time" if value == 1 else f"{value:g} times real time"
+
+
+def _stream(workload: object) -> object:
+    """The fields of a workload that tell its stream from others."""
+    table = workload if isinstance(workload, dict) else {}
+    return {name: value for name, value in table.items() if name not in ("notes", "triples")}
+
+
+def _digest(value: object) -> str:
+    """Letters that are the same for the same value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def _verdict(folder: Path) -> Mapping[str, Any]:
@@ -259,12 +284,17 @@ SORTS: Final[Mapping[str, Callable[[RunLine], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ListRequest:
-    """The state of the list, as its address has it: words, a verdict, an order (``-delay``: greatest first), a page."""
+    """The state of the list, as its address has it: words, a verdict, an order (``-delay``: greatest first), a page.
+
+    ``query`` and ``stream`` are digests of what all runs have in common, empty for any.
+    """
 
     words: str = ""
     verdict: str = ""
     sort: str = "-recorded"
     page: int = 1
+    query: str = ""
+    stream: str = ""
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> "ListRequest":
@@ -275,6 +305,7 @@ class ListRequest:
             verdict if verdict in STATES else "",
             sort if sort.removeprefix("-") in SORTS else "-recorded",
             max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 7 else 1,
+            *(cut(parameters.get(name, ""), 16) for name in ("query", "stream")),
         )
 
 
@@ -289,21 +320,30 @@ class RunPage:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
-def listed(lines: Sequence[RunLine], wanted: ListRequest) -> RunPage:
-    """The runs that have all words and the verdict, in order, those without the value last; ``counts`` by verdict."""
+def matching(lines: Sequence[RunLine], wanted: ListRequest) -> list[RunLine]:
+    """The runs that have all words, the query and the stream, of any verdict."""
     words = wanted.words.casefold().split()
-    matching = [line for line in lines if all(word in _searched(line) for word in words)]
-    fitting = [line for line in matching if wanted.verdict in ("", line.state)]
+    same = {name: digest for name, digest in (("query", wanted.query), ("stream", wanted.stream)) if digest}
+    alike = [line for line in lines if all(line.asked.get(name) == digest for name, digest in same.items())]
+    return [line for line in alike if all(word in _searched(line) for word in words)]
+
+
+def listed(lines: Sequence[RunLine], wanted: ListRequest) -> RunPage:
+    """The runs that are asked for, in order, those without the value last; ``counts`` by verdict."""
+    having = matching(lines, wanted)
+    fitting = [line for line in having if wanted.verdict in ("", line.state)]
     key = SORTS[wanted.sort.removeprefix("-")]
     has = sorted((line for line in fitting if key(line) is not None), key=lambda line: line.place)
     has.sort(key=key, reverse=wanted.sort.startswith("-"))
     ordered = has + [line for line in fitting if key(line) is None]
     pages = max(1, -(-len(ordered) // PAGE))
     at = min(wanted.page, pages)
-    counts = {state: count for state in STATES if (count := sum(line.state == state for line in matching))}
+    counts = {state: count for state in STATES if (count := sum(line.state == state for line in having))}
     return RunPage(ordered[(at - 1) * PAGE : at * PAGE], len(ordered), pages, at, counts)
 
 
 def _searched(line: RunLine) -> str:
-    fields = (line.place, line.experiment, line.engine, line.semantics, line.workload, line.seed, line.sentence)
+    fields = (
+        line.place, line.experiment, line.engine, line.semantics, line.workload, line.seed, line.query, line.sentence,
+    )  # fmt: skip
     return "\n".join(fields).casefold()

@@ -8,7 +8,7 @@ broker are here: channels with their counts, publishing by a form, a channel's a
 import asyncio
 import json
 from asyncio import Semaphore, gather
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from threading import Event
 from typing import Any, Final
@@ -27,7 +27,7 @@ from streamgauge.servers.http import events
 from streamgauge.servers.http.replies import clipped
 from streamgauge.workbench.addresses import HostRefusedError
 from streamgauge.workbench.pages import page, read_form
-from streamgauge.workbench.rooms import Bench, Room
+from streamgauge.workbench.rooms import Bench, Room, SearchHit, has_all
 from streamgauge.workbench.rooms.servers.connections import (
     FORM,
     Kind,
@@ -49,7 +49,16 @@ def open_room(bench: Bench) -> Room:
         *BrokerHandlers(servers.named, bench.leaving).routes,
         *FragmentHandlers(servers.named).routes,
     ]
-    return Room("servers", "Servers", about, 4, routes, servers.named.close)
+
+    def search(words: Sequence[str]) -> list[SearchHit]:
+        """The named servers whose address has all words."""
+        return [
+            SearchHit("Servers", one.address, f"/servers/{one.kind}/{one.key}/", one.kind)
+            for one in servers.named.all()
+            if has_all(words, one.address, one.kind)
+        ]
+
+    return Room("servers", "Servers", about, 4, routes, servers.named.close, search)
 
 
 ROWS: Final = 200
