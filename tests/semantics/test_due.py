@@ -208,7 +208,7 @@ def test_the_first_time_that_the_earliest_open_window_holds(borders, instant, fo
 
 
 def test_a_clock_of_just_as_many_instants_as_one_run_may_have(monkeypatch):
-    monkeypatch.setattr(due_instants, "MOST_INSTANTS", 10)
+    monkeypatch.setattr(due_instants, "MAX_INSTANTS", 10)
     windows = (StreamWindow("urn:s", Window(10, 10)),)
     due_instants.refuse_clock(windows, CLOSE, 0, 109)
     with pytest.raises(RefusedError, match="there are 11 instants, more than 10"):

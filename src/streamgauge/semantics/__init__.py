@@ -1,1 +1,1 @@
-"""The definition: which windows, what they hold, when they report, what is streamed."""
+"""The definition: windows and their contents, when reports are due, and what is sent (docs/semantics.md)."""

@@ -1,4 +1,4 @@
-"""Arrivals: the order in which elements count, which are late, where t0 is, and which triples a window holds.
+"""Arrivals: the order of elements, late ones, candidates for t0, and the contents of windows.
 
 Admission, ranks and t0 need only the heads of elements, so due reports are known without their triples.
 """
@@ -21,7 +21,7 @@ _NEVER = -(2**62)
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """An element without its triples: how many there are is ``size``; ``time`` and ``until`` in ms."""
+    """An element without its triples, of which ``size`` is the number; ``time`` and ``until`` in ms."""
 
     stream: str
     time: int
@@ -36,14 +36,15 @@ class Head:
 
 
 AnyStamped = TypeVar("AnyStamped", StreamElement, Head)
-"""An element or its head: an item with a place in application time and in system time."""
+"""An element or its head: ``time`` is its application time, ``sequence`` its system time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """The arrivals by rank in (application time, sequence, position): times, streams, sequence numbers, ends (ms).
+    """The arrivals ordered by (application time, sequence, position): times (ms), streams, sequence numbers, ends (ms).
 
-    A rank stands for a triple under a tuple-driven tick and beside a count-based window, else for an element.
+    A *rank* is an index into these. An arrival is a triple under tuple-driven ticks and if any window is count-based,
+    otherwise an element.
     """
 
     times: tuple[int, ...]
@@ -55,8 +56,8 @@ class Arrivals:
 def origins(semantics: Semantics, windows: Sequence[StreamWindow], first: int | None) -> tuple[int, ...]:
     """The candidates for t0 in ms, ascending (CSRBench, section 6.1); ``first`` is the first element's time.
 
-    With several windows the search goes as far as the longest of those that are measured in time. Where t0 is the first
-    element's and none comes, it never is.
+    With several windows the search covers the longest time-based one. If t0 is the first element's time and there is
+    no element, t0 is later than every report.
     """
     if semantics.origin is Origin.FIRST:
         return (-_NEVER if first is None else first - first % semantics.time_unit,)
@@ -67,17 +68,17 @@ def origins(semantics: Semantics, windows: Sequence[StreamWindow], first: int | 
 
 
 def by_triple(windows: Sequence[StreamWindow], tick: Tick) -> bool:
-    """Whether arrivals are single triples."""
+    """Whether an arrival is a single triple rather than an element."""
     return tick is Tick.TUPLE or any(window.window.kind == "count" for window in windows)
 
 
 def admit(
     elements: Iterable[AnyStamped], semantics: Semantics, windows: Sequence[StreamWindow], t0: int
 ) -> tuple[list[AnyStamped], list[AnyStamped]]:
-    """The elements of the query's streams that count, by application time, and the late ones.
+    """The elements of the query's streams ordered by application time, without the late ones, and the late ones.
 
-    OutOfOrderError for disorder without a lateness bound. With one the watermark is the greatest time seen less the
-    bound; late is what falls below a report that the watermark has already made due, whatever window made it so.
+    The watermark is the greatest time so far minus the lateness bound; an element is late if it is below a report that
+    the watermark has made due, by any window. Raises OutOfOrderError for disorder without a bound.
     """
     admitted: list[AnyStamped] = []
     late: list[AnyStamped] = []
@@ -102,7 +103,7 @@ def admit(
 
 
 def arrivals(admitted: Sequence[Head], windows: Sequence[StreamWindow], tick: Tick) -> Arrivals:
-    """Admitted elements, in order of application time, as arrivals."""
+    """The arrivals of admitted elements, which are in order of application time."""
     single = by_triple(windows, tick)
     ranked = [head for head in admitted for _ in range(head.size if single else 1)]
     return Arrivals(
@@ -114,7 +115,9 @@ def arrivals(admitted: Sequence[Head], windows: Sequence[StreamWindow], tick: Ti
 
 
 def frontier(semantics: Semantics, windows: Sequence[StreamWindow], t0: int) -> Callable[[int], int]:
-    """The time (ms) below which nothing may come any more, as a function of the watermark."""
+    """A function from the watermark (ms) to the time below which elements are late."""
+    # A closed right border contains elements at the close itself: the report is due once the watermark has passed it,
+    # and then elements at that time are late as well.
     closed = 0 if semantics.borders is Borders.CLOSED_OPEN else 1
     if Report.WINDOW_CLOSE in semantics.report:
         if any(window.window.kind == "count" for window in windows):
@@ -123,23 +126,27 @@ def frontier(semantics: Semantics, windows: Sequence[StreamWindow], t0: int) -> 
     elif Report.PERIODIC in semantics.report and semantics.period is not None:
         steps = [(t0 + semantics.period, semantics.period)]
     else:
+        # Ticks have no grid of closes, so every element may make a report due: all below the watermark is late.
         return lambda watermark: watermark
     return lambda watermark: max(_last(first, step, watermark - closed) for first, step in steps) + closed
 
 
 def first_close(seen: StreamWindow, semantics: Semantics) -> int:
-    """How far after t0 a window first closes: ms, or triples for a count-based one."""
+    """The distance of a window's first close from t0: in ms, or in triples for a count-based one."""
     return seen.window.slide if semantics.partial_head else seen.window.size
 
 
 def _last(first: int, step: int, limit: int) -> int:
-    """The last of first, first + step, ... that is at most ``limit``; a time before everything when none is."""
+    """The last of first, first + step, ... that is at most ``limit``; ``_NEVER`` if none is."""
     return first + (limit - first) // step * step if limit >= first else _NEVER
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The arrival of one rank: an element's triples, or one of them, on a stream at a time, until it ends (ms)."""
+    """One arrival.
+
+    The triples of an element, or one of them, valid in [time, until) ms unless ``until`` is ``None``.
+    """
 
     stream: str
     time: int
@@ -154,7 +161,7 @@ Contents: TypeAlias = tuple[tuple[Arrival, ...], ...]
 def arrived_triples(
     admitted: Iterable[StreamElement], windows: Sequence[StreamWindow], semantics: Semantics
 ) -> list[Arrival]:
-    """The arrivals by rank (``order.Arrivals``)."""
+    """The arrivals with their triples, in the order of ``Arrivals``."""
     if by_triple(windows, semantics.tick):
         return [
             Arrival(element.stream, element.time, element.until, (triple,))
@@ -165,7 +172,7 @@ def arrived_triples(
 
 
 def content(arrived: Sequence[Arrival], times: Sequence[int], stream: str, view: View) -> tuple[Arrival, ...]:
-    """A window's content: the arrivals of its stream in scope that were seen and have not ended.
+    """A window's content: the arrivals of its stream in the view that have not ended (``model.report.View``).
 
     ``times`` are the arrivals' times (ms), ascending.
     """
@@ -180,7 +187,7 @@ def content(arrived: Sequence[Arrival], times: Sequence[int], stream: str, view:
 
 
 def triples(contents: Contents, counting: Counting = Counting.SET) -> Counter[tuple[int, Triple]]:
-    """The pairs (window, triple) that the windows hold, each once when content is a set."""
+    """The pairs (window, triple) of the contents, each once if content is a set."""
     bag = Counter(
         (window, triple) for window, inside in enumerate(contents) for arrival in inside for triple in arrival.triples
     )
@@ -188,14 +195,14 @@ def triples(contents: Contents, counting: Counting = Counting.SET) -> Counter[tu
 
 
 def size(contents: Contents, counting: Counting = Counting.SET) -> int:
-    """How many triples the windows hold together, each once in a window when content is a set."""
+    """The number of triples of the contents, each counted once per window if content is a set."""
     if counting is not Counting.SET:
         return sum(len(arrival.triples) for inside in contents for arrival in inside)
     return sum(len(set().union(*(arrival.triples for arrival in inside))) for inside in contents)
 
 
 def latest(inside: Iterable[Arrival]) -> dict[Triple, int]:
-    """The application time (ms) at which each triple of some arrivals came last."""
+    """The latest application time (ms) of each triple."""
     times: dict[Triple, int] = {}
     for arrival in inside:
         for triple in arrival.triples:

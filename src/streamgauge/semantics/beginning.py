@@ -1,6 +1,6 @@
-"""Where the reports of a stream begin where no t0 is stated: one rule for all who answer and all who judge.
+"""Where reports begin if no t0 is stated: one rule for engines, oracle and commands (docs/semantics.md, The beginning).
 
-docs/semantics.md, the beginning. The t0 of a semantics is a point of the grid on which its windows lie.
+The t0 of a semantics is then only a point of the grid of its windows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,27 +14,27 @@ from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
 from streamgauge.semantics.arrivals import first_close
 
 FAR: Final = 10_000
-"""Slides between t0 and the first element from which on t0 is moved although nothing is due between them."""
+"""Slides between t0 and the first element beyond which t0 is moved even if nothing is due in between."""
 
 UNSTATED: Final = 0
-"""The t0 (ms) that moves back too: another one was chosen, and elements before it never count."""
+"""The only t0 (ms) that also moves back: any other was chosen, and elements before it never count."""
 
 _NEVER: Final = 2**62
 _SILENT: Final = frozenset({Report.NON_EMPTY, Report.CONTENT_CHANGE})
-"""Strategies under which a window that has held nothing yet is not due."""
+"""Strategies under which windows before the first element are not due."""
 
 
 def begun(
     windows: Sequence[StreamWindow], semantics: Semantics, first: int | None, answered: int | None = None
 ) -> Semantics:
-    """The semantics with t0 near the ``first`` element (ms) and, where it needs one, the ``since`` of its reports.
+    """The semantics with t0 near the ``first`` element (ms) and, if t0 alone does not suffice, ``since``.
 
-    ``answered`` (ms) is the earliest instant that recorded answers show: reports begin with it where it is earlier,
-    by at most FAR slides. An origin that is the first element stays as it is.
+    ``answered`` (ms) is the earliest instant of recorded answers: reports begin there if it is earlier, by at most FAR
+    slides. ``Origin.FIRST`` is left unchanged.
 
-    Worked example: size 10, slide 4, t0 = 0, the first element at 103. The windows from [96, 106) on hold it, so t0 is
-    96, and the first report is that at 106. With partial heads t0 is 88, the last point of the grid from which no
-    window that holds it is cut, and since is 104, as the reports at 92, 96 and 100 speak of the time before.
+    Worked example: size 10, slide 4, t0 = 0, the first element at 103. The windows from [96, 106) on contain it, so t0
+    is 96, and the first report is at 106. With partial heads t0 is 88, the last point of the grid from which no window
+    that contains the element is cut, and since is 104, because the reports at 92, 96 and 100 are about the time before.
     """
     if first is None or semantics.origin is Origin.FIRST:
         return semantics
@@ -56,13 +56,19 @@ def begun(
 
 
 def near(windows: Sequence[StreamWindow], semantics: Semantics, first: int | None) -> Semantics:
-    """``begun`` where t0 is over FAR slides away from the first element (ms): for a t0 that is shown and so stated."""
+    """``begun``, but only if t0 is over FAR slides from the first element (ms).
+
+    For a t0 that the user sees, so it is stated.
+    """
     away = 0 if first is None else abs(first - semantics.t0)
     return begun(windows, semantics, first) if away > _far(windows, semantics) else semantics
 
 
 def begun_run(run: Run, first: int | None) -> Run:
-    """The run judged from where its stream or its answers begin; ``first`` is the first element's time (ms), if any."""
+    """The run with reports that begin with its stream or answers.
+
+    ``first`` is the first element's time (ms), if any.
+    """
     header = run.header
     if first is None:
         first = after(header.advanced_to, header.semantics)
@@ -72,17 +78,17 @@ def begun_run(run: Run, first: int | None) -> Run:
 
 
 def after(horizon: int, semantics: Semantics) -> int:
-    """The time (ms) of a first element with which no report is due up to the horizon: where nothing came."""
+    """A time (ms) of a first element with which no report is due up to the horizon, for a stream without elements."""
     return horizon + 1 + (semantics.lateness or 0)
 
 
 def is_sent(instant: int, semantics: Semantics) -> bool:
-    """Whether the report of an instant (ms) is sent, not only evaluated (``since``)."""
+    """Whether the report at an instant (ms) is sent, not only evaluated for later differences (``since``)."""
     return semantics.since is None or instant >= semantics.since
 
 
 def awaited(windows: Sequence[StreamWindow], semantics: Semantics, t0: int, horizon: int) -> str:
-    """When the first window closes, in words, where time has not come so far (``horizon``, ms); else nothing."""
+    """A clause on the first window's close if it is after the ``horizon`` (ms), else an empty string."""
     if Report.WINDOW_CLOSE not in semantics.report:
         return ""
     since = t0 if semantics.since is None else semantics.since
@@ -93,25 +99,25 @@ def awaited(windows: Sequence[StreamWindow], semantics: Semantics, t0: int, hori
 
 
 def all_closed(windows: Sequence[StreamWindow], last: int) -> int:
-    """The time (ms) by which every window has closed that holds an element of the time ``last``."""
+    """The time (ms) by which all windows that contain an element at ``last`` have closed."""
     return last + max((window.window.size for window in _timed(windows)), default=0)
 
 
 def _far(windows: Sequence[StreamWindow], semantics: Semantics) -> int:
-    """FAR slides, or ticks of the clock that reports, ms."""
+    """FAR slides, or FAR ticks of a time-driven clock, in ms."""
     ticks = semantics.tick is Tick.TIME and not semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}
     steps = [] if ticks else _steps(windows, semantics)
     return FAR * min(steps, default=semantics.time_unit)
 
 
 def _steps(windows: Sequence[StreamWindow], semantics: Semantics) -> list[int]:
-    """The steps of the grid but the time unit's, ms."""
+    """The steps of the grid in ms, except the time unit."""
     slides = [window.window.slide for window in windows if window.window.kind != "count"]
     return slides if semantics.period is None else [*slides, semantics.period]
 
 
 def _speaks_of_before(windows: Sequence[StreamWindow], semantics: Semantics) -> bool:
-    """Whether the report at an instant holds what came before it, not what comes at it."""
+    """Whether the content of a report excludes elements at its instant."""
     if any(window.window.kind == "count" for window in windows):
         return False
     expires = Report.EXPIRATION in semantics.report
@@ -119,7 +125,7 @@ def _speaks_of_before(windows: Sequence[StreamWindow], semantics: Semantics) -> 
 
 
 def _first_instant(windows: Sequence[StreamWindow], semantics: Semantics) -> int:
-    """The first instant (ms) at which a report may be due before anything has come."""
+    """The first instant (ms) at which a report may be due without any element."""
     if semantics.report & _SILENT:
         return _NEVER
     if Report.EXPIRATION in semantics.report:
@@ -131,9 +137,10 @@ def _first_instant(windows: Sequence[StreamWindow], semantics: Semantics) -> int
 
 
 def _latest_start(windows: Sequence[StreamWindow], semantics: Semantics, earliest: int, since: int) -> int:
-    """The latest time (ms) at which the first window may start so that no report from ``since`` on is another one."""
+    """The latest start (ms) of the first window that leaves all reports from ``since`` on unchanged."""
     plain = Report.WINDOW_CLOSE in semantics.report and semantics.origin is Origin.FIXED and semantics.lateness is None
     if not plain or semantics.partial_head:
+        # Partial heads and watermarks depend on windows before the first full one: a whole window and slide are kept.
         return earliest - max((window.window.size + window.window.slide for window in _timed(windows)), default=1)
     t0 = semantics.t0
     opened = (t0 - (t0 + size - since) // slide * slide for size, slide in _sizes(windows))

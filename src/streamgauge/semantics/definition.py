@@ -1,4 +1,4 @@
-"""The definition: the reports that are due, straight from SECRET and CQL; small, slow, obviously right.
+"""The definition: due reports and what they send, after SECRET and CQL; small, slow and plainly correct.
 
 ``due_reports`` selects the candidates (``due.py``) by their contents, ``answered`` evaluates the query over each, and
 ``streamed`` is the relation-to-stream operator.
@@ -22,7 +22,7 @@ from streamgauge.semantics.refusal import RefusedError, meaningless, undefined, 
 from streamgauge.semantics.updates import updates
 
 SIGN: Final = "±"
-"""The last column of rows that come and go in one answer; no variable of SPARQL has this name."""
+"""The sign column under ``Istream and Dstream``; not a name of a SPARQL variable."""
 CAME: Final = '"+"'
 WENT: Final = '"-"'
 SIGNS: Final = ((CAME,), (WENT,))
@@ -31,27 +31,28 @@ SIGNS: Final = ((CAME,), (WENT,))
 def streamed(
     evaluated: Iterable[tuple[DueReport, tuple[Row, ...]]], r2s: R2S, semantics: Semantics
 ) -> Iterator[tuple[DueReport, tuple[Row, ...]]]:
-    """The answer sent at each evaluated instant; an empty answer only when the semantics notifies of it.
+    """The answer sent at each evaluated instant; empty answers only if the semantics notifies of them.
 
-    Istream and Dstream are differences to the bag of the last evaluated instant, initially empty; where both are sent
-    each row has one more column, its sign.
+    Istream and Dstream are differences to the bag of the last evaluated instant, initially empty; under both, each row
+    has an additional sign column.
     """
     before: Counter[Row] = Counter()
     for due, solutions in evaluated:
         now = Counter(set(solutions) if semantics.answers is Counting.SET else solutions)
         rows = difference(r2s, before, now)
+        # Also if nothing is sent: before ``since``, and for empty differences.
         before = now
         if (rows or semantics.notify_empty) and is_sent(due.instant, semantics):
             yield due, rows
 
 
 def columns(variables: tuple[str, ...], r2s: R2S) -> tuple[str, ...]:
-    """The columns of what is sent for a query of these variables."""
+    """The columns of sent rows for a query with these variables."""
     return (*variables, SIGN) if r2s is R2S.CHANGES else variables
 
 
 def difference(r2s: R2S, before: Counter[Row], now: Counter[Row]) -> tuple[Row, ...]:
-    """The rows that an operator sends when one answer follows another."""
+    """The rows that a relation-to-stream operator sends for an answer and the one before."""
     match r2s:
         case R2S.RSTREAM:
             return tuple(now.elements())
@@ -64,20 +65,20 @@ def difference(r2s: R2S, before: Counter[Row], now: Counter[Row]) -> tuple[Row, 
 
 
 def signed(rows: Iterable[Row], sign: str) -> tuple[Row, ...]:
-    """Rows with their sign."""
+    """The rows with a sign column."""
     return tuple((*row, sign) for row in rows)
 
 
 Held: TypeAlias = Sequence[tuple[DueReport, Contents]]
-"""The due reports of one stream, each with what the query's windows hold."""
+"""The due reports of one stream with the contents of the query's windows."""
 
 
 def expected(
     elements: Iterable[StreamElement], query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
 ) -> tuple[ExpectedReport, ...]:
-    """Every report that should have been sent up to ``advanced_to`` (ms) when the first window starts at ``t0``.
+    """All reports that should be sent up to ``advanced_to`` (ms) if the first window starts at ``t0`` (ms).
 
-    Raises RefusedError for what the definition does not cover, OutOfOrderError for disorder without a bound.
+    Raises RefusedError for what the definition does not cover, OutOfOrderError for disorder without a lateness bound.
     """
     refuse(query, semantics)
     return answered(held(elements, query, semantics, advanced_to, t0), query, semantics)
@@ -86,18 +87,19 @@ def expected(
 def held(
     elements: Iterable[StreamElement], query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
 ) -> Held:
-    """The reports that are due up to ``advanced_to`` (ms), with their contents."""
+    """The due reports up to ``advanced_to`` (ms), with their contents."""
     counted, _late = admit(facts(elements), semantics, query.windows, t0)
     return due_reports(counted, query, semantics, advanced_to, t0)
 
 
 def answered(reports: Held, query: ContinuousQuery, semantics: Semantics) -> tuple[ExpectedReport, ...]:
-    """The reports that are sent, from the contents of all that are due."""
+    """The sent reports, from the contents of all due ones."""
     sizes = {due: size(contents, semantics.content) for due, contents in reports}
     snapshot = snapshot_under(query, semantics)
     evaluated: list[tuple[DueReport, tuple[Row, ...]]] = []
     loaded: Loaded | None = None
     for due, contents in reports:
+        # Consecutive contents mostly grow: the graph of the report before is extended rather than rebuilt.
         loaded = Loaded(contents, loaded)
         evaluated.append((due, snapshot.at(due.instant).rows(contents, loaded)))
     r2s = operator(query, semantics)
@@ -106,7 +108,7 @@ def answered(reports: Held, query: ContinuousQuery, semantics: Semantics) -> tup
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> None:
-    """Raise RefusedError for what has no meaning, and for an operator that the semantics' engine does not have."""
+    """Raise RefusedError for an undefined query, and for an operator that the semantics' engine lacks."""
     strange = not_honoured(semantics, DEFINED, "the definition")
     if reason := strange or meaningless(query, semantics) or undefined(query.form) or volatile(query.form):
         raise RefusedError(reason)
@@ -119,12 +121,12 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> None:
 
 
 def operator(query: ContinuousQuery, semantics: Semantics) -> R2S:
-    """The R2S operator: the query's keyword wins, the semantics gives the default."""
+    """The R2S operator: the query's keyword, else the default of the semantics."""
     return query.r2s or semantics.r2s
 
 
 def facts(elements: Iterable[StreamElement]) -> Iterator[StreamElement]:
-    """The elements, refused by name when they carry what windows do not define: removals."""
+    """The elements; RefusedError for one with removed triples, which windows do not define."""
     for element in elements:
         if element.removed:
             raise RefusedError(
@@ -137,7 +139,7 @@ def facts(elements: Iterable[StreamElement]) -> Iterator[StreamElement]:
 def due_reports(
     admitted: Sequence[StreamElement], query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
 ) -> list[tuple[DueReport, Contents]]:
-    """The due reports with their contents: candidates that satisfy the strategies about content."""
+    """The due reports with their contents: candidates that satisfy non-empty content and content change."""
     heads = [Head.of(element) for element in admitted]
     arrived = arrived_triples(admitted, query.windows, semantics)
     times = [arrival.time for arrival in arrived]

@@ -1,7 +1,7 @@
 """Candidate reports and the views of their windows (SECRET: scope, report, tick; CSRBench, section 3).
 
-``candidates(arrivals, windows, semantics, t0, advanced_to)`` needs no triples. A candidate becomes due when its content
-satisfies the strategies about content (``definition.due_reports``).
+``candidates`` needs no triples. A candidate is due if its content satisfies the strategies about content
+(``definition.due_reports``).
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,16 +15,16 @@ from streamgauge.model.query import StreamWindow, Window, WindowKind
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
 from streamgauge.semantics.arrivals import Arrivals, first_close
-from streamgauge.semantics.jumps import MOST_INSTANTS, clock_steps
+from streamgauge.semantics.jumps import MAX_INSTANTS, clock_steps
 from streamgauge.semantics.refusal import RefusedError
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class RunInstant:
-    """A place in a run: the instant (ms), how many arrivals were seen before it, and whether a clock gives it.
+    """An instant of a run (ms), the number of arrivals seen by then, and whether it is an instant of a clock.
 
-    ``last`` (ms) is the latest time that it speaks of: at an instant of a clock, half-open scopes speak of what came
-    before.
+    ``last`` (ms) is the latest time of its content: at an instant c of a clock [o, c) ends at c - 1. Instants sort by
+    time and then by arrivals, so at c the close of [o, c) precedes those of count-based windows.
     """
 
     instant: int
@@ -34,19 +34,19 @@ class RunInstant:
 
 
 def clock_moment(instant: int, arrived: Arrivals, semantics: Semantics) -> RunInstant:
-    """An instant of a clock (ms) as a moment."""
+    """The run instant of a clock's instant (ms)."""
     last = instant - 1 if semantics.borders is Borders.CLOSED_OPEN else instant
     return RunInstant(instant, bisect_right(arrived.times, last), True, last)
 
 
 def expired_moment(instant: int, arrived: Arrivals, semantics: Semantics) -> RunInstant:
-    """An instant (ms) at which something has ended: what holds then, [initial, final) or (initial, final]."""
+    """The run instant of an expiration (ms), with facts valid in [initial, final) or (initial, final]."""
     last = instant if semantics.borders is Borders.CLOSED_OPEN else instant - 1
     return RunInstant(instant, bisect_right(arrived.times, last), True, last)
 
 
 def never(t0: int) -> View:
-    """A window that has never closed, or never held a triple: empty, at t0."""
+    """The empty view of a window that has not closed, or has no triple yet."""
     return View(t0, t0, t0, t0 - 1, 0)
 
 
@@ -58,25 +58,26 @@ class TimeScopes:
         self.first = t0 + first_close(seen, semantics)
 
     def closes(self, advanced_to: int) -> Iterator[RunInstant]:
-        """Every slide, from the first full window on (the first slide with partial heads)."""
+        """The closes: every slide, from the first full window on, or from the first slide with partial heads."""
         for close in range(self.first, advanced_to + 1, self.window.slide):
             yield clock_moment(close, self.arrived, self.semantics)
 
     def closed(self, at: RunInstant) -> View:
-        """The window with the latest close; a partial head window starts at t0."""
-        # What arrives at c is still to come for a window that closes at c and holds it.
+        """The view of the latest close; a partial head window starts at t0."""
+        # At an arrival's instant c (a close of a count-based window), more elements at c may follow, so a time-based
+        # window that closes at c and contains them has not closed yet.
         limit = at.instant if at.clocked or self.semantics.borders is Borders.CLOSED_OPEN else at.instant - 1
         if limit < self.first:
             return never(self.t0)
         return self._ending(self.first + (limit - self.first) // self.window.slide * self.window.slide)
 
     def opened(self, at: RunInstant) -> View:
-        """The scope that is open at the moment."""
+        """The view of the active window, or of the pure RANGE."""
         start, first = content_from(self.window, self.semantics, self.t0, at.last)
         return View(start, at.instant, first, at.last, at.seen)
 
     def whole(self, at: RunInstant) -> bool:
-        """From t0 + omega on."""
+        """Whether a full window has passed: from t0 + omega on."""
         return at.instant >= self.t0 + self.window.size
 
     def _ending(self, close: int) -> View:
@@ -87,14 +88,14 @@ class TimeScopes:
 
 
 class LandmarkScopes(TimeScopes):
-    """A landmark window: it starts at t0, whatever the left border is, and closes every slide; it is never partial."""
+    """A landmark window: from t0, whatever the left border, closing every slide; never partial."""
 
     def opened(self, at: RunInstant) -> View:
-        """Everything from t0 on."""
+        """The view from t0 on."""
         return View(self.t0, at.instant, self.t0, at.last, at.seen)
 
     def whole(self, at: RunInstant) -> bool:
-        """From t0 on."""
+        """Whether t0 has passed: a landmark window is always full."""
         return at.instant >= self.t0
 
     def _ending(self, close: int) -> View:
@@ -102,7 +103,7 @@ class LandmarkScopes(TimeScopes):
 
 
 class CountScopes:
-    """A count-based window: the last omega triples of its stream from t0 on; it closes after every beta of them."""
+    """A count-based window: the last omega triples of its stream since t0; it closes after every beta-th triple."""
 
     def __init__(self, seen: StreamWindow, arrived: Arrivals, semantics: Semantics, t0: int) -> None:
         self.window, self.arrived, self.t0 = seen.window, arrived, t0
@@ -115,14 +116,14 @@ class CountScopes:
         ]
 
     def closes(self, advanced_to: int) -> Iterator[RunInstant]:
-        """At every slide-th triple, from the omega-th on (the slide-th with partial heads)."""
+        """The closes: every beta-th triple, from the omega-th on, or from the beta-th with partial heads."""
         for rank in self.ranks[self.first - 1 :: self.window.slide]:
             time = self.arrived.times[rank]
             if time <= advanced_to:
                 yield RunInstant(time, rank + 1, False, time)
 
     def closed(self, at: RunInstant) -> View:
-        """The last omega triples at the latest close."""
+        """The view of the last omega triples at the latest close."""
         seen = self._seen(at)
         if seen < self.first:
             return never(self.t0)
@@ -130,19 +131,19 @@ class CountScopes:
         return self._upto(number, self.arrived.times[self.ranks[number - 1]])
 
     def opened(self, at: RunInstant) -> View:
-        """The last omega triples that were seen."""
+        """The view of the last omega triples seen."""
         seen = self._seen(at)
         return self._upto(seen, at.last) if seen else never(self.t0)
 
     def whole(self, at: RunInstant) -> bool:
-        """From the omega-th triple on."""
+        """Whether the omega-th triple was seen."""
         return self._seen(at) >= self.window.size
 
     def _seen(self, at: RunInstant) -> int:
         return bisect_left(self.ranks, at.seen)
 
     def _upto(self, number: int, last: int) -> View:
-        """The last omega of the first ``number`` triples, as far as they hold at ``last`` (ms)."""
+        """The view of the last omega of the first ``number`` triples, as far as they are valid at ``last`` (ms)."""
         newest, oldest = self.ranks[number - 1], self.ranks[max(0, number - self.window.size)]
         start, end = self.arrived.times[oldest], self.arrived.times[newest]
         return View(start, end + 1 if self.half_open else end, start, last, newest + 1, oldest)
@@ -151,18 +152,18 @@ class CountScopes:
 Scopes: TypeAlias = TimeScopes | CountScopes
 """The scopes of one window of a query.
 
-``closes`` are the moments at which it closes, ``closed`` its view at the latest close, ``opened`` that at any moment,
-``whole`` whether the first full window has come: before it only engines with partial heads report.
+``closes`` are its closes, ``closed`` its view at the latest close, ``opened`` that at any instant, ``whole`` whether
+the first full window has passed: before it only engines with partial heads report.
 """
 
 _SCOPES: dict[WindowKind, type[Scopes]] = {"time": TimeScopes, "landmark": LandmarkScopes, "count": CountScopes}
 
 
 def content_from(window: Window, semantics: Semantics, t0: int, instant: int) -> tuple[int, int]:
-    """The scope's start at an instant, and the first time (ms, inclusive) that its content holds.
+    """The scope's start at an instant, and the first time (ms, inclusive) of its content.
 
-    By slides it is the start of the earliest window that can still receive an element of the instant (t0 + k beta
-    for the smallest k >= 0); as a pure RANGE it is omega back.
+    By slides, the start of the earliest window that can still receive an element at the instant (t0 + k beta for the
+    smallest k >= 0); for a pure RANGE, omega back. Neither is before t0.
     """
     open_start = 1 if semantics.borders is Borders.OPEN_CLOSED else 0
     if semantics.scope is Scope.RANGE:
@@ -174,7 +175,11 @@ def content_from(window: Window, semantics: Semantics, t0: int, instant: int) ->
 
 
 def active_start(window: Window, t0: int, instant: int) -> int:
-    """The start of the active window: of those open at the instant (t <= c), the earliest (CSRBench, figure 4)."""
+    """The start of the active window: the earliest one open at the instant, t <= c (CSRBench, figure 4).
+
+    Worked example: size 3, slide 2, t0 = 1, instant 6: [1, 4) is over, so k = ceil((6 - 1 - 3) / 2) = 1, and the
+    window is [3, 6).
+    """
     slides = max(0, -((t0 + window.size - instant) // window.slide))
     return t0 + slides * window.slide
 
@@ -182,17 +187,17 @@ def active_start(window: Window, t0: int, instant: int) -> int:
 def candidates(
     arrived: Arrivals, windows: Sequence[StreamWindow], semantics: Semantics, t0: int, advanced_to: int
 ) -> tuple[DueReport, ...]:
-    """The instants at which a report may be due up to ``advanced_to`` (ms), in order; views in the windows' order."""
+    """The candidate reports up to ``advanced_to`` (ms), ascending; views are in the order of the windows."""
     return tuple(candidates_in_order(arrived, windows, semantics, t0, advanced_to))
 
 
 def candidates_in_order(
     arrived: Arrivals, windows: Sequence[StreamWindow], semantics: Semantics, t0: int, advanced_to: int
 ) -> Iterator[DueReport]:
-    """``candidates`` one by one, each found when it is asked for.
+    """``candidates`` as a lazy iterator.
 
-    With window close they are the closes of all windows, each shown as of its latest close; otherwise the periods or
-    the ticks, and each window as it is then. Raises RefusedError when a clock would have more than MOST_INSTANTS.
+    Under window close they are the closes of all windows, each window shown at its latest close; otherwise the periods
+    or ticks, with each window as it is then. Raises RefusedError if a clock would have more than MAX_INSTANTS.
     """
     refuse_clock(windows, semantics, t0, advanced_to)
     scopes = [_SCOPES[window.window.kind](window, arrived, semantics, t0) for window in windows]
@@ -211,19 +216,19 @@ def candidates_in_order(
 
 
 def refuse_clock(windows: Sequence[StreamWindow], semantics: Semantics, t0: int, advanced_to: int) -> None:
-    """Raise RefusedError when a clock that starts at t0 (ms) has too many instants up to ``advanced_to``."""
+    """Raise RefusedError if a clock from t0 (ms) has more than MAX_INSTANTS up to ``advanced_to`` (ms)."""
     for step in clock_steps(windows, semantics):
         instants = (advanced_to - t0) // step
-        if instants > MOST_INSTANTS:
+        if instants > MAX_INSTANTS:
             raise RefusedError(
                 f"from t0 = {t0} ms to {advanced_to} ms in steps of {step} ms there are {instants:,} instants, more "
-                f"than {MOST_INSTANTS:,}: start nearer to the stream (another t0, or times from its start) or take a "
+                f"than {MAX_INSTANTS:,}: start nearer to the stream (another t0, or times from its start) or take a "
                 "larger step"
             )
 
 
 def _closes(scopes: Scopes, arrived: Arrivals, semantics: Semantics, advanced_to: int) -> Iterator[RunInstant]:
-    """One window's closes; of those that one arrival makes due only the last where the semantics says so."""
+    """One window's closes; under ``Due.LAST`` only the last of those that one arrival makes due."""
     instants = scopes.closes(advanced_to)
     if semantics.due is Due.ALL:
         return instants
@@ -232,7 +237,7 @@ def _closes(scopes: Scopes, arrived: Arrivals, semantics: Semantics, advanced_to
 
 
 def _trigger(at: RunInstant, arrived: Arrivals) -> int:
-    """The rank of the arrival that makes a close due: itself for a triple, else the first that is past it."""
+    """The rank of the arrival that makes a close due: the triple itself, else the first arrival after the content."""
     return bisect_left(arrived.times, at.last + 1) if at.clocked else at.seen - 1
 
 
@@ -241,7 +246,7 @@ def _in_period(instant: int, semantics: Semantics, t0: int) -> bool:
 
 
 def _ticks(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: int) -> Iterator[RunInstant]:
-    """The ends of what is held, the periods, the time units, or when arrivals are looked at."""
+    """The instants without window close: expirations, periods, time units, or ticks of arrivals."""
     if Report.EXPIRATION in semantics.report:
         return _expirations(arrived, semantics, t0, advanced_to)
     if semantics.period is not None:
@@ -256,7 +261,7 @@ def _ticks(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: int) -
 
 
 def _expirations(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: int) -> Iterator[RunInstant]:
-    """t0, then always when the first of what is held ends, or a period later when nothing of it ends."""
+    """t0, then the earliest end of a valid fact after each instant, or a period later if none ends."""
     assert semantics.period is not None
     instant = t0
     while instant <= advanced_to:
@@ -272,7 +277,7 @@ def _clock(instants: Iterable[int], arrived: Arrivals, semantics: Semantics) -> 
 
 
 def _together(arrived: Arrivals, tick: Tick) -> list[int]:
-    """Per arrival how many are seen when its tick comes, 0 for all but the last of those that one tick brings."""
+    """For each arrival the number of arrivals seen at its tick; 0 for all but the last arrival of a tick."""
     if tick is Tick.TUPLE:
         return list(range(1, len(arrived.times) + 1))
     keys = arrived.times if tick is Tick.BATCH else arrived.sequences

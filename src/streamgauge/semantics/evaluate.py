@@ -1,4 +1,4 @@
-"""SPARQL over what the windows hold: the algebra (``streamgauge.sparql``) over a dataset of their triples."""
+"""SPARQL over contents: the algebra (``streamgauge.sparql``) over a dataset of the windows' triples."""
 
 from collections.abc import Callable, Iterator
 from copy import copy
@@ -25,13 +25,13 @@ from streamgauge.sparql.expression import UnsupportedFunctionError
 TRIPLE_COLUMNS: Final = ("subject", "predicate", "object")
 
 _Kind: TypeAlias = tuple[Counting, bool, int | None]
-"""How triples are counted, whether their times stand beside them, the instant if any: queries alike share a dataset."""
+"""(counting, whether with stamps, instant if any): queries of one kind share a dataset."""
 
 
 class Loaded:
-    """A content as evaluators need it, made once for all queries over the same windows and static data.
+    """The datasets of a content, built once for all queries over the same windows and static data.
 
-    ``before`` is the content of the report before: where nothing of it has left, its datasets are taken over and grow.
+    ``before`` is the content of the report before: if nothing was evicted, its datasets are extended and taken over.
     """
 
     def __init__(self, contents: Contents, before: "Loaded | None" = None) -> None:
@@ -40,12 +40,12 @@ class Loaded:
         self._come = None if before is None else _come(before._contents, contents)
         self._before = None if self._come is None else before
         if before is not None:
-            before._before = None
+            before._before = None  # or each content would keep all earlier ones alive
 
     def dataset(
         self, kind: _Kind, make: Callable[[Contents], Dataset], grow: Callable[[Dataset, Contents], None] | None
     ) -> Dataset:
-        """The content as a dataset; ``grow`` adds arrivals to one, ``None`` where more content is not only more."""
+        """The content as a dataset; ``grow`` adds arrivals to an earlier one, ``None`` if it has to be built anew."""
         if kind not in self._datasets:
             known = self._before._datasets.pop(kind, None) if grow is not None and self._before is not None else None
             if known is None or grow is None or self._come is None:
@@ -57,7 +57,7 @@ class Loaded:
 
 
 def _come(before: Contents, now: Contents) -> Contents | None:
-    """The arrivals that each window holds more than before; ``None`` where something has left."""
+    """The arrivals that each window has more than before; ``None`` if an arrival was evicted."""
     pairs = list(zip(before, now, strict=True))
     if any(new[: len(old)] != old for old, new in pairs):
         return None
@@ -65,7 +65,7 @@ def _come(before: Contents, now: Contents) -> Contents | None:
 
 
 class Snapshot:
-    """A query answered over contents: ``rows(contents)`` is the bag of solutions (triples, one boolean).
+    """A query over contents: ``rows(contents)`` is the bag of solutions, of triples (CONSTRUCT), or one boolean (ASK).
 
     Terms in rows keep the lexical form that they have in the content.
     """
@@ -76,13 +76,13 @@ class Snapshot:
         counting: Counting = Counting.SET,
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
     ) -> None:
-        """RefusedError for paths over a content that is a bag."""
+        """Raises RefusedError for property paths over a content that is a bag."""
         self._counting, self._empty = counting, empty_aggregate
         self._static = query.static
         self._names = [window.name for window in query.windows]
         self._timed, self._now = uses_timestamp(query.form), uses_now(query.form)
         self.instant: int | None = None
-        """The instant (ms) that NOW() is, for a query that calls it (``at``)."""
+        """The value of NOW() in ms, for a query that calls it (``at``)."""
         self._form = stamped(query.form)
         if self._now:
             self._form = spread(self._form, [f"<{name}>" for name in self._names if name is not None])
@@ -94,7 +94,7 @@ class Snapshot:
         self._matches = a.Ask(group.pattern) if group else None
 
     def at(self, instant: int) -> "Snapshot":
-        """The query at a report's instant (ms): itself, unless it calls NOW()."""
+        """The query at a report's instant (ms); unchanged unless it calls NOW()."""
         if not self._now:
             return self
         snapshot = copy(self)
@@ -103,37 +103,37 @@ class Snapshot:
 
     @property
     def form(self) -> a.QueryForm:
-        """The query as the algebra is asked it."""
+        """The query form after rewriting timestamp(), NOW() and updates, as the algebra evaluates it."""
         return self._form
 
     @property
     def matches(self) -> a.Ask | None:
-        """Whether an aggregate without keys has solutions, where its value over nothing is not SPARQL's."""
+        """ASK whether an aggregate without GROUP BY has solutions, if its value over none is not SPARQL's."""
         return self._matches
 
     def dataset(self, contents: Contents) -> Dataset:
-        """The triples of the windows and the static data, for the algebra."""
+        """The dataset of the windows' triples and the static data."""
         self._check_instant()
         return self._dataset(contents)
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The columns of the rows."""
+        """The columns of the rows; CONSTRUCT has three, ASK one."""
         if isinstance(self._form, a.Select):
             return self._form.variables
         return TRIPLE_COLUMNS if isinstance(self._form, a.Construct) else ("ask",)
 
     def rows(self, contents: Contents, loaded: Loaded | None = None) -> tuple[Row, ...]:
-        """The answer over what the windows hold (and the static data); ``loaded`` is the same for other queries too.
+        """The answer over the contents and the static data; ``loaded`` shares datasets with other queries.
 
-        RefusedError says which part of the query SPARQL does not define.
+        Raises RefusedError for a part of the query that SPARQL does not define.
         """
         grows = not self._timed and not self._now and self._counting is not Counting.UPDATES
         kind = self._counting, self._timed, self.instant
         return self.rows_over((loaded or Loaded(contents)).dataset(kind, self._dataset, self._grow if grows else None))
 
     def rows_over(self, dataset: Dataset) -> tuple[Row, ...]:
-        """The answer over a dataset that holds what the windows hold, as ``rows`` would make it."""
+        """The answer over a dataset that was built from contents (``dataset``)."""
         self._check_instant()
         try:
             if self._matches is not None and answer(self._matches, dataset) == ((FALSE,),):
@@ -156,11 +156,11 @@ class Snapshot:
                 return ((None,) * len(self.variables),)
 
     def _graph(self, name: str | None) -> Term | None:
-        """The graph of a window, none for the default one: a content that is a bag has every occurrence there."""
+        """The graph of a window, ``None`` for the default graph, which alone can have repeated triples (a bag)."""
         return None if name is None or self._counting is Counting.BAG else f"<{name}>"
 
     def _dataset(self, contents: Contents) -> Dataset:
-        """The windows' triples in their graphs, and with the times of triples those too."""
+        """The dataset: the windows' triples in their graphs, stamps if the query reads them, and NOW()."""
         if self._counting is Counting.UPDATES:
             return Dataset(IndexedGraph(()), by_element(contents))
         graphs: dict[Term | None, list[Triple]] = {None: list(self._static)}
@@ -175,14 +175,14 @@ class Snapshot:
         return Dataset(default, {name: IndexedGraph(triples) for name, triples in graphs.items() if name is not None})
 
     def _grow(self, dataset: Dataset, come: Contents) -> None:
-        """Add the arrivals of each window to its graph."""
+        """Add each window's new arrivals to its graph."""
         for name, inside in zip(self._names, come, strict=True):
             graph = self._graph(name)
             target = dataset.default if graph is None else dataset.named[graph]
             target.extend(triple for arrival in inside for triple in arrival.triples)
 
     def _stamps(self, contents: Contents) -> Iterator[tuple[Term, Triple]]:
-        """The facts that say when each triple of a graph arrived last, with their graph; static data has no time."""
+        """The facts on the latest arrival of each triple, with their graphs; static data have none."""
         for name in dict.fromkeys(self._names):
             together = (inside for own, inside in zip(self._names, contents, strict=True) if own == name)
             for triple, time in latest(chain.from_iterable(together)).items():
@@ -191,12 +191,12 @@ class Snapshot:
 
 
 def snapshot_under(query: ContinuousQuery, semantics: Semantics) -> Snapshot:
-    """The query answered over contents as a semantics counts, aggregates nothing and sees static data."""
+    """The snapshot of a query under a semantics' counting, value of empty aggregates and view of static data."""
     return Snapshot(with_matched_static(query, semantics), semantics.content, semantics.empty_aggregate)
 
 
 def by_element(contents: Contents) -> dict[Term, IndexedGraph]:
-    """A graph for each element of the content, the last one being the newest (``updates``)."""
+    """A graph for each element of the content; the last one is the newest (``updates``)."""
     (inside,) = contents
     newest = len(inside) - 1
     return {element_graph(number, newest): IndexedGraph(element.triples) for number, element in enumerate(inside)}

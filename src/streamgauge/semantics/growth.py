@@ -1,4 +1,4 @@
-"""Which answers go out at once where all elements of a time are one tick: those that no later element takes back."""
+"""Answers that need not wait for their tick to be complete, because no later element can retract them."""
 
 from typing import Final
 
@@ -9,11 +9,11 @@ from streamgauge.query.stamps import reads_time
 from streamgauge.query.traversal import every_expression, every_pattern, expressions
 
 _GROWING: Final = (al.BGP, al.Join, al.Union, al.Graph, al.Values, al.Filter, al.Extend, al.Project, al.Distinct)
-"""Patterns whose solutions only become more as triples come."""
+"""Monotone operators: more triples never remove a solution."""
 
 
 def grows(form: al.QueryForm) -> bool:
-    """Whether triples that come take no row of a query away."""
+    """Whether a SELECT is monotone: more triples never remove a row."""
     patterns = list(every_pattern(form.pattern))
     trees = (part for pattern in patterns for tree in expressions(pattern) for part in every_expression(tree))
     growing = all(isinstance(pattern, _GROWING) for pattern in patterns)
@@ -21,14 +21,14 @@ def grows(form: al.QueryForm) -> bool:
 
 
 def ticks_by_time(semantics: Semantics) -> bool:
-    """Whether a change of the content is reported once all elements of a time have come."""
+    """Whether content changes are reported once per time, when all elements of that time have arrived."""
     return semantics.tick is Tick.BATCH and Report.CONTENT_CHANGE in semantics.report
 
 
 def sent_at_once(query: ContinuousQuery, semantics: Semantics) -> bool:
-    """Whether new rows go out before all elements of their time have come: each row is an answer, and none goes again.
+    """Whether new rows are sent before all elements of their time have arrived, since they cannot be retracted.
 
-    Rows that left at that time and come again are not new (``RelationToStream``).
+    A row that was evicted at that time and matches again is not new (``RelationToStream``).
     """
     return (
         ticks_by_time(semantics)
@@ -44,7 +44,7 @@ def sent_at_once(query: ContinuousQuery, semantics: Semantics) -> bool:
 
 
 def waits_for_time(query: ContinuousQuery, semantics: Semantics) -> str:
-    """The sentence that says that answers wait until time has passed theirs, and what to do; else nothing."""
+    """A sentence for users if answers wait until time has passed, with the remedy; else an empty string."""
     if not ticks_by_time(semantics) or sent_at_once(query, semantics):
         return ""
     return (

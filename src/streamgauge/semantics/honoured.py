@@ -1,6 +1,6 @@
-"""The fields of Semantics that an evaluator honours, each with its values: anything else is refused by name.
+"""Allow lists of evaluators: the fields of Semantics that each honours, with their values; others are refused by name.
 
-A field or a value that is added to Semantics is refused by every evaluator until its list names it.
+So a new field or value is refused by every evaluator until its list names it.
 """
 
 from collections.abc import Collection, Mapping
@@ -25,7 +25,7 @@ from streamgauge.model.semantics import (
 )
 
 HonouredFields: TypeAlias = Mapping[str, Collection[object] | None]
-"""Values by the name of the field, ``None`` for any value; of a field that is a set all members have to be named."""
+"""Allowed values by field, ``None`` for any value; if the field is a set, each of its members has to be allowed."""
 
 DEFINED: Final[HonouredFields] = {
     "report": (
@@ -55,19 +55,19 @@ DEFINED: Final[HonouredFields] = {
     "since": None,
     "static_data": (StaticData.OUTSIDE, StaticData.BESIDE),
 }  # fmt: skip
-"""The fields and values that the definition honours: all that there are."""
+"""The fields and values that the definition honours: all of them."""
 
 _LABELS: Final = ("name", "sources")
-"""Fields that say what a semantics is called and where it comes from."""
+"""Fields that document a semantics and change nothing."""
 
 
 def not_honoured(
     semantics: Semantics, honoured: HonouredFields, who: str, sentences: Mapping[object, str] | None = None
 ) -> str | None:
-    """Why an evaluator refuses a semantics by the fields that it honours; ``None`` when it does not.
+    """Why an evaluator (``who``) that honours these fields refuses a semantics; ``None`` if it does not.
 
-    ``sentences`` are what it says of a value, or of a field by its name, in place of the general sentence; of several
-    that apply the first is told. A field that it does not name is refused unless it has its default.
+    ``sentences`` replace the general message for a value, or for a field by its name; the first that applies is used. A
+    field that is not listed is refused unless it has its default.
     """
     refused = [
         (field.name, value)
@@ -86,7 +86,7 @@ def not_honoured(
 
 
 def _refused(field: "Field[Any]", value: object, honoured: HonouredFields) -> list[object]:
-    """The values of a field that are not honoured."""
+    """The values of a field that are not allowed."""
     if field.name not in honoured:
         return [value] if value != _default(field) else []
     allowed = honoured[field.name]

@@ -1,6 +1,6 @@
-"""Jumps in time: between two elements of a live stream, windows close by the thousand, and each has its report.
+"""Jumps in time: a gap between two elements of a live stream in which thousands of windows close.
 
-A jump that makes more reports due than a bound is refused before any is computed: mostly a clock or a unit is wrong.
+A jump that would make too many reports due is refused before any is computed; usually a clock or a unit is wrong.
 """
 
 from collections.abc import Sequence
@@ -10,17 +10,17 @@ from streamgauge.model.query import StreamWindow
 from streamgauge.model.semantics import Report, Semantics, Tick
 from streamgauge.semantics.refusal import RefusedError
 
-MOST_INSTANTS: Final = 5_000_000
-"""How many instants of a clock one run, or one jump, may have before it is refused."""
+MAX_INSTANTS: Final = 5_000_000
+"""Instants of a clock that one run, or one jump, may have."""
 
 _MILLISECONDS: Final = 10**11
-"""Numbers from here on are milliseconds since 1970 (after March 1973), if they count from 1970 at all."""
+"""Numbers from here on look like milliseconds since 1970: as ms they are after March 1973, as s after 5138."""
 
 _ANEW: Final = "ask again: a query begins with the first element that comes"
 
 
 class TimeJumpError(RefusedError):
-    """Time that jumps too far ahead; the sentence says how many reports would be due in between."""
+    """Time jumps too far ahead; the message says how many reports would be due in between."""
 
     def __init__(self, before: int, after: int, instants: int, limit: int) -> None:
         super().__init__(
@@ -39,12 +39,12 @@ def _advice(before: int, after: int) -> str:
 
 
 def is_quiet(semantics: Semantics) -> bool:
-    """Whether instants at which nothing is held and nothing changes have no report."""
+    """Whether instants with an empty or unchanged content have no report."""
     return Report.NON_EMPTY in semantics.report or Report.CONTENT_CHANGE in semantics.report
 
 
 def clock_steps(windows: Sequence[StreamWindow], semantics: Semantics) -> list[int]:
-    """The steps (ms) of the clocks at which reports may be due: slides, a period, or the time unit."""
+    """The steps (ms) of the clocks that make reports due: slides, a period, or the time unit."""
     if Report.WINDOW_CLOSE in semantics.report:
         return [window.window.slide for window in windows if window.window.kind != "count"]
     timed = semantics.period is not None or semantics.tick is Tick.TIME
@@ -52,7 +52,7 @@ def clock_steps(windows: Sequence[StreamWindow], semantics: Semantics) -> list[i
 
 
 def refuse_jump(windows: Sequence[StreamWindow], semantics: Semantics, before: int, after: int, limit: int) -> None:
-    """Raise TimeJumpError where time would come from ``before`` to ``after`` (ms) past more than ``limit`` reports."""
+    """Raise TimeJumpError if more than ``limit`` reports are due between ``before`` and ``after`` (ms)."""
     if is_quiet(semantics):
         return
     instants = sum(max(0, after - before) // step for step in clock_steps(windows, semantics))

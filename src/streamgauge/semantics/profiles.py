@@ -383,18 +383,18 @@ PROFILES: dict[str, Semantics] = {
 
 
 class UnknownProfileError(MistakeError, ValueError):
-    """A name that no profile has; the sentence lists those that there are."""
+    """An unknown profile name; the message lists the known ones."""
 
 
 def profile(name: str) -> Semantics:
-    """The named Semantics value, the name in any case; UnknownProfileError lists the names that there are."""
+    """The profile of this name, in any letter case; UnknownProfileError for an unknown one."""
     if (name_ := spelled(name, PROFILES)) is None:
         raise UnknownProfileError(f"no semantics named {name!r}: {offered(name, PROFILES)}")
     return PROFILES[name_]
 
 
 def makes_choices_of(semantics: Semantics, names: Iterable[str]) -> bool:
-    """Whether a semantics is one of these profiles in all but its name and the stream's lateness bound."""
+    """Whether a semantics equals one of these profiles apart from its name and lateness bound."""
     profiles = map(profile, names)
     return any(replace(semantics, name=profile.name, lateness=profile.lateness) == profile for profile in profiles)
 
@@ -403,7 +403,7 @@ _UNITS = {1000: "seconds", 100: "hundreds milliseconds"}
 
 
 def classification() -> list[tuple[str, str, str, str, str]]:
-    """CSRBench's table 1 from the profiles: (feature, operator, C-SPARQL, CQELS, SPARQLstream) per row."""
+    """CSRBench's table 1, derived from the profiles: rows of (feature, operator, C-SPARQL, CQELS, SPARQLstream)."""
     engines = (CSPARQL, CQELS, SPARQLSTREAM)
     tick = {Tick.TUPLE: "Tuple-driven", Tick.BATCH: "Tuple-driven (judged once per time of the source)"}
     features: list[tuple[str, str, list[str]]] = [

@@ -1,4 +1,4 @@
-"""Refusals: errors whose sentence names it and says what to do; not part of the definition itself."""
+"""Refusals: errors that name the unsupported part of a query and the remedy."""
 
 from collections import Counter
 from collections.abc import Container, Iterable
@@ -15,15 +15,15 @@ from streamgauge.semantics.updates import no_update
 
 
 class RefusedError(MistakeError, ValueError):
-    """A query that the definition or an evaluator does not cover; the sentence names the part and the way out."""
+    """A query that the definition or an evaluator does not cover; the message names the part and the remedy."""
 
 
 class OutOfOrderError(MistakeError, ValueError):
-    """Application time went back although no lateness bound was declared."""
+    """Application time went back, and no lateness bound was declared."""
 
 
 class StreamNameError(MistakeError, ValueError):
-    """The query names streams that nothing came on, while another's elements came; the sentence has both names."""
+    """Elements arrived, but on none of the query's streams; the message has both names."""
 
     def __init__(self, named: Iterable[str], came: str) -> None:
         super().__init__(
@@ -33,7 +33,7 @@ class StreamNameError(MistakeError, ValueError):
 
 
 def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
-    """Why this query has no defined answer under the semantics, whoever evaluates it; ``None`` when it has one."""
+    """Why the query is undefined under the semantics, for every evaluator; ``None`` if it is defined."""
     if not query.windows:
         return "the query has no window: name a stream and a window over it"
     named = Counter(window.name for window in query.windows if window.name is not None)
@@ -63,7 +63,7 @@ def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 
 def _no_expiration(query: ContinuousQuery, semantics: Semantics) -> str | None:
-    """Why reports cannot go by the ends of facts."""
+    """Why the query cannot be reported at expirations; ``None`` if it can."""
     if any(window.window.kind != "landmark" for window in query.windows):
         return "reports at expirations over a window: facts hold until they end, so use a landmark window"
     if semantics.borders is Borders.CLOSED:
@@ -82,13 +82,13 @@ def _makes_blanks(form: al.QueryForm) -> bool:
 
 
 VOLATILE: Final = frozenset({"RAND", "UUID", "STRUUID"})
-"""Functions whose value is another one each time."""
+"""Functions whose value differs at each call."""
 
 
 def volatile(form: al.QueryForm, names: Container[str] = VOLATILE) -> str | None:
-    """The sentence that names a function of a query that gives another value each time, ``None`` without one.
+    """The message for a function of the query that returns another value each time; ``None`` without one.
 
-    NOW() is one of them only where no report has an instant.
+    ``names`` includes NOW for evaluators whose reports have no instant.
     """
     for pattern in every_pattern(form.pattern):
         for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
@@ -98,7 +98,7 @@ def volatile(form: al.QueryForm, names: Container[str] = VOLATILE) -> str | None
 
 
 def undefined(form: al.QueryForm) -> str | None:
-    """The sentence that names a part of a query that SPARQL leaves undefined, ``None`` when there is none."""
+    """The message for a part of the query that SPARQL leaves undefined; ``None`` without one."""
     for name in assigned_in_exists(form.pattern):
         return (
             f"EXISTS computes ?{name}, which the pattern around it binds: SPARQL 1.1 does not define it (18.6); name "

@@ -1,13 +1,13 @@
-"""Updates: each element is matched by itself, and the answer is what the newest one updates (``content = updates``).
+"""Updates: each element is matched alone, and the answer is what the newest one updates (``content = updates``).
 
-A content is a row of elements, not one graph. Without aggregates the answer is the solutions of the query over the
-newest element. With them it has the groups that the newest element has a solution in, each aggregated over the
-solutions of all elements that the window holds:
+A content is a sequence of elements, not one graph. Without aggregates the answer is the solutions over the newest
+element. With them it is the groups in which the newest element has a solution, each aggregated over the solutions of
+all elements of the window:
 
     0: a v 3.   1: b v 4.   2: a v 5.      SELECT ?s (SUM(?v) AS ?n) { ?s v ?v } GROUP BY ?s
     0: a 3      1: b 4      2: a 8         b is not updated at 2
 
-The query is restated in SPARQL over a dataset with a graph for each element.
+The query is rewritten to SPARQL over a dataset with one graph per element.
 """
 
 from dataclasses import replace
@@ -41,18 +41,18 @@ _BESIDE: Final[dict[type[al.Pattern], str]] = {
 
 
 def updates(contents: "Contents", instant: int) -> bool:
-    """Whether the element of an instant (ms) is in the content: between two windows it is in none."""
+    """Whether the content includes an element at the instant (ms); between two windows it does not."""
     (inside,) = contents
     return bool(inside) and inside[-1].time == instant
 
 
 def element_graph(number: int, newest: int) -> Term:
-    """The graph that the element at a place of the content is in; ``newest`` is the last one's."""
+    """The graph of the element at a position of the content; ``newest`` is the last position."""
     return NEWEST if number == newest else _ELEMENT.format(number)
 
 
 def apart(query: al.Pattern) -> tuple[tuple[al.Pattern, ...], al.Group | None, al.Pattern]:
-    """The operators above the aggregation, outermost first, the aggregation, and what is matched in an element."""
+    """The operators above the aggregation (outermost first), the aggregation, and the pattern of each element."""
     above: list[al.Pattern] = []
     pattern = inner = _plain(query)
     while isinstance(inner, _ABOVE):
@@ -66,7 +66,7 @@ def apart(query: al.Pattern) -> tuple[tuple[al.Pattern, ...], al.Group | None, a
 
 
 def no_update(query: ContinuousQuery, semantics: Semantics) -> str | None:
-    """Why it is not defined what an element updates; ``None`` where it is."""
+    """Why updates of the query are undefined; ``None`` if they are defined."""
     if len(query.windows) != 1 or query.windows[0].window.kind == "count":
         return "updates of several windows, or of a count-based one: take one time-based or landmark window"
     if (query.r2s or semantics.r2s) is not R2S.RSTREAM:
@@ -88,7 +88,7 @@ def no_update(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 
 def _in_window(pattern: al.Pattern, name: str | None) -> bool:
-    """Whether all triple patterns read the one window: in its graph where it has a name."""
+    """Whether all triple patterns read the window: in its graph if it is named."""
     graphs = [part for part in every_pattern(pattern) if isinstance(part, al.Graph)]
     if name is None:
         return not graphs
@@ -98,14 +98,14 @@ def _in_window(pattern: al.Pattern, name: str | None) -> bool:
 
 
 def _plain(pattern: al.Pattern) -> al.Pattern:
-    """The pattern without the graph of the window."""
+    """The pattern without GRAPH around the window's patterns."""
     if isinstance(pattern, al.Graph):
         return _plain(pattern.pattern)
     return parts(pattern, _plain, lambda tree: tree)
 
 
 def _no_groups(group: al.Group, matched: al.Pattern) -> str | None:
-    """Why the groups that an element is of are not known from its solutions."""
+    """Why an element's solutions do not determine its groups; ``None`` if they do."""
     triples = (pattern for part in every_pattern(matched) if isinstance(part, al.BGP) for pattern in part.patterns)
     bound = {var for triple in triples for var in al.triple_variables(triple)}
     if any(var != key or var not in bound for var, key in group.keys) or any(
@@ -116,7 +116,10 @@ def _no_groups(group: al.Group, matched: al.Pattern) -> str | None:
 
 
 def restated(form: al.QueryForm) -> al.QueryForm:
-    """The query over the graphs of elements (``element_graph``)."""
+    """The query over the graphs of elements (``element_graph``).
+
+    With aggregates: the groups over GRAPH ?element { matched }, joined with the distinct keys in the newest graph.
+    """
     above, group, matched = apart(form.pattern)
     newest = al.Graph(NEWEST, matched)
     if group is None:

@@ -75,12 +75,12 @@ def test_what_would_be_sent_too_often_is_refused(text, semantics):
 
 
 def test_up_to_the_bound_all_is_told(monkeypatch):
-    monkeypatch.setattr("streamgauge.incremental.drivers.window.MOST_INSTANTS", 20)
+    monkeypatch.setattr("streamgauge.incremental.drivers.window.MAX_INSTANTS", 20)
     assert len(answered(asked(COUNT), SILENT, "0: a p o. | 100: b p o.", 100)) == 20
 
 
 def test_the_definition_refuses_as_many(monkeypatch):
     windows = asked(PLAIN).windows
-    refuse_jump(windows, RSPQL, 0, 5 * jumps.MOST_INSTANTS, jumps.MOST_INSTANTS)
+    refuse_jump(windows, RSPQL, 0, 5 * jumps.MAX_INSTANTS, jumps.MAX_INSTANTS)
     with pytest.raises(TimeJumpError, match=r"time jumps from 0 to 25,000,005 ms: 5,000,001 reports"):
-        refuse_jump(windows, RSPQL, 0, 5 * jumps.MOST_INSTANTS + 5, jumps.MOST_INSTANTS)
+        refuse_jump(windows, RSPQL, 0, 5 * jumps.MAX_INSTANTS + 5, jumps.MAX_INSTANTS)

@@ -9,7 +9,7 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.verdict import Diagnosis, Part
 from streamgauge.oracle.diagnosis.explanation import ExplanationFit
 from streamgauge.oracle.diagnosis.faults.rows_lost import proposals as rows_lost
-from streamgauge.oracle.diagnosis.models import ExplanationPlace, Fault, Said, Sway
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Fault, ModelReport, Sway
 from streamgauge.oracle.diagnosis.search import DescriptionLength
 from tests.oracle.diagnosis.faults.recordings import CLOSE, best, diagnosed, recording, with_rows
 from tests.oracle.runs import right_run
@@ -35,11 +35,11 @@ def test_the_worked_example():
     jitter = Sway("borders moved", lambda *_: None, lambda *_: Part("", ""))
     others = {f"kind {n}": (fault(f"kind {n}"),) for n in range(29)}
     length = DescriptionLength({"windows": windows, "rows": (lost, repeated), "jitter": (jitter,), **others})
-    told = tuple(Said(n, (("<urn:a>",),) * 4, DueReport(n, ())) for n in range(16))
-    places = [ExplanationPlace(n, n, told[n], told, Answers(), (1, 1)) for n in range(4)]
+    reports = tuple(ModelReport(n, (("<urn:a>",),) * 4, DueReport(n, ())) for n in range(16))
+    places = [ExplanationPlace(n, n, reports[n], reports, Answers(), (1, 1)) for n in range(4)]
     assert length.of((windows[3],), None) == 5 + 4
-    assert length.of((lost,), ExplanationFit(told, {lost: places}, 0, ())) == pytest.approx(5 + 1 + 4 * (4 + 2 + 2))
-    assert length.of((jitter,), ExplanationFit(told, {}, 4, (), 32)) == 5 + 4 * log2(32)
+    assert length.of((lost,), ExplanationFit(reports, {lost: places}, 0, ())) == pytest.approx(5 + 1 + 4 * (4 + 2 + 2))
+    assert length.of((jitter,), ExplanationFit(reports, {}, 4, (), 32)) == 5 + 4 * log2(32)
 
 
 @pytest.mark.slow

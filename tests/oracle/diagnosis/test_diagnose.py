@@ -133,7 +133,7 @@ def test_without_a_fault_the_simulator_is_the_definition_and_the_injectors_world
     )
     world = replace(world, semantics=semantics)
     case = Case(world.query(), semantics, Stream(world.elements), world.advanced_to, world.t0)
-    simulated = [(said.instant, Counter(said.rows)) for said in Simulator(case.query, case.stream).told(case)]
+    simulated = [(report.instant, Counter(report.rows)) for report in Simulator(case.query, case.stream).reports(case)]
     due = expected(world.elements, world.query(), semantics, world.advanced_to, world.t0)
     assert simulated == [(report.due.instant, Counter(report.rows)) for report in due]
     assert simulated == [(instant, Counter(rows)) for instant, rows in told(world)]

@@ -2,7 +2,7 @@
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, View
-from streamgauge.oracle.expected.reports import ContentChange, as_sets, said, sent
+from streamgauge.oracle.expected.reports import ContentChange, as_sets, received, sent
 from streamgauge.semantics.profiles import CQELS, RSPQL
 
 A, B, C = ("a",), ("b",), ("c",)
@@ -37,10 +37,10 @@ def answer(added=(), removed=()) -> Answer:
 
 
 def test_whole_bags_differ_by_what_came_and_what_went():
-    found = said([answer([A, A, B]), answer([A, C]), answer(), answer([A])])
+    found = received([answer([A, A, B]), answer([A, C]), answer(), answer([A])])
     assert list(map(dict, found)) == [{A: 2, B: 1}, {A: -1, B: -1, C: 1}, {A: -1, C: -1}, {A: 1}]
 
 
 def test_changes_are_taken_as_they_are_sent_and_a_row_may_be_owed():
-    found = said([answer([A, B]), answer([C], [A]), answer([], [A]), answer([A]), answer([A])])
+    found = received([answer([A, B]), answer([C], [A]), answer([], [A]), answer([A]), answer([A])])
     assert list(map(dict, found)) == [{A: 1, B: 1}, {C: 1, A: -1}, {}, {}, {A: 1}]

@@ -124,7 +124,7 @@ def test_answers_that_name_their_instant_are_matched_by_it():
 def test_where_the_least_cost_would_take_hours_answers_go_to_the_first_report_as_far_along_that_shares_something():
     expected, said = sliding(12_000, 1), [frozenset(range(at, at + 10)) for at in range(0, 12_000, 10)]
     pairs = aligned(expected, said)
-    assert len(expected) * (len(expected) - len(said)) > aligning.PLACES
+    assert len(expected) * (len(expected) - len(said)) > aligning.MAX_CORRIDOR
     assert [i for i, _ in pairs if i is not None] == list(range(len(expected)))
     assert [j for _, j in pairs if j is not None] == list(range(len(said)))
     assert {(i, j) for i, j in pairs if i is not None and j is not None} == {(10 * j, j) for j in range(len(said))}

@@ -48,13 +48,13 @@ def test_the_best_pair_is_the_one_that_trying_all_finds(data):
     constant = -sum(weight for _, _, weight in shared if weight < 0)
     received = constant + sum(weight for _, _, weight in shared if weight > 0) + data.draw(st.integers(0, 9))
     wanted = (shared, constant), ([*shared, *alone], constant)
-    blocks, corners = borders.DENSE, borders.CORNERS
-    borders.DENSE, borders.CORNERS = data.draw(st.sampled_from([(1 << 18, 64), (4, 3), (1, 2), (9, 1)]))
+    blocks, corners = borders.MAX_BLOCK_PAIRS, borders.MIN_BLOCKS
+    borders.MAX_BLOCK_PAIRS, borders.MIN_BLOCKS = data.draw(st.sampled_from([(1 << 18, 64), (4, 3), (1, 2), (9, 1)]))
     try:
         grid = BorderGrid.of(np.array(starts), np.array(ends), start, end)
         found = best_pair(grid, quadrants(*wanted[0]), quadrants(*wanted[1]), received)
     finally:
-        borders.DENSE, borders.CORNERS = blocks, corners
+        borders.MAX_BLOCK_PAIRS, borders.MIN_BLOCKS = blocks, corners
     best = tried(starts, ends, start, end, *wanted, received)
     assert (starts[found.start], ends[found.end], found.common, found.rows) == best[3:]
 

@@ -13,7 +13,7 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import R2S, Borders, Report, Semantics, Tick
 from streamgauge.model.verdict import Judgement
-from streamgauge.oracle.expected.reports import ContentChange, as_sets, definition, said
+from streamgauge.oracle.expected.reports import ContentChange, as_sets, definition, received
 from streamgauge.oracle.judging.deltas import Beside, by_changes, countable
 from streamgauge.oracle.judging.oracle import JudgingRules, RowScores, decide
 from streamgauge.query import parse_sparql
@@ -36,7 +36,7 @@ def changes_of(elements):
 
     def expect(query, semantics, advanced_to, t0):
         found = expected(elements, query, replace(semantics, notify_empty=True), advanced_to, t0)
-        nets = said([Answer(report.variables, report.rows) for report in found])
+        nets = received([Answer(report.variables, report.rows) for report in found])
         return tuple(ContentChange(report.due, report.content, net) for report, net in zip(found, nets, strict=True))
 
     return expect

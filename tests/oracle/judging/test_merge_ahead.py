@@ -3,7 +3,7 @@
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport, View
 from streamgauge.model.semantics import Grain
-from streamgauge.oracle.judging.align import AHEAD, merged
+from streamgauge.oracle.judging.align import LOOKAHEAD, merged
 
 
 def groups(expected: list[list[str]], answers: list[str]) -> list[list[str]]:
@@ -17,7 +17,7 @@ def groups(expected: list[list[str]], answers: list[str]) -> list[list[str]]:
 
 def test_the_next_32_answers_decide_whether_a_row_leads_on():
     # After "a", a row "z" comes that the second report has. The first one's other rows follow, then the second's.
-    assert AHEAD == 32
+    assert LOOKAHEAD == 32
     for own, later, leads in ((16, 15, False), (15, 16, False), (32, 99, False), (0, 32, True)):
         mine, other = [f"m{n}" for n in range(own)], [f"o{n}" for n in range(later)]
         found = groups([["a", *mine, "q"], ["z", *other]], ["a", "z", *mine, *other])

@@ -139,7 +139,7 @@ def test_how_long_is_searched_is_bounded_not_whether(monkeypatch):
     ring = [(f"_:{i}", "<p>", f"_:{(i + 1) % 7}") for i in range(7)]
     said = [(f"_:x{(i + 1) * 3 % 7}", "<p>", f"_:x{i * 3 % 7}") for i in range(7)]
     for choices, whole in ((1, True), (0, False)):
-        monkeypatch.setattr(blank_nodes, "CHOICES", choices)
+        monkeypatch.setattr(blank_nodes, "MAX_CANDIDATES", choices)
         assert (overlap(ring, said, frozenset()).common == 7) is whole
 
 

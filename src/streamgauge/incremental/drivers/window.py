@@ -28,7 +28,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Triple
 from streamgauge.semantics.growth import sent_at_once
-from streamgauge.semantics.jumps import MOST_INSTANTS, is_quiet, refuse_jump
+from streamgauge.semantics.jumps import MAX_INSTANTS, is_quiet, refuse_jump
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 
 if TYPE_CHECKING:
@@ -465,7 +465,7 @@ class WindowDriver:
         if (self._held and self._held[0][0] <= limit) or not all(frame.content.still for frame in self._frames):
             return False
         if self._nothing > 1 and not self._silent:
-            refuse_jump(self._queries[0].windows, self._semantics, first, limit, MOST_INSTANTS)
+            refuse_jump(self._queries[0].windows, self._semantics, first, limit, MAX_INSTANTS)
         return self._quiet or self._silent
 
     def _counts(self, instant: int) -> bool:

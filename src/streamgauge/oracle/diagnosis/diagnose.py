@@ -8,32 +8,31 @@ from math import inf
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import EQUAL_BITS, Diagnosis, Part
-from streamgauge.oracle.diagnosis.explanation import ExplanationFit, Recorded, reports
-from streamgauge.oracle.diagnosis.explanation import reports as recorded_reports
-from streamgauge.oracle.diagnosis.models import Case, Fault, Model, Rows, Said, Slip, Stream, Sway
+from streamgauge.oracle.diagnosis.explanation import ExplanationFit, Recorded, merged_answers
+from streamgauge.oracle.diagnosis.models import Case, Fault, Model, ModelReport, Rows, Slip, Stream, Sway
 from streamgauge.oracle.diagnosis.search import CLOSEST, Search, SearchResult, refuse
 from streamgauge.oracle.judging.align import by_order
 from streamgauge.oracle.judging.oracle import Progress
 
 VERY_LONG = 3
-"""As long as how many parts of the whole run the description of one part is when models of two are tried beside it."""
+"""Factor over the longest description of a whole-run fault from which models of two parts are tried as well."""
 PER_FAMILY = 50
-"""How many of many values of a parameter are tried together with other faults."""
+"""Values of each fine family (``Fault.fine``) that are combined with other faults."""
 FINE_EVALUATIONS = 8_000
-"""How many of these pairs are evaluated at most; those that report more or less often than recorded cost nothing."""
+"""Maximum evaluations of such combinations; those with another number of reports are discarded without evaluation."""
 NEAREST_ORIGINS = 3
-"""At how many t0 such pairs are tried: those at which the declared semantics comes nearest."""
+"""Candidates for t0 under which such combinations are tried: those nearest to the recording as declared."""
 
 
 class PatienceError(RuntimeError):
-    """A search that was ended as it took too long, raised by a listener of its progress."""
+    """Raised by a ``progress`` callback to end a search that takes too long."""
 
 
 def diagnose(run: Run, elements: Sequence[StreamElement], progress: Progress = lambda _done, _of: None) -> Diagnosis:
     """The models with the shortest descriptions that give exactly the recorded answers, or the closest one.
 
-    Raises RefusedError when the run is too large, or its query has no meaning under the declared semantics;
-    PatienceError when ``progress`` does.
+    Raises RefusedError if the run is too large or its query is undefined under the declared semantics, and
+    PatienceError if ``progress`` does.
     """
     explanation = explained(run, elements, progress)
     if explanation.ended:
@@ -43,9 +42,9 @@ def diagnose(run: Run, elements: Sequence[StreamElement], progress: Progress = l
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A diagnosis with what it was found from: the search, the declared case at its best t0, the models found.
+    """A diagnosis with its evidence: the search, the declared case at its best t0, and the models in ``found``.
 
-    ``ended`` says why the search ended before all models were tried; those found are the ones that fit by then.
+    ``ended`` says why the search ended early; ``found`` then has the models that fitted so far.
     """
 
     diagnosis: Diagnosis
@@ -58,9 +57,9 @@ class Explained:
 def explained(run: Run, elements: Sequence[StreamElement], progress: Progress = lambda _done, _of: None) -> Explained:
     """The diagnosis of a run, with the models themselves.
 
-    The horizon is the verdict's (``advanced_to``). Where no model fits under it and the recording does not say what was
-    fed, so that its end is known by its answers alone, models under which they end elsewhere are tried too. A search
-    whose ``progress`` raises PatienceError ends with what was found by then.
+    The horizon is the verdict's (``advanced_to``). An imported recording without hand-overs shows its end only by its
+    answers: if no model fits it, the search is repeated with an open end. A search whose ``progress`` raises
+    PatienceError returns the models found so far.
     """
     refuse(run, Stream(elements))
     explanation = _explained(Search(run, elements), progress)
@@ -87,14 +86,13 @@ def _explained(search: Search, progress: Progress) -> Explained:
     for result in results:
         bits.setdefault(result.parts, round(result.bits, 1))
     t0 = results[0].case.t0 if results else declared.t0
-    sayings = search.told(declared)
-    reports = max(len(recorded_reports(sayings, search.recorded, search.variables)), differs)
-    diagnosis = Diagnosis(tuple(bits), best, differs, reports, t0, tuple(bits.values()))
+    recorded = merged_answers(search.reports(declared), search.recorded, search.variables)
+    diagnosis = Diagnosis(tuple(bits), best, differs, max(len(recorded), differs), t0, tuple(bits.values()))
     return Explained(diagnosis, search, declared, tuple(results), ended)
 
 
 def _simplest(results: Sequence[SearchResult]) -> list[SearchResult]:
-    """Each model once, as it is described most shortly; the shortest description first."""
+    """Each model once, with its shortest description; shortest first."""
     least: dict[Model, SearchResult] = {}
     for result in results:
         if result.model not in least or result.bits < least[result.model].bits:
@@ -103,7 +101,7 @@ def _simplest(results: Sequence[SearchResult]) -> list[SearchResult]:
 
 
 class _Tried:
-    """The models tried so far: tellings that were seen are not tried again."""
+    """The search through the models of one run, from the simplest on, with what was learned on the way."""
 
     def __init__(self, search: Search, progress: Progress) -> None:
         self.search, self._progress = search, progress
@@ -111,29 +109,31 @@ class _Tried:
         self._plain: set[object] = set()
         self._nearest_origins: tuple[int, ...] = ()
         self.fitting: list[SearchResult] = []
-        """The models found under which the answers come out."""
+        """Models found so far that give exactly the recorded answers."""
         self._done = 0
         self._of = 1
         self._at_most(_steps(len(search.faults) + len(search.fine), len(search.faults), len(search.fine)))
 
     def declared(self) -> tuple[Case, int]:
-        """The declared case at its best t0, and how many reports differ from it; 0 when the answers come out."""
+        """The declared case at its best t0, and the number of reports that differ from it; 0 if none does."""
         tried: list[tuple[int, Case]] = []
-        self.search.simulator.told(self.search.base)
+        # Called for its RefusedError: ``Search.reports`` would take a query without a definition for one without
+        # reports.
+        self.search.simulator.reports(self.search.base)
         for case in self.search.cases(()):
             if self.search.comes_out(case):
                 return case, 0
-            sayings = self.search.told(case)
-            self._plain.add(self.search.key(case, sayings))
-            tried.append((self.search.distance(case, sayings), case))
+            reports = self.search.reports(case)
+            self._plain.add(self.search.key(case, reports))
+            tried.append((self.search.distance(case, reports), case))
         tried.sort(key=lambda trial: trial[0])
         self._nearest_origins = tuple(case.t0 for _, case in tried[:NEAREST_ORIGINS])
         return tried[0][1], max(tried[0][0], 1)
 
     def exact(self) -> list[SearchResult]:
-        """Models under which the answers come out: of one part, and of two where one needs a very long description.
+        """Models that give exactly the recorded answers: of one part, and of two if one needs a very long description.
 
-        Parts that are one of many values are tried only where the others need a longer description.
+        Fine faults (one of many values) are tried only if they could have a shorter description than what was found.
         """
         results, length = self._one(self.search.faults), self.search.length
         if _shortest(results) + EQUAL_BITS > length.shortest(self.search.fine):
@@ -143,7 +143,7 @@ class _Tried:
         return results
 
     def _one(self, faults: Sequence[Fault]) -> list[SearchResult]:
-        """Models of one part, or of one slip, under which the answers come out; slips take longest, so come last."""
+        """Exact models of one whole-run fault, or of one slip; slips come last because fitting them takes longest."""
         results: list[SearchResult] = []
         for fault in faults:
             self._tick()
@@ -151,7 +151,7 @@ class _Tried:
         return [*results, *self._slipped((), 1)] if faults is self.search.faults else results
 
     def _two(self, explained: bool) -> list[SearchResult]:
-        """Models of two parts; unlikely ones only when nothing is explained yet."""
+        """Exact models of two parts; ``explained`` leaves out the unlikely and expensive combinations."""
         active = [fault for fault in self.search.faults if self._acts(fault)]
         self._at_most(_steps(0, len(active), len(self.search.fine), len(self.search.faults)))
         results = [*self._slipped((), 2)]
@@ -167,9 +167,9 @@ class _Tried:
         return results or [*self._refined(active)] or [*self._enabled(active)]
 
     def _refined(self, active: Sequence[Fault]) -> Iterator[SearchResult]:
-        """One of many values with a slip, with a fault that acts, or with another such value.
+        """Exact models of a fine fault with a slip, with an active fault, or with another fine fault.
 
-        The first values of each family come first; a number of evaluations bounds the search.
+        Bounded by ``FINE_EVALUATIONS``, with the first values of all families first.
         """
         fine, until = self._first_fine(), self.search.evaluated + FINE_EVALUATIONS
         for at, fault in enumerate(fine):
@@ -182,7 +182,10 @@ class _Tried:
                     yield from self._whole((fault, other), self._nearest_origins)
 
     def _first_fine(self) -> list[Fault]:
-        """The first values of each family, in turn."""
+        """The fine faults of all families in turn, at most ``PER_FAMILY`` of each.
+
+        A bounded search misses no family.
+        """
         families: dict[str, list[Fault]] = {}
         for fault in self.search.fine:
             families.setdefault(fault.family, []).append(fault)
@@ -190,7 +193,7 @@ class _Tried:
         return [fault for turn in turns for fault in turn if fault is not None]
 
     def _enabled(self, active: Sequence[Fault]) -> Iterator[SearchResult]:
-        """Pairs with a fault that does nothing alone."""
+        """Exact pairs with a fault that has no effect alone, such as a filter that only matters to late elements."""
         idle = [fault for fault in self.search.faults if fault not in active]
         for fault in active:
             for other in idle:
@@ -199,7 +202,7 @@ class _Tried:
                     yield from self._whole((fault, other))
 
     def closest(self) -> list[SearchResult]:
-        """The model whose reports differ least, when none fits."""
+        """The model of one or two faults whose reports differ least, if none fits."""
         nearest = [(self._near((fault,)), fault) for fault in self.search.faults if self._acts(fault)]
         ranked = sorted(
             (trial for trial in nearest if trial[0]), key=lambda trial: trial[0].distance if trial[0] else 0
@@ -214,14 +217,14 @@ class _Tried:
         return [result for result in results if result.distance == least][:1]
 
     def _near(self, faults: tuple[Fault, ...]) -> SearchResult | None:
-        """The nearest of these models at any t0; a step of the search."""
+        """The nearest case of these faults over all t0; counts as a step of the search."""
         self._tick()
         return self._nearest(faults)
 
     def _nearest(self, faults: tuple[Fault, ...]) -> SearchResult | None:
         best: SearchResult | None = None
         for case in self.search.cases(faults):
-            far = self.search.distance(case, self.search.told(case))
+            far = self.search.distance(case, self.search.reports(case))
             if best is None or far < best.distance:
                 best = SearchResult(faults, case, _parts(faults), None, far, self.search.length.of(faults, None))
         return best
@@ -235,28 +238,28 @@ class _Tried:
                 return
 
     def _acts(self, fault: Fault) -> bool:
-        """Whether a fault changes what is said at some t0."""
+        """Whether a fault changes the declared reports at some t0; one that does not is no explanation alone."""
         if fault not in self._effects:
             self._look()
-            keys = (self.search.key(case, self.search.told(case)) for case in self.search.cases((fault,)))
+            keys = (self.search.key(case, self.search.reports(case)) for case in self.search.cases((fault,)))
             self._effects[fault] = any(key not in self._plain for key in keys)
         return self._effects[fault]
 
     def _slipped(
         self, faults: tuple[Fault, ...], count: int, origins: Sequence[int] | None = None
     ) -> Iterator[SearchResult]:
-        """Models of these faults and at most ``most`` slips, fewest slips first."""
+        """Exact models of these faults with ``count`` slips of different families, or a sway and one slip fewer."""
         for case in self.search.cases(faults, origins):
             self._look()
-            sayings = self.search.told(case)
-            if faults and not self.search.similar(case, sayings):
+            reports = self.search.reports(case)
+            if faults and not self.search.similar(case, reports):
                 continue
             for slips in combinations(self.search.slips, count):
                 if len({slip.family for slip in slips}) == count:
-                    fit = self.search.fit(case, sayings, slips)
+                    fit = self.search.fit(case, reports, slips)
                     if fit is not None and len(fit.slipped) == count:
-                        parts = tuple(slip.tell(places) for slip, places in fit.slipped.items())
-                        yield self._found((*faults, *slips), case, (*_parts(faults), *parts), fit)
+                        parts = tuple(slip.describe(places) for slip, places in fit.slipped.items())
+                        yield self._result((*faults, *slips), case, (*_parts(faults), *parts), fit)
             for slips in combinations(self.search.slips, count - 1):
                 yield from self._swaying(faults, case, slips)
 
@@ -265,11 +268,11 @@ class _Tried:
             swayed = self.search.swayed(case, sway, slips)
             if swayed is not None and len(swayed[0].slipped) == len(slips):
                 fit, reports = swayed
-                parts = tuple(slip.tell(places) for slip, places in fit.slipped.items())
-                sayings = (*_parts(faults), sway.tell(fit.swayed, reports), *parts)
-                yield self._found((*faults, sway, *slips), case, sayings, fit)
+                parts = tuple(slip.describe(places) for slip, places in fit.slipped.items())
+                described = (*_parts(faults), sway.describe(fit.swayed, reports), *parts)
+                yield self._result((*faults, sway, *slips), case, described, fit)
 
-    def _found(self, model: Model, case: Case, parts: tuple[Part, ...], fit: ExplanationFit) -> SearchResult:
+    def _result(self, model: Model, case: Case, parts: tuple[Part, ...], fit: ExplanationFit) -> SearchResult:
         return self._fits(SearchResult(model, case, parts, fit, 0, self.search.length.of(model, fit)))
 
     def _fits(self, result: SearchResult) -> SearchResult:
@@ -281,18 +284,18 @@ class _Tried:
         self._look()
 
     def _at_most(self, left: int) -> None:
-        """So many steps may be left: all of them are taken only where nothing fits."""
+        """Set the number of steps that may be left; they are all taken only if nothing fits."""
         self._of = self._done + max(1, left)
 
     def _look(self) -> None:
-        """Say how far the search is, which may end it."""
+        """Report progress, which may raise PatienceError; the last step is not reported before the search is over."""
         self._progress(min(self._done, self._of - 1), self._of)
 
 
 def _steps(single: int, active: int, fine: int, faults: int | None = None) -> int:
-    """The most steps of a search: ``single`` faults, then pairs of ``active`` ones, with values and with the others.
+    """An upper bound of the steps of a search: ``single`` faults, then pairs with ``active``, fine and idle ones.
 
-    Pairs with one that does nothing alone are most where half of the faults act.
+    The number of active faults is unknown at first: n * (n - m) pairs with idle ones are most for half of them.
     """
     every = active if faults is None else faults
     idle = active * (every - active) if faults is not None else active * active // 4
@@ -307,12 +310,12 @@ def _parts(faults: Iterable[Fault]) -> tuple[Part, ...]:
     return tuple(fault.part for fault in faults)
 
 
-__all__ = ["Explained", "Model", "Said", "Sway", "diagnose", "explained"]
+__all__ = ["Explained", "Model", "ModelReport", "Sway", "diagnose", "explained"]
 
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """A report that differs from the declared semantics: its instant and scope (ms), and rows; ``None``: no report."""
+    """A report that differs from the declared semantics: its instant and scope (ms), and rows (``None``: no report)."""
 
     instant: int | None
     scope: tuple[int, int] | None
@@ -325,22 +328,22 @@ class Worked:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """One report of the model, and the answers that it explains; ``None`` where there is none."""
+    """A report of the model and the rows of the answers that it explains; ``None`` for a surplus or missed one."""
 
-    said: Said | None
+    report: ModelReport | None
     recorded: Rows | None
 
 
 def worked(explained: Explained) -> Worked | None:
-    """The first report that differs from the declared semantics; ``None`` when none does."""
-    search, declared = explained.search, explained.search.told(explained.declared)
-    at = {saying.instant: saying for saying in declared}
+    """The first report that differs from the declared semantics, for a worked example; ``None`` if none does."""
+    search, declared = explained.search, explained.search.reports(explained.declared)
+    at = {report.instant: report for report in declared}
     best = explained.found[0] if explained.found else None
     for unit in _units(explained, best):
-        instant = unit.said.instant if unit.said else None
+        instant = unit.report.instant if unit.report else None
         due = at.get(instant) if instant is not None else None
         if _differs(search.recorded, due, unit.recorded):
-            model = unit.said if best else None
+            model = unit.report if best else None
             return Worked(
                 instant,
                 (due.due.start, due.due.end) if due else None,
@@ -353,7 +356,7 @@ def worked(explained: Explained) -> Worked | None:
     return None
 
 
-def _differs(recorded: Recorded, due: Said | None, rows: Rows | None) -> bool:
+def _differs(recorded: Recorded, due: ModelReport | None, rows: Rows | None) -> bool:
     if due is None or rows is None:
         return (due is None) != (rows is None)
     return not recorded.same(due.rows, rows)
@@ -362,23 +365,23 @@ def _differs(recorded: Recorded, due: Said | None, rows: Rows | None) -> bool:
 def _units(explained: Explained, result: SearchResult | None) -> Iterator[_Unit]:
     search = explained.search
     case = result.case if result else explained.declared
-    sayings = search.told(case)
+    reports = search.reports(case)
     recorded = search.recorded.under(case.semantics.grain)
-    fit = None if result is None else result.fit or search.fit(case, sayings, ())
+    fit = None if result is None else result.fit or search.fit(case, reports, ())
     if fit is None:
-        yield from _aligned(sayings, recorded, search.variables)
+        yield from _aligned(reports, recorded, search.variables)
         return
     for (i, j, _), (ahead, after, _) in zip(fit.path, fit.path[1:], strict=False):
-        saying = fit.told[i] if i < ahead else None
+        report = fit.reports[i] if i < ahead else None
         rows = tuple(row for k in range(j, after) for row in recorded.rows(k)) if j < after else None
-        yield _Unit(saying, rows)
+        yield _Unit(report, rows)
 
 
-def _aligned(sayings: tuple[Said, ...], recorded: Recorded, variables: tuple[str, ...]) -> Iterator[_Unit]:
-    answers = reports(sayings, recorded, variables)
+def _aligned(reports: tuple[ModelReport, ...], recorded: Recorded, variables: tuple[str, ...]) -> Iterator[_Unit]:
+    answers = merged_answers(reports, recorded, variables)
 
     def similar(i: int, j: int) -> float:
-        return float(recorded.same(sayings[i].rows, answers[j].added))
+        return float(recorded.same(reports[i].rows, answers[j].added))
 
-    for i, j in by_order(range(len(sayings)), range(len(answers)), similar):
-        yield _Unit(None if i is None else sayings[i], None if j is None else answers[j].added)
+    for i, j in by_order(range(len(reports)), range(len(answers)), similar):
+        yield _Unit(None if i is None else reports[i], None if j is None else answers[j].added)

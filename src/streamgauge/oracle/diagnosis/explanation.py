@@ -1,4 +1,11 @@
-"""Fitting slips: which reports a faulty engine said right, and where it slipped, so that every answer is explained."""
+"""Fitting slips: which reports of a model were answered as they are, and where it slipped, to explain every answer.
+
+A shortest path through states (reports used, answers explained): an answer that a report gives costs 0, a slip 1.
+
+Worked example: a model reports {a}, {b}, {c} and the answers are {a}, {c}. From (0, 0) the first report explains the
+first answer: (1, 1). {b} does not explain {c}; with the slip "lost" it moves to (2, 1) at a cost of 1, and {c} ends at
+(3, 2). One report was lost.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,7 +18,7 @@ from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Grain
 from streamgauge.model.terms import Term, blank_nodes
-from streamgauge.oracle.diagnosis.models import Carry, Emissions, ExplanationPlace, Rows, Said, Slip, Taking
+from streamgauge.oracle.diagnosis.models import Carry, Emissions, ExplanationPlace, ModelReport, Rows, Slip, Taking
 from streamgauge.oracle.judging.align import BAND, merged, whole
 from streamgauge.oracle.judging.compare import overlap
 from streamgauge.oracle.judging.oracle import in_columns
@@ -20,7 +27,7 @@ from streamgauge.oracle.worlds.restatement import computed_columns
 
 
 class Recorded:
-    """Recorded answers; ``grain`` says whether a report is one answer or a row each."""
+    """The recorded answers of a run, read by ``grain``: an answer is a whole report, or one row of it."""
 
     def __init__(self, run: Run, variables: tuple[str, ...], grain: Grain) -> None:
         self.answers = _in_order([in_columns(answer, variables) for answer in whole(run.answers)])
@@ -32,7 +39,7 @@ class Recorded:
 
     @property
     def count(self) -> int:
-        """How many answers were recorded."""
+        """The number of recorded answers."""
         return len(self.answers)
 
     @property
@@ -48,30 +55,36 @@ class Recorded:
         """The instant (ms) that an answer names."""
         return self.answers[at].instant
 
-    def take(self, saying: Said, at: int) -> int | None:
-        """The position after the answers that say exactly this report from a position on, ``None`` if they do not."""
-        after = at + 1 if self.grain is Grain.REPORT else self._row_by_row(saying, at)
-        if after is None or after > self.count or (self.grain is Grain.REPORT and not self.named(saying, at)):
+    def take(self, report: ModelReport, at: int) -> int | None:
+        """The position after the answers that give exactly this report from position ``at`` on.
+
+        ``None`` if they do not.
+        """
+        after = at + 1 if self.grain is Grain.REPORT else self._row_by_row(report, at)
+        if after is None or after > self.count or (self.grain is Grain.REPORT and not self.named(report, at)):
             return None
         rows = self.rows(at) if after == at + 1 else tuple(row for k in range(at, after) for row in self.rows(k))
-        return after if self.same(saying.rows, rows) else None
+        return after if self.same(report.rows, rows) else None
 
-    def _row_by_row(self, saying: Said, at: int) -> int | None:
-        """The place behind as many rows as the report has, from answers that name its instant or none."""
-        left, after = len(saying.rows), at
+    def _row_by_row(self, report: ModelReport, at: int) -> int | None:
+        """The position after as many rows as the report has, in answers that name its instant or none.
+
+        Else ``None``.
+        """
+        left, after = len(report.rows), at
         if left == 0:
             return at + 1
-        while left > 0 and after < self.count and self.named(saying, after) and self.rows(after):
+        while left > 0 and after < self.count and self.named(report, after) and self.rows(after):
             left -= len(self.rows(after))
             after += 1
         return after if left == 0 else None
 
-    def named(self, saying: Said, at: int) -> bool:
-        """Whether an answer names the report's instant, or none."""
-        return at < self.count and self.answers[at].instant in (None, saying.instant)
+    def named(self, report: ModelReport, at: int) -> bool:
+        """Whether the answer at a position names the report's instant, or no instant."""
+        return at < self.count and self.answers[at].instant in (None, report.instant)
 
     def same(self, expected: Rows, actual: Rows) -> bool:
-        """Whether two bags are equal, computed numbers within tolerance."""
+        """Whether two bags are equal, with computed numbers compared within tolerance."""
         if len(expected) != len(actual):
             return False
         if expected == actual:
@@ -87,7 +100,7 @@ class Recorded:
         return Counter(self.fingerprint(answer.added) for answer in self.answers)
 
     def fingerprint(self, rows: Rows) -> object:
-        """A value that is the same for equal bags: computed numbers and blank nodes are left out."""
+        """A hashable value that is equal for equal bags: without computed numbers and blank nodes, which may differ."""
         if rows not in self._prints:
             bag = Counter(tuple(self._plain(at, term) for at, term in enumerate(row)) for row in rows)
             self._prints[rows] = frozenset(bag.items())
@@ -114,65 +127,72 @@ class Recorded:
 
 
 def _in_order(answers: Sequence[Answer]) -> tuple[Answer, ...]:
-    """Answers that all name their instant by it, as the oracle takes them; others as they came."""
+    """The answers by instant if all name one, as the oracle aligns them; otherwise in the order of arrival."""
     if all(answer.instant is not None for answer in answers):
         return tuple(sorted(answers, key=lambda answer: answer.instant or 0))
     return tuple(answers)
 
 
-def reports(sayings: Sequence[Said], recorded: Recorded, variables: tuple[str, ...]) -> tuple[Answer, ...]:
-    """The recorded answers, one per report."""
+def merged_answers(
+    reports: Sequence[ModelReport], recorded: Recorded, variables: tuple[str, ...]
+) -> tuple[Answer, ...]:
+    """The recorded answers merged into one per report."""
     if recorded.grain is Grain.REPORT:
         return recorded.answers
-    expected = [ExpectedReport(saying.due, variables, saying.rows, 0) for saying in sayings]
+    expected = [ExpectedReport(report.due, variables, report.rows, 0) for report in reports]
     return merged(recorded.answers, expected, recorded.grain, recorded.computed)
 
 
-def distance(sayings: Sequence[Said], recorded: Recorded, variables: tuple[str, ...], open_end: int | None) -> int:
-    """The fewest reports to change, leave out or add; those after ``open_end`` (ms) may be missing at the end."""
-    answers = reports(sayings, recorded, variables)
-    far = len(sayings) + len(answers)
-    band = BAND + abs(len(sayings) - len(answers))
+def distance(
+    reports: Sequence[ModelReport], recorded: Recorded, variables: tuple[str, ...], open_end: int | None
+) -> int:
+    """The edit distance: the fewest reports to change, omit or add.
+
+    Trailing ones after ``open_end`` (ms) may be missing.
+    """
+    answers = merged_answers(reports, recorded, variables)
+    far = len(reports) + len(answers)
+    band = BAND + abs(len(reports) - len(answers))
     row = {j: j for j in range(min(len(answers), band) + 1)}
     best = far
-    for i in range(len(sayings) + 1):
+    for i in range(len(reports) + 1):
         if i:
-            row = _next(sayings[i - 1], i, row, answers, recorded, band)
-        if all(open_end is not None and saying.instant > open_end for saying in sayings[i:]) or i == len(sayings):
+            row = _next(reports[i - 1], i, row, answers, recorded, band)
+        if all(open_end is not None and report.instant > open_end for report in reports[i:]) or i == len(reports):
             best = min(best, row.get(len(answers), far))
     return best
 
 
 def _next(
-    saying: Said, i: int, above: dict[int, int], answers: Sequence[Answer], recorded: Recorded, band: int
+    report: ModelReport, i: int, above: dict[int, int], answers: Sequence[Answer], recorded: Recorded, band: int
 ) -> dict[int, int]:
-    """The next row of the edit distance, from the one above it."""
+    """The next row of the table of the edit distance, within the band."""
     far = i + len(answers)
     row: dict[int, int] = {}
     for j in range(max(0, i - band), min(len(answers), i + band) + 1):
         best = min(above.get(j, far), row.get(j - 1, far)) + 1
         if j:
-            best = min(best, above.get(j - 1, far) + (not _equal(saying, answers[j - 1], recorded)))
+            best = min(best, above.get(j - 1, far) + (not _equal(report, answers[j - 1], recorded)))
         row[j] = best
     return row
 
 
-def _equal(saying: Said, answer: Answer, recorded: Recorded) -> bool:
-    return answer.instant in (None, saying.instant) and recorded.same(saying.rows, answer.added)
+def _equal(report: ModelReport, answer: Answer, recorded: Recorded) -> bool:
+    return answer.instant in (None, report.instant) and recorded.same(report.rows, answer.added)
 
 
 State: TypeAlias = tuple[int, int, Carry]
-"""(reports said, answers explained, what an emission carried over)."""
+"""(reports used, answers explained, state carried from report to report by a sway)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplanationFit:
-    """An explanation: the reports told, the places of each slip, how often something swayed, the states passed.
+    """An explanation: the model's reports, the places of each slip, the number of sways, the path of states.
 
-    ``choices`` counts the ways in which something might have swayed, over all reports.
+    ``choices`` is the number of sways that were possible over all reports.
     """
 
-    told: Sequence[Said]
+    reports: Sequence[ModelReport]
     slipped: dict[Slip, list[ExplanationPlace]]
     swayed: int
     path: tuple[State, ...]
@@ -181,12 +201,12 @@ class ExplanationFit:
 
 @dataclass(frozen=True, slots=True)
 class FittingTask:
-    """The task of an explanation: reports told, answers recorded, and which slips may happen.
+    """The input of ``fit``: the model's reports, the recorded answers, and the slips that may happen.
 
-    Reports later than ``open_end`` (ms) may be missing at the end: the recording does not say how far time came.
+    Reports later than ``open_end`` (ms) may be missing at the end, because the recording does not show the horizon.
     """
 
-    told: Sequence[Said]
+    reports: Sequence[ModelReport]
     recorded: Taking
     slips: Sequence[Slip] = ()
     open_end: int | None = None
@@ -197,7 +217,7 @@ class FittingTask:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """How a state was reached: the cost so far, from where, by which slip at which place."""
+    """How a state is reached: the cost so far, the state before, and the slip with its place."""
 
     cost: int
     back: State | None
@@ -209,12 +229,16 @@ _Onward: TypeAlias = tuple[State, int, Slip | None, ExplanationPlace | None]
 
 
 def fit(task: FittingTask) -> ExplanationFit | None:
-    """The explanation with fewest slips; ``None`` when the answers do not come out, or only with too many slips."""
-    reports = len(task.told)
-    bound = reports // 2 + sum(reports + task.recorded.count for slip in task.slips if not slip.half)
-    layers: list[dict[tuple[int, Carry], _Step]] = [{} for _ in range(reports + 1)]
+    """The explanation with the fewest slips.
+
+    ``None`` if there is none, or only one with too many slips (``_claimed``).
+    """
+    count = len(task.reports)
+    # ``_claimed`` refuses explanations with more slips than this; costlier states need not be followed.
+    bound = count // 2 + sum(count + task.recorded.count for slip in task.slips if not slip.half)
+    layers: list[dict[tuple[int, Carry], _Step]] = [{} for _ in range(count + 1)]
     layers[0][0, task.start] = _Step(0, None)
-    for i in range(reports + 1):
+    for i in range(count + 1):
         _advance(task, i, layers, bound)
     ends = [
         (step.cost, (i, j, carry))
@@ -224,19 +248,20 @@ def fit(task: FittingTask) -> ExplanationFit | None:
     ]
     if not ends:
         return None
+    # Of equally cheap ends the one that uses more reports.
     _, state = min(ends, key=lambda end: (end[0], -end[1][0]))
     return _claimed(task, _walk(state, layers), layers[state[0]][state[1], state[2]].cost)
 
 
 def _may_end(task: FittingTask, i: int) -> bool:
-    if i == len(task.told):
+    if i == len(task.reports):
         return True
     end = task.open_end
-    return end is not None and all(saying.instant > end for saying in task.told[i:])
+    return end is not None and all(report.instant > end for report in task.reports[i:])
 
 
 def _advance(task: FittingTask, i: int, layers: list[dict[tuple[int, Carry], _Step]], bound: int) -> None:
-    """Follow every state of a layer onward; surplus answers stay in the layer, further along it."""
+    """Follow every state of a layer. A slip for surplus answers stays in the layer, so new states are queued behind."""
     pending = sorted(layers[i], key=lambda key: key[0])
     for j, carry in pending:
         here = layers[i][j, carry]
@@ -251,30 +276,30 @@ def _advance(task: FittingTask, i: int, layers: list[dict[tuple[int, Carry], _St
 
 
 def _onward(task: FittingTask, i: int, j: int, carry: Carry) -> Iterator[_Onward]:
-    if i == len(task.told):
+    if i == len(task.reports):
         yield from _after_the_end(task, j, carry)
         return
-    options = task.emissions(i, carry) if task.emissions else ((0, carry, task.told[i]),)
-    for cost, carried, saying in options:
-        if saying is None:
+    options = task.emissions(i, carry) if task.emissions else ((0, carry, task.reports[i]),)
+    for cost, carried, report in options:
+        if report is None:
             yield (i + 1, j, carried), cost, None, None
             continue
-        after = task.recorded.take(saying, j)
+        after = task.recorded.take(report, j)
         if after is not None:
             yield (i + 1, after, carried), cost, None, None
-        place = ExplanationPlace(i, j, saying, task.told, task.recorded)
+        place = ExplanationPlace(i, j, report, task.reports, task.recorded)
         for slip in task.slips:
             for di, dj in slip.moves(place):
-                if i + di <= len(task.told) and j + dj <= task.recorded.count:
+                if i + di <= len(task.reports) and j + dj <= task.recorded.count:
                     yield (i + di, j + dj, carried if di else carry), cost + 1 if di else 1, slip, place
 
 
 def _after_the_end(task: FittingTask, j: int, carry: Carry) -> Iterator[_Onward]:
     """Surplus answers after the last report."""
-    if not task.told or j >= task.recorded.count:
+    if not task.reports or j >= task.recorded.count:
         return
-    end = len(task.told)
-    place = ExplanationPlace(end, j, task.told[-1], task.told, task.recorded)
+    end = len(task.reports)
+    place = ExplanationPlace(end, j, task.reports[-1], task.reports, task.recorded)
     for slip in task.slips:
         for di, dj in slip.moves(place):
             if di == 0 and j + dj <= task.recorded.count:
@@ -292,7 +317,7 @@ def _walk(state: State, layers: list[dict[tuple[int, Carry], _Step]]) -> list[tu
 
 
 def _claimed(task: FittingTask, path: list[tuple[State, _Step]], cost: int) -> ExplanationFit | None:
-    """The fit, unless something that happens now and then would have happened in half of the reports or more."""
+    """The fit, or ``None`` if a slip happens in half of the reports or more: then it is a rule, not a slip."""
     slipped: dict[Slip, list[ExplanationPlace]] = {}
     for (i, j, _), step in path:
         if step.slip is not None and step.place is not None:
@@ -303,4 +328,4 @@ def _claimed(task: FittingTask, path: list[tuple[State, _Step]], cost: int) -> E
     often = any(slip.half and 2 * len(places) >= reports for slip, places in slipped.items())
     if often or 2 * swayed >= reports:
         return None
-    return ExplanationFit(task.told, slipped, swayed, tuple(state for state, _ in path), task.choices)
+    return ExplanationFit(task.reports, slipped, swayed, tuple(state for state, _ in path), task.choices)

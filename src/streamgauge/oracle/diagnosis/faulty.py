@@ -1,4 +1,9 @@
-"""The reports of a faulty engine: the definition over a ``Case``, lazily, remembering contents and answers."""
+"""The reports of a faulty engine: the definition over a ``Case``, lazily, with contents and answers cached.
+
+Hundreds of cases share most of their contents and answers, so each is computed once per run. Caches use the identity of
+objects whose comparison would be slower than the work saved; these objects are kept alive, so that no other object can
+get their identity.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
@@ -14,7 +19,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Changes, Counting, EmptyAggregate, Report, Semantics
 from streamgauge.model.terms import Term, Triple
-from streamgauge.oracle.diagnosis.models import Case, ContentRule, Rows, Said, Stream
+from streamgauge.oracle.diagnosis.models import Case, ContentRule, ModelReport, Rows, Stream
 from streamgauge.query.stamps import reads_time
 from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import Arrival, Arrivals, Head, admit, arrivals, arrived_triples, by_triple, content
@@ -25,10 +30,10 @@ from streamgauge.semantics.static_data import with_matched_static
 
 
 def relevant(query: ContinuousQuery, triples: Iterable[Triple]) -> frozenset[Triple] | None:
-    """The triples that some match may use, whatever the window; ``None`` for all (property paths are not followed).
+    """The triples that a match may use, whatever the window; ``None`` for all, if the query has property paths.
 
-    A triple matters when it matches a pattern, and its subject has a match, in the stream or the static data, of
-    every pattern with the same subject in the same basic graph pattern.
+    A triple is relevant if it matches a pattern, and its subject has matches, in the stream or the static data, of all
+    patterns with the same subject in the same basic graph pattern.
     """
     bgps = [pattern for pattern in every_pattern(query.form.pattern) if isinstance(pattern, al.BGP)]
     patterns = [triple for bgp in bgps for triple in bgp.patterns]
@@ -60,7 +65,7 @@ def _matches(pattern: al.TriplePattern, triple: Triple) -> bool:
 
 @lru_cache(maxsize=256)
 def where(form: al.QueryForm) -> al.Pattern:
-    """The pattern below projection, modifiers, expressions of SELECT and aggregation."""
+    """The WHERE pattern: below projection, modifiers, expressions of SELECT, HAVING and aggregation."""
     pattern = form.pattern
     while isinstance(pattern, al.Project | al.Extend | al.Distinct | al.Reduced | al.OrderBy | al.Slice) or _having(
         pattern
@@ -79,7 +84,7 @@ def _having(pattern: al.Pattern) -> bool:
 
 
 def matches_query(query: ContinuousQuery) -> ContinuousQuery:
-    """The query for all variables of the WHERE part, over the same windows."""
+    """SELECT of all variables of the WHERE pattern, over the same windows."""
     pattern = where(query.form)
     variables = tuple(var for var in al.pattern_variables(pattern) if not var.name.startswith("_:"))
     form = al.Select(al.Project(pattern, variables), tuple(var.name for var in variables))
@@ -88,23 +93,26 @@ def matches_query(query: ContinuousQuery) -> ContinuousQuery:
 
 @lru_cache(maxsize=256)
 def aggregates(form: al.QueryForm) -> bool:
-    """Whether the query aggregates."""
+    """Whether the query has aggregates or GROUP BY."""
     return any(isinstance(pattern, al.Group) for pattern in every_pattern(form.pattern))
 
 
 class HeldContent:
-    """The content of one window."""
+    """The content of one window.
+
+    All arrivals (``inside``), and these reduced to ``relevant`` triples (``mattering``).
+    """
 
     def __init__(self, inside: Sequence[Arrival], mattering: tuple[Arrival, ...]) -> None:
         self.inside, self.mattering = inside, mattering
 
     @cached_property
     def bag(self) -> Counter[Triple]:
-        """The triples with how often each is there."""
+        """The triples with their multiplicity."""
         return Counter(triple for arrival in self.inside for triple in arrival.triples)
 
     def adds(self, before: "HeldContent | None", counting: Counting) -> bool:
-        """Whether it holds something that ``before`` did not."""
+        """Whether it contains a triple, or a copy of one, that ``before`` did not."""
         if before is None:
             return bool(self.inside)
         if before is self:
@@ -115,7 +123,7 @@ class HeldContent:
 
 
 class Arrived:
-    """A stream's arrivals by rank, and the contents that views of it have had."""
+    """A stream's arrivals by rank, with a cache of the contents of views."""
 
     def __init__(
         self,
@@ -124,7 +132,7 @@ class Arrived:
         semantics: Semantics,
         mattering: frozenset[Triple] | None,
     ) -> None:
-        """``mattering`` are the triples that can matter to the query, ``None`` for all."""
+        """``mattering`` are the relevant triples, ``None`` for all."""
         self.heads: Arrivals = arrivals([Head.of(element) for element in admitted], windows, semantics.tick)
         self._arrived = arrived_triples(admitted, windows, semantics)
         self._times = [arrival.time for arrival in self._arrived]
@@ -145,17 +153,13 @@ class Arrived:
         return self._views[key]
 
     def ruled(self, held_content: HeldContent, rule: ContentRule) -> HeldContent:
-        """The content that a rule leaves of a content."""
+        """The part of a content that a rule keeps."""
         key = (id(held_content), id(rule))
         if key not in self._ruled:
             inside = tuple(rule(held_content.inside, self._element))
             reduced = (self._reduced(arrival) for arrival in inside)
             left = HeldContent(inside, tuple(arrival for arrival in reduced if arrival is not None))
-            self._ruled[key] = (
-                held_content,
-                rule,
-                left,
-            )  # both stay alive, so that no other object gets their identity
+            self._ruled[key] = (held_content, rule, left)
         return self._ruled[key][2]
 
     @cached_property
@@ -167,7 +171,7 @@ class Arrived:
         return self._numbers[id(arrival)]
 
     def _range(self, view: View) -> HeldContent:
-        """One stream without own validities: a stretch of ranks."""
+        """The content of a single stream without ends of validity: a range of ranks, equal for many views."""
         low = max(view.after, bisect_left(self._times, view.first))
         high = max(low, min(view.seen, bisect_right(self._times, view.last)))
         if low == high:
@@ -183,7 +187,7 @@ class Arrived:
         return HeldContent(inside, tuple(arrival for arrival in reduced if arrival is not None))
 
     def _reduced(self, arrival: Arrival) -> Arrival | None:
-        """The arrival with what of it can matter."""
+        """The arrival reduced to its relevant triples; ``None`` if it has none."""
         if self._mattering is None:
             return arrival
         kept = tuple(triple for triple in arrival.triples if triple in self._mattering)
@@ -199,10 +203,10 @@ T = TypeVar("T")
 
 
 class Remembered(Generic[T]):
-    """The items of an iterator, computed as far as they are asked for, and then kept."""
+    """A lazy list: the items of an iterator, computed on demand and then kept."""
 
     def __init__(self, source: Iterator[T]) -> None:
-        self._found = source
+        self._source = source
         self._known: list[T] = []
         self._error: ValueError | None = None
 
@@ -218,11 +222,14 @@ class Remembered(Generic[T]):
             at += 1
 
     def _next(self) -> T | None:
-        """The next one; what was refused once is refused again."""
+        """The next item, or ``None`` at the end.
+
+        An error is raised again for each reader, as a failed generator just ends.
+        """
         if self._error is not None:
             raise self._error
         try:
-            return next(self._found, None)
+            return next(self._source, None)
         except ValueError as error:
             self._error = error
             raise
@@ -233,9 +240,10 @@ DueReports: TypeAlias = Remembered[tuple[DueReport, Contents]]
 
 
 class Simulator:
-    """Says what cases would say; one per run, because it remembers contents and the answers over them.
+    """Computes the reports of cases; one per run, because it caches contents and the answers over them.
 
-    Triples that cannot matter to ``query`` do not matter to any query that only leaves out parts of it.
+    Triples that are irrelevant to ``query`` are irrelevant to every query that only leaves out parts of it, as faults
+    do.
     """
 
     def __init__(self, query: ContinuousQuery, stream: Stream) -> None:
@@ -251,24 +259,24 @@ class Simulator:
         self._content_numbers: dict[int, int] = {}
         self._held: list[object] = []
 
-    def told(self, case: Case) -> tuple[Said, ...]:
-        """Every report of the case."""
-        sayings = tuple(self._said(case))
-        for telling in case.tellings:
-            sayings = telling(sayings)
-        return sayings
+    def reports(self, case: Case) -> tuple[ModelReport, ...]:
+        """All reports of the case, in order."""
+        reports = tuple(self._evaluated_reports(case))
+        for rule in case.report_rules:
+            reports = rule(reports)
+        return reports
 
-    def telling(self, case: Case) -> Iterator[Said]:
-        """The reports of the case, computed only as far as they are asked for."""
-        return iter(self.told(case)) if case.tellings else self._said(case)
+    def reports_lazily(self, case: Case) -> Iterator[ModelReport]:
+        """The reports of the case, computed on demand: most cases are discarded at their first report."""
+        return iter(self.reports(case)) if case.report_rules else self._evaluated_reports(case)
 
-    def _said(self, case: Case) -> Iterator[Said]:
+    def _evaluated_reports(self, case: Case) -> Iterator[ModelReport]:
         r2s = operator(case.query, case.semantics)
         for due, rows in streamed(self.evaluated(case), r2s, case.semantics):
-            yield Said(due.instant, rows, due)
+            yield ModelReport(due.instant, rows, due)
 
     def evaluated(self, case: Case) -> Iterator[tuple[DueReport, Rows]]:
-        """The instants that are evaluated, with the answers over what the windows hold."""
+        """The evaluated instants with the answers over the windows' contents, before R2S."""
         solve = self.solver(case)
         seen: list[Rows] = []
         matches = self._new_solver(case, matches_query(case.query)) if case.gate else None
@@ -280,7 +288,7 @@ class Simulator:
             yield due, self.answer(case, solve, contents, due.instant)
 
     def answer(self, case: Case, solver: tuple[int, Snapshot], contents: Contents, instant: int) -> Rows:
-        """The answer over contents at an instant (ms), changed as the case changes its rows."""
+        """The answer over contents at an instant (ms), after the case's rules for rows."""
         rows = self._answer(solver, contents, instant)
         for rule in case.row_rules:
             rows = rule(rows)
@@ -294,7 +302,7 @@ class Simulator:
         return self._rows[key]
 
     def number(self, held_content: HeldContent) -> int:
-        """One number for all contents that are the same to the query."""
+        """A number that is equal for contents with the same relevant triples (and times, if the query reads them)."""
         known = self._content_numbers.get(id(held_content))
         if known is None:
             triples = tuple(triple for arrival in held_content.mattering for triple in arrival.triples)
@@ -304,7 +312,7 @@ class Simulator:
         return known
 
     def due(self, case: Case) -> DueReports:
-        """The reports that are due, with their contents; remembered per query window, semantics and t0."""
+        """The reports that are due, with their contents; cached by everything that decides them."""
         key = (
             id(case.stream),
             case.query.windows,
@@ -317,7 +325,7 @@ class Simulator:
         )
         if key not in self._due:
             self._held += [case.stream, case.scopings, case.content_rules]
-            self._due[key] = Remembered(self._reports(case))
+            self._due[key] = Remembered(self._due_reports(case))
         return self._due[key]
 
     def candidates(self, case: Case) -> tuple[DueReport, ...]:
@@ -325,14 +333,14 @@ class Simulator:
         return tuple(self._scoped(case))
 
     def _scoped(self, case: Case) -> Iterator[DueReport]:
-        """The candidates with the borders that the case gives them."""
+        """The candidates, with borders moved by the case's scopings."""
         for candidate in self._candidates(case):
             for scoping in case.scopings:
                 candidate = scoping(case, candidate)
             yield candidate
 
     def _candidates(self, case: Case) -> Remembered[DueReport]:
-        """The reports that may be due before any border is moved; the same for all cases that only move borders."""
+        """The candidates before borders are moved; shared by all cases that only move borders."""
         key = (id(case.stream), case.query.windows, case.semantics, case.t0, case.advanced_to)
         if key not in self._declared:
             self._held.append(case.stream)
@@ -341,7 +349,7 @@ class Simulator:
             self._declared[key] = Remembered(candidates_in_order(heads, windows, semantics, case.t0, case.advanced_to))
         return self._declared[key]
 
-    def _reports(self, case: Case) -> Iterator[tuple[DueReport, Contents]]:
+    def _due_reports(self, case: Case) -> Iterator[tuple[DueReport, Contents]]:
         before: Contents | None = None
         windows = len(case.query.windows)
         for due in self._scoped(case):
@@ -351,7 +359,7 @@ class Simulator:
             before = now[:windows]
 
     def contents(self, case: Case, due_report: DueReport) -> Contents:
-        """The windows' contents at a report, and after them the window that evicts nothing, if the case has one."""
+        """The windows' contents at a report; last that of the window that never evicts, if the case has one."""
         pairs = zip(case.query.windows, due_report.views, strict=True)
         contents = tuple(self._hold(case, window, view) for window, view in pairs)
         return (
@@ -359,7 +367,7 @@ class Simulator:
         )
 
     def rows_at(self, case: Case) -> Callable[[DueReport], Rows | None]:
-        """The answer over what the windows of a due report hold; ``None`` where nothing is there and it had to be."""
+        """A function from a due report to its answer; ``None`` for an empty content under non-empty content."""
         solve, filled = self.solver(case), Report.NON_EMPTY in case.semantics.report
 
         def rows(due_report: DueReport) -> Rows | None:
@@ -369,7 +377,7 @@ class Simulator:
         return rows
 
     def seen(self, case: Case, last: int) -> int:
-        """How many arrivals there are up to a time (ms)."""
+        """The number of arrivals up to a time (ms)."""
         return bisect_right(self._arrivals(case).heads.times, last)
 
     def _hold(self, case: Case, window: StreamWindow, view: View) -> HeldContent:
@@ -391,11 +399,14 @@ class Simulator:
         return self._arrived[key]
 
     def solver(self, case: Case) -> tuple[int, Snapshot]:
-        """The evaluator of the case's query over contents."""
+        """The evaluator of the case's query over contents, with its number."""
         return self._solver(case, case.query)
 
     def _solver(self, case: Case, query: ContinuousQuery) -> tuple[int, Snapshot]:
-        """One for equal queries; the hash of a query is long, so objects that were seen are known by their identity."""
+        """The evaluator shared by equal queries.
+
+        Hashing a query is slow, so known objects are found by identity first.
+        """
         semantics = case.semantics
         key = (id(query), id(case.keeps), semantics.content, semantics.empty_aggregate, semantics.static_data)
         if key not in self._solvers_of:
@@ -417,7 +428,7 @@ class Simulator:
 
 
 def _everything(case: Case, due_report: DueReport) -> View:
-    """All that arrived from t0 on, as far as the report sees."""
+    """The view from t0 on, up to what the report sees."""
     return View(case.t0, due_report.end, case.t0, due_report.last, due_report.seen)
 
 

@@ -1,4 +1,7 @@
-"""The nouns of the diagnosis: a faulty engine as a value (``Case``), and what may be wrong with it."""
+"""The nouns of the diagnosis: a faulty engine as a value (``Case``), and its possible faults.
+
+A ``Fault`` changes the whole run, a ``Slip`` happens at a few reports, a ``Sway`` is a small choice at every report.
+"""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +20,12 @@ from streamgauge.semantics.arrivals import Arrival
 Rows: TypeAlias = tuple[Row, ...]
 
 KEPT = "urn:streamgauge:kept"
-"""The name of the extra window that holds what a faulty engine never evicts."""
+"""The name of the extra window of a case whose engine never evicts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One report of a faulty engine: the instant (ms) it speaks of, its bag of rows, and the report that was due."""
+class ModelReport:
+    """One report of a faulty engine: the instant (ms) that it names, its bag of rows, and the report that was due."""
 
     instant: int
     rows: Rows
@@ -30,7 +33,7 @@ class Said:
 
 
 class Stream:
-    """The elements of a run, compared by identity so that what was computed over them can be remembered."""
+    """The elements of a run; compared by identity, as keys of caches."""
 
     def __init__(self, elements: Iterable[StreamElement]) -> None:
         self.elements = tuple(elements)
@@ -44,24 +47,25 @@ class Stream:
 
 
 Scoping: TypeAlias = Callable[["Case", DueReport], DueReport]
-"""The contents that a fault puts in the place of a due report's windows."""
+"""Replaces the views of a due report by those that a faulty engine evaluates."""
 
 ContentRule: TypeAlias = Callable[[Sequence[Arrival], Callable[[Arrival], int]], Iterable[Arrival]]
-"""The part of a window's arrivals (by rank) that a faulty engine keeps; told each arrival's element by a number."""
+"""Selects the arrivals (ascending by rank) that a faulty engine keeps; the function numbers each arrival's element."""
 
 Gate: TypeAlias = Callable[[Sequence[Rows]], bool]
-"""Whether an instant is evaluated, told the matches of the WHERE part at all instants so far, the last one included."""
+"""Whether an instant is evaluated, from the matches of the WHERE pattern at all instants up to and including it."""
 
-Telling: TypeAlias = Callable[[tuple[Said, ...]], tuple[Said, ...]]
+ReportRule: TypeAlias = Callable[[tuple[ModelReport, ...]], tuple[ModelReport, ...]]
+"""Changes the sequence of reports after R2S."""
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A faulty engine: what it answers, under which semantics, on which stream, from t0 on, up to a time (ms).
+    """A faulty engine: its query, semantics, stream, horizon (ms) and t0 (ms), and its deviations from the definition.
 
-    ``scopings`` move the borders of windows, ``content_rules`` leave out some of what lies between them, ``keeps`` adds
-    a window KEPT that evicts nothing, ``gate`` skips instants, ``row_rules`` change answers before R2S, ``tellings``
-    the sequence of reports after it.
+    ``scopings`` move the borders of windows, ``content_rules`` omit part of the content, ``keeps`` adds a window KEPT
+    that never evicts, ``gate`` skips instants, ``row_rules`` change answers before R2S, ``report_rules`` the reports
+    after it.
     """
 
     query: ContinuousQuery
@@ -74,7 +78,7 @@ class Case:
     keeps: StreamWindow | None = None
     gate: Gate | None = None
     row_rules: tuple[Callable[[Rows], Rows], ...] = ()
-    tellings: tuple[Telling, ...] = ()
+    report_rules: tuple[ReportRule, ...] = ()
 
     def under(self, **fields: object) -> "Case":
         """The same case with other fields of its semantics."""
@@ -103,11 +107,11 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Fault:
-    """One thing that a whole run may do differently; two of one ``family`` do not combine.
+    """A deviation of the whole run; two of one ``family`` are not combined.
 
-    ``t0`` (ms) is set by a fault that fixes where the windows start, so that no candidate needs to be searched.
-    A ``fine`` fault is one of many values of a parameter: it is tried when the others need more free choices.
-    ``choice`` is the bits that name its values, where these were found in the answers and not proposed one by one.
+    ``t0`` (ms) is set by a fault that fixes where the windows start, so that no candidates are searched. A ``fine``
+    fault is one of many values of a parameter, tried only if it could be the shorter description. ``choice`` is the
+    length in bits of values that were read from the answers rather than proposed one by one.
     """
 
     part: Part
@@ -125,14 +129,14 @@ class Taking(Protocol):
     def count(self) -> int:
         """How many answers were recorded."""
 
-    def take(self, saying: Said, at: int) -> int | None:
+    def take(self, report: ModelReport, at: int) -> int | None:
         """The position after the answers that say exactly this report from a position on, ``None`` if they do not."""
 
     @property
     def by_row(self) -> bool:
         """Whether a report is one answer per row."""
 
-    def named(self, saying: Said, at: int) -> bool:
+    def named(self, report: ModelReport, at: int) -> bool:
         """Whether an answer names the report's instant, or none."""
 
     def rows(self, at: int) -> Rows:
@@ -143,58 +147,59 @@ class Taking(Protocol):
 
 
 Move: TypeAlias = tuple[int, int]
-"""(reports said, answers explained) by one slip."""
+"""(reports used, answers explained) by one slip."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplanationPlace:
-    """The state of an explanation: report ``i`` of ``told`` is next to be said, answer ``j`` next to be explained.
+    """A state of an explanation: report ``i`` of ``reports`` is next to be used, answer ``j`` next to be explained.
 
-    ``move`` is the move made from here, once it is known.
+    ``report`` is report ``i`` as the model emits it; ``move`` is the move made from here, once chosen.
     """
 
     i: int
     j: int
-    said: Said
-    told: Sequence[Said]
+    report: ModelReport
+    reports: Sequence[ModelReport]
     recorded: Taking
     move: Move = (0, 0)
 
 
 def scattered(places: Sequence[ExplanationPlace]) -> float:
-    """The bits that name the reports at which a slip happened, each by itself."""
-    return sum(log2(max(2, len(place.told))) for place in places)
+    """The bits that name the reports at which a slip happened, independently of each other."""
+    return sum(log2(max(2, len(place.reports))) for place in places)
 
 
 @dataclass(frozen=True, eq=False)
 class Slip:
-    """Something that goes wrong now and then: ``moves`` from a place, told to people by the positions of its reports.
+    """A deviation at some reports: its possible ``moves`` from a place, and a description of where it happened.
 
-    It is claimed only while it happens in fewer than half of the reports, where ``half`` says so. ``bits`` is the
-    length of a description of the places and of the choices made there.
+    With ``half`` it is claimed only if it happens in fewer than half of the reports. ``bits`` is the length of a
+    description of the places and of the choices made there.
     """
 
     family: str
     moves: Callable[[ExplanationPlace], Iterable[Move]]
-    tell: Callable[[Sequence[ExplanationPlace]], Part]
+    describe: Callable[[Sequence[ExplanationPlace]], Part]
     half: bool = True
     bits: Callable[[Sequence[ExplanationPlace]], float] = scattered
 
 
 Carry: TypeAlias = Hashable
+"""State that a sway carries from one report to the next."""
 
-Emissions: TypeAlias = Callable[[int, Carry], Iterable[tuple[int, Carry, Said | None]]]
+Emissions: TypeAlias = Callable[[int, Carry], Iterable[tuple[int, Carry, ModelReport | None]]]
 """The choices at a due report from a carried state: (cost, next state, report or ``None``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swaying:
-    """A case whose reports may each come out in several ways: as declared in ``told``, otherwise by ``emissions``.
+    """A case with several possible values of each report: the declared ones, and all of them as ``emissions``.
 
-    ``choices`` counts the ways that are not declared, over all reports.
+    ``choices`` counts the values that are not declared, over all reports.
     """
 
-    told: tuple[Said, ...]
+    reports: tuple[ModelReport, ...]
     emissions: Emissions
     start: Carry
     choices: int
@@ -208,7 +213,7 @@ class Simulation(Protocol):
         ...
 
     def seen(self, case: Case, last: int) -> int:
-        """How many arrivals there are up to a time (ms)."""
+        """The number of arrivals up to a time (ms)."""
         ...
 
     def rows_at(self, case: Case) -> Callable[[DueReport], Rows | None]:
@@ -218,11 +223,14 @@ class Simulation(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Sway:
-    """Something that moves a little at every report, at a cost when it does; claimed only below half of the reports."""
+    """A small choice at every report, which costs when it is not the declared one.
+
+    Claimed below half of the reports.
+    """
 
     family: str
     sway: Callable[[Simulation, Case], Swaying | None]
-    tell: Callable[[int, int], Part]
+    describe: Callable[[int, int], Part]
 
 
 Model: TypeAlias = tuple[Fault | Slip | Sway, ...]
@@ -230,7 +238,7 @@ Model: TypeAlias = tuple[Fault | Slip | Sway, ...]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The evidence that faults are proposed from: the declared case at its first t0, and the recorded answers."""
+    """The evidence from which faults are proposed: the declared case at its first t0, and the recorded answers."""
 
     case: Case
     recorded: Taking
@@ -241,32 +249,37 @@ class Seen:
         return (row for at in range(self.recorded.count) for row in self.recorded.rows(at))
 
 
-LISTED = 5
+MAX_LISTED = 5
+"""Reports whose instants a sentence lists."""
 
 
 def ordinal(number: int) -> str:
-    """A number as a place in a row: ``2nd``, ``11th``, ``23rd``."""
+    """An ordinal in figures: ``2nd``, ``11th``, ``23rd``."""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 // 10 != 1 else "th"
     return f"{number}{ending}"
 
 
 def listed(places: Sequence[ExplanationPlace], offset: int = 0) -> str:
-    """The reports at some places, by their instants."""
-    instants = [place.told[place.i + offset].instant for place in places[:LISTED] if place.i + offset < len(place.told)]
-    more = f" and {len(places) - LISTED:,} more" if len(places) > LISTED else ""
+    """The reports at these places as a noun phrase with their instants."""
+    instants = [
+        place.reports[place.i + offset].instant
+        for place in places[:MAX_LISTED]
+        if place.i + offset < len(place.reports)
+    ]
+    more = f" and {len(places) - MAX_LISTED:,} more" if len(places) > MAX_LISTED else ""
     return "the report" + ("s" if len(places) > 1 else "") + f" at {', '.join(f'{at:,}' for at in instants)} ms" + more
 
 
-def telling(name: str, sentence: str) -> Callable[[Sequence[ExplanationPlace]], Part]:
-    """How a slip is told: ``{count}`` of both texts is as in "2 reports", ``{listed}`` as ``listed`` has them."""
+def description(name: str, sentence: str) -> Callable[[Sequence[ExplanationPlace]], Part]:
+    """A slip's ``describe``: fills ``{count}`` ("2 reports") and ``{listed}`` (``listed``) into both texts."""
 
-    def tell(places: Sequence[ExplanationPlace]) -> Part:
+    def describe(places: Sequence[ExplanationPlace]) -> Part:
         words = {"count": counted(len(places), "report"), "listed": listed(places)}
         return Part(name.format(**words), sentence.format(**words))
 
-    return tell
+    return describe
 
 
 def same(place: ExplanationPlace, rows: Rows) -> int | None:
-    """The position after the answers that say these rows for the report of a place, ``None`` if they do not."""
-    return place.recorded.take(replace(place.said, rows=rows), place.j)
+    """The position after the answers that give these rows for the report of a place; ``None`` if they do not."""
+    return place.recorded.take(replace(place.report, rows=rows), place.j)

@@ -1,7 +1,7 @@
-"""The beginning of a run that is too large to explain: its first elements, and the answers that they can cause.
+"""The prefix of a run that is too large to explain: its first elements, and the answers that they can cause.
 
-Worked example: of elements at 0, 1,000, ..., 9,000 ms with 10 triples each and a limit of 45, those before 4,000 ms
-stay. Time comes to 3,999 ms, and answers that name later instants are left out.
+Worked example: of elements at 0, 1,000, ..., 9,000 ms with 10 triples each and a limit of 45, those before 4,000 ms are
+kept. The horizon is 3,999 ms, and answers that name later instants are dropped.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,7 @@ from streamgauge.model.run import Run
 
 
 class NoPrefixError(ValueError):
-    """Why a run has no prefix that speaks for it."""
+    """A run without a representative prefix; the message says why."""
 
 
 def prefix(
@@ -23,9 +23,10 @@ def prefix(
     triples: int,
     answers: int,
 ) -> tuple[Run, tuple[StreamElement, ...]]:
-    """A run (its answers may lack rows) up to so many triples and answers, and its elements; NoPrefixError.
+    """The run up to at most ``triples`` triples and ``answers`` answers, and its elements.
 
-    ``first_answers`` reads so many answers with their rows. A run that fits is whole.
+    NoPrefixError if there is none. ``run`` may lack rows: ``first_answers(n)`` reads the first n answers with theirs. A
+    run within the limits is whole.
     """
     elements: list[StreamElement] = []
     end = run.header.advanced_to
@@ -33,6 +34,7 @@ def prefix(
     for element in stream:
         size += len(element.added)
         if size > triples:
+            # Before the time of the first element left out: a content at that time would be incomplete.
             end = min(end, element.time - 1)
             break
         elements.append(element)

@@ -1,4 +1,4 @@
-"""The models of one run: what each says, over the candidates for t0, and whether the answers come out."""
+"""The models of one run: the reports of each over the candidates for t0, and whether they are the recorded answers."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.explanation import ExplanationFit, FittingTask, Recorded, distance, fit
 from streamgauge.oracle.diagnosis.faults import by_kind
 from streamgauge.oracle.diagnosis.faulty import Simulator
-from streamgauge.oracle.diagnosis.models import Case, Fault, Model, Said, Seen, Slip, Stream, Sway
+from streamgauge.oracle.diagnosis.models import Case, Fault, Model, ModelReport, Seen, Slip, Stream, Sway
 from streamgauge.semantics.arrivals import first_close, origins
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.evaluate import Snapshot
@@ -38,11 +38,10 @@ AnyPart: TypeAlias = Fault | Slip | Sway
 
 
 class DescriptionLength:
-    """The lengths of descriptions, in bits, over the parts that one run allows: models are ranked by them.
+    """Lengths of descriptions in bits, by which models are ranked (minimum description length; Rissanen 1978).
 
-    A part says which kind of fault it is (log2 of the kinds that are possible in this run), which of the kind's values
-    it has (log2 of the values that were proposed), and, when it happens now and then, where it happened and what was
-    chosen there. A difference of n bits is odds of 2^n to 1 (minimum description length; Rissanen 1978).
+    A part names its kind of fault (log2 of the kinds possible in this run), its value (log2 of the values proposed)
+    and, for a slip, where it happened and what was chosen there. A difference of n bits is odds of 2^n to 1.
 
     Worked example: 32 kinds are possible. A window of other RANGE, one of 16 proposed, needs 5 + 4 = 9 bits. Rows lost
     in four of 16 reports, each time one of four rows, need 5 + 1 bits for the kind and its two values, and for each of
@@ -56,14 +55,14 @@ class DescriptionLength:
         self._value = {part: log2(len(parts)) for parts in possible for part in parts}
 
     def of_part(self, part: AnyPart) -> float:
-        """The bits for a part's kind and value, and for what it chose itself."""
+        """The bits for a part's kind and value, and for values that it read from the answers (``Fault.choice``)."""
         return self._proposed(part) + (part.choice if isinstance(part, Fault) else 0.0)
 
     def _proposed(self, part: AnyPart) -> float:
         return self._kind + self._value[part]
 
     def of(self, model: Model, fit: ExplanationFit | None) -> float:
-        """The bits for a model, with the places where it slipped or swayed."""
+        """The bits for a model, including the places where it slipped or swayed."""
         bits = sum(map(self.of_part, model))
         if fit is not None:
             bits += sum(slip.bits(places) for slip, places in fit.slipped.items())
@@ -71,11 +70,11 @@ class DescriptionLength:
         return bits
 
     def shortest(self, parts: Sequence[AnyPart]) -> float:
-        """The fewest bits that one of some parts needs."""
+        """The length of the shortest of these parts, 0 without any."""
         return min(map(self.of_part, parts), default=0.0)
 
     def longest(self, parts: Sequence[AnyPart]) -> float:
-        """The most bits that name one of some parts, wherever it happens and whatever it chose."""
+        """The length of the longest of these parts, without places and choices; 0 without any."""
         return max(map(self._proposed, parts), default=0.0)
 
 
@@ -108,15 +107,16 @@ _FLAGS = {
     ),
     "notify_empty": ("An answer without rows is not sent.", "An answer without rows is sent too."),
 }
-"""The sentences of what is false and what is true."""
+"""The sentences for the values False and True."""
 _DUE = {Due.ALL: "all are", Due.LAST: "only the last is"}
 UNITS = (1, 10, 100, 1000)
-MOST_ORIGINS = 60
-"""How many other starts of the first window are tried."""
+"""Time units of engines that are tried (ms)."""
+MAX_ORIGINS = 60
+"""Starts of the first window that are tried beside the candidates."""
 
 
 def values(seen: Seen) -> Iterator[Fault]:
-    """A fault per other value of each field of the declared semantics."""
+    """A fault for each undeclared value of each field of the semantics."""
     semantics = seen.case.semantics
     by_rows = any(len(seen.recorded.rows(at)) > 1 for at in range(seen.recorded.count))
     for name, kind in _ENUMS.items():
@@ -138,7 +138,7 @@ def values(seen: Seen) -> Iterator[Fault]:
 
 
 def values_by_field(seen: Seen) -> dict[str, tuple[Fault, ...]]:
-    """The other values, by the field of the semantics that they are values of."""
+    """The faults of ``values`` by the field that they change."""
     faults: dict[str, list[Fault]] = {}
     for fault in values(seen):
         faults.setdefault(f"value of {fault.family}", []).append(fault)
@@ -186,7 +186,11 @@ def _report(report: frozenset[Report], sentence: str) -> Fault:
 
 
 def _other_origins(seen: Seen) -> Iterator[Fault]:
-    """Starts of the first window at which some window would hold something else than at every candidate."""
+    """Starts of the first window under which some window has another content than under every candidate.
+
+    Contents change only where a border passes an element, so the elements' times modulo the slide suffice. If answers
+    name instants, which are closes, only their residues remain.
+    """
     slides = [window.window.slide for window in seen.case.query.windows if window.window.kind == "time"]
     if not slides:
         return
@@ -195,7 +199,7 @@ def _other_origins(seen: Seen) -> Iterator[Fault]:
     named = {at - base for i in range(seen.recorded.count) if (at := seen.recorded.instant(i)) is not None}
     if named:
         residues &= {at % slide for at in named} | {0}
-    for residue in sorted(residues - {0})[:MOST_ORIGINS]:
+    for residue in sorted(residues - {0})[:MAX_ORIGINS]:
         t0 = base + residue
         part = Part(f"t0 = {t0} ms", f"The first window starts at {t0} ms, which is no candidate for t0.")
         yield Fault(part, "t0", partial(_beginning_at, t0=t0), t0)
@@ -206,21 +210,21 @@ def _beginning_at(case: Case, t0: int) -> Case:
 
 
 REPORTS_LIMIT = 3_000
-"""Reports that a model may have; models with more are not tried, a run with more is refused."""
+"""Maximum number of reports of a model; models with more are not tried."""
 
 NO_MEANING = (ValueError, SyntaxError)
-"""The error of a combination that has no meaning, such as a bag under a property path."""
+"""Errors of undefined combinations, such as a bag under a property path, and of terms that a rule cannot write."""
 
 CLOSING = {Report.WINDOW_CLOSE, Report.NON_EMPTY}
-"""Strategies under which the number of reports follows from the window alone, but for those without content."""
+"""Strategies under which the number of reports follows from the window alone, up to empty contents."""
 
 CLOSEST = 4
-"""How many of the closest single faults are combined when nothing fits, to find the closest model."""
+"""Number of the closest single faults that are paired if nothing fits, to find the closest model."""
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """A model under which every answer comes out (``fit``), or the closest one (``fit`` is ``None``)."""
+    """A model with its case and length: exact if ``distance`` is 0; ``fit`` is its explanation if it has slips."""
 
     model: Model
     case: Case
@@ -231,10 +235,10 @@ class SearchResult:
 
 
 class Search:
-    """The models of one run, and what they say."""
+    """The models of one run: its faults by kind, and the simulation of each."""
 
     def __init__(self, run: Run, elements: Iterable[StreamElement], open_ended: bool = False) -> None:
-        """``open_ended``: reports after the last element may be missing, and more may come than the horizon allows."""
+        """``open_ended``: reports after the last element may be missing, or go on beyond the horizon."""
         header = run.header
         stream = Stream(elements)
         first = min(stream.elements, key=lambda element: element.sequence).time if stream.elements else None
@@ -263,7 +267,7 @@ class Search:
         self.sways = [sway for sway in every if isinstance(sway, Sway)]
 
     def _distinct(self, candidates: Sequence[int]) -> tuple[int, ...]:
-        """The first and last of each stretch of candidates under which the windows hold the same."""
+        """The first and last of each run of neighbouring candidates for t0 under which all contents are equal."""
 
         def holds(t0: int) -> object:
             due = self.simulator.due(replace(self.base, t0=t0))
@@ -275,11 +279,11 @@ class Search:
         return tuple(dict.fromkeys(t0 for stretch in stretches for t0 in (stretch[0], stretch[-1])))
 
     def _named(self, instant: int) -> int | None:
-        """The instant as far as the recorded answers name theirs."""
+        """The instant, or ``None`` if no recorded answer names one, so that instants distinguish nothing."""
         return instant if any(answer.instant is not None for answer in self.recorded.answers) else None
 
     def cases(self, faults: Sequence[Fault], origins: Sequence[int] | None = None) -> Iterator[Case]:
-        """The declared case with these faults, once per t0 that is worth a try, or per given one."""
+        """The declared case with these faults, for each distinct t0 or for each of ``origins``."""
         tried = self.origins if origins is None else origins
         fixed = [fault for fault in faults if fault.t0 is not None]
         for t0 in tried[:1] if fixed else tried:
@@ -288,17 +292,17 @@ class Search:
                 case = fault.change(case)
             yield case
 
-    def told(self, case: Case) -> tuple[Said, ...]:
-        """The reports of a case; none when it has no meaning or too many reports."""
-        if self._reports(case) > REPORTS_LIMIT:
+    def reports(self, case: Case) -> tuple[ModelReport, ...]:
+        """The reports of a case; none if it is undefined or has too many."""
+        if self._max_reports(case) > REPORTS_LIMIT:
             return ()
         try:
-            return self.simulator.told(case)
+            return self.simulator.reports(case)
         except NO_MEANING:
             return ()
 
-    def _reports(self, case: Case) -> int:
-        """At most how many reports may be due."""
+    def _max_reports(self, case: Case) -> int:
+        """An upper bound of the number of due reports, without evaluation."""
         semantics, windows, stream = case.semantics, case.query.windows, case.stream
         span = max(0, case.advanced_to - case.t0)
         if Report.WINDOW_CLOSE in semantics.report:
@@ -309,13 +313,13 @@ class Search:
             return span // (semantics.period or semantics.time_unit)
         return {Tick.TUPLE: stream.triples, Tick.ELEMENT: len(stream.elements)}.get(semantics.tick, len(stream.times))
 
-    def key(self, case: Case, sayings: Sequence[Said]) -> object:
-        """The key of a case's reports: equal keys explain the recorded answers equally."""
-        return case.semantics.grain, tuple((self._named(saying.instant), saying.rows) for saying in sayings)
+    def key(self, case: Case, reports: Sequence[ModelReport]) -> object:
+        """A key that is equal for reports that explain the recorded answers equally."""
+        return case.semantics.grain, tuple((self._named(report.instant), report.rows) for report in reports)
 
     def comes_out(self, case: Case) -> bool:
-        """Whether the case says exactly what was recorded; stops at the first answer that it does not say."""
-        if self._reports(case) > REPORTS_LIMIT or not self._as_many(case):
+        """Whether the case gives exactly the recorded answers; stops at the first difference."""
+        if self._max_reports(case) > REPORTS_LIMIT or not self._as_many(case):
             return False
         self.evaluated += 1
         try:
@@ -324,9 +328,14 @@ class Search:
             return False
 
     def _as_many(self, case: Case) -> bool:
-        """Whether a window that closes so often may give as many answers as were recorded; told without evaluation."""
+        """Whether the number of closes allows the number of recorded answers; a filter that needs no evaluation."""
         semantics, windows = case.semantics, case.query.windows
-        if semantics.grain is Grain.ROW or semantics.report - CLOSING or case.tellings or semantics.since is not None:
+        if (
+            semantics.grain is Grain.ROW
+            or semantics.report - CLOSING
+            or case.report_rules
+            or semantics.since is not None
+        ):
             return True
         if len(windows) != 1 or windows[0].window.kind != "time" or semantics.due is not Due.ALL:
             return True
@@ -339,48 +348,49 @@ class Search:
 
     def _comes_out(self, case: Case) -> bool:
         recorded, at = self.recorded.under(case.semantics.grain), 0
-        for saying in self.simulator.telling(case):
-            after = recorded.take(saying, at)
+        for report in self.simulator.reports_lazily(case):
+            after = recorded.take(report, at)
             if after is None:
-                return at == recorded.count and self.open_end is not None and saying.instant > self.open_end
+                return at == recorded.count and self.open_end is not None and report.instant > self.open_end
             at = after
         return at == recorded.count
 
-    def similar(self, case: Case, sayings: Sequence[Said]) -> bool:
-        """Whether slips may lead from what was told to what was recorded: a quarter of the reports are the same.
+    def similar(self, case: Case, reports: Sequence[ModelReport]) -> bool:
+        """Whether at least a quarter of the reports are recorded answers; otherwise slips cannot explain them.
 
-        Necessary, but for slips at nearly every report; answers of a row each are not compared.
+        A filter before the costly ``fit``, which is wrong only for slips at nearly every report. Row-grained answers
+        always pass.
         """
         recorded = self.recorded.under(case.semantics.grain)
         if recorded.by_row:
             return True
-        same = Counter(recorded.fingerprint(saying.rows) for saying in sayings) & recorded.fingerprints
-        return 4 * same.total() >= min(len(sayings), recorded.count)
+        same = Counter(recorded.fingerprint(report.rows) for report in reports) & recorded.fingerprints
+        return 4 * same.total() >= min(len(reports), recorded.count)
 
-    def fit(self, case: Case, sayings: Sequence[Said], slips: Sequence[Slip]) -> ExplanationFit | None:
-        """How the recorded answers come out of what was told, with these slips."""
+    def fit(self, case: Case, reports: Sequence[ModelReport], slips: Sequence[Slip]) -> ExplanationFit | None:
+        """The explanation of the recorded answers by these reports and slips, if there is one."""
         recorded = self.recorded.under(case.semantics.grain)
-        return fit(FittingTask(sayings, recorded, slips, self.open_end))
+        return fit(FittingTask(reports, recorded, slips, self.open_end))
 
     def swayed(self, case: Case, sway: Sway, slips: Sequence[Slip] = ()) -> tuple[ExplanationFit, int] | None:
-        """How the recorded answers come out when reports may sway, with the number of reports said."""
+        """The explanation with a sway, and the number of reports used; ``None`` without one that sways at all."""
         swaying = sway.sway(self.simulator, case)
         if swaying is None:
             return None
         recorded = self.recorded.under(case.semantics.grain)
         task = FittingTask(
-            swaying.told, recorded, slips, self.open_end, swaying.emissions, swaying.start, swaying.choices
+            swaying.reports, recorded, slips, self.open_end, swaying.emissions, swaying.start, swaying.choices
         )
         fit_ = fit(task)
         return None if fit_ is None or not fit_.swayed else (fit_, fit_.path[-1][0])
 
-    def distance(self, case: Case, sayings: Sequence[Said]) -> int:
-        """How many reports differ from the recorded ones."""
-        return distance(sayings, self.recorded.under(case.semantics.grain), self.variables, self.open_end)
+    def distance(self, case: Case, reports: Sequence[ModelReport]) -> int:
+        """The edit distance between the reports and the recorded answers."""
+        return distance(reports, self.recorded.under(case.semantics.grain), self.variables, self.open_end)
 
 
 def refuse(run: Run, stream: Stream) -> None:
-    """Raise RefusedError for a run that is too large, or whose answers are updates or have rows that come and go."""
+    """Raise RefusedError for a run that is too large, or whose answers are updates or both added and removed rows."""
     triples = stream.triples
     if operator(run.header.query, run.header.semantics) is R2S.CHANGES:
         raise RefusedError(

@@ -1,4 +1,4 @@
-"""Queries rewritten for faults; the sides of a join: triple patterns that hang together by subject."""
+"""Queries rewritten for faults, and the sides of a join: triple patterns connected by a subject."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -14,7 +14,7 @@ Rewrite: TypeAlias = Callable[[al.Pattern], al.Pattern]
 
 
 def sides(form: al.QueryForm) -> tuple[Side, ...]:
-    """The sides of every join of triple patterns; none when all patterns hang together."""
+    """The sides of all joins of triple patterns; none if all patterns are connected."""
     sides_ = tuple(dict.fromkeys(side for bgp in _bgps(form.pattern) for side in connected(bgp.patterns)))
     return sides_ if len(sides_) > 1 else ()
 
@@ -27,7 +27,7 @@ def _bgps(pattern: al.Pattern) -> Iterator[al.BGP]:
 
 
 def connected(patterns: Iterable[al.TriplePattern]) -> tuple[Side, ...]:
-    """Triple patterns grouped: those of one subject, and those whose subject is another's object."""
+    """Groups of triple patterns that share a subject, or of which one's object is the other's subject."""
     groups: list[list[al.TriplePattern]] = []
     for pattern in patterns:
         linked = [group for group in groups if any(_linked(pattern, other) for other in group)]
@@ -41,7 +41,7 @@ def _linked(left: al.TriplePattern, right: al.TriplePattern) -> bool:
 
 
 def of_side(side: Side) -> str:
-    """A side as people name it: by its subject."""
+    """The name of a side in sentences: its outermost subject."""
     inner = {pattern.object for pattern in side}
     top = next((pattern.subject for pattern in side if pattern.subject not in inner), side[0].subject)
     return f"?{top.name}" if isinstance(top, al.Var) else str(top)
@@ -53,7 +53,7 @@ def variables(side: Side) -> frozenset[al.Var]:
 
 
 def rewritten(case: Case, change: Rewrite) -> Case:
-    """The case whose query has every pattern changed after its parts, those in ``GRAPH`` too."""
+    """The case with every pattern of its query replaced by ``change``, innermost first."""
 
     def again(pattern: al.Pattern) -> al.Pattern:
         return change(parts(pattern, again, lambda tree: tree))
@@ -62,5 +62,5 @@ def rewritten(case: Case, change: Rewrite) -> Case:
 
 
 def without(bgp: al.BGP, side: Side) -> al.BGP:
-    """A BGP without a side."""
+    """The BGP without the patterns of a side."""
     return al.BGP(tuple(pattern for pattern in bgp.patterns if pattern not in side))

@@ -1,8 +1,8 @@
-"""The diagnosis of a run of any size: models are sought on its beginning, and the best is tried on all of it.
+"""The diagnosis of a run of any size: models are searched on a prefix, and the best one is tried on the whole run.
 
-Models are tried by hundreds, so on as many triples as one process replays. The one that is found is another query under
-another semantics: tasks of Spark judge the whole run by these, where its tables are. Models that do more, such as
-windows that never evict, are only known to hold for the beginning.
+Hundreds of models are tried, so the prefix is what one process can replay. A model that amounts to another query under
+another semantics is then judged over the whole run by tasks of Spark. Other models, such as windows that never evict,
+are only known to hold for the prefix.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,10 @@ Session = Callable[[], "SparkSession"]
 
 @dataclass(frozen=True, slots=True)
 class StoredDiagnosis:
-    """A diagnosis, and the triples that it was found on; ``note`` says so where they are not all of the run's."""
+    """A diagnosis, and the number of triples it is based on (``seen``).
+
+    ``note`` says if these are not all of the run.
+    """
 
     explained: Explained
     seen: int
@@ -42,7 +45,7 @@ class StoredDiagnosis:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """The sentence that a verdict keeps about it, if there is one."""
+        """The note as a caution of the verdict, if there is one."""
         return (f"The diagnosis was found {self.note}.",) if self.note else ()
 
 
@@ -53,9 +56,9 @@ def explain_stored(
     session: Session | None,
     progress: Progress = lambda _done, _of: None,
 ) -> StoredDiagnosis:
-    """The diagnosis of a run in a folder over its stream; without a ``session`` only its beginning is looked at.
+    """The diagnosis of a run in a folder; without a ``session`` of Spark the model is not tried on the whole run.
 
-    RefusedError, NoPrefixError say what is not explained.
+    Raises RefusedError for a run that ``search.refuse`` names, NoPrefixError for a long run without a prefix.
     """
     heads = read_heads(folder, parse)
     run = heads or read_run(folder, parse)
@@ -72,7 +75,7 @@ def explain_stored(
 
 
 def _elements(stream: Place, session: Session | None) -> Iterator[StreamElement]:
-    """The elements of a stream in order, as many as are asked for."""
+    """The elements of a stream in order, lazily; from a remote stream no more than a prefix needs."""
     if isinstance(stream, Path):
         yield from elements(stream)
         return
@@ -95,21 +98,21 @@ def _triples(stream: Place, session: Session | None) -> int:
 
 
 class WholeRunFit(NamedTuple):
-    """Of how many reports of the whole run a model gives exactly the answers."""
+    """The number of reports of the whole run that a model explains exactly."""
 
     fitting: int
     reports: int
 
     @property
     def sentence(self) -> str:
-        """The fit in words."""
+        """The fit as a clause."""
         if self.fitting == self.reports:
             return f"it fits all {self.reports:,} reports of the whole run"
         return f"of the whole run it fits {self.fitting:,} of {self.reports:,} reports"
 
 
 def tried(session: "SparkSession", run: Run, stream: Place, explained: Explained) -> WholeRunFit | None:
-    """The best model on the whole run, which is read without its rows; ``None`` where tables do not judge it."""
+    """The fit of the best model over the whole run (``run`` lacks rows); ``None`` if it cannot be judged in tables."""
     result = explained.found[0] if explained.found else None
     if result is None or result.fit is not None or (header := declared_by(run.header, result.case)) is None:
         return None
@@ -125,9 +128,13 @@ def tried(session: "SparkSession", run: Run, stream: Place, explained: Explained
 
 
 def declared_by(header: RunHeader, case: Case) -> RunHeader | None:
-    """The header of an engine that declares to be as a case; ``None`` for a case that no declaration describes."""
-    if any((case.scopings, case.content_rules, case.keeps, case.gate, case.row_rules, case.tellings)):
+    """The header of an engine whose declared query and semantics are the case.
+
+    ``None`` if no declaration describes it.
+    """
+    if any((case.scopings, case.content_rules, case.keeps, case.gate, case.row_rules, case.report_rules)):
         return None
+    # The definition does not judge an engine that runs on it.
     if header.evaluator == "definition":
         return None
     semantics = replace(case.semantics, origin=Origin.FIXED, t0=case.t0)

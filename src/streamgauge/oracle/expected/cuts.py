@@ -1,7 +1,7 @@
-"""LIMIT and OFFSET of a whole query, cut here: a job of Spark says only that several cuts are legal.
+"""LIMIT and OFFSET of a whole query, applied in the driver, because a job of Spark refuses ambiguous cuts.
 
-The query is asked without its LIMIT, with its keys as further columns. Its rows are sorted by ``order_key``, so of the
-legal answers it is the same each time; the judge knows the others (``oracle.worlds``).
+Spark evaluates the query without its LIMIT, with the keys of ORDER BY as further columns. Its rows are sorted by
+``order_key``, so that one of the legal answers is chosen deterministically; ``oracle.worlds`` knows the others.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from streamgauge.sparql.comparison import Descending, order_key
 
 @dataclass(frozen=True, slots=True)
 class UncutQuery:
-    """A SELECT without its LIMIT: ``query`` has a column more for each of its ``keys`` that is no column already."""
+    """A SELECT without its LIMIT: ``query`` has one more column for each of its ``keys`` that is not a column."""
 
     query: ContinuousQuery
     cut: a.Slice
@@ -37,7 +37,7 @@ class UncutQuery:
 
 
 def uncut(query: ContinuousQuery) -> UncutQuery | None:
-    """The query without its LIMIT and OFFSET; ``None`` without one, or where DISTINCT folds rows of several keys."""
+    """The query without LIMIT and OFFSET; ``None`` without one, or if DISTINCT merges rows of different keys."""
     form = query.form
     if not isinstance(form, a.Select) or not isinstance(form.pattern, a.Slice):
         return None

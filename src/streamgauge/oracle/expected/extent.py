@@ -12,7 +12,7 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.arrivals import frontier
 
 BLOCK: Final = 1 << 20
-"""Sequence numbers that one task looks at in order; a row for each such block comes to the driver."""
+"""Sequence numbers that one task sorts; one row per block reaches the driver."""
 
 
 class Extent(NamedTuple):
@@ -29,7 +29,7 @@ class Extent(NamedTuple):
 
 
 def extent(table: DataFrame, streams: Collection[str]) -> Extent:
-    """The extent of a stream table; ``ordered`` speaks of the elements of these streams alone.
+    """The extent of a stream table; ``ordered`` considers the elements of these streams only.
 
     Worked example: blocks of 4 of times 1 1 2 2 | 2 3 5 4 | 5 6: within the second block 4 follows 5, so the elements
     are not in order. With 1 1 2 9 | 2 3 the blocks are, but 9 is above the second block's 2.

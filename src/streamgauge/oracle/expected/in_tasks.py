@@ -1,8 +1,7 @@
-"""The definition in tasks of Spark: the content of each report is evaluated by itself, wherever a task has room.
+"""The definition in tasks of Spark: the content of each report is evaluated on its own.
 
-Nothing of the compiled plans is used: a task gets the elements that a report may look at, and from there on it is the
-code of ``semantics`` that says what the windows hold and what the query answers. One report's elements are in the
-memory of one task.
+Nothing of the compiled plans is used, so an engine on Spark can be judged: a task gets the elements that a report may
+contain, and the code of ``semantics`` decides the contents and the answer. One report's elements fit one task's memory.
 """
 
 from collections import Counter
@@ -29,10 +28,10 @@ from streamgauge.semantics.arrivals import triples
 from streamgauge.semantics.evaluate import snapshot_under
 
 EVERY: Final = 1 << 62
-"""A view's ``seen``: everything that came in its times."""
+"""A ``View.seen`` beyond every rank: all arrivals within the view's times."""
 
 _ANSWER: Final = "unit int, row array<string>, size long, content long"
-"""The rows of a report's answer; last how many triples its windows hold (``size``), with their digest."""
+"""The rows of a report's answer, then one row with the size and the digest of its content."""
 
 _SCHEMA: Final = pa.schema(
     [("unit", pa.int32()), ("row", pa.list_(pa.string())), ("size", pa.int64()), ("content", pa.int64())]
@@ -40,9 +39,10 @@ _SCHEMA: Final = pa.schema(
 
 
 class Answered(NamedTuple):
-    """The reports that are due, by unit, each with the size of its content, and the rows of units on Spark.
+    """The due reports by unit, each with the size of its content, and the units' rows on Spark.
 
-    ``rows`` has the columns ``unit`` (also of reports that are not due) and ``row``; ``release`` frees its disk space.
+    ``rows`` has the columns ``unit`` (also of reports that are not due) and ``row``; ``release`` frees their disk
+    space.
     """
 
     due: dict[int, tuple[DueReport, int]]
@@ -51,7 +51,7 @@ class Answered(NamedTuple):
 
 
 def refusal(semantics: Semantics) -> str | None:
-    """Why the definition does not judge in tasks, which know one report's content each."""
+    """Why the definition cannot judge in tasks, each of which sees the content of one report; ``None`` if it can."""
     if Report.CONTENT_CHANGE in semantics.report and semantics.changes is not Changes.BOTH:
         return "content change by arrivals only"
     return None
@@ -60,11 +60,11 @@ def refusal(semantics: Semantics) -> str | None:
 def by_definition(
     session: SparkSession, stream: DataFrame, due: Sequence[DueReport], query: ContinuousQuery, semantics: Semantics
 ) -> Answered:
-    """The answers of candidate reports over a stream table, each by the definition; views go forward in time.
+    """The answers of the candidate reports ``due``, ascending in time, over a stream table, by the definition.
 
-    A unit is a place in ``due``. The answers are kept on disk until they are released.
+    A unit is an index into ``due``. The answers stay on disk until they are released.
     """
-    every = session.range(len(due)).select(fn.col("id").cast("int").alias("unit"))  # windows may be empty
+    every = session.range(len(due)).select(fn.col("id").cast("int").alias("unit"))  # also for empty windows
     copies = seen_by(stream, due, query).unionByName(every, allowMissingColumns=True).asTable()
     evaluate = fn.arrow_udtf(_evaluating(due, query, semantics), returnType=_ANSWER)
     answered = evaluate(copies.partitionBy("unit"))
@@ -76,7 +76,7 @@ def by_definition(
 
 
 def seen_by(stream: DataFrame, due: Sequence[DueReport], query: ContinuousQuery) -> DataFrame:
-    """The rows of a stream table that each report may look at, with the place of the report in ``due`` as ``unit``."""
+    """The rows of a stream table that each report may contain, with the report's index in ``due`` as ``unit``."""
     names = [*SCHEMA.names, *([UNTIL.name] if UNTIL.name in stream.columns else [])]
     place = fn.arrow_udf(_placing(due, query), "struct<low: int, high: int>")
     placed = stream.select(*names, place("time", "stream").alias("units")).filter("units.low <= units.high")
@@ -84,7 +84,7 @@ def seen_by(stream: DataFrame, due: Sequence[DueReport], query: ContinuousQuery)
 
 
 def _due(heads: Sequence[tuple[int, int, int]], semantics: Semantics) -> dict[int, int]:
-    """The sizes of the contents that satisfy the strategies about content."""
+    """The sizes of the contents that satisfy non-empty content and content change, by unit."""
     sizes: dict[int, int] = {}
     before = 0
     for unit, size, content in heads:
@@ -100,10 +100,10 @@ Times: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
 
 def _placing(due: Sequence[DueReport], query: ContinuousQuery) -> Callable[[pa.Array, pa.Array], pa.Array]:
-    """The first and the last report that may look at a row, by its time and stream; the last is less for none.
+    """The first and the last report that may contain a row, by its time and stream; last < first if none may.
 
-    Worked example: windows of 10 ms that slide by 5, an element at 12: views end at 9, 14, 19 and begin at 0, 5, 10.
-    The first that has come to 12 is the second, the last that begins by 12 the third.
+    Worked example: windows of 10 ms that slide by 5 have views that begin at 0, 5, 10 and end at 9, 14, 19. For an
+    element at 12 the first view that ends at or after 12 is the second, the last that begins by 12 the third.
     """
     borders = {stream: _borders(due, query, stream) for stream in sorted(query.streams)}
 
@@ -120,7 +120,7 @@ def _placing(due: Sequence[DueReport], query: ContinuousQuery) -> Callable[[pa.A
 
 
 def _borders(due: Sequence[DueReport], query: ContinuousQuery, stream: str) -> tuple[Times, Times]:
-    """The first and the last time that each report may look at in a stream, through any of its windows (ms)."""
+    """The first and the last time (ms) of a stream that each report may contain, over all of its windows."""
     places = [place for place, window in enumerate(query.windows) if window.stream == stream]
     views = [[report.views[place] for place in places] for report in due]
     firsts, lasts = (
@@ -139,16 +139,16 @@ def _evaluating(due: Sequence[DueReport], query: ContinuousQuery, semantics: Sem
 
 
 def report_by_report(evaluate: Callable[[int, pa.Table], pa.Table]) -> type:
-    """A table function over rows by ``unit``: what ``evaluate`` makes of a unit and all its rows."""
+    """A table function, partitioned by ``unit``, that calls ``evaluate`` with a unit and all of its rows."""
 
     class UnitRows:
-        """Keeps the batches of one report until they are all there; other reports wait on Spark's disk."""
+        """Collects the batches of one report; those of other reports stay in Spark's shuffle."""
 
         def __init__(self) -> None:
             self._batches: list[pa.RecordBatch] = []
 
         def eval(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
-            """Take the next batch of the report's rows."""
+            """Collect the next batch of the report's rows."""
             self._batches.append(batch)
             return iter(())
 
@@ -177,7 +177,7 @@ def whole(report: DueReport) -> DueReport:
 def _answer(
     unit: int, due_report: DueReport, seen: Sequence[StreamElement], query: ContinuousQuery, semantics: Semantics
 ) -> pa.Table:
-    """The rows of one report, then the size and the digest of its content."""
+    """The answer of one report in the columns of ``_SCHEMA``."""
     contents = inspected(seen, query, semantics)(whole(due_report))
     answer = snapshot_under(query, semantics).at(due_report.instant).rows(contents)
     counts = triples(contents, semantics.content)
@@ -187,6 +187,9 @@ def _answer(
 
 
 def _digest(bag: Counter[tuple[int, Triple]]) -> int:
-    """A number of 63 bits for the pairs (window, triple) of a content, whatever their order; 0 for none."""
+    """A 63-bit digest of the set of pairs (window, triple) of a content; 0 for none.
+
+    A sum of hashes does not depend on the order. Content change compares digests, because each task sees one content.
+    """
     hashes = (blake2b(repr(pair).encode(), digest_size=8).digest() for pair in bag)
     return sum(int.from_bytes(hash_, "big") for hash_ in hashes) & ((1 << 63) - 1)

@@ -43,7 +43,7 @@ from streamgauge.spark.settings import fit
 
 
 class SparkReports:
-    """Expected reports by the Spark evaluator over a stream table (``formats/stream.py``), on disk or as a frame."""
+    """Expected reports by Spark over a stream table (``formats/stream.py``), on disk or as a data frame."""
 
     def __init__(self, session: SparkSession, stream: Path | DataFrame, header: Header) -> None:
         self._session, self._table, self._header = session, _table(session, stream), header
@@ -77,7 +77,7 @@ class SparkReports:
 
 
 def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Header) -> ExpectChanges:
-    """The answers of an Rstream's reports, as changes: as many rows as solutions come and go (``deltas.py``)."""
+    """The answers of an Rstream as changes, one row for each solution that comes or goes (``deltas.py``)."""
     table = _table(session, stream)
 
     def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[ContentChange, ...]:
@@ -91,14 +91,14 @@ def _table(session: SparkSession, stream: Path | DataFrame) -> DataFrame:
 
 
 def arrived(session: SparkSession, stream: Path, times: Mapping[int, int]) -> DataFrame:
-    """The stream table as it arrived: sequence to arrival time (ms); elements that never arrived are left out."""
+    """The stream table under arrival times: ``times`` maps sequence numbers to ms; other elements are left out."""
     rows = pa.table({"sequence": pa.array(list(times), pa.int64()), "time": pa.array(list(times.values()), pa.int64())})
     stamped = f.broadcast(session.createDataFrame(rows))
     return read_table(session, stream).drop("time").join(stamped, "sequence")
 
 
 def read_header(table: DataFrame) -> Header:
-    """One row per element, collected through Arrow."""
+    """The heads of a stream table, one row per element collected through Arrow."""
     until = f.first("until") if "until" in table.columns else f.lit(None).cast("long")
     first = (f.first("stream").alias("stream"), f.first("time").alias("time"))
     heads = table.groupBy("sequence").agg(*first, f.count("*").alias("size"), until.alias("until")).toArrow()
@@ -107,7 +107,7 @@ def read_header(table: DataFrame) -> Header:
 
 
 class _Wanted:
-    """The due reports of one stream with the sizes of their contents, and what Spark says about them."""
+    """The due reports of one stream with the sizes of their contents, and the jobs that evaluate them."""
 
     def __init__(
         self, session: SparkSession, stream: DataFrame, due: Sequence[DueReport], sizes: Sequence[int]
@@ -115,7 +115,7 @@ class _Wanted:
         self.session, self.stream, self.due, self.sizes = session, stream, due, sizes
 
     def bags(self, query: ContinuousQuery, semantics: Semantics) -> list[tuple[Row, ...]]:
-        """The solutions of each report; of a query that LIMIT cuts one legal answer."""
+        """The solutions of each report; under LIMIT one of the legal answers."""
         whole = uncut(query)
         if whole is not None:
             return [whole.kept(rows) for rows in self.bags(whole.query, semantics)]
@@ -124,7 +124,7 @@ class _Wanted:
         return in_order(zip(report, _tuples(terms, len(report)), strict=True), len(self.due))
 
     def changes(self, query: ContinuousQuery, semantics: Semantics) -> Iterable[ContentChange]:
-        """How each report's solutions differ from those of the report before."""
+        """The difference of each report's solutions to those of the report before."""
         table = self._asked(changes, query, semantics)
         report, net, *terms = (column.to_pylist() for column in table.columns)
         nets: list[dict[Row, int]] = [{} for _ in self.due]
@@ -142,7 +142,7 @@ class _Wanted:
 
 
 def _collected(frame: DataFrame) -> pa.Table:
-    """A job's result; RefusedError where the query leaves open which answer is right."""
+    """A job's result; RefusedError if the job finds that several answers are legal."""
     try:
         return frame.toArrow()
     except JOB_ERRORS as error:
@@ -165,7 +165,7 @@ def _wanted(
     advanced_to: int,
     t0: int,
 ) -> _Wanted:
-    """The candidates whose content satisfies the strategies about content."""
+    """The due reports: candidates whose content satisfies non-empty content and content change."""
     if reason := refuse_spark(query, semantics):
         raise RefusedError(f"the Spark oracle does not judge {reason}: use the definition (--evaluator definition)")
     fit(session, sum(head.size for head in header.elements))
@@ -195,7 +195,7 @@ def _seen(session: SparkSession, table: DataFrame, query: ContinuousQuery, late:
 def _ranked(
     session: SparkSession, seen: DataFrame, arrived: Arrivals, query: ContinuousQuery, semantics: Semantics
 ) -> DataFrame:
-    """With each row's rank in system time, which matters when a report sees part of what came at a time."""
+    """The rows with their rank in system time, by which a report sees only part of the arrivals of one time."""
     if by_triple(query.windows, semantics.tick):
         order = Window.orderBy("time", "sequence", "position")
         return seen.withColumn("arrival", f.row_number().over(order).cast("long") - 1)
@@ -204,16 +204,16 @@ def _ranked(
 
 
 def _differences(wanted: _Wanted, query: ContinuousQuery, semantics: Semantics) -> tuple[ExpectedReport, ...]:
-    """The rows that Istream or Dstream sends: the rows that came, those that went, or both."""
+    """The reports under Istream or Dstream: the added rows, the removed ones, or both."""
     r2s = operator(query, semantics)
-    bags = ((change.due, _moved(change.net, r2s)) for change in wanted.changes(query, semantics))
+    bags = ((change.due, _sent_rows(change.net, r2s)) for change in wanted.changes(query, semantics))
     notified = ((due, bag) for due, bag in bags if (bag or semantics.notify_empty) and is_sent(due.instant, semantics))
     return expected_reports(notified, dict(zip(wanted.due, wanted.sizes, strict=True)), query, r2s)
 
 
-def _moved(net: Net, r2s: R2S) -> tuple[Row, ...]:
-    came = tuple(row for row, count in net.items() for _ in range(count))
-    went = tuple(row for row, count in net.items() for _ in range(-count))
+def _sent_rows(net: Net, r2s: R2S) -> tuple[Row, ...]:
+    added = tuple(row for row, count in net.items() for _ in range(count))
+    removed = tuple(row for row, count in net.items() for _ in range(-count))
     if r2s is R2S.CHANGES:
-        return (*signed(came, CAME), *signed(went, WENT))
-    return came if r2s is R2S.ISTREAM else went
+        return (*signed(added, CAME), *signed(removed, WENT))
+    return added if r2s is R2S.ISTREAM else removed

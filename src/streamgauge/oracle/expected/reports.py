@@ -43,12 +43,12 @@ from streamgauge.semantics.evaluate import Snapshot, snapshot_under
 from streamgauge.semantics.honoured import HonouredFields, not_honoured
 
 Net = Mapping[Row, int]
-"""How many more copies of a row a bag has than the one before (fewer: below 0); the first one's is the empty bag."""
+"""The difference of a bag to the one before it, row to copies; the bag before the first is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentChange:
-    """The change at one evaluated report; ``content`` counts the triples that its windows hold."""
+    """The change of the answer at one evaluated report; ``content`` is the number of triples in its windows."""
 
     due: DueReport
     content: int
@@ -56,11 +56,11 @@ class ContentChange:
 
 
 ExpectChanges = Callable[[ContinuousQuery, Semantics, int, int], tuple[ContentChange, ...]]
-"""(query, semantics, advanced_to, t0) to every evaluated report of one stream, sent or not, as changes."""
+"""A function from (query, semantics, advanced_to, t0) to all evaluated reports of a stream, as changes."""
 
 
 def as_sets(changes: Iterable[ContentChange]) -> Iterator[ContentChange]:
-    """The changes of the bags' sets: a row comes with its first copy and goes with its last."""
+    """The changes of the distinct rows: a row comes with its first copy and goes with its last."""
     counts: Counter[Row] = Counter()
     for change in changes:
         net = {}
@@ -75,9 +75,9 @@ def as_sets(changes: Iterable[ContentChange]) -> Iterator[ContentChange]:
 
 
 def sent(changes: Iterable[ContentChange], semantics: Semantics) -> Iterator[ContentChange]:
-    """The reports of an Rstream that are sent, each with the change since the one sent before.
+    """The sent reports of an Rstream, each with the change since the report sent before.
 
-    A report whose bag is empty is sent only where the semantics notifies of it.
+    A report with an empty bag is sent only if the semantics notifies of it, so changes may accumulate.
     """
     size, net = 0, Counter[Row]()
     for change in changes:
@@ -88,10 +88,10 @@ def sent(changes: Iterable[ContentChange], semantics: Semantics) -> Iterator[Con
             net.clear()
 
 
-def said(answers: Sequence[Answer]) -> Iterator[Net]:
-    """The changes from answer to answer: in whole bags, or as they send it when some answer removes rows.
+def received(answers: Sequence[Answer]) -> Iterator[Net]:
+    """The changes from answer to answer: between whole bags or, if some answer removes rows, as sent.
 
-    A row that is removed but does not hold is owed: its next addition adds nothing.
+    As in ``align.whole``, a row that is removed while it is absent counts as -1: its next addition adds nothing.
     """
     if any(answer.removed for answer in answers):
         return _sent_changes(answers)
@@ -123,7 +123,7 @@ def _sent_changes(answers: Iterable[Answer]) -> Iterator[Net]:
 
 
 class Valid:
-    """A query over landmark windows, answered at any instant; ``elements`` come in order of time (ms)."""
+    """A query over landmark windows, answered at any instant; ``elements`` are in order of time."""
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, elements: Iterable[StreamElement]) -> None:
         self._query = query
@@ -135,14 +135,14 @@ class Valid:
         self._rows: dict[int, tuple[Row, ...]] = {}
 
     def at(self, instant: int) -> tuple[Row, ...]:
-        """The bag of rows over what holds at an instant (ms)."""
+        """The bag of rows over the facts that are valid at an instant (ms)."""
         state = bisect_right(self._borders, instant)
         if state not in self._rows:
             self._rows[state] = self._answer(instant)
         return self._rows[state]
 
     def within(self, first: int, last: int) -> Sequence[tuple[Row, ...]]:
-        """All that it was from one instant to another (ms), both included, in order."""
+        """The successive answers from one instant to another (ms), both included."""
         inside = self._borders[bisect_right(self._borders, first) : bisect_right(self._borders, last)]
         return [self.at(instant) for instant in (first, *inside)]
 
@@ -154,11 +154,11 @@ class Valid:
 
 
 class BackgroundError(MistakeError, ValueError):
-    """A query names a static graph and nobody says which file has its triples."""
+    """A query names a static graph, and no file with its triples was given."""
 
 
 def beside(query: ContinuousQuery, static: str | Path | None) -> ContinuousQuery:
-    """The query with the triples of an RDF file as static data; BackgroundError when it needs some and has none."""
+    """The query with the triples of an RDF file as static data; BackgroundError if it needs one and has none."""
     if static is not None:
         return query.with_static(tuple(read_triples(static)))
     if query.background:
@@ -167,7 +167,7 @@ def beside(query: ContinuousQuery, static: str | Path | None) -> ContinuousQuery
 
 
 Look = Callable[[DueReport], Contents]
-"""A due report to what the query's windows hold at it."""
+"""A function from a due report to the contents of the query's windows."""
 
 
 class Expect(Protocol):
@@ -179,15 +179,15 @@ class Expect(Protocol):
         """The expected reports up to ``advanced_to``."""
 
     def instants(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> Set[int]:
-        """The instants at which reports may be due, which needs no triples."""
+        """The instants at which reports may be due; decided without the triples."""
 
     def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
-        """The contents of the reports, for what is decided content by content."""
+        """The contents of the reports, which ``oracle.worlds`` needs to enumerate legal answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
-    """The contents of the reports that were asked for last, by what decides them."""
+    """The contents of the last call, with the arguments that decide them."""
 
     windows: tuple[StreamWindow, ...]
     semantics: Semantics
@@ -197,7 +197,7 @@ class _Remembered:
 
 
 class Definition:
-    """Expected reports straight from the definition; the stream is held in memory."""
+    """Expected reports by the definition, over a stream in memory; the contents of the last call are cached."""
 
     def __init__(self, stream: Sequence[StreamElement]) -> None:
         self._stream = tuple(stream)
@@ -223,7 +223,7 @@ class Definition:
         return last.held
 
     def _of(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> _Remembered | None:
-        """The kept answer of the last question, if it is this one."""
+        """The cached contents, if they are those of this query, semantics and t0."""
         last = self._last
         same = last is not None and (last.t0, last.windows) == (t0, query.windows)
         return last if same and last is not None and last.semantics == _looked_at(semantics) else None
@@ -242,17 +242,17 @@ class Definition:
 
 
 def _looked_at(semantics: Semantics) -> Semantics:
-    """The semantics without what decides only which part of an answer is sent."""
+    """The semantics without the fields that only decide which part of an answer is sent, not the contents."""
     return replace(semantics, r2s=R2S.RSTREAM, notify_empty=True, since=None, answers=Counting.BAG)
 
 
 def definition(stream: Path | Sequence[StreamElement]) -> Definition:
-    """Expected reports straight from the definition; the stream is held in memory."""
+    """Expected reports by the definition; a stream table is read into memory."""
     return Definition(tuple(elements(stream)) if isinstance(stream, Path) else stream)
 
 
 def inspected(admitted: Sequence[StreamElement], query: ContinuousQuery, semantics: Semantics, before: int = 0) -> Look:
-    """The contents of reports from admitted elements, by application time; ``before`` so many ranks come before."""
+    """The contents of reports over admitted elements, ascending by time; ``before`` earlier ranks are left out."""
     arrived = arrived_triples(admitted, query.windows, semantics)
     times = [arrival.time for arrival in arrived]
 
@@ -296,7 +296,7 @@ SPARK_HONOURED: Final[HonouredFields] = {
 
 
 def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
-    """Why Spark cannot compute the expected answers, or ``None``; what it refuses the definition may do."""
+    """Why Spark cannot compute the expected answers, or ``None``; the definition may."""
     from streamgauge.spark.exists import refuse as refuse_query
 
     try:
@@ -314,12 +314,12 @@ def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 
 def graph_names(windows: Iterable[StreamWindow]) -> tuple[Term, ...]:
-    """The graphs that the named windows feed."""
+    """The graph names of the named windows."""
     return tuple(f"<{window.name}>" for window in windows if window.name is not None)
 
 
 def _over_bags(form: QueryForm) -> str | None:
-    """The part of a query that is undefined, or not supported, where each copy of a triple matches by itself."""
+    """The part of a query that is undefined or not supported if every copy of a triple matches; else ``None``."""
     for pattern in every_pattern(form.pattern):
         if isinstance(pattern, BGP):
             if len(set(pattern.patterns)) < len(pattern.patterns):
@@ -334,7 +334,7 @@ def _over_bags(form: QueryForm) -> str | None:
 
 
 class Header:
-    """A stream without its triples: the heads of its elements, in system-time order; enough to know what is due."""
+    """A stream without its triples: the heads of its elements in system-time order, which decide what is due."""
 
     def __init__(self, heads: Iterable[Head]) -> None:
         """``heads`` in any order."""
@@ -356,7 +356,7 @@ class Header:
         return {candidate.instant for candidate in all_candidates(self, query, semantics, advanced_to, t0)[0]}
 
     def arrived(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> "Arrived":
-        """The arrivals by rank and the late sequence numbers; kept for other t0, which only decide what is late."""
+        """The arrivals by rank, and the late sequence numbers; cached across t0, which matters to lateness only."""
         request = (query.windows, semantics, None if semantics.lateness is None else t0)
         if self._last is None or self._last[0] != request:
             admitted, late = admit(self.elements, semantics, query.windows, t0)
@@ -370,12 +370,12 @@ Arrived = tuple[Arrivals, frozenset[int]]
 
 
 def cuts(due: Sequence[DueReport], times: Sequence[int]) -> bool:
-    """Whether some window sees only part of what arrived in its times (ms)."""
+    """Whether some view excludes arrivals within its times (ms) by their rank."""
     return any(view.after > 0 or view.seen != bisect_right(times, view.last) for report in due for view in report.views)
 
 
 def in_order(rows: Iterable[tuple[int, Row]], count: int) -> list[tuple[Row, ...]]:
-    """Rows collected with their report's index, as one bag per report."""
+    """The rows, collected with their report's index, as one bag per report."""
     bags: list[list[Row]] = [[] for _ in range(count)]
     for report, row in rows:
         bags[report].append(row)
@@ -389,7 +389,7 @@ def reports(
     query: ContinuousQuery,
     semantics: Semantics,
 ) -> tuple[ExpectedReport, ...]:
-    """The reports that are sent, from the answers over every due report's content."""
+    """The sent reports, from the answers over the contents of all due reports."""
     content = dict(zip(due, sizes, strict=True))
     r2s = operator(query, semantics)
     return expected_reports(streamed(zip(due, bags, strict=True), r2s, semantics), content, query, r2s)
@@ -401,7 +401,7 @@ def expected_reports(
     query: ContinuousQuery,
     r2s: R2S,
 ) -> tuple[ExpectedReport, ...]:
-    """Reports with what they send, beside how many triples their windows hold."""
+    """Reports with the rows that they send and the sizes of their contents."""
     names = columns(Snapshot(query).variables, r2s)
     return tuple(ExpectedReport(report, names, rows, content[report]) for report, rows in sent)
 
@@ -409,7 +409,7 @@ def expected_reports(
 def all_candidates(
     header: Header, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
 ) -> tuple[tuple[DueReport, ...], Arrivals, frozenset[int]]:
-    """Candidate reports, what arrived by rank, and the sequence numbers of the late elements."""
+    """The candidate reports, the arrivals by rank, and the sequence numbers of the late elements."""
     refuse(query, semantics)
     arrived, late = header.arrived(query, semantics, t0)
     return candidates(arrived, query.windows, semantics, t0, advanced_to), arrived, late

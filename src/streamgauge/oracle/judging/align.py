@@ -15,26 +15,28 @@ from streamgauge.model.semantics import Grain
 from streamgauge.model.terms import Row
 from streamgauge.oracle.judging.compare import Alike, alike, exact_terms
 
-AHEAD = 32
-"""How many answers are looked at before one leads to a later report."""
+LOOKAHEAD = 32
+"""Lookahead of the merge: answers that are compared before one of them is taken as the start of a later report."""
 
 Key = tuple[int, tuple[int, int] | None]
+"""What an answer names of its report: the instant (ms), and the scope where it has one."""
 
 
 def whole(answers: Sequence[Answer]) -> tuple[Answer, ...]:
-    """Answers that send changes as what holds after each; other answers as they are.
+    """The answers as whole bags: where some remove rows, the sum of all changes so far; otherwise unchanged.
 
-    A row that is removed but does not hold is owed: its next addition adds nothing.
+    A row that is removed while it is absent counts as -1, so that its next addition adds nothing.
     """
     if not any(answer.removed for answer in answers):
         return tuple(answers)
     bag: Counter[Row] = Counter()
-    answers_: list[Answer] = []
+    bags: list[Answer] = []
     for answer in answers:
         bag.update(answer.added)
+        # subtract keeps counts below zero, which elements() leaves out: an engine that removes before it adds is even.
         bag.subtract(answer.removed)
-        answers_.append(replace(answer, added=tuple(bag.elements()), removed=()))
-    return tuple(answers_)
+        bags.append(replace(answer, added=tuple(bag.elements()), removed=()))
+    return tuple(bags)
 
 
 def merged(
@@ -44,9 +46,9 @@ def merged(
     computed: frozenset[int] = frozenset(),
     equal: Alike | None = None,
 ) -> tuple[Answer, ...]:
-    """Row-grained answers as one answer per report, report-grained ones as they are.
+    """Row-grained answers merged into one answer per report; report-grained answers unchanged.
 
-    ``computed`` are the columns whose numbers are compared by value; ``equal`` says which rows are equal but for these.
+    ``computed`` are the columns whose numbers are compared by value; ``equal`` compares two rows in these columns.
     """
     if grain is Grain.REPORT:
         return tuple(answers)
@@ -55,12 +57,13 @@ def merged(
     due: dict[int, list[ExpectedReport]] = defaultdict(list)
     for report in expected:
         due[report.due.instant].append(report)
-    answers_: list[Answer] = []
+    merged_answers: list[Answer] = []
     for (instant, scope), group in _by_name(answers):
         of_scope = [report for report in due[instant] if (report.due.start, report.due.end) == scope]
-        meant = of_scope or due[instant]  # all where answers name no scope, or another
-        answers_ += _greedily(group, meant, computed, equal) if len(meant) > 1 else [_merge(group)]
-    return tuple(answers_)
+        candidates = of_scope or due[instant]  # all where answers name no scope, or one that is not due
+        # One report may take all rows of its instant. With several (two windows, count-based closes) the rows decide.
+        merged_answers += _greedily(group, candidates, computed, equal) if len(candidates) > 1 else [_merge(group)]
+    return tuple(merged_answers)
 
 
 def _by_name(answers: Sequence[Answer]) -> list[tuple[Key, list[Answer]]]:
@@ -84,15 +87,20 @@ def _greedily(
 ) -> tuple[Answer, ...]:
     bags = [report.rows for report in expected if report.rows]
     reports = _Reports(bags, computed, equal or partial(alike, computed=computed))
-    answers_: list[Answer] = []
-    for hollow, group in groupby(answers, key=lambda answer: not answer.added):
+    merged_answers: list[Answer] = []
+    # An empty answer is a report of its own: no row says which report it continues.
+    for empty, group in groupby(answers, key=lambda answer: not answer.added):
         run = list(group)
-        answers_ += run if hollow else reports.groups(run)
-    return tuple(answers_)
+        merged_answers += run if empty else reports.groups(run)
+    return tuple(merged_answers)
 
 
 class _Reports:
-    """The expected bags with rows, taken from in order."""
+    """Cuts a sequence of rows into reports, by filling the expected bags in order.
+
+    Worked example: expected {a, b}, {c}, {a}; rows a, b, c, a. Row a begins the first report and b completes it. c is
+    not in it, and the next report has it: a new group. The last a begins the third group: (a, b), (c), (a).
+    """
 
     def __init__(self, bags: Sequence[tuple[Row, ...]], computed: frozenset[int], same: Alike) -> None:
         self._bags, self._computed, self._same = bags, computed, same
@@ -101,25 +109,26 @@ class _Reports:
         self._left: Counter[Row] = Counter()
 
     def groups(self, answers: Sequence[Answer]) -> list[Answer]:
-        """The answers, each with rows, as one per report."""
+        """The answers, each of which has rows, merged into one per report."""
         groups: list[list[Answer]] = []
         for place, answer in enumerate(answers):
-            begins = not self._takes(self._left, answer) and self._goes_on(answers, place)
+            begins = not self._takes(self._left, answer) and self._begins_later(answers, place)
             if begins or not groups:
                 groups.append([])
             groups[-1].append(answer)
         return [_merge(group) for group in groups]
 
-    def _goes_on(self, answers: Sequence[Answer], place: int) -> bool:
-        """Whether this answer leads to a later report: it holds its rows, and leading there explains more of the rest.
+    def _begins_later(self, answers: Sequence[Answer], place: int) -> bool:
+        """Whether this answer begins a later report, which has its rows and explains more of the answers that follow.
 
-        A row that is wrong but happens to be a later report's must not skip all reports before that one.
+        A wrong row that a much later report happens to contain must not skip all reports before that one.
         """
         ahead = self._ahead(self._at, answers[place])
         if ahead is None:
             return False
+        # The bag is complete and its successor has the row: nothing is skipped, so there is nothing to weigh.
         if not (ahead == self._at + 1 and not self._left.total()):
-            coming = answers[place + 1 : place + 1 + AHEAD]
+            coming = answers[place + 1 : place + 1 + LOOKAHEAD]
             there = 1 + self._explained(ahead, self._after(ahead, answers[place]), coming)
             if there <= self._explained(self._at, self._left.copy(), coming):
                 return False
@@ -132,7 +141,7 @@ class _Reports:
         return left
 
     def _explained(self, at: int, left: Counter[Row], answers: Sequence[Answer]) -> int:
-        """How many of the answers belong to reports when every one leads to the next that holds it."""
+        """How many answers fit a report, if each that does not fit moves on to the next report with its rows."""
         count = 0
         for answer in answers:
             if not self._takes(left, answer):
@@ -145,11 +154,11 @@ class _Reports:
 
     def _ahead(self, at: int, answer: Answer) -> int | None:
         within = range(at + 1, min(at + 1 + BAND, len(self._bags)))
-        return next((i for i in within if all(self._found(self._counted[i], row) for row in answer.added)), None)
+        return next((i for i in within if all(self._equal_row(self._counted[i], row) for row in answer.added)), None)
 
     def _takes(self, left: Counter[Row], answer: Answer) -> bool:
-        """Take the answer's rows out of what is left, if all are there."""
-        places = [self._found(left, row) for row in answer.added]
+        """Take the answer's rows out of the rest of a bag, all or none; whether they were there."""
+        places = [self._equal_row(left, row) for row in answer.added]
         if None in places:
             return False
         taken = Counter(row for row in places if row is not None)
@@ -158,7 +167,7 @@ class _Reports:
         left.subtract(taken)
         return True
 
-    def _found(self, left: Counter[Row], row: Row) -> Row | None:
+    def _equal_row(self, left: Counter[Row], row: Row) -> Row | None:
         """The row itself or, where numbers are computed, one with equal terms and numbers within tolerance."""
         if left[row] > 0:
             return row
@@ -176,18 +185,18 @@ class _Reports:
 
 
 Pair = tuple[int | None, int | None]
-"""(position of the due report, position of the answer); ``None`` for a missed or a surplus one."""
+"""(position of the due report, position of the answer); ``None`` for a surplus answer or a missed report."""
 
 Similarity = Callable[[int, int], float]
-"""How alike due report i and answer j are: |E and A| / |E or A|, 1 when both are empty."""
+"""|E and A| / |E or A| of due report i and answer j, in [0, 1]; 1 if both are empty."""
 
 BAND = 50
-"""How many reports an answer may be away from its own (SEMANTICS, alignment)."""
+"""Reports by which an answer may be displaced (docs/semantics.md, Scores)."""
 
-PLACES = 10_000_000
-"""Reports times by how many the answers are more or fewer: beyond it the least cost takes hours and is not sought."""
+MAX_CORRIDOR = 10_000_000
+"""Reports times the difference in numbers: the size of the narrowest corridor, beyond which alignment takes hours."""
 
-_GAP = 1_000_000_000  # the cost of a gap: costs are whole numbers, so that ties are ties
+_GAP = 1_000_000_000  # cost of a missed report or surplus answer; integers, because equal costs must compare equal
 _BANDS = (2, 8, 24, BAND)
 _PAIR, _SURPLUS, _MISSED = 0, 1, 2
 _FAR = 1 << 62
@@ -214,11 +223,13 @@ def _by_instant(expected: Sequence[ExpectedReport], answers: Sequence[Answer], s
 
 
 def by_order(reports: Sequence[int], answers: Sequence[int], similar: Similarity) -> list[Pair]:
-    """Minimal-cost order-preserving alignment within the band; ties go to the earlier report. Beyond PLACES by place.
+    """Minimal-cost order-preserving alignment within the band; ties go to the earlier report.
 
-    A pair costs 1 - similarity, a missed report or a surplus answer 1. Equal heads are paired at once, which never
-    costs more: what one of them is paired with instead can take the other's gap.
+    A pair costs 1 - similarity, a missed report or a surplus answer 1. Above ``MAX_CORRIDOR`` answers are aligned by
+    their relative position instead.
     """
+    # Pairing an equal prefix is free and never worse: in any alignment that pairs one of two equal heads elsewhere, the
+    # other is a gap, and exchanging the two costs nothing.
     same = 0
     while same < min(len(reports), len(answers)) and similar(reports[same], answers[same]) == 1.0:
         same += 1
@@ -227,7 +238,11 @@ def by_order(reports: Sequence[int], answers: Sequence[int], similar: Similarity
 
 
 def _cheapest(reports: Sequence[int], answers: Sequence[int], similar: Similarity) -> list[Pair]:
-    """The alignment in the narrowest corridor outside of which nothing can cost as little (Ukkonen, 1985)."""
+    """The alignment of least cost, in the narrowest corridor that is proven to contain it (Ukkonen, 1985).
+
+    Worked example: 10 reports, 9 answers, the fourth lost. shift = -1, so band 2 is the diagonals -3 to 2. The cost is
+    one gap, less than the 2 * 3 + 1 gaps of any path that leaves the corridor: the first band suffices.
+    """
     rows, columns = len(reports), len(answers)
     if not rows or not columns:
         return [(i, None) for i in reports] + [(None, j) for j in answers]
@@ -236,20 +251,21 @@ def _cheapest(reports: Sequence[int], answers: Sequence[int], similar: Similarit
         return _GAP - round(_GAP * similar(reports[i], answers[j]))
 
     shift = columns - rows
-    if rows * abs(shift) > PLACES:
+    if rows * abs(shift) > MAX_CORRIDOR:
         return _as_far_along(reports, answers, similar)
     steps: list[bytearray] = []
     low = 0
     for band in _BANDS:
         low, high = min(0, shift) - band, max(0, shift) + band
         total, steps = _corridor(rows, columns, low, high, distance)
+        # Leaving the corridor takes band + 1 gaps, coming back as many, and any path needs |shift| more.
         if total < (2 * (band + 1) + abs(shift)) * _GAP:
             break
     return _walk(reports, answers, steps, low)
 
 
 def _as_far_along(reports: Sequence[int], answers: Sequence[int], similar: Similarity) -> list[Pair]:
-    """Each answer takes the first report left that has something of it, within the band of who is as far along."""
+    """Pair each answer with the first remaining report that shares a row, near the same relative position."""
     pairs: list[Pair] = []
     taken = 0
     for number, j in enumerate(answers):
@@ -268,10 +284,15 @@ def _as_far_along(reports: Sequence[int], answers: Sequence[int], similar: Simil
 def _corridor(
     rows: int, columns: int, low: int, high: int, distance: Callable[[int, int], int]
 ) -> tuple[int, list[bytearray]]:
-    """Dynamic programming from the end over places (i, j) with low <= j - i <= high: the cost, and a step per place."""
+    """Dynamic programming over the pairs (i, j) with low <= j - i <= high: the least cost, and the best step from each.
+
+    Row i is stored by diagonal, k = j - i - low: a pair goes to k of row i + 1, a missed report to its k - 1, a surplus
+    answer to k + 1 of the same row.
+    """
     width = high - low + 1
     steps = [bytearray(width) for _ in range(rows + 1)]
     after = [_FAR] * (width + 1)
+    # From the end, so that _walk reads the steps from the front and ties are decided there, at the earliest report.
     for i in range(rows, -1, -1):
         now = [_FAR] * (width + 1)
         taken = steps[i]
@@ -285,6 +306,8 @@ def _corridor(
             missed = after[k - 1] + _GAP if i < rows and k else _FAR
             best = min(pair, surplus, missed)
             now[k] = best
+            # A pair wins ties: of two equal reports the earlier gets the answer. A surplus answer comes before a missed
+            # report, which leaves the earlier report for the answers that follow.
             taken[k] = _PAIR if best == pair else _SURPLUS if best == surplus else _MISSED
         after = now
     return after[-low], steps

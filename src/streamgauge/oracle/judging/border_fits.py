@@ -28,14 +28,14 @@ from streamgauge.semantics.definition import facts, operator
 from streamgauge.sparql.aggregates import aggregate
 
 FAR: Final = 2**62
-"""A time (ms) before, or after, every element."""
-STRETCH: Final = 1_500_000
-"""Triples whose solutions are known at a time; more where one window needs them."""
+"""A time (ms) beyond every element; negated, before every element."""
+MAX_STRETCH_TRIPLES: Final = 1_500_000
+"""Triples of a stretch, whose solutions are in memory together; a single window may exceed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class BorderFit:
-    """Content borders (first and last time, ms, inclusive), precision and recall of an answer under them."""
+    """Borders of a content (first and last time, ms, inclusive), and an answer's precision and recall under them."""
 
     first: int
     last: int
@@ -44,7 +44,11 @@ class BorderFit:
 
 
 class Contents:
-    """The contents of a query's one window between any two borders, over the elements of its stream."""
+    """The contents of a query's one window between any two borders.
+
+    A *rank* is an arrival's place in the order of arrivals, over all streams of the query. Borders in time are turned
+    into ranks once, since several elements may share a time and ``View.seen`` and ``View.after`` count arrivals.
+    """
 
     def __init__(
         self, query: ContinuousQuery, semantics: Semantics, elements: Sequence[StreamElement], t0: int
@@ -64,11 +68,11 @@ class Contents:
         return narrow
 
     def firsts(self, view: View) -> Ranks:
-        """The starts to try: the declared one, and every time within reach, a slide at most."""
+        """Candidate starts (ms, ascending): the declared one, and every element's time within ``reach_ms`` of it."""
         return self._near(view.first)
 
     def lasts(self, view: View) -> Ranks:
-        """The ends to try."""
+        """Candidate ends (ms, ascending), as ``firsts``."""
         return self._near(view.last)
 
     def _near(self, border: int) -> Ranks:
@@ -76,28 +80,34 @@ class Contents:
         return np.unique(np.append(self._times[low:high], border))
 
     def time_after(self, rank: int) -> int:
-        """The first time (ms) after an arrival, by its rank."""
+        """The ms after the arrival of this rank; ``-FAR`` for a rank of -1."""
         return self._all[rank] + 1 if rank >= 0 else -FAR
 
     def time_of(self, rank: int) -> int:
-        """The time (ms) of an arrival."""
+        """The time (ms) of the arrival of this rank; ``FAR`` for the rank after the last."""
         return self._all[rank] if rank < len(self._all) else FAR
 
     def moved(self, view: View, first: int, last: int) -> View:
-        """The view between other borders: one that ends later sees all up to there, one that starts earlier too."""
+        """The view with other borders (ms).
+
+        A side that is widened loses its limit by arrivals (``seen``, ``after``).
+        """
         seen = view.seen if last <= view.last else bisect_right(self._all, last)
         return replace(view, first=first, last=last, seen=seen, after=view.after if first >= view.first else 0)
 
     def ranks(self, view: View) -> Span:
-        """The ranks of a content: from the first one to before the second."""
+        """The half-open range of ranks that a view contains."""
         return max(view.after, bisect_left(self._all, view.first)), min(view.seen, bisect_right(self._all, view.last))
 
     def starts(self, view: View, firsts: Ranks) -> Ranks:
-        """The rank from which on the view holds arrivals, for each of its starts (``moved``)."""
+        """For each candidate start, the first rank inside the view moved to it.
+
+        ``ranks(moved(...))[0]`` as an array.
+        """
         return np.maximum(np.where(firsts >= view.first, view.after, 0), np.searchsorted(self._arrivals, firsts))
 
     def ends(self, view: View, lasts: Ranks) -> Ranks:
-        """The rank before which it does, for each of its ends."""
+        """For each candidate end, the rank after the last one inside the view moved to it."""
         ranks = np.searchsorted(self._arrivals, lasts, "right")
         return np.where(lasts <= view.last, np.minimum(view.seen, ranks), ranks)
 
@@ -111,12 +121,15 @@ class Contents:
         return sum(len(arrival.triples) for arrival in self.arrived[start:end])
 
     def reach(self, view: View) -> Span:
-        """The ranks that any borders of a view may take in."""
+        """The half-open range of ranks that a view can contain under any candidate borders."""
         return bisect_left(self._all, view.first - self.reach_ms), bisect_right(self._all, view.last + self.reach_ms)
 
 
 class Stretches:
-    """The solutions of a query over stretches of the stream, each of which holds the reach of several windows."""
+    """The solutions of a query over stretches of the stream, each of which covers the reach of several windows.
+
+    Wrong windows are searched in order of time, so a stretch is evaluated once and serves the next windows too.
+    """
 
     def __init__(self, query: TimedQuery, contents: Contents, views: Iterable[View]) -> None:
         self._query, self._contents = query, contents
@@ -125,14 +138,18 @@ class Stretches:
         self.solutions: TimedSolutions | None = None
 
     def over(self, reach: Span) -> TimedSolutions:
-        """The solutions of a stretch that holds these ranks, and what comes next as far as it is wanted."""
+        """The solutions of a stretch that covers these ranks; evaluated when the current one does not."""
         if self.solutions is None or not (self._span[0] <= reach[0] and reach[1] <= self._span[1]):
             self._span = self._stretch(reach)
             self.solutions = self._evaluated(*self._span)
         return self.solutions
 
     def steady(self, view: View) -> tuple[Span, Span]:
-        """The starts, and the ends, between which a view may move either border with the same solutions (ms)."""
+        """(Least and greatest start, least and greatest end), ms, under which the solutions are the same.
+
+        A solution with a span (first, last) enters or leaves as a border passes one of its two ranks; the nearest such
+        rank on each side of each border is the limit.
+        """
         low, high = self._contents.ranks(view)
         spans = [span for segment in self.over(self._contents.reach(view)).spans for span in segment]
         before = max((first for first, last in spans if first < low and last < high), default=-1)
@@ -151,8 +168,10 @@ class Stretches:
         low, high = reach
         for first, last in self._reaches[bisect_left(self._reaches, reach) :]:
             if (
+                # Windows that overlap the first by less than half begin a new stretch: a join over a long stretch also
+                # finds the solutions whose triples no single window holds together.
                 first > (reach[0] + reach[1]) // 2
-                or sum(len(element.triples) for element in self._contents.arrived[low:last]) > STRETCH
+                or sum(len(element.triples) for element in self._contents.arrived[low:last]) > MAX_STRETCH_TRIPLES
             ):
                 break
             high = max(high, last)
@@ -175,7 +194,7 @@ class Stretches:
 def fast_search(
     query: ContinuousQuery, semantics: Semantics, contents: Contents, views: Sequence[View]
 ) -> "SolutionSearch | NumberSearch | None":
-    """The search that knows every pair of borders at once; ``None`` where the query does not allow it."""
+    """A search that evaluates the query once for all pairs of borders; ``None`` where the query is not monotone."""
     if semantics.content is not Counting.SET or not isinstance(query.form, al.Select):
         return None
     try:
@@ -199,7 +218,7 @@ def fast_search(
 
 
 def _plain(pattern: al.Pattern) -> tuple[al.Pattern, bool]:
-    """The pattern below the projection, and whether rows are distinct; the order of rows does not count."""
+    """The pattern below the projection, without ORDER BY, and whether rows are distinct; NotMonotoneError otherwise."""
     distinct = False
     while isinstance(pattern, al.Distinct | al.OrderBy):
         distinct |= isinstance(pattern, al.Distinct)
@@ -227,7 +246,10 @@ def _one_number(pattern: al.Pattern) -> tuple[al.Pattern, al.Aggregate] | None:
 
 
 class _RankBorders:
-    """The borders to choose from as ranks, ascending: the first rank of each start, the rank after each end."""
+    """The candidate borders of a view as ranks.
+
+    ``low`` is the first rank for each start, ``high`` the one after each end.
+    """
 
     def __init__(self, contents: Contents, view: View) -> None:
         firsts, lasts = contents.firsts(view), contents.lasts(view)
@@ -235,55 +257,67 @@ class _RankBorders:
         self.low, self.high = contents.starts(view, firsts), contents.ends(view, lasts)
 
     def quadrants(self, spans: Ranks, weights: Ranks, constant: int) -> Quadrants:
-        """Spans of ranks (a row each) with their weights as quadrants of the grid."""
+        """Spans of ranks (shape n x 2) with their weights, as quadrants of the grid of candidate borders."""
         start = np.searchsorted(self.low, spans[:, 0], "right") - 1
         return Quadrants(start, np.searchsorted(self.high, spans[:, 1], "right"), weights, constant)
 
     def fit(self, start: int, end: int, common: int, rows: int, received: int) -> BorderFit:
-        """A pair of the grid with its precision and recall."""
+        """The fit of the borders at these places of the grid."""
         borders = int(self.grid.starts[start]), int(self.grid.ends[end])
         return BorderFit(*borders, ratio(common, received, rows), ratio(common, rows, received))
 
 
 def signed(spans: Sequence[Span]) -> Iterator[tuple[Span, int]]:
-    """Minimal spans, ascending, as weights whose sum is 1 wherever one of them is inside."""
+    """Weights of spans that sum to 1 in every range that contains at least one of the minimal spans, else to 0.
+
+    Inclusion and exclusion over neighbours: a range that contains spans i to j of the ascending list contains j - i of
+    the unions of two neighbours, so the sum is (j - i + 1) - (j - i) = 1.
+    """
     yield from ((span, 1) for span in spans)
     yield from (((one[0], other[1]), -1) for one, other in pairwise(spans))
 
 
 def reached(members: Sequence[Sequence[Span]], numbers: Sequence[int]) -> Iterator[tuple[Span, int]]:
-    """Weights whose sum says how many of these numbers are reached: of how many members some span is inside.
+    """Weights of spans whose sum over a range is how many of ``numbers`` are at most the members that it contains.
 
-    From the last start on backwards, members come in by the ends of their spans; the k-th smallest end is where a
-    content from that start on has k members.
+    A range contains a member if it contains one of its spans. Sweeping the start backwards, each member has a smallest
+    end; the k-th smallest of these is where a content with that start has k members.
+
+    Worked example: members with the spans (0, 3) and (1, 2), numbers 1 and 2. From start 1 one member ends, at 2: the
+    first number has the span (1, 2). From start 0 the ends are 2 and 3: the second has (0, 3), and (0, 2) for the first
+    is not minimal. A content of 0 to 3 gets 1 + 1 = 2, one of 1 to 3 gets 1.
     """
     events = sorted(((first, last, at) for at, spans in enumerate(members) for first, last in spans), reverse=True)
     ends: dict[int, int] = {}
     ordered: list[int] = []
-    spans_: dict[int, list[Span]] = {number: [] for number in numbers}
+    by_number: dict[int, list[Span]] = {number: [] for number in numbers}
     for place, (first, last, at) in enumerate(events):
         if at not in ends or last < ends[at]:
             if at in ends:
                 ordered.pop(bisect_left(ordered, ends[at]))
             ends[at] = last
             ordered.insert(bisect_left(ordered, last), last)
+        # All spans of one start count together, so the state is read only after the last of them.
         if place + 1 == len(events) or events[place + 1][0] != first:
-            for number, spans in spans_.items():
+            for number, spans in by_number.items():
                 if number <= len(ordered):
                     spans.append((first, ordered[number - 1]))
-    for spans in spans_.values():
+    for spans in by_number.values():
         yield from signed(minimal(iter(spans)))
 
 
 _Steps: TypeAlias = tuple[Ranks, Ranks, Ranks]
-"""Spans (a row each), and how many each adds to the rows that are common, and to those that are sent."""
+"""Spans (shape n x 2), and what each adds (n) to the number of common rows and (n) to the number of rows sent."""
 
 
 class SolutionSearch:
-    """The best borders for rows that are solutions: each row's solutions say between which borders it exists."""
+    """The best borders for an answer whose rows are solutions.
+
+    A row exists where one of its solutions' spans is inside.
+    """
 
     def __init__(self, stretches: Stretches, contents: Contents, sends: R2S, *, once: bool) -> None:
-        """``once``: a row is there once, however many solutions give it."""
+        """``once``: rows are distinct, however many solutions a row has."""
         self.stretches, self._contents, self._once = stretches, contents, once
         self._sign = -1 if sends is R2S.DSTREAM else 1
         self._solutions: TimedSolutions | None = None
@@ -295,7 +329,9 @@ class SolutionSearch:
             outer = [(spans[-1][0], spans[0][1]) for spans in solutions.spans]
             ends = np.array(outer, dtype=np.int64).reshape(-1, 2)
             simple = np.array([len(spans) == 1 for spans in solutions.spans], dtype=bool)
-            order = np.lexsort((ends[:, 0], ~simple))  # those with one span first
+            order = np.lexsort(
+                (ends[:, 0], ~simple)
+            )  # those of one span first, sorted, so that _within can bisect them
             self._outer, self._row, self._simple = ends[order], solutions.row[order], simple[order]
             self._first = self._outer[: simple.sum(), 0]
             self._spans = [solutions.spans[at] for at in order.tolist()]
@@ -303,15 +339,15 @@ class SolutionSearch:
         return solutions
 
     def _within(self, reach: Span) -> Ranks:
-        """The solutions that may exist within some ranks, by their places; those with one span do."""
+        """Places of the solutions whose outer span is within these ranks: those of one span exist there, others may."""
         low, high = np.searchsorted(self._first, reach)
         places = np.concatenate((np.arange(low, high), np.arange(len(self._first), len(self._outer))))
         first, last = self._outer[places].T
         within: Ranks = places[(first >= reach[0]) & (last < reach[1])]
         return within
 
-    def _held(self, view: View) -> Ranks:
-        """How often each row is in a content."""
+    def _row_counts(self, view: View) -> Ranks:
+        """Copies of each row in a view's content, by row number."""
         low, high = self._contents.ranks(view)
         within = self._within((low, high))
         exist = self._simple[within]
@@ -321,7 +357,7 @@ class SolutionSearch:
         return np.minimum(counts, 1) if self._once else counts
 
     def _sent(self, ranks: Ranks, before: Ranks) -> Ranks:
-        """How many copies of a row are sent where the content has so many of it, and the one before had so many."""
+        """Copies of rows that are sent, from the copies now and before: the positive part of the signed difference."""
         sent: Ranks = np.maximum(self._sign * (ranks - before), 0)
         return sent
 
@@ -332,7 +368,7 @@ class SolutionSearch:
         reach = self._contents.reach(view)
         low, high = reach if previous is None else self._contents.reach(previous)
         solutions = self._over((min(low, reach[0]), max(high, reach[1])))
-        before = np.zeros(len(solutions.rows), dtype=np.int64) if previous is None else self._held(previous)
+        before = np.zeros(len(solutions.rows), dtype=np.int64) if previous is None else self._row_counts(previous)
         wanted = np.zeros_like(before)
         for row, times in Counter(received).items():
             if row in self._numbers:
@@ -351,17 +387,17 @@ class SolutionSearch:
         return ranks.fit(best.start, best.end, best.common, best.rows, len(received))
 
     def _steps(self, ranks: Ranks, before: Ranks, wanted: Ranks) -> tuple[Ranks, Ranks]:
-        """The change by one solution more: in how many rows are common, and in how many are sent."""
+        """What one more solution changes: in the number of common rows, and in the number of rows sent."""
         sent, more = self._sent(ranks, before), self._sent(ranks + 1, before)
         return np.minimum(more, wanted) - np.minimum(sent, wanted), more - sent
 
     def _alone(self, places: Ranks, before: Ranks, wanted: Ranks) -> _Steps:
-        """The rows of one solution with one span."""
+        """The steps of rows that have one solution, of one span: most rows, so they are computed as arrays."""
         rows = self._row[places]
         return self._outer[places], *self._steps(np.zeros_like(rows), before[rows], wanted[rows])
 
     def _together(self, places: Sequence[int], before: Ranks, wanted: Ranks) -> Iterator[_Steps]:
-        """The other rows: with the k-th solution that exists they are k times there, but only once where that is so."""
+        """The steps of the other rows: the k-th solution inside adds the k-th copy, unless rows are distinct."""
         members: dict[int, list[tuple[Span, ...]]] = defaultdict(list)
         for place in places:
             members[int(self._row[place])].append(self._spans[place])
@@ -376,12 +412,16 @@ class SolutionSearch:
                 yield spans, weights * shared, weights
 
 
-TRIALS: Final = 200
-"""Pairs of borders under which a number that looks equal is computed exactly."""
+MAX_EXACT_TRIALS: Final = 200
+"""Pairs of borders for which a number that is equal as a float is computed exactly."""
 
 
 class NumberSearch:
-    """The best borders for one number over all solutions of a content, by running sums."""
+    """The best borders for one COUNT, SUM or AVG over all solutions of a content.
+
+    A content's sum is the difference of two prefix sums if solutions begin and end in the same order. Floats select the
+    candidates; the nearest are then computed by ``sparql.aggregates``.
+    """
 
     def __init__(self, function: str, stretches: Stretches, contents: Contents) -> None:
         self._function, self.stretches, self._contents = function, stretches, contents
@@ -402,11 +442,11 @@ class NumberSearch:
         self._terms: list[Term | None] = [(*solutions.rows[row], '"*"')[0] for row in solutions.row[order].tolist()]
         values = [1 if self._function == "COUNT" else finite(term) for term in self._terms]
         if any(value is None for value in values):
-            raise NotMonotoneError("values that are no numbers")
+            raise NotMonotoneError("values that are not numbers")
         self._sums = np.concatenate(([0.0], np.cumsum(np.array([float(value or 0) for value in values]))))
 
     def fit(self, view: View, received: Sequence[Row], _previous: View | None) -> BorderFit:
-        """The least shift under which a row of the answer has the number; the declared borders where none has."""
+        """The borders of least shift that give the number in the answer, else the declared ones with a score of 0."""
         self._over(self._contents.reach(view))
         ranks = _RankBorders(self._contents, view)
         low = np.searchsorted(self._first, ranks.low, "left")
@@ -419,26 +459,27 @@ class NumberSearch:
         return ranks.fit(int(declared[0]), int(declared[1]), 0, 1, len(received))
 
     def _equal(self, grid: BorderGrid, low: Ranks, high: Ranks, received: Sequence[Row]) -> Iterator[tuple[int, int]]:
-        """The pairs whose number is near one of the answer, the least shift first."""
+        """At most ``MAX_EXACT_TRIALS`` pairs whose number is near one of the answer, by ascending shift."""
         terms = [term for row in received for term in row[:1] if finite(term) is not None]
         targets = [(float(finite(term) or 0), _near(term)) for term in terms]
         near: list[tuple[int, int, int, int]] = []
         for start in np.argsort(grid.start_shift, kind="stable").tolist():
             own = int(grid.start_shift[start])
-            if len(near) == TRIALS and own > near[-1][0]:
+            # Starts ascend by their own shift, which is part of the total: no later pair can enter a full list.
+            if len(near) == MAX_EXACT_TRIALS and own > near[-1][0]:
                 break
             ends = self._ends(grid, start, low, high, targets)
             if len(ends):
                 total = own + grid.end_shift[ends]
-                nearest = np.argsort(total, kind="stable")[:TRIALS]
+                nearest = np.argsort(total, kind="stable")[:MAX_EXACT_TRIALS]
                 near += [(int(total[at]), own, start, int(ends[at])) for at in nearest]
-                near = sorted(near)[:TRIALS]
+                near = sorted(near)[:MAX_EXACT_TRIALS]
         yield from ((start, end) for _, _, start, end in near)
 
     def _ends(
         self, grid: BorderGrid, start: int, low: Ranks, high: Ranks, targets: Sequence[tuple[float, float]]
     ) -> Ranks:
-        """The ends that give a number near one of the targets, with this start."""
+        """Places of the ends that give, with this start, a number near a target (value, relative tolerance)."""
         size = np.maximum(high - low[start], 0)
         total = np.where(size > 0, self._sums[np.maximum(high, low[start])] - self._sums[low[start]], 0.0)
         value = size if self._function == "COUNT" else total / np.maximum(size, 1) if self._function == "AVG" else total
@@ -450,6 +491,6 @@ class NumberSearch:
 
 
 def _near(term: Term | None) -> float:
-    """The relative tolerance within which sums are looked at; more than a number's datatype allows."""
+    """The relative tolerance for candidates: twice that of the number's datatype, so that rounding excludes none."""
     known = read(term or "")
     return 1e-9 if known is None else 2 * float(TOLERANCE.get(known.kind, 0)) + 1e-9

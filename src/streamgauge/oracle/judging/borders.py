@@ -1,13 +1,13 @@
-"""The borders of a window under which an answer fits best, out of all pairs of a start and an end.
+"""The borders of a window under which an answer fits best, among all pairs of a start and an end.
 
-Two counts decide: the rows that answer and content share, and those that the content gives. Both are sums over
-**quadrants**: a solution that rests on arrivals from rank 4 to rank 7 counts for every start at or before 4 and every
-end after 7. A quadrant is a place in the grid of starts (ascending) and ends (ascending), and a weight; a count at
-(start, end) is the sum of the quadrants at later starts and earlier ends. Corrections have negative weights: a row that
-exists from (4, 7) or from (7, 9) on is 1 at each of them, and -1 at (4, 9).
+F1 depends on two counts: the rows that answer and content share, and the rows of the content. Both are sums over
+**quadrants**: a solution whose triples arrived from rank 4 to rank 7 counts for every start at or before 4 and every
+end after 7. A quadrant is a place in the grid of starts (ascending) and ends (ascending) with a weight; the count at
+(start, end) is the sum of the quadrants at this or later starts and this or earlier ends. Weights may be negative: a
+row that exists from (4, 7) on or from (7, 9) on has 1 at each of these, and -1 at (4, 9), where both are counted.
 
 A grid of n starts and n ends has n * n pairs. It is cut into blocks; the counts at a block's corners bound F1 within
-it, and only blocks that may hold the best pair are looked into.
+it, and only blocks that may contain the best pair are evaluated.
 """
 
 from collections.abc import Iterator
@@ -20,17 +20,17 @@ import numpy.typing as npt
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Scores: TypeAlias = npt.NDArray[np.float64]
 
-DENSE: Final = 1 << 18
-"""Pairs of one block, looked at together."""
-CORNERS: Final = 64
-"""Blocks along each side of the grid at least."""
+MAX_BLOCK_PAIRS: Final = 1 << 18
+"""Pairs of one block, evaluated together in memory."""
+MIN_BLOCKS: Final = 64
+"""Minimum number of blocks along each side of the grid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quadrants:
-    """Counts over a grid as quadrants: their starts and ends (places in the grid), their weights, and a constant.
+    """A count over a grid as quadrants: ``start``, ``end`` (places in the grid) and ``weight``, each of shape n.
 
-    A start of -1, or an end beyond the grid, counts nowhere.
+    ``constant`` is added everywhere. A start of -1, or an end beyond the grid, counts nowhere.
     """
 
     start: Numbers
@@ -39,25 +39,27 @@ class Quadrants:
     constant: int = 0
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
-        """The counts at these starts and ends (places, ascending), a row for each start."""
+        """The counts at these places (ascending): shape len(starts) x len(ends)."""
         row = np.searchsorted(starts, self.start, "right") - 1
         column = np.searchsorted(ends, self.end, "left")
         inside = (row >= 0) & (column < len(ends))
         shape = len(starts), len(ends)
         place = row[inside] * shape[1] + column[inside]
         table = np.bincount(place, weights=self.weight[inside], minlength=shape[0] * shape[1]).reshape(shape)
+        # A two-dimensional suffix sum over starts and prefix sum over ends: every cell becomes the sum of the quadrants
+        # that count for it.
         summed = np.cumsum(np.cumsum(table[::-1], axis=0)[::-1], axis=1)
         return np.rint(summed).astype(np.int64) + self.constant
 
     def signed(self, positive: bool) -> "Quadrants":
-        """The quadrants of one sign, with the constant beside the positive ones."""
+        """The quadrants of one sign; the constant goes with the positive ones."""
         mine = self.weight > 0 if positive else self.weight < 0
         return Quadrants(self.start[mine], self.end[mine], self.weight[mine], self.constant if positive else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class BorderGrid:
-    """The starts and ends to choose from (ms, ascending), and how far each is from the declared one (ms)."""
+    """Candidate starts and ends (ms, ascending), and the distance of each from the declared one (ms)."""
 
     starts: Numbers
     ends: Numbers
@@ -66,13 +68,13 @@ class BorderGrid:
 
     @staticmethod
     def of(starts: Numbers, ends: Numbers, start: int, end: int) -> "BorderGrid":
-        """The grid of some borders around the declared ones."""
+        """The grid of candidate borders around the declared ``start`` and ``end`` (ms)."""
         return BorderGrid(starts, ends, np.abs(starts - start), np.abs(ends - end))
 
 
 @dataclass(frozen=True, slots=True)
 class BestPair:
-    """The best pair of borders, as places in the grid, with what is common there and how many rows are expected."""
+    """The best pair of borders (places in the grid), with the numbers of common rows and of the content's rows."""
 
     start: int
     end: int
@@ -81,14 +83,14 @@ class BestPair:
 
 
 _Rank: TypeAlias = tuple[float, int, int, int, int]
-"""F1 negated, then the total shift, the shift of the start, start and end: the least is the best."""
+"""(F1 negated, total shift, shift of the start, start, end): the least is the best."""
 
 
 def best_pair(grid: BorderGrid, common: Quadrants, rows: Quadrants, received: int) -> BestPair:
     """The pair with the highest F1, then the least total shift, then the least shift of the start.
 
-    ``common`` counts the rows that content and answer share, ``rows`` those that the content gives, ``received`` is how
-    many the answer has.
+    ``common`` counts the rows that content and answer share, ``rows`` those of the content; ``received`` is the size
+    of the answer.
     """
     search = _Search(grid, common, rows, received)
     for block in search.blocks():
@@ -99,7 +101,10 @@ def best_pair(grid: BorderGrid, common: Quadrants, rows: Quadrants, received: in
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Pairs from a start and an end (places) on, to before others; no F1 in it is above the bound."""
+    """A rectangle of the grid (half-open ranges of places).
+
+    No F1 in it exceeds ``bound``, no shift is below ``shift``.
+    """
 
     starts: tuple[int, int]
     ends: tuple[int, int]
@@ -114,9 +119,9 @@ class _Search:
         self._rank: _Rank = (1.0, 0, 0, 0, 0)
 
     def blocks(self) -> Iterator[_Block]:
-        """The blocks that may hold a better pair than the best so far, the most promising first."""
+        """The blocks that may contain a better pair than the best so far, by descending bound."""
         size = len(self._grid.starts), len(self._grid.ends)
-        if size[0] * size[1] <= DENSE:
+        if size[0] * size[1] <= MAX_BLOCK_PAIRS:
             yield _Block((0, size[0]), (0, size[1]), 1.0, 0)
             return
         rows, columns = (_cuts(length) for length in size)
@@ -125,23 +130,30 @@ class _Search:
         for place in np.lexsort((shifts.ravel(), -bounds.ravel())):
             at, to = divmod(int(place), len(columns) - 1)
             bound, shift = float(bounds[at, to]), int(shifts[at, to])
+            # Read again for each block: ``look`` raises the best between two of them. Bounds descend, so the rest is
+            # worse too.
             if -bound > self._rank[0]:
                 return
             if (-bound, shift) <= self._rank[:2]:
                 yield _Block((int(rows[at]), int(rows[at + 1])), (int(columns[to]), int(columns[to + 1])), bound, shift)
 
     def _bounds(self, rows: Numbers, columns: Numbers) -> Scores:
-        """The highest F1 that a block may hold: most in common at its widest content, fewest rows at its narrowest."""
+        """An upper bound of F1 in each block.
+
+        Positive weights only grow as a content widens, negative ones only shrink it, so the count is at most the
+        positive part at the block's widest content plus the negative part at its narrowest, and at least the reverse.
+        """
         wide, narrow = (rows[:-1], columns[1:] - 1), (rows[1:] - 1, columns[:-1])
         common = self._common.signed(True).counts(*wide) + self._common.signed(False).counts(*narrow)
         expected = self._rows.signed(True).counts(*narrow) + self._rows.signed(False).counts(*wide)
         return np.minimum(1.0, _f1(np.maximum(common, 0), np.maximum(expected, 0), self._received))
 
     def look(self, block: _Block) -> None:
-        """Take the best pair of a block where it is better than the best so far."""
+        """Evaluate all pairs of a block, and keep the best one if it is better than the best so far."""
         starts, ends = np.arange(*block.starts), np.arange(*block.ends)
         common, rows = self._common.counts(starts, ends), self._rows.counts(starts, ends)
         scores = _f1(common, rows, self._received)
+        # A start after its end is not a window.
         scores[self._grid.starts[starts][:, None] > self._grid.ends[ends][None, :]] = -1.0
         top = float(scores.max(initial=-1.0))
         if top < 0.0 or -top > self._rank[0]:
@@ -159,14 +171,14 @@ class _Search:
 
 
 def _f1(common: Numbers, rows: Numbers, received: int) -> Scores:
-    """F1 of counts; 1 where both sides are empty."""
+    """F1 from the numbers of common rows, of the content's rows and of received rows; 1 where both sides are empty."""
     sizes = rows + received
     return np.where(sizes > 0, 2 * common / np.maximum(sizes, 1), 1.0)
 
 
 def _cuts(length: int) -> Numbers:
-    """The places at which a side is cut, its two ends too: equal blocks, of no more than DENSE pairs with another."""
-    number = max(CORNERS, -(-length // int(DENSE**0.5)))
+    """The places at which a side is cut, both ends included: with another side no block exceeds MAX_BLOCK_PAIRS."""
+    number = max(MIN_BLOCKS, -(-length // int(MAX_BLOCK_PAIRS**0.5)))
     return np.unique(np.linspace(0, length, number + 1).astype(np.int64))
 
 

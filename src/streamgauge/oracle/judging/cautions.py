@@ -14,33 +14,32 @@ from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
 from streamgauge.query.graphs import reads
 
-NAMED = 3
-"""How many IRIs that occur nowhere are named."""
+MAX_NAMED_IRIS = 3
+"""Number of missing IRIs, and of streams, that a caution names."""
 
-
-CONSIDERED = 20_000
-"""Among how many IRIs of the stream the nearest is sought."""
+MAX_COMPARED_IRIS = 20_000
+"""IRIs of the stream among which the nearest to a missing one is searched."""
 
 
 def cautions(run: Run, verdict: Verdict, stream: Path) -> tuple[str, ...]:
-    """Doubts about a whole verdict: every window expected nothing or got nothing, with the likely causes.
+    """Doubts about a whole verdict: no window expected rows, or no window received any, with the likely causes.
 
-    Then data was forgotten or misnamed (static data, an IRI or prefix, the stream's name) rather than an engine wrong.
-    None where some window expected rows and some window got rows; the stream table is read only where there are some.
+    The cause is then usually missing or misnamed data (static data, an IRI or prefix, the stream's name), not the
+    engine. The stream table is read only if there is such a doubt.
     """
     due = [window for window in verdict.windows if window.due]
-    hoped = any(window.expected for window in due)
-    got = any(window.actual for window in verdict.windows) or any(
+    expected = any(window.expected for window in due)
+    received = any(window.actual for window in verdict.windows) or any(
         answer.added or answer.removed for answer in run.answers
     )
-    if (hoped and got) or (not verdict.windows and not run.answers):
+    if (expected and received) or (not verdict.windows and not run.answers):
         return ()
     terms = _Terms(stream, run.header.query)
     causes = tuple(_causes(run.header.query, terms))
-    if hoped:
+    if expected:
         return (_silent(run), *causes)
     empty = "No report was due" if not due else f"Every one of {len(due):,} due reports expected nothing"
-    side = "" if got else ", and every answer was empty" if run.answers else ", and nothing was answered"
+    side = "" if received else ", and every answer was empty" if run.answers else ", and nothing was answered"
     hints = causes or ("No pattern of the query matched: look at its constants and filters.",)
     return (f"{empty}{side}: this verdict says little about the engine.", *hints)
 
@@ -56,7 +55,7 @@ def _silent(run: Run) -> str:
 
 
 class _Terms:
-    """The streams' names and the IRIs of a stream table and of static data; every column is read once."""
+    """The stream names and IRIs of a stream table and of static data; each column is read once."""
 
     def __init__(self, stream: Path, query: ContinuousQuery) -> None:
         names: set[str] = set()
@@ -72,10 +71,10 @@ class _Terms:
             terms.update(dict.fromkeys(triple))
         self.streams = names
         self.iris = {term for term in terms if term.startswith("<")}
-        self.some = [term for term in terms if term.startswith("<")][:CONSIDERED]
+        self.some = [term for term in terms if term.startswith("<")][:MAX_COMPARED_IRIS]
 
     def nearest(self, iri: str) -> str | None:
-        """The IRI that is there and most like this one: with the same local name, else by its letters."""
+        """The most similar IRI of the data: with the same local name, else by similarity of characters; or ``None``."""
         same = [iri_ for iri_ in self.some if _local(iri_) == _local(iri)]
         return next(iter(get_close_matches(iri, same or self.some, 1, 0.0 if same else 0.6)), None)
 
@@ -83,7 +82,7 @@ class _Terms:
 def _causes(query: ContinuousQuery, terms: _Terms) -> Iterator[str]:
     absent = [name for name in dict.fromkeys(window.stream for window in query.windows) if name not in terms.streams]
     if absent and terms.streams:
-        there = " and ".join(f"<{name}>" for name in sorted(terms.streams)[:NAMED])
+        there = " and ".join(f"<{name}>" for name in sorted(terms.streams)[:MAX_NAMED_IRIS])
         yield (
             f"Likely cause: the query reads the stream {' and '.join(f'<{name}>' for name in absent)}, and what was "
             f"recorded is {there}."
@@ -92,7 +91,7 @@ def _causes(query: ContinuousQuery, terms: _Terms) -> Iterator[str]:
     if static:
         yield "Likely cause: the query reads static data and the run has none. Name it with --static (query.static)."
     missing = [iri for iri in dict.fromkeys(_constants(query.form.pattern)) if iri not in terms.iris]
-    for iri in missing[:NAMED]:
+    for iri in missing[:MAX_NAMED_IRIS]:
         near = terms.nearest(iri)
         beside = "" if query.static else ", and there is no static data"
         hint = f"; the nearest that is there is {near}" if near else ""
@@ -100,7 +99,7 @@ def _causes(query: ContinuousQuery, terms: _Terms) -> Iterator[str]:
 
 
 def _lacks_static(query: ContinuousQuery) -> bool:
-    """Whether patterns read static data that is not there: a graph that FROM names, or what no window holds."""
+    """Whether patterns read missing static data: a graph of FROM, or the default graph where all windows are named."""
     if query.static:
         return False
     named = {f"<{window.name}>" for window in query.windows if window.name is not None}
@@ -113,7 +112,7 @@ def _local(iri: str) -> str:
 
 
 def _constants(pattern: al.Pattern) -> Iterator[str]:
-    """The IRIs that every solution needs: not those of OPTIONAL, MINUS, alternatives, filters and paths."""
+    """The IRIs that every solution needs: not those of OPTIONAL, MINUS, UNION, VALUES, filters and paths."""
     match pattern:
         case al.BGP(patterns=triples):
             for triple in triples:

@@ -13,11 +13,11 @@ from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.oracle.worlds.restatement import computed_columns
 
 Alike = Callable[[Row, Row], bool]
-"""Whether a received row is equal to an expected one, of which the terms that are not computed are equal."""
+"""Whether an expected and a received row, whose terms outside computed columns are equal, are equal."""
 
 
 def tolerance_sentence(form: a.QueryForm, retyped: Sequence[str], *, exact_datatypes: bool) -> str:
-    """The verdict's note on the comparison of numbers; ``retyped`` are columns sent in another datatype."""
+    """The verdict's note on how numbers were compared; ``retyped`` are columns received with another datatype."""
     if not computed_columns(form):
         return "terms compared exactly"
     message = (
@@ -39,8 +39,8 @@ def overlap(
 ) -> Overlap:
     """The bag intersection of expected and actual rows, and the rows that only one side has.
 
-    Blank nodes are equal by isomorphism. ``equal`` says which rows are equal but for computed numbers; within the
-    tolerance of their datatypes unless given.
+    Blank nodes are compared by isomorphism. ``equal`` compares two rows in the ``computed`` columns; by default numbers
+    are equal within the tolerance of their datatypes.
     """
     same = equal or (lambda row, other: alike(row, other, computed))
 
@@ -54,6 +54,8 @@ def overlap(
         return Overlap(common, tuple(missing.elements()), tuple(surplus.elements()), frozenset(retyped))
 
     overlaps: list[Overlap] = []
+    # Each reading maps the received blank nodes to expected ones in another way. One without surplus rows cannot be
+    # beaten.
     for received in readings(expected, actual, computed):
         overlaps.append(compared(received))
         if not overlaps[-1].surplus:
@@ -64,7 +66,10 @@ def overlap(
 def _match_by_value(
     missing: Counter[Row], surplus: Counter[Row], computed: frozenset[int], same: Alike, retyped: set[int]
 ) -> int:
-    """Pair rows that are equal but for numbers within tolerance; takes the pairs out of both bags."""
+    """The number of rows paired by value; they are removed from both bags, and their retyped columns added.
+
+    Equality within tolerance is not transitive, so pairs are greedy within rows of equal exact terms.
+    """
     candidates: dict[Row, list[Row]] = defaultdict(list)
     for row in surplus:
         candidates[exact_terms(row, computed)].append(row)
@@ -83,7 +88,10 @@ def _match_by_value(
 
 
 def alike(expected: Row, actual: Row, computed: frozenset[int], loose: frozenset[int] = frozenset()) -> bool:
-    """Whether two rows are equal: terms exactly, computed numbers within tolerance, ``loose`` columns in any case."""
+    """Whether two rows are equal: terms exactly, computed numbers within tolerance.
+
+    ``loose`` columns are not compared.
+    """
     return len(expected) == len(actual) and all(
         left == right or i in loose or (i in computed and close(left, right))
         for i, (left, right) in enumerate(zip(expected, actual, strict=True))
@@ -91,14 +99,14 @@ def alike(expected: Row, actual: Row, computed: frozenset[int], loose: frozenset
 
 
 def fits(expected: Term | None, actual: Term | None) -> bool:
-    """Whether a received term is the expected one, or its value as it was sent."""
+    """Whether a received term is the expected one, or another lexical form of its value."""
     return expected == actual or (
         expected is not None and actual is not None and intervals.is_form_of(expected, actual)
     )
 
 
 class Bags:
-    """Expected and received bags of one run, compared pair by pair; what was compared is remembered."""
+    """Expected and received bags of one run, compared pair by pair with a cache, because alignment asks repeatedly."""
 
     def __init__(
         self,
@@ -117,6 +125,8 @@ class Bags:
         if not self._blank:
             if not self._computed:
                 return similarity(self._common(i, j), expected, actual)
+            # One computed number each, the usual answer of an aggregate: no intervals are needed where the terms are
+            # equal.
             if expected == actual == 1 and self._expected[i][0] == self._actual[j][0]:
                 return 1.0
         both = overlap(self._expected[i], self._actual[j], self._computed, self._equal)

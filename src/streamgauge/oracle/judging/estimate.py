@@ -1,12 +1,12 @@
 """The estimated cost of judging a run by the definition and by Spark, from the stream's times and the query.
 
-The definition asks the content of every report from scratch. Spark answers all reports in one job, which costs seconds
-even for a few triples, and its session some more. The coefficients are CPU seconds, fitted to what
-``python -m benchmarks.oracle --parts choice`` measures.
+The definition evaluates the content of every report from scratch. Spark evaluates all reports in one job, which costs
+seconds even for a few triples, and more if its session has to start. The coefficients are CPU seconds, fitted to
+``python -m benchmarks.oracle --parts choice``.
 
-Worked example: 30 s of 1,000 stations are 210,000 triples. Windows of 5 s that slide by 5 s hold 35,000 triples each
-at 6 reports: 210,000 triples are put into graphs and asked. With a slide of 1 s there are 30 reports and 1,050,000
-triples; under content change 30,000 reports ask 525 million, of which 210,000 are put into graphs as they come.
+Worked example: 30 s of 1,000 stations are 210,000 triples. Windows of 5 s that slide by 5 s contain 35,000 triples
+each: 6 reports load and query 210,000 triples in all. With a slide of 1 s there are 30 reports over 1,050,000 triples;
+under content change 30,000 reports query 525 million, of which only 210,000 are loaded, as they arrive.
 """
 
 from dataclasses import dataclass
@@ -30,31 +30,31 @@ from streamgauge.spark.requirements import spark_lack
 
 EVALUATORS: Final[tuple[Evaluator, ...]] = ("definition", "spark")
 
-READ: Final = 3.0e-6
+READ_TRIPLE_S: Final = 3.0e-6
 """Reading a triple of the stream into this process."""
-LOADED: Final = 0.9e-6
-"""Putting a triple of a content into a graph."""
+LOAD_TRIPLE_S: Final = 0.9e-6
+"""Adding a triple of a content to a graph."""
 QUERY_TRIPLE_S: Final = 1.1e-6
-"""Asking the query over a triple of a content."""
-REPORT: Final = 2.0e-4
-"""A report of the definition, even of an empty content."""
+"""Evaluating the query over a triple of a content."""
+REPORT_S: Final = 2.0e-4
+"""A report of the definition, even over an empty content."""
 
-SESSION: Final = 18.0
-"""Starting a session, its first job included."""
-JOB: Final = 5.0
-"""A job of Spark, whatever it does."""
-ROW: Final = 3.0e-6
-"""A triple of the stream in a job, for each window that holds it."""
-SPARK_REPORT: Final = 1.0e-4
-"""A report of Spark."""
+SESSION_S: Final = 18.0
+"""Starting a session of Spark, including its first job."""
+JOB_S: Final = 5.0
+"""The fixed cost of a job of Spark."""
+SPARK_TRIPLE_S: Final = 3.0e-6
+"""A triple of the stream in a job, for each window that contains it."""
+SPARK_REPORT_S: Final = 1.0e-4
+"""A report of a job of Spark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The size of what is judged: ``triples`` of the stream and ``static`` ones, and ``reports`` that may be due.
+    """The size of a judgement: ``triples`` of the stream, ``static`` triples, and ``reports`` that may be due.
 
-    ``loaded`` triples are put into graphs over all reports and ``held`` ones asked, both without static ones. ``rows``
-    is how often triples stand in windows.
+    Over all reports, ``loaded`` is the number of triples added to graphs and ``held`` of those queried, without static
+    data; ``rows`` is the number of pairs (window, triple) of a job of Spark.
     """
 
     triples: int
@@ -66,22 +66,22 @@ class Work:
 
 
 def definition_seconds(work: Work) -> float:
-    """CPU seconds that the definition takes."""
-    kept = LOADED * (work.loaded + work.static * work.reports)
-    return (
-        READ * work.triples + kept + QUERY_TRIPLE_S * (work.held + work.static * work.reports) + REPORT * work.reports
-    )
+    """The estimated CPU seconds of the definition."""
+    static = work.static * work.reports
+    load = LOAD_TRIPLE_S * (work.loaded + static)
+    query = QUERY_TRIPLE_S * (work.held + static)
+    return READ_TRIPLE_S * work.triples + load + query + REPORT_S * work.reports
 
 
 def spark_seconds(work: Work, *, warm: bool) -> float:
-    """CPU seconds that Spark takes; ``warm`` where its session is there already."""
-    job = JOB + ROW * (work.rows + work.static) + SPARK_REPORT * work.reports
-    return job + (0.0 if warm else SESSION)
+    """The estimated CPU seconds of Spark; ``warm`` if its session is running already."""
+    job = JOB_S + SPARK_TRIPLE_S * (work.rows + work.static) + SPARK_REPORT_S * work.reports
+    return job + (0.0 if warm else SESSION_S)
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorChoice:
-    """An evaluator with the sentence that says why it was chosen."""
+    """An evaluator, with the reason for its choice as a sentence."""
 
     evaluator: Evaluator
     sentence: str
@@ -96,31 +96,31 @@ def choice(
     *,
     warm: bool | None = None,
 ) -> EvaluatorChoice:
-    """The evaluator that is estimated to cost less, but never ``own``, on which the engine itself runs.
+    """The evaluator of the lower estimated cost, but never ``own``, on which the engine itself runs.
 
-    ``advanced_to`` (ms) is how far time came, the last element unless given; ``warm`` says whether a session of Spark
-    is there, and is found out unless given. Queries that Spark refuses go to the definition, and all where Spark
-    cannot start.
+    ``advanced_to`` (ms) is the horizon, by default the last element's time; ``warm`` is whether a session of Spark is
+    running, by default detected. The definition judges queries that Spark refuses, and all if Spark cannot start.
     """
     work = work_of(stream, query, semantics, advanced_to)
-    there = running_context() is not None if warm is None else warm
-    costs = {"definition": definition_seconds(work), "spark": spark_seconds(work, warm=there)}
+    running = running_context() is not None if warm is None else warm
+    costs = {"definition": definition_seconds(work), "spark": spark_seconds(work, warm=running)}
     message = (
         f"the definition would take about {_seconds(costs['definition'])} of CPU for {work.reports:,.0f} reports over "
-        f"{work.held:,.0f} triples, Spark about {_seconds(costs['spark'])}{'' if there else ' with its start'}"
+        f"{work.held:,.0f} triples, Spark about {_seconds(costs['spark'])}{'' if running else ' with its start'}"
     )
     if own in costs:
         other: Evaluator = "spark" if own == "definition" else "definition"
         return EvaluatorChoice(other, f"{other}, because the engine runs on {own}: {message}")
     if costs["definition"] <= costs["spark"]:
         return EvaluatorChoice("definition", f"definition: {message}")
+    # Last, because it imports PySpark.
     if reason := without_spark(query, semantics):
         return EvaluatorChoice("definition", f"definition, because {reason}: {message}")
     return EvaluatorChoice("spark", f"spark: {message}")
 
 
 def without_spark(query: ContinuousQuery, semantics: Semantics) -> str:
-    """Why Spark cannot judge a query here, as a clause; empty where it can. PySpark is imported to find out."""
+    """Why Spark cannot judge a query here, as a clause; empty if it can. Imports PySpark."""
     if lack := spark_lack():
         return lack
     refused = refuse_spark(query, semantics)
@@ -132,7 +132,10 @@ def _seconds(seconds: float) -> str:
 
 
 def work_of(stream: Path, query: ContinuousQuery, semantics: Semantics, advanced_to: int | None = None) -> Work:
-    """The size of what is judged up to a time (ms), the last element unless given; StreamError for no stream table."""
+    """The size of a judgement up to ``advanced_to`` (ms, by default the last element).
+
+    StreamError for no stream table.
+    """
     listed = manifest(stream)
     clocked = 0 if advanced_to is None else instants(query, semantics, listed.time, advanced_to)
     works = [_window_work(stream, listed, one.window, semantics) for one in query.windows]
@@ -141,6 +144,7 @@ def work_of(stream: Path, query: ContinuousQuery, semantics: Semantics, advanced
         listed.rows,
         len(query.static),
         reports,
+        # A query that reads timestamp() needs the arrivals of every content anew: its graphs do not grow.
         sum(one.loaded for one in works) if not reads_time(query.form) else sum(one.held for one in works),
         sum(one.held for one in works),
         sum(one.rows for one in works),
@@ -148,7 +152,7 @@ def work_of(stream: Path, query: ContinuousQuery, semantics: Semantics, advanced
 
 
 def instants(query: ContinuousQuery, semantics: Semantics, times: Range | None, advanced_to: int) -> int:
-    """How many closes, periods or time units there are up to ``advanced_to`` (ms)."""
+    """The number of closes, periods or time units from the start up to ``advanced_to`` (ms)."""
     first = semantics.t0
     if semantics.origin is Origin.FIRST and times is not None:
         first = times.least
@@ -157,7 +161,7 @@ def instants(query: ContinuousQuery, semantics: Semantics, times: Range | None, 
 
 @dataclass(frozen=True, slots=True)
 class WindowWork:
-    """The part of a window: its reports, triples over all of them, those put into graphs, and those in windows."""
+    """The part of one window in ``Work``, with the same fields."""
 
     reports: float = 0.0
     held: float = 0.0
@@ -180,16 +184,19 @@ def _window_work(stream: Path, listed: Manifest, window: Window, semantics: Sema
     rows = max(triples, content * reports)
     if not changes:
         return WindowWork(reports, rows, rows, rows)
+    # Under content change each tick may report: each element, or each distinct time.
     reports = max(
         reports, triples if semantics.tick in {Tick.TUPLE, Tick.ELEMENT} else len(pc.unique(column(stream, "time")))
     )
     contents = max(triples, content * reports)
+    # A set whose window only moves at slides gains triples between two of them, and the definition adds them to the
+    # graph of the report before (semantics.evaluate.Loaded).
     grows = semantics.content is Counting.SET and semantics.scope is not Scope.RANGE and window.kind != "count"
     return WindowWork(reports, contents, min(contents, rows) if grows else contents, rows)
 
 
 def column(stream: Path, name: str) -> pa.ChunkedArray:
-    """One column of a stream table; StreamError names the file that cannot be read so."""
+    """One column of a stream table; StreamError names a file without it."""
     schema = pa.schema([SCHEMA.field(name)])
     chunks = []
     for file in files(stream):

@@ -1,10 +1,10 @@
 """Gracious mode: the window borders under which each wrong answer fits best (docs/judging.md; YABench's mode).
 
-The borders of a window are sought near the declared ones first: an exact fit whose shift is within the reach of the
-search is as near as any. Three searches find the same borders. A monotone query is asked once for its solutions with
-the arrivals that they rest on (``lifetimes``), which says how well every pair of borders fits (``borders``); so is a
-query of one number over all solutions, by running sums. Any other query is asked anew between each pair of borders, the
-nearest first, as long as a budget lasts.
+Borders near the declared ones are searched first: if a pair within the reach of a search fits exactly, no pair outside
+it has a smaller shift. Three searches give the same borders. A monotone query is evaluated once, for its solutions and
+the arrivals that each depends on (``lifetimes``), from which the fit of every pair of borders follows (``borders``);
+one aggregate over all solutions works alike, by prefix sums. Any other query is evaluated for each pair of borders,
+nearest first, within a budget.
 """
 
 from collections import Counter
@@ -35,15 +35,15 @@ from streamgauge.semantics.evaluate import snapshot_under
 from streamgauge.semantics.refusal import RefusedError
 
 BUDGET = 20_000_000
-"""How many triples the contents that are asked one by one may hold together."""
+"""Triples of all contents that are evaluated pair by pair in one run (docs/judging.md, Gracious mode)."""
 NARROW: Final = (64, 8, 1)
-"""The shares of a slide within which borders are sought, the narrowest first."""
-TRIAL = 100
-"""The cost of asking a content, beside its triples."""
+"""Divisors of the slide: the reach of each search in turn, the narrowest first."""
+CONTENT_COST = 100
+"""The fixed cost of evaluating a content, in triples."""
 
 
 def refuse(query: ContinuousQuery, own: str | None) -> str | None:
-    """Why gracious mode cannot search this query's borders, or ``None``; ``own`` is what the engine runs on."""
+    """Why gracious mode cannot search this query's borders, or ``None``; ``own`` is the evaluator of the engine."""
     if len(query.windows) != 1:
         return f"gracious mode moves the borders of one window: the query has {len(query.windows)}"
     if query.windows[0].window.kind == "count":
@@ -62,12 +62,12 @@ def gracious(
     progress: Progress = lambda _done, _of: None,
     units: Callable[[int], Sequence[Unit]] | None = None,
 ) -> Verdict:
-    """The verdict with, for every answered window, the borders that fit its answer best and the scores under them.
+    """The verdict with the borders that fit each answered window best, and the scores under them.
 
-    F1 decides, then the least total shift; start and end move independently over the elements' distinct times, at
-    most one slide each way. Istream and Dstream compare with the instant before under its own best borders. ``units``
-    gives reports and answers under a t0 (``RowScores``), the definition's unless given. A caution says what was not
-    searched; RefusedError what has no borders.
+    The highest F1 wins, then the least total shift; start and end move independently over the elements' distinct times,
+    at most one slide each way. Istream and Dstream compare with the instant before under its own best borders.
+    ``units`` maps a t0 to reports beside answers (``RowScores``), by default those of the definition. Cautions name the
+    windows that were not searched fully. Raises RefusedError for a query that ``refuse`` names.
     """
     if verdict.judgement is Judgement.UNKNOWN or verdict.t0 is None:
         return verdict
@@ -84,12 +84,12 @@ def gracious(
 
 
 def ungracious(verdict: Verdict, reason: str) -> Verdict:
-    """The ordinary verdict, which says why it has no borders."""
+    """The ordinary verdict with a caution that says why no borders were searched."""
     return replace(verdict, cautions=(*verdict.cautions, f"No borders were sought: {reason}."))
 
 
 def cautions(near: Sequence[int], unsearched: int) -> Iterator[str]:
-    """The windows that were not searched, or only so far (ms)."""
+    """Sentences on the windows searched only within ``near`` (ms), and on the number that were not searched."""
     if near:
         yield (
             f"Gracious mode: for {len(near):,} of the windows only borders up to {min(near):,} ms away "
@@ -104,7 +104,10 @@ def cautions(near: Sequence[int], unsearched: int) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class FittedWindow:
-    """The borders that fit a window best, ``None`` where none were tried; ``near``: up to how far (ms), if not all."""
+    """The best borders of a window, ``None`` if none were tried.
+
+    ``near`` is the distance (ms) of an incomplete search.
+    """
 
     fit: BorderFit | None
     near: int | None
@@ -113,7 +116,7 @@ class FittedWindow:
 def fit_alone(
     run: Run, elements: Sequence[StreamElement], t0: int, unit: Unit, windows: int, narrow: int
 ) -> FittedWindow:
-    """The search for one of so many windows of an Rstream, over the elements within a share of a slide (``NARROW``)."""
+    """The search for one of ``windows`` windows under Rstream, within the slide divided by ``narrow`` (``NARROW``)."""
     search = _BorderSearch(run, elements, t0, BUDGET // windows, (narrow,))
     (fit,) = search.fits([unit], lambda _done, _of: None)
     return FittedWindow(fit, search.plain.near[0] if search.plain.near else None)
@@ -124,13 +127,13 @@ def _with(window: WindowVerdict, unit: Unit, fit: BorderFit | None) -> WindowVer
 
 
 def fitted(window: WindowVerdict, view: View, fit: BorderFit) -> WindowVerdict:
-    """The verdict on a window with the borders that fit best."""
+    """The verdict on a window with its best borders, shifted back from content borders to those of the window."""
     borders = (view.start + fit.first - view.first, view.end + fit.last - view.last)
     return replace(window, borders=borders, fitted=(fit.precision, fit.recall))
 
 
 class Searching(Protocol):
-    """A search that knows every pair of borders of a window at once."""
+    """A search that evaluates the query once for all pairs of borders."""
 
     def fit(self, view: View, received: Sequence[Row], previous: View | None, /) -> BorderFit:
         """The best borders for an answer; ``previous`` is the content before, where differences to it are sent."""
@@ -138,7 +141,10 @@ class Searching(Protocol):
 
 
 class _BorderSearch:
-    """The search through one run: window after window, each after the instant before under its best borders."""
+    """The search through one run, in order of time.
+
+    A difference is taken to the instant before under its best borders.
+    """
 
     def __init__(
         self,
@@ -156,7 +162,7 @@ class _BorderSearch:
         self._fast: list[tuple[int, Searching]] = []
 
     def fits(self, units: Sequence[Unit], progress: Progress) -> list[BorderFit | None]:
-        """The best fit per unit, ``None`` where nothing was answered, nothing was due, or nothing was searched."""
+        """The best fit of each unit, ``None`` for a missed or surplus report and where nothing was searched."""
         answered = {unit.report.due: unit for unit in units if unit.report is not None and unit.answer is not None}
         wrong = [due.views[0] for due, unit in answered.items() if unit.both.missing or unit.both.surplus]
         self._begin(wrong)
@@ -175,7 +181,7 @@ class _BorderSearch:
         return [None if unit.report is None else fits.get(unit.report.due) for unit in units]
 
     def _begin(self, wrong: Sequence[View]) -> None:
-        """The fast searches for these windows, from the narrowest on, and the budget of the other."""
+        """Prepare the fast searches for these windows, the narrowest first, and the budget of the slow one."""
         query, semantics = self._run.header.query, self._run.header.semantics
         slide = query.windows[0].window.slide
         for narrow in self._narrow:
@@ -186,7 +192,7 @@ class _BorderSearch:
         self.plain.share(len(wrong))
 
     def _instants(self) -> list[DueReport]:
-        """The instants that are evaluated, also those at which nothing is sent."""
+        """The evaluated instants, including those at which no report is due, because differences refer to them."""
         query, semantics, until = self._run.header.query, self._run.header.semantics, self._run.header.advanced_to
         if Report.CONTENT_CHANGE in semantics.report and semantics.tick is not Tick.TIME:
             heads = [Head.of(element) for element in self._contents.admitted]
@@ -195,7 +201,7 @@ class _BorderSearch:
         return [due for due, _ in due_reports(self._contents.admitted, query, semantics, until, self._t0)]
 
     def _fit(self, unit: Unit, view: View, before: View | None) -> BorderFit | None:
-        """The best fit: of the narrowest search within which an exact one is as near as any, and of the widest else."""
+        """The fit of the narrowest search that is exact within its reach, else of the widest search."""
         if not unit.both.missing and not unit.both.surplus:
             return BorderFit(view.first, view.last, 1.0, 1.0)
         received = unit.answer.added if unit.answer else ()
@@ -207,15 +213,17 @@ class _BorderSearch:
             except NotMonotoneError:
                 self._fast.clear()
                 break
+            # An exact fit with a total shift within the reach: every pair outside the reach is shifted more.
             away = abs(fit.first - view.first) + abs(fit.last - view.last)
             if len(self._fast) == 1 or ((fit.precision, fit.recall) == (1.0, 1.0) and away <= within):
                 return fit
+            # Dropped for the rest of the run, so that each narrower search is in vain at most once.
             self._fast.pop(0)
         return self.plain.fit(view, received, previous)
 
 
 class _EveryPair:
-    """Asks the query anew between each pair of borders, the least shift first, as far as a budget lasts."""
+    """Evaluates the query for each pair of borders, by ascending shift, within a budget."""
 
     def __init__(self, run: Run, contents: Contents, budget: int) -> None:
         query, semantics = run.header.query, run.header.semantics
@@ -229,20 +237,20 @@ class _EveryPair:
         self.unsearched = 0
 
     def share(self, windows: int) -> None:
-        """Say over how many windows the budget (triples that may still be looked at) is spread."""
+        """Spread the budget (triples) evenly over this many windows; what one leaves goes to the next ones."""
         self._windows = max(1, windows)
 
     def fit(self, view: View, received: Sequence[Row], previous: View | None) -> BorderFit | None:
-        """The best borders; ``None`` where the budget is used up."""
+        """The best borders; ``None`` if the budget does not allow even the declared ones."""
         before = Counter[Row]() if previous is None else self.bag(previous)
         share = self._left // max(1, self._windows)
         self._windows -= 1
         size = self._contents.size(view)
-        if self._left < size + TRIAL:
+        if self._left < size + CONTENT_COST:
             self.unsearched += 1
             return None
         best, best_f1 = BorderFit(view.first, view.last, 0.0, 0.0), -1.0
-        for first, last in self._pairs(view, max(1, share // (size + TRIAL))):
+        for first, last in self._pairs(view, max(1, share // (size + CONTENT_COST))):
             rows = difference(self._sends, before, self.bag(self._contents.moved(view, first, last)))
             common = overlap(rows, received, self._computed).common
             f1 = 2 * common / (len(rows) + len(received)) if rows or received else 1.0
@@ -254,7 +262,7 @@ class _EveryPair:
         return best
 
     def _pairs(self, view: View, number: int) -> list[tuple[int, int]]:
-        """So many pairs of first and last time, out of the nearest of each, the least total shift first."""
+        """At most ``number`` pairs of first and last time (ms) by ascending total shift, from the nearest times."""
         firsts, lasts = self._contents.firsts(view).tolist(), self._contents.lasts(view).tolist()
         if len(firsts) * len(lasts) > number:
             firsts, lasts = (
@@ -268,17 +276,17 @@ class _EveryPair:
         return sorted(pairs, key=lambda pair: (shift[pair[0]] + abs(pair[1] - view.last), shift[pair[0]], pair))
 
     def bag(self, view: View) -> Counter[Row]:
-        """The rows of a content; those of one window are remembered."""
+        """The rows of a content, cached by its ranks: different borders often contain the same arrivals."""
         key = self._contents.ranks(view)
         if key not in self._known:
             if len(self._known) > MAX_REMEMBERED:
                 self._known.clear()
             inside = self._contents.inside(view)
-            self._left -= sum(len(arrival.triples) for arrival in inside) + TRIAL
+            self._left -= sum(len(arrival.triples) for arrival in inside) + CONTENT_COST
             rows = self._snapshot.rows((inside,))
             self._known[key] = Counter(set(rows) if self._answers is Counting.SET else rows)
         return self._known[key]
 
 
 MAX_REMEMBERED = 1_000
-"""Bags that are remembered: the same content lies between many borders."""
+"""Size of the cache of bags; the same content lies between many pairs of borders."""

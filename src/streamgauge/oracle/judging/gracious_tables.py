@@ -1,7 +1,7 @@
-"""Gracious mode where the tables are: each wrong window's borders are sought by itself, in a task of Spark.
+"""Gracious mode on Spark: the borders of each wrong window are searched in a task of its own.
 
-A task gets the elements near the window, and the rows of its answer; the search is that of ``gracious``. Where no
-borders near the declared ones fit exactly, another task gets the elements within a slide.
+A task gets the elements near the window and the rows of its answer; the search is that of ``gracious``. Windows that no
+borders near the declared ones fit exactly go to another task, with the elements of a wider reach.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ _FITTED: Final = pa.schema(
         ("near", pa.int64()),
     ]
 )
-"""A window's fit, of which all is null where no borders were tried."""
+"""The fit of a window, whose columns but ``unit`` are null if no borders were tried."""
 
 Recorded = Callable[[Mapping[int, int]], DataFrame]
 """Units by the position of their answer to the recorded rows: columns ``unit`` and ``row`` among others."""
@@ -42,9 +42,9 @@ Recorded = Callable[[Mapping[int, int]], DataFrame]
 def gracious_tables(
     stream: DataFrame, run: Run, due: Mapping[int, DueReport], recorded: Recorded, verdict: Verdict
 ) -> Verdict:
-    """The verdict with the borders that fit each answered window best; a caution says why none were sought.
+    """The verdict with the borders that fit each answered window best, or a caution that says why none were searched.
 
-    ``run`` has no rows; ``due`` are the reports under the verdict's t0 by instant (ms).
+    ``run`` has no rows; ``due`` maps instants (ms) to the reports under the verdict's t0.
     """
     if verdict.judgement is Judgement.UNKNOWN:
         return verdict
@@ -70,7 +70,10 @@ def gracious_tables(
 
 
 def _is_nearest(fit: BorderFit | None, report: DueReport, reach: int) -> bool:
-    """Whether no borders fit better: an exact fit whose shift is within the reach of its search (ms)."""
+    """Whether no other borders can fit better.
+
+    An exact fit whose total shift is within the reach of its search (ms).
+    """
     if fit is None or (fit.precision, fit.recall) != (1.0, 1.0):
         return False
     view = report.views[0]
@@ -90,7 +93,10 @@ def _sought(
     verdict: Verdict,
     narrow: int,
 ) -> Iterator[FittedWindow]:
-    """The fit of each wrong window within a share of a slide, in order; a unit is a place among them."""
+    """The fit of each wrong window within the slide divided by ``narrow``, in order.
+
+    A unit is an index into ``wrong``.
+    """
     if not wrong or verdict.t0 is None:
         return
     query = run.header.query
@@ -98,6 +104,7 @@ def _sought(
     near = [_widened(report, query.windows[0].window.slide // narrow) for report in reports]
     answers = recorded({one.report: unit for unit, one in enumerate(wrong) if one.report is not None})
     rows = seen_by(stream, near, query).unionByName(answers, allowMissingColumns=True).asTable()
+    # The run is pickled into every task: without its recorded rows it is a query and a semantics.
     bare = replace(run, answers=(), fed=(), samples=(), folder=None)
     fit = fn.arrow_udtf(
         report_by_report(_fitting(bare, verdict, reports, narrow)), returnType=from_arrow_schema(_FITTED)
@@ -111,7 +118,7 @@ def _sought(
 
 
 def _widened(report: DueReport, reach: int) -> DueReport:
-    """The report with borders so far outside (ms)."""
+    """The report with each view widened by ``reach`` (ms) on both sides."""
     views = (replace(view, first=view.first - reach, last=view.last + reach) for view in report.views)
     return replace(report, views=tuple(views))
 
@@ -119,13 +126,14 @@ def _widened(report: DueReport, reach: int) -> DueReport:
 def _fitting(
     run: Run, verdict: Verdict, reports: Sequence[DueReport], narrow: int
 ) -> Callable[[int, pa.Table], pa.Table]:
-    """The best borders for a unit, from the rows of its elements and of its answer."""
+    """A function from a unit and its rows (elements, then answer) to one row of ``_FITTED``."""
 
     def fit(unit: int, rows: pa.Table) -> pa.Table:
         nearby = seen_elements(rows)
         received = tuple(lists(rows.filter(pc.is_valid(rows.column("row"))).column("row")))
         answer = Answer(verdict.variables, received, (), "solutions", reports[unit].instant, None, 0)
         report = ExpectedReport(reports[unit], verdict.variables, (), 0)
+        # A missing row of any kind marks the unit as wrong: the search skips units without missing and surplus rows.
         wrong = Unit(report, answer, 0, Overlap(0, ((),), received))
         best = fit_alone(run, nearby, verdict.t0 or 0, wrong, len(reports), narrow)
         borders = (

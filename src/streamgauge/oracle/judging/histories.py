@@ -1,13 +1,13 @@
-"""Differences to the report before, where what was sent before is open: the histories that fit all answers so far.
+"""Istream and Dstream where the answer before has several legal values: the histories that fit all answers so far.
 
-Istream, Dstream and both send what changes. A history is one legal answer for each report; of those that fit the
-differences received so far only the last answers are kept:
+A history is one legal answer per report. Of the histories that fit the differences received so far, only the last
+answers matter for what comes next:
 
     legal before: {a}, {a, b}     legal now: {a, b}     Istream sent b: before was {a}; sent nothing: before was {a, b}
 
-Rows that share no choice are kept apart, so a list of GROUP_CONCAT for each of 20 groups is 20 small searches. Legal
-answers are listed where a report differs from the evaluator's own history, from the last report before it on that has
-one legal answer only, to the next at which the own history is the only one that fits.
+Rows that share no choice are separate parts, so GROUP_CONCAT in each of 20 groups is 20 small searches, not one over
+their product. Legal answers are enumerated only around a report that differs from the evaluator's own history: from the
+last report before it with a single legal answer to the next at which only the evaluator's history fits.
 """
 
 from collections import Counter
@@ -30,17 +30,18 @@ from streamgauge.semantics.definition import SIGNS, difference
 
 Bag: TypeAlias = Counter[Row]
 Part: TypeAlias = list[Bag]
-"""The bags that some rows may be, apart from all other rows."""
+"""The legal bags of a set of rows that shares no choice with any other row."""
 
 MAX_PAIRS: Final = 50 * MAX_CASES
-"""How many pairs of a bag before and a bag now are compared for one part."""
+"""Maximum number of pairs (bag before, bag now) compared for one part; beyond it the verdict is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentDifference:
-    """A report with the evaluator's whole answer, and what was received; ``as_expected`` where that is its own.
+    """A report with the evaluator's whole answer (``rows``), and the difference received.
 
-    Where nothing is ``sent``, as before the beginning of reports, what was received says nothing.
+    ``as_expected``: it is the evaluator's own difference. A report that is evaluated but not ``sent`` (before
+    ``since``) has nothing received to compare.
     """
 
     due: DueReport
@@ -51,31 +52,34 @@ class SentDifference:
 
 
 class Histories:
-    """The legal histories of one run."""
+    """The search for legal histories through one run."""
 
     def __init__(self, legality: ReportLegality, r2s: R2S) -> None:
         self._legality, self._r2s = legality, r2s
         self._texts: SentTexts = {}
 
     def opinions(self, sent: Sequence[SentDifference]) -> list[Opinion]:
-        """Whether each difference fits a legal history."""
+        """For each report in order, whether its difference fits a legal history."""
         self._texts = sent_texts(row for report in sent for row in report.received)
         opinions: list[Opinion] = []
         before: list[Part] | None = [[Counter()]]
         while (place := len(opinions)) < len(sent):
             differing = next((at for at in range(place, len(sent)) if not sent[at].as_expected), len(sent))
+            # Before ``start`` all differences are the evaluator's own; at ``start`` the search begins from the one
+            # answer known.
             start = self._known_before(sent, place, differing)
             opinions += [Opinion(True)] * (start - place)
             before = before if start == place else [[sent[start - 1].rows]]
             for at in range(start, len(sent)):
                 opinion, before = self._step(sent[at], sent[at - 1] if at else None, before)
                 opinions.append(opinion)
+                # Only the evaluator's own answer is left: from here on its history decides again, without enumeration.
                 if at >= differing and before is not None and _one(before) == sent[at].rows:
                     break
         return opinions
 
     def _known_before(self, sent: Sequence[SentDifference], place: int, differing: int) -> int:
-        """The last place up to the first difference before which one answer only is legal, or the first place."""
+        """The latest place up to ``differing`` whose previous report has one legal answer only, else ``place``."""
         if differing == len(sent):
             return differing
         while differing > place and not self._legality.is_certain(sent[differing - 1].due):
@@ -85,7 +89,7 @@ class Histories:
     def _step(
         self, report: SentDifference, previous: SentDifference | None, before: list[Part] | None
     ) -> tuple[Opinion, list[Part] | None]:
-        """The opinion on a report, and its legal answers that fit; ``None`` where they cannot be listed."""
+        """The opinion on a report, and its legal answers that fit so far; ``None`` if there are too many to list."""
         try:
             closed = self._legality.is_closed(report.due)
             now = [[report.rows]] if closed else self._legality.answers(report.due).parts(self._texts)
@@ -99,7 +103,7 @@ class Histories:
             return _unknown(report, str(error)), None
 
     def _fitting(self, before: list[Part], now: list[Part], received: Bag) -> tuple[Opinion, list[Part]]:
-        """Whether some pair of legal answers has the received difference, and the answers now of such pairs."""
+        """Whether a pair of legal answers has the received difference, and the answers now of all such pairs."""
         after: list[Part] = []
         illegal: list[Overlap] = []
         common = 0
@@ -108,12 +112,15 @@ class Histories:
             if len(olds) * len(news) > MAX_PAIRS:
                 raise CutOffError(f"more than {MAX_PAIRS:,} histories are legal")
             rows = {row for bag in (*olds, *news) for row in bag}
+            # Received rows go to the part that can produce them; what no part takes is surplus.
             wanted = Counter({row: times for row, times in received.items() if self._bare(row) in rows})
             received = received - wanted
             fitting = [new for new in news if any(self._changes(old, new) == wanted for old in olds)]
             common += wanted.total() if fitting else 0
             if not fitting:
                 illegal.append(self._nearest(olds, news, wanted))
+            # A part without a fit is reported once; later reports start from all its answers, so one wrong answer costs
+            # one window.
             after.append(fitting or news)
         if not illegal and not received:
             return Opinion(True), after
@@ -123,7 +130,7 @@ class Histories:
         return Opinion(False, nearest=Overlap(common, missing, surplus)), after
 
     def _nearest(self, olds: Part, news: Part, wanted: Bag) -> Overlap:
-        """A legal difference that has much in common with the received one."""
+        """The overlap with the nearest legal difference among the first ``MAX_CASES``, for the witnesses."""
         pairs = islice(product(olds, news), MAX_CASES)
         legal = min(
             (self._changes(*pair) for pair in pairs), key=lambda bag: (bag - wanted).total() + (wanted - bag).total()
@@ -139,7 +146,7 @@ class Histories:
         return row[:-1] if self._r2s is R2S.CHANGES and row[-1:] in SIGNS else row
 
     def _canonical(self, report: SentDifference, previous: SentDifference | None) -> Bag:
-        """The received rows with SPARQL's own values of numbers, as the answers now or before have them."""
+        """The received rows with each number in the form in which the legal answers (now or before) write it."""
         bare = list(dict.fromkeys(map(self._bare, report.received)))
         own: dict[Row, Row] = {}
         for known in (previous, report):
@@ -151,24 +158,30 @@ class Histories:
 
 
 def _unknown(report: SentDifference, reason: str) -> Opinion:
-    """The opinion on a report that cannot be told from others: right where it is the evaluator's own."""
+    """The opinion on a report whose legal answers cannot be listed.
+
+    Right if it is the evaluator's own, else unknown.
+    """
     return Opinion(report.as_expected, "" if report.as_expected else reason)
 
 
 def _one(parts: list[Part]) -> Bag | None:
-    """The one answer of some parts; ``None`` where there are several."""
+    """The answer, if each part has exactly one bag; else ``None``."""
     return None if any(len(part) > 1 for part in parts) else _sums(parts)[0]
 
 
 def _sums(parts: Sequence[Part]) -> Part:
-    """The bags of several parts together."""
+    """The whole answers of these parts: one for each combination of their bags."""
     if prod(map(len, parts)) > MAX_PAIRS:
         raise CutOffError(f"more than {MAX_PAIRS:,} histories are legal")
     return [sum(bags, Counter[Row]()) for bags in product(*parts)]
 
 
 def _linked(before: list[Part], now: list[Part]) -> Iterator[tuple[list[Part], list[Part]]]:
-    """Parts before and now, apart where they have no row in common; the rows of all certain parts are together."""
+    """Groups of parts before and now that share rows, each of which can be decided alone.
+
+    Rows of certain parts (one bag) that no open part contains form one group, compared by a single difference.
+    """
     sides = [(side, part) for side, parts in enumerate((before, now)) for part in parts]
     open_rows = {row for _, part in sides if len(part) > 1 for bag in part for row in bag}
     linked: list[tuple[int, Part]] = []

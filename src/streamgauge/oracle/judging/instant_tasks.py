@@ -1,9 +1,9 @@
-"""A run judged instant by instant in tasks of Spark, each by the judge of this process (``oracle.matched``).
+"""A run judged instant by instant in tasks of Spark, each by the judge of a single process (``oracle.matched``).
 
-A task gets the elements that windows may hold at an instant, those of the report before where the answer depends on
-it, and the rows that were answered. So what this process judges one report at a time, tasks judge in the same words:
-computed numbers, choices that a query leaves open, the order of rows, differences. One instant's elements are in the
-memory of one task; a row for each window comes to the driver, with at most ``witnesses`` rows of each kind.
+A task gets the elements that windows may contain at an instant, those of the report before if the answer depends on it,
+and the recorded rows. Tasks therefore reach the verdicts of a single process, also on computed numbers, choices that a
+query leaves open, the order of rows, and differences. One instant's elements have to fit one task's memory; one row per
+window, with at most ``witnesses`` rows of each kind, reaches the driver.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ RECORDED: Final = ("unit", "answer", "position", "sign", "row")
 
 
 def _as_in_spark(field: pa.Field) -> pa.Field:
-    """A column with a type that Spark has: lists of any length, nulls allowed."""
+    """The field with a type that Spark supports: lists of any length, nulls allowed."""
     fixed = pa.types.is_fixed_size_list(field.type)
     return pa.field(field.name, pa.list_(field.type.value_type) if fixed else field.type)
 
@@ -56,18 +56,18 @@ _JUDGED: Final = pa.schema(
         ("depends", pa.bool_()),
     ]
 )
-"""Window verdicts; ``depends`` where which answer is right depends on what an earlier one left open."""
+"""Window verdicts; ``depends`` if the verdict depends on which of several legal answers came before."""
 
 
 class NotByInstantError(ValueError):
-    """Why the instants of a run are not judged one by one."""
+    """The instants of a run cannot be judged one by one; the message says why."""
 
 
 class Instant(NamedTuple):
-    """A time (ms), the report that may be due at it, and the answers that name it, without their rows.
+    """A time (ms), the report that may be due then, and the answers that name it, without their rows.
 
-    ``reports`` ends with that report, after the one before where the answer depends on it, and is empty for surplus
-    answers. ``places`` are the answers' places in the run.
+    ``reports`` ends with that report, preceded by the one before if the answer depends on it; it is empty for surplus
+    answers. ``places`` are the answers' positions in the run.
     """
 
     reports: tuple[DueReport, ...]
@@ -77,7 +77,7 @@ class Instant(NamedTuple):
 
 
 def refusal(header: RunHeader) -> str | None:
-    """Why a run is not judged instant by instant."""
+    """Why a run cannot be judged instant by instant; ``None`` if it can."""
     sends, content = operator(header.query, header.semantics), {Report.NON_EMPTY, Report.CONTENT_CHANGE}
     if sends is not R2S.RSTREAM and header.semantics.report & content:
         return f"{sends} of reports that contents make due"
@@ -86,9 +86,9 @@ def refusal(header: RunHeader) -> str | None:
 
 @dataclass(frozen=True)
 class InstantJudging:
-    """A run, whose ``named`` answers (places by instant) say what they speak of, beside the rows of its stream.
+    """A run with its stream table; ``named`` maps instants (ms) to the positions of the answers that name them.
 
-    ``recorded`` gives the recorded rows (``RECORDED``) of answers, from their places to units.
+    ``recorded`` maps {position of an answer: unit} to the answers' recorded rows (``RECORDED``).
     """
 
     session: SparkSession
@@ -99,7 +99,10 @@ class InstantJudging:
     rules: JudgingRules
 
     def score(self, t0: int, due: Sequence[DueReport], when: DueTime) -> Scored:
-        """The windows under one t0 (ms), of which these reports are candidates; NotByInstantError."""
+        """The scores under one t0 (ms), with the candidate reports ``due``.
+
+        NotByInstantError if they are not independent.
+        """
         query = self.run.header.query
         instants = list(self._instants(due))
         reaches = [_reach(instant.reports) for instant in instants if instant.reports]
@@ -116,7 +119,7 @@ class InstantJudging:
         return _scored(table, [instant.time for instant in instants], names)
 
     def _instants(self, due: Sequence[DueReport]) -> "list[Instant]":
-        """The instants at which something may be due, in the order of ``due``, then those of surplus answers."""
+        """The instants of ``due``, in its order, then those of surplus answers."""
         header = self.run.header
         before = operator(header.query, header.semantics) is not R2S.RSTREAM
         before |= Report.CONTENT_CHANGE in header.semantics.report
@@ -133,14 +136,14 @@ class InstantJudging:
 
 
 def _reach(reports: Sequence[DueReport]) -> DueReport:
-    """A report over all that some reports, the last of which is the latest, may look at."""
+    """The last of these reports with views widened to what any of them may contain."""
     *_, last = reports
     firsts = [min(view.first for view in views) for views in zip(*(one.views for one in reports), strict=True)]
     return replace(last, views=tuple(replace(view, first=at) for view, at in zip(last.views, firsts, strict=True)))
 
 
 def _scored(table: pa.Table, times: Sequence[int], names: tuple[str, ...]) -> Scored:
-    """The windows in the order of their instants (ms, by unit)."""
+    """The scores from the verdicts, in the order of instants; ``times`` are those of units (ms)."""
     at = [times[unit] for unit in table.column("unit").to_pylist()]
     order = sorted(range(len(at)), key=at.__getitem__)
     ordered = table.take(pa.array(order, pa.int64()))
@@ -154,7 +157,7 @@ def _scored(table: pa.Table, times: Sequence[int], names: tuple[str, ...]) -> Sc
 def _judging(
     run: Run, t0: int, instants: Sequence[Instant], when: DueTime, rules: JudgingRules
 ) -> Callable[[int, pa.Table], pa.Table]:
-    """The verdicts of a unit from its rows: the elements that it may look at, and what was answered."""
+    """A function from a unit and its rows (elements and recorded answers) to its verdicts (``_JUDGED``)."""
     variables = Snapshot(run.header.query).variables
 
     def judged(unit: int, rows: pa.Table) -> pa.Table:
@@ -178,7 +181,7 @@ def _judging(
 
 
 def _is_plain(unit: Unit) -> bool:
-    """Whether an answer is the evaluator's own."""
+    """Whether an answer is right and the evaluator's own."""
     return is_right(unit) and not unit.doubtful
 
 
@@ -188,7 +191,7 @@ def _verdict(unit: Unit, places: Sequence[int], when: DueTime, witnesses: int) -
 
 
 def _with_rows(instant: Instant, rows: pa.Table) -> list[Answer]:
-    """The answers of an instant with their rows, in the order in which they were recorded."""
+    """The answers of an instant with their rows, in recorded order."""
     own = rows.filter(pc.is_valid(rows.column("answer"))).sort_by([("position", "ascending")])
     bags: dict[tuple[int, int], list[Row]] = {}
     keys = zip(own.column("answer").to_pylist(), own.column("sign").to_pylist(), strict=True)
@@ -201,7 +204,7 @@ def _with_rows(instant: Instant, rows: pa.Table) -> list[Answer]:
 
 
 class InstantReports:
-    """The expected reports of one instant (an ``Expect``), by the definition from what its windows may hold."""
+    """The expected reports of one instant (an ``Expect``), by the definition, from the elements near it."""
 
     def __init__(self, reports: Sequence[DueReport], elements: Sequence[StreamElement], header: RunHeader) -> None:
         self._reports, self._elements, self._header = reports, elements, header
@@ -209,7 +212,7 @@ class InstantReports:
 
     @property
     def has_before(self) -> bool:
-        """Whether an answer is a difference to that of an earlier report."""
+        """Whether the answer is a difference to an earlier report."""
         return self._differs and len(self._reports) > 1
 
     @cached_property
@@ -220,7 +223,7 @@ class InstantReports:
     def __call__(
         self, query: ContinuousQuery, semantics: Semantics, _advanced_to: int, _t0: int
     ) -> tuple[ExpectedReport, ...]:
-        """The report, if it is due; where whole answers are asked of a run of differences, the one before it too."""
+        """The report, if due; also the one before, if whole answers of a run of differences are wanted."""
         now = self._reports[-1:]
         pairs = [pair for pair in selected(self._contents.items(), semantics) if self._differs or pair[0] in now]
         reports = answered(pairs, query, semantics)
@@ -228,15 +231,15 @@ class InstantReports:
         return tuple(report for report in reports if whole_answers or report.due in now)
 
     def instants(self, _query: ContinuousQuery, _semantics: Semantics, _advanced_to: int, _t0: int) -> set[int]:
-        """The instant, if something may be due at it."""
+        """The instant, if a report may be due then."""
         return {report.instant for report in self._reports[-1:]}
 
     def look(self, _query: ContinuousQuery, _semantics: Semantics, _t0: int) -> Look:
-        """The contents."""
+        """The contents, computed once for all calls."""
         return self._contents.__getitem__
 
     def is_certain_before(self, rules: JudgingRules) -> bool:
-        """Whether one answer only is legal at the report before."""
+        """Whether only one answer is legal at the report before."""
         header = self._header
         exact = rules.exact_datatypes
         legality = ReportLegality(self._contents.__getitem__, header.query, header.semantics, exact_datatypes=exact)

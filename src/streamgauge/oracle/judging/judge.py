@@ -1,4 +1,4 @@
-"""Judging a run folder: which evaluator, under which clock, against which stream."""
+"""Judging a run folder: with which evaluator, under which clock, against which stream."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -37,29 +37,27 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-ROWS_LIMIT = 3_000_000
-"""Triples over all windows of a run judged by counts up to which gracious mode has its rows computed too."""
+MAX_SEARCHED_TRIPLES = 3_000_000
+"""Maximum triples over all windows of a run judged by counts for which gracious mode computes the rows as well."""
 
 IN_PROCESS = 1_000_000
-"""Triples of a stream up to which the definition judges in this process, also where a cluster is named.
+"""Triples of a stream up to which the definition judges in this process even if a cluster is named.
 
-Derived: here it costs 10 CPU s and 480 MiB a million, in tasks 18 CPU s and no memory (``benchmarks.scale``), so what
-decides is half a GiB.
+A million cost 10 CPU s and 480 MiB here, 18 CPU s and no memory here in tasks (``benchmarks.scale``): memory decides.
 """
 
-MOST_INSTANTS = 300_000
-"""At how many instants the definition is asked."""
+MAX_INSTANTS = 300_000
+"""Instants up to which the definition judges; more are usually a mistyped ``advanced_to``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """The means of judging: ``evaluator`` ``None`` chooses by cost; ``spark`` makes the session when needed.
+    """How to judge. ``evaluator`` ``None`` chooses by cost.
 
-    PySpark is imported after a session is there, whose maker says what is missing where it is not installed.
-
-    ``max_delay`` in ms; ``gracious`` asks for the borders that fit wrong answers best; ``exact_datatypes`` compares the
-    datatypes of computed numbers too. ``chosen`` hears the sentence that says which evaluator was chosen, and why.
-    ``in_tasks``: of streams of more triples the definition too is asked in tasks of Spark, where the run allows it.
+    ``spark`` returns the session if needed; modules of PySpark are imported after it, as it says what to install.
+    ``max_delay`` in ms; ``gracious`` searches the borders that fit wrong answers best; ``exact_datatypes`` compares the
+    datatypes of computed numbers too. ``chosen`` receives the sentence on which evaluator was chosen, and why.
+    ``in_tasks``: above this number of triples the definition too runs in tasks of Spark, if the run allows it.
     """
 
     spark: "Callable[[], SparkSession]"
@@ -74,7 +72,7 @@ class Means:
     def choose(
         self, stream: Path, query: ContinuousQuery, semantics: Semantics, own: str | None, until: int | None = None
     ) -> Evaluator:
-        """The evaluator that was named, else the one of ``estimate.choice``; ``until`` (ms) is how far time came."""
+        """The declared evaluator, else the one of ``estimate.choice`` up to the horizon ``until`` (ms)."""
         if self.evaluator is not None:
             return self.evaluator
         decision = choice(stream, query, semantics, own, until)
@@ -83,7 +81,7 @@ class Means:
 
 
 def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
-    """The verdict on a recorded run whose stream table is at ``stream``; unknown with the reason when none can be."""
+    """The verdict on a recorded run with its stream table; unknown, with the reason, if it cannot be judged."""
     if reason := other_stream(stream, run.header.query):
         return unknown(run, reason)
     if run.header.semantics.clock is not Clock.APPLICATION:
@@ -94,7 +92,7 @@ def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
 
 
 def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Place, means: Means) -> Verdict:
-    """The verdict on a run whose rows are on disk: in its tables on Spark, else of ``whole``, the run with its rows.
+    """The verdict on a run on disk: in its tables on Spark, else from ``whole()``, the run with its rows.
 
     ``heads`` is the run without rows (``formats.run.read_heads``). A stream on another file system is only judged in
     tables.
@@ -102,6 +100,7 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Place, mea
     if isinstance(stream, RemotePlace):
         return _judge_remote(heads, stream, means)
     if heads is not None and not other_stream(stream, heads.header.query):
+        # Nothing is lost by suppressing: judge_run meets the same refusal, and turns it into an unknown verdict.
         with suppress(RefusedError):
             header = heads.header
             refuse(header.query, header.semantics)
@@ -136,7 +135,10 @@ def _judge_tables(
 
 
 def _judge_remote(heads: Run | None, stream: RemotePlace, means: Means) -> Verdict:
-    """The verdict on a run whose stream only Spark reads; RemotePlaceError where it has to be read here."""
+    """The verdict on a run whose stream only Spark can read.
+
+    RemotePlaceError if judging needs its rows in this process.
+    """
     advice = "copy the stream here, and name it in run.json"
     if heads is None:
         reason = "a run whose rows cannot be told by their answers"
@@ -157,7 +159,7 @@ def _judge_remote(heads: Run | None, stream: RemotePlace, means: Means) -> Verdi
 
 
 def with_cautions(run: Run, verdict: Verdict, stream: Path) -> Verdict:
-    """The verdict with its cautions, unless it is unknown anyway; one over no report becomes unknown."""
+    """The verdict with its cautions; one over no report becomes unknown. An unknown verdict is unchanged."""
     if verdict.judgement is Judgement.UNKNOWN:
         return verdict
     return over_nothing(run, replace(verdict, cautions=(*verdict.cautions, *cautions(run, verdict, stream))))
@@ -191,7 +193,7 @@ def _checked(
     means: Means,
     rules: JudgingRules,
 ) -> Verdict:
-    """The verdict from rows compared, or from counts where whole bags are sent at every change (``deltas.py``)."""
+    """The verdict by comparing rows, or by counts where whole bags are sent at every change (``deltas.py``)."""
     expect, first = expected
     score: Score = rows
     if evaluator == "spark" and countable(run.header.query, run.header.semantics):
@@ -205,20 +207,24 @@ def _checked(
 
 
 def _without_rows(run: Run, evaluator: Evaluator, stream: Path) -> str:
-    """Why a run that is judged by counts is too large for gracious mode, which compares rows; empty where it is not."""
+    """Why a run judged by counts is too large for gracious mode, which compares rows; empty if it is not."""
     query, semantics = run.header.query, run.header.semantics
-    if evaluator != "spark" or not countable(query, semantics) or work_of(stream, query, semantics).held <= ROWS_LIMIT:
+    if (
+        evaluator != "spark"
+        or not countable(query, semantics)
+        or work_of(stream, query, semantics).held <= MAX_SEARCHED_TRIPLES
+    ):
         return ""
     return (
-        f"the windows of all reports hold more than {ROWS_LIMIT:,} triples, and gracious mode compares the rows of "
-        "each: take a prefix of the run"
+        f"the windows of all reports hold more than {MAX_SEARCHED_TRIPLES:,} triples, and gracious mode compares the "
+        "rows of each: take a prefix of the run"
     )
 
 
 def _graciously(
     run: Run, elements: Sequence[StreamElement], verdict: Verdict, rows: RowScores, means: Means
 ) -> Verdict:
-    """The verdict with fitting borders, or with a caution that says why none were sought."""
+    """The verdict with fitting borders, or with a caution that says why none were searched."""
     try:
         return gracious(run, elements, verdict, _halved(means, second=True), rows.units)
     except RefusedError as error:
@@ -226,7 +232,7 @@ def _graciously(
 
 
 def _halved(means: Means, *, second: bool) -> Progress:
-    """The progress of judging, of which gracious mode is the second half."""
+    """The progress of one half of the work, where gracious mode is the second; of all of it without gracious mode."""
     if not means.gracious:
         return means.progress
     return lambda done, of: means.progress(done + of if second else done, 2 * of)
@@ -257,10 +263,10 @@ def with_query(run: Run, template: str, values: Mapping[str, object]) -> Run:
 
 
 def _refuse_endless(run: Run, stream: Path) -> None:
-    """Refuse a run whose time goes on for so long that the definition would not end."""
+    """Raise RefusedError for a run with more instants than the definition can evaluate in reasonable time."""
     header = run.header
     number = instants(header.query, header.semantics, manifest(stream).time, header.advanced_to)
-    if number > MOST_INSTANTS:
+    if number > MAX_INSTANTS:
         raise RefusedError(
             f"up to advanced_to = {header.advanced_to} ms there are {number:,} instants to report at, too many for "
             "the definition: is advanced_to right? Otherwise --evaluator spark"
@@ -268,12 +274,12 @@ def _refuse_endless(run: Run, stream: Path) -> None:
 
 
 def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
-    """Why the query sees nothing of what was recorded, or ``None``: none of its streams is in the stream table."""
+    """The sentence for a query of whose streams the stream table has none, else ``None``."""
     return unread(sorted(stream_names(stream)), query)
 
 
 def unread(recorded: Sequence[str], query: ContinuousQuery) -> str | None:
-    """Why the query sees nothing of streams of these names, or ``None``."""
+    """The sentence for a query that reads none of the recorded streams, else ``None``."""
     wanted = sorted(query.streams)
     if not recorded or set(wanted) & set(recorded):
         return None
@@ -285,12 +291,12 @@ def unread(recorded: Sequence[str], query: ContinuousQuery) -> str | None:
 
 
 def triples_of(stream: Path) -> int:
-    """How many triples a stream table has, by its manifest."""
+    """The number of triples of a stream table, by its manifest."""
     return manifest(stream).rows
 
 
 def expectation(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expect, int | None, int]:
-    """The expected reports of a stream as a function, the first element's time, and the latest time (ms)."""
+    """The function that gives a stream's expected reports, the first element's time, and the latest time (ms)."""
     if evaluator == "spark":
         session = means.spark()
         from streamgauge.oracle.expected.on_spark import SparkReports, read_header
@@ -308,7 +314,7 @@ def first_time(elements: Sequence[StreamElement]) -> int | None:
 
 
 def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
-    """The verdict under arrival times as recorded, with the application clock's precision and recall beside it."""
+    """The verdict under arrival times, with precision and recall under application time as ``other_clock``."""
     header, stored = run.header, tuple(elements(stream))
     wall, arrived = by_arrival(run, stored)
     try:
@@ -354,11 +360,12 @@ def expected_reports(
     course: Course | None = None,
     name: Callable[[int, str], None] = lambda _horizon, _awaited: None,
 ) -> tuple[ExpectedReport, ...]:
-    """The reports that are due on a stream table; ``windows`` closes as many windows, ``advance_to`` and ``t0`` in ms.
+    """The reports that are due on a stream table, up to the horizon.
 
-    Without either time comes as far as the stream, by the ``course`` with which it was read where there is one;
-    without ``t0`` reports begin as the stream does (``begun``). ``advance_to`` may be ``windows``: until all that hold
-    something have closed. ``name`` hears how far time came (ms), and which window that closes later is the first.
+    The horizon (ms) is the close of the ``windows``-th window, or ``advance_to``, where ``"windows"`` is the last close
+    of a window with content, or by default the latest time of the stream or of the ``course`` that it was read with.
+    Without ``t0`` (ms) reports begin with the stream (``begun``). ``name`` receives the horizon and a description of
+    the first window that closes after it.
     """
     refuse(query, semantics)
     if reason := other_stream(stream, query):
@@ -378,7 +385,7 @@ def expected_reports(
 
 
 def _closes(query: ContinuousQuery, semantics: Semantics, windows: int) -> int:
-    """How long after t0 so many windows have closed, ms."""
+    """The time after t0 (ms) at which this number of windows has closed."""
     kinds = {window.window.kind for window in query.windows}
     if len(query.windows) > 1 or "count" in kinds:
         raise RefusedError("the number of windows says when time ends for one window in ms: say how far time comes")

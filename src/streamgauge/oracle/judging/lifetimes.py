@@ -1,9 +1,9 @@
-"""The solutions of a query with the arrivals that they rest on: between which borders of a window each exists.
+"""The solutions of a monotone query with the arrivals that they depend on: the borders between which each exists.
 
 A query without negation, OPTIONAL, paths and aggregates is monotone: a solution exists in a content exactly when all
-triples of its pattern are in it. So one evaluation over a long stretch of the stream knows the answer over every
-content within it: a solution whose triples arrived at the ranks 4, 7 and 5 exists from rank 4 or before to rank 7 or
-after. A triple that arrives again, at 9, gives its solution several such pairs of ranks, the minimal ones.
+triples of its pattern are in it. One evaluation over a long stretch of the stream therefore gives the answer over every
+content within it: a solution whose triples arrived at the ranks 4, 7 and 5 exists in each content from rank 4 or before
+to rank 7 or after. If a triple arrives again, at 9, its solution has several such spans, of which the minimal are kept.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,22 +26,25 @@ from streamgauge.semantics.refusal import volatile
 from streamgauge.sparql.algebra import makes_blank_nodes
 
 ALWAYS: Final = 2**62
-"""The first rank of what rests on static data alone."""
+"""The first rank of a solution that depends on static data alone: inside every content, even an empty one."""
 MAX_PAIRS: Final = 256
-"""Combinations of repeated triples that are looked at for one solution."""
+"""Maximum combinations of repeated arrivals for one solution."""
 
 Ranks: TypeAlias = npt.NDArray[np.int64]
 Span: TypeAlias = tuple[int, int]
-"""The first and the last rank that a solution rests on."""
+"""The first and the last rank that a solution depends on, both inclusive."""
 
 
 class NotMonotoneError(ValueError):
-    """A query, or a content, whose solutions cannot be told by the arrivals that they rest on; the text says why."""
+    """A query or content whose solutions do not follow from the arrivals that they depend on; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedSolutions:
-    """Solutions over one stretch: ``rows`` by number, ``row`` and ``spans`` (minimal, ascending) of each solution."""
+    """Solutions over one stretch: distinct ``rows``.
+
+    For each solution the index of its ``row`` and its minimal ``spans``.
+    """
 
     rows: tuple[Row, ...]
     row: Ranks
@@ -49,9 +52,9 @@ class TimedSolutions:
 
 
 def spans_of(arrivals: Sequence[Sequence[int]]) -> tuple[Span, ...]:
-    """The minimal spans of what needs one arrival out of each sequence of ranks.
+    """The minimal spans of a solution that needs one arrival out of each sequence of ranks.
 
-    Example: ranks 4 or 9 of one triple and 7 of another give (4, 7) and (7, 9).
+    Worked example: ranks 4 or 9 of one triple and 7 of another give (4, 7) and (7, 9).
     """
     if all(len(ranks) == 1 for ranks in arrivals):
         only = [ranks[0] for ranks in arrivals]
@@ -63,7 +66,7 @@ def spans_of(arrivals: Sequence[Sequence[int]]) -> tuple[Span, ...]:
 
 
 def minimal(spans: Iterator[Span]) -> tuple[Span, ...]:
-    """The spans that hold no other, by first rank."""
+    """The spans that contain no other span, ascending by first rank."""
     kept: list[Span] = []
     for first, last in sorted(set(spans), key=lambda span: (-span[0], span[1])):
         if not kept or last < kept[-1][1]:
@@ -72,9 +75,9 @@ def minimal(spans: Iterator[Span]) -> tuple[Span, ...]:
 
 
 class TimedQuery:
-    """A monotone query that is asked for its solutions with the arrivals that they rest on.
+    """A monotone query, evaluated for its solutions and the arrivals that they depend on.
 
-    ``shown`` are the variables of its rows; NotMonotoneError for a query that is not monotone.
+    ``shown`` are the variables of its rows. Raises NotMonotoneError for any other query.
     """
 
     def __init__(self, query: ContinuousQuery, pattern: al.Pattern, shown: Sequence[str]) -> None:
@@ -86,7 +89,10 @@ class TimedQuery:
         self._branches = [_Branch(query, branch, shown, self._window) for branch in branches(pattern)]
 
     def solutions(self, inside: tuple[Arrival, ...], ranks: Mapping[Triple, Sequence[int]]) -> TimedSolutions:
-        """The solutions over some arrivals, whose triples have these ``ranks``; NotMonotoneError as for the query."""
+        """The solutions over these arrivals, whose triples have these ``ranks``.
+
+        Raises NotMonotoneError for a solution that depends on a triple no element contains in this form.
+        """
         numbers: dict[Row, int] = {}
         rows, spans = list[int](), list[tuple[Span, ...]]()
         for branch in self._branches:
@@ -101,7 +107,7 @@ class TimedQuery:
         return TimedSolutions(tuple(numbers), np.array(rows, dtype=np.int64), tuple(spans))
 
     def _arrivals(self, triple: Triple, static: bool, ranks: Mapping[Triple, Sequence[int]]) -> Sequence[int]:
-        """The ranks of a triple; none where static data has it, which is always there."""
+        """The ranks of a triple; none if static data contains it, because it is then in every content."""
         if static and triple in self._static:
             return ()
         arrivals = ranks.get(triple)
@@ -111,7 +117,7 @@ class TimedQuery:
 
 
 class _Branch:
-    """One alternative of the query: no UNION is left in it."""
+    """One alternative of the query, without UNION: all its triple patterns match in every solution."""
 
     def __init__(self, query: ContinuousQuery, pattern: al.Pattern, shown: Sequence[str], window: Term | None) -> None:
         names = [variable.name for variable in al.pattern_variables(pattern)]
@@ -124,14 +130,14 @@ class _Branch:
         ]
 
     def matches(self, inside: tuple[Arrival, ...]) -> Iterator[tuple[Row, list[tuple[Triple, bool]]]]:
-        """Each solution's row, and the triples that it rests on with whether static data may have them."""
+        """Each solution's row, and the triples that it depends on, each with whether static data may provide it."""
         for matched in self._snapshot.rows((inside,)):
             row = tuple(None if at is None else matched[at] for at in self._shown)
             yield row, [(_triple(parts, matched), static) for parts, static in self._triples]
 
 
 _Parts: TypeAlias = tuple[int | Term, int | Term, int | Term]
-"""A triple pattern with the columns of its variables."""
+"""A triple pattern whose variables are replaced by their columns."""
 
 
 def _filled(triple: al.TriplePattern, places: Mapping[str, int]) -> _Parts:
@@ -156,7 +162,7 @@ def _triple(parts: _Parts, row: Row) -> Triple:
 
 
 def _placed(pattern: al.Pattern, window: Term | None, static: bool) -> Iterator[tuple[al.TriplePattern, bool]]:
-    """The triple patterns of a branch that read the window, with whether they may read static data too."""
+    """The triple patterns of a branch, each with whether it may match static data too."""
     match pattern:
         case al.BGP(patterns=triples):
             yield from ((triple, static) for triple in triples)
@@ -172,7 +178,7 @@ def _placed(pattern: al.Pattern, window: Term | None, static: bool) -> Iterator[
 
 
 def branches(pattern: al.Pattern) -> list[al.Pattern]:
-    """The alternatives of a monotone pattern, with UNION drawn to its top; NotMonotoneError for any other."""
+    """The alternatives of a monotone pattern, with UNION distributed over joins; NotMonotoneError for any other."""
     match pattern:
         case al.BGP(patterns=triples):
             return [al.BGP(tuple(map(_named, triples)))]
@@ -203,7 +209,7 @@ def _plain(expression: al.Expression) -> al.Expression:
 
 
 def _named(triple: al.TriplePattern) -> al.TriplePattern:
-    """A triple pattern whose blank nodes are variables, so that a solution says what they stand for."""
+    """A triple pattern with named variables for blank nodes, so that a solution shows which triples it matched."""
     return replace(triple, subject=_variable(triple.subject), object=_variable(triple.object))
 
 

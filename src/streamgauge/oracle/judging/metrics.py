@@ -1,4 +1,4 @@
-"""Precision, recall and delay: one definition for every report policy (SEMANTICS, scores)."""
+"""Precision, recall and delay: one definition for every report policy (docs/semantics.md, Scores)."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.semantics.arrivals import by_triple
 
 ADVANCE = -1
-"""The sequence number of a fed record that is an ``advance``, not an element."""
+"""The sequence number of fed records that are an ``advance`` rather than an element."""
 
 
 def due_time(run: Run) -> Callable[[ExpectedReport], int | None]:
@@ -35,7 +35,7 @@ def due_time(run: Run) -> Callable[[ExpectedReport], int | None]:
 
 
 def _handed(run: Run) -> Callable[[ExpectedReport], int | None]:
-    """Due times as fast as possible: the first record by which time and arrivals have come far enough."""
+    """Due times of an unpaced run: the end of handing over the first record that made the report due."""
     windows, semantics = run.header.query.windows, run.header.semantics
     here, later = _shown(run, 0), _shown(run, 1)
     arrived = _arrived(run, by_triple(windows, semantics.tick))
@@ -53,7 +53,7 @@ def _handed(run: Run) -> Callable[[ExpectedReport], int | None]:
 
 
 class Trigger(Enum):
-    """The cause of a due report: an arrival, an element or advance of its instant, or one that is later."""
+    """The record that makes a report due: an arrival, the first one at its instant, or the first one after it."""
 
     ARRIVAL = "arrival"
     SAME = "same instant"
@@ -61,8 +61,10 @@ class Trigger(Enum):
 
 
 def _trigger(due_report: DueReport, semantics: Semantics, at_time: Sequence[int]) -> Trigger:
-    """``at_time`` are the places of the windows that are measured in time, whose closes wait for the clock."""
+    """What makes a report due; ``at_time`` are the positions of the time-based windows, whose closes wait for time."""
     if Report.EXPIRATION in semantics.report:
+        # An expiring fact ends before [initial, final)'s final, so anything at that instant may still come; under
+        # (initial, final] it is shown once more at its end.
         return Trigger.LATER if semantics.borders is Borders.CLOSED_OPEN else Trigger.SAME
     clocked = bool(semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}) or semantics.tick is Tick.TIME
     if Report.WINDOW_CLOSE in semantics.report and len(at_time) < len(due_report.views):
@@ -75,24 +77,28 @@ def _trigger(due_report: DueReport, semantics: Semantics, at_time: Sequence[int]
 
 
 def _shown(run: Run, behind: int) -> list[int]:
-    """After each record, up to which instant (ms) time has come; an element shows it only ``behind`` its own time."""
+    """For each record, the latest instant (ms) known to have passed.
+
+    An element proves only ``behind`` ms before its own. More elements of the same time may follow an element, while an
+    advance to t says that none will.
+    """
     times = (fed.time if fed.sequence == ADVANCE else fed.time - behind for fed in run.fed)
     return list(accumulate(times, max))
 
 
 def _arrived(run: Run, triples: bool) -> list[int]:
-    """After each record, how many triples (or elements) were handed over."""
+    """For each record, the number of triples (else of elements) handed over so far."""
     return list(accumulate(0 if fed.sequence == ADVANCE else fed.size if triples else 1 for fed in run.fed))
 
 
 def feeder_lateness(run: Run) -> tuple[float, float]:
-    """How late the feeder itself was, ms: (mean, max) of handed over less planned."""
+    """(mean, max) of the feeder's own lateness in ms: handed over minus planned."""
     late = [(fed.handed - fed.planned) / 1e6 for fed in run.fed if fed.sequence != ADVANCE]
     return (sum(late) / len(late), max(late)) if late else (0.0, 0.0)
 
 
 def last_answer(run: Run) -> float | None:
-    """The arrival of the last answer after the stream's start, ms (YABench, table 2)."""
+    """The arrival of the last answer in ms after the stream's start (YABench, table 2); ``None`` without answers."""
     if not run.answers:
         return None
     return (max(answer.received for answer in run.answers) - run.header.started) / 1e6
@@ -102,7 +108,7 @@ _NS = 1_000_000
 
 
 def by_arrival(run: Run, elements: Sequence[StreamElement]) -> tuple[Run, tuple[StreamElement, ...]]:
-    """The run and those of its elements that were handed over, all times in ms after the feed's start."""
+    """The run and its handed-over elements under arrival time: ms since the feed started."""
     times = arrival_times(run)
     arrived = tuple(replace(element, time=times[element.sequence]) for element in elements if element.sequence in times)
     last = max((fed.handed for fed in run.fed), default=run.header.started)
@@ -110,15 +116,16 @@ def by_arrival(run: Run, elements: Sequence[StreamElement]) -> tuple[Run, tuple[
 
 
 def arrival_times(run: Run) -> dict[int, int]:
-    """Sequence number to when the element was handed over, ms after the feed's start."""
+    """Sequence numbers to times of hand-over, in ms since the feed started."""
     rounded = _rounded(run)
     return {fed.sequence: rounded(fed.handed) for fed in run.fed if fed.sequence != ADVANCE}
 
 
 def _rounded(run: Run) -> Callable[[int], int]:
-    """Whole ms of a clock reading, on the side of every border on which the reading itself is.
+    """Rounds a clock reading (ns) to whole ms, without moving it across a border.
 
-    A reading just after a closed border is not within the border, nor is one just before an open border.
+    Worked example: 4.2 ms and a window that ends at 4. Under [o, c) it becomes 4, which is outside as 4.2 is. Under
+    (o, c] the floor 4 would be inside, so it becomes 5.
     """
     started, borders = run.header.started, run.header.semantics.borders
     if borders is Borders.CLOSED_OPEN:
@@ -127,15 +134,15 @@ def _rounded(run: Run) -> Callable[[int], int]:
 
 
 DueTime = Callable[[ExpectedReport], int | None]
-"""The monotonic ns at which a report became due, ``None`` when the run does not tell."""
+"""The monotonic ns at which a report became due, ``None`` if the run does not show it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One due report beside the answer that speaks of it; either is ``None`` for a surplus or a missed one.
+    """A due report with its answer; ``report`` is ``None`` for a surplus answer, ``answer`` for a missed report.
 
-    ``doubtful`` are the rows by which a legal answer differs from the evaluator's own. ``unknown`` says why nobody can
-    tell whether rows that differ are wrong.
+    ``position`` is the answer's place in the run. ``doubtful`` are the rows by which a legal answer differs from the
+    evaluator's own; ``unknown`` says why it cannot be decided whether differing rows are wrong.
     """
 
     report: ExpectedReport | None
@@ -147,19 +154,25 @@ class Unit:
 
 
 def ratio(part: int, whole: int, other: int) -> float:
-    """``part / whole``; for a whole of 0 it is 0, unless the other side is empty too: then 1."""
+    """``part / whole``; if ``whole`` is 0, then 1 if ``other`` is 0 too, else 0."""
     if whole:
         return part / whole
     return 0.0 if other else 1.0
 
 
 def percentile(values: Sequence[float], share: int) -> float | None:
-    """The smallest value that ``share`` percent of the values do not exceed; ``None`` of none."""
+    """The smallest value that at least ``share`` (1 to 100) percent of the values do not exceed.
+
+    ``None`` without values.
+    """
     return sorted(values)[ceil(len(values) * share / 100) - 1] if values else None
 
 
 def judge(index: int, unit: Unit, due_time: DueTime, witnesses: int) -> WindowVerdict:
-    """One unit scored; at most ``witnesses`` missing and surplus rows are kept. Missed and surplus ones score 0."""
+    """The score of one unit, with at most ``witnesses`` missing and surplus rows.
+
+    Missed and surplus reports score 0.
+    """
     report, answer, both = unit.report, unit.answer, unit.both
     expected = len(report.rows) if report else 0
     actual = len(answer.added) if answer else 0
@@ -195,7 +208,7 @@ def _scope(report: ExpectedReport | None, answer: Answer | None) -> tuple[int | 
 
 
 def _delay(report: ExpectedReport | None, answer: Answer | None, due_time: DueTime) -> float | None:
-    """Received less due, ms; ``None`` for a missed or surplus report and where the run has no clock."""
+    """Received minus due in ms; ``None`` for a missed or surplus report, and if the due time is unknown."""
     if report is None or answer is None:
         return None
     due = due_time(report)
@@ -203,14 +216,14 @@ def _delay(report: ExpectedReport | None, answer: Answer | None, due_time: DueTi
 
 
 def totals(verdicts: Sequence[WindowVerdict]) -> tuple[float, float]:
-    """Micro-averaged precision and recall of a run; (1, 1) when nothing was due and nothing said.
+    """Micro-averaged precision and recall of a run; (1, 1) if nothing was due and nothing was answered.
 
-    A missed or surplus report without rows weighs one row, so that a run with one is never 1/1.
+    A missed or surplus report without rows counts as one row, so that a run with one is never 1/1.
     """
     positives = sum(window.true_positives for window in verdicts)
     actual = sum(window.actual for window in verdicts)
     wanted = sum(window.expected for window in verdicts)
-    hollow = [window for window in verdicts if not window.expected and not window.actual and not window.recall]
-    missed = sum(window.report is None for window in hollow)
-    surplus = len(hollow) - missed
+    without_rows = [window for window in verdicts if not window.expected and not window.actual and not window.recall]
+    missed = sum(window.report is None for window in without_rows)
+    surplus = len(without_rows) - missed
     return ratio(positives, actual + surplus, wanted + missed), ratio(positives, wanted + missed, actual + surplus)

@@ -1,4 +1,4 @@
-"""A verdict over no report is none: why nothing was due, in a sentence with the likely cause."""
+"""Runs in which no report was due: the verdict is unknown, with the likely cause as a sentence."""
 
 from dataclasses import replace
 from typing import Final
@@ -14,17 +14,17 @@ _HORIZON: Final = "let time go on until windows close (--advance-to, [feed] adva
 
 
 def over_nothing(run: Run, verdict: Verdict) -> Verdict:
-    """The verdict, unknown where no report was due and none was answered: it would be a verdict over nothing."""
+    """The verdict, but unknown instead of right if no report was due and none was answered."""
     if verdict.windows or verdict.judgement not in (Judgement.RIGHT, Judgement.LATE):
         return verdict
     return replace(verdict, judgement=Judgement.UNKNOWN, reason=nothing_due(run, verdict.t0))
 
 
 def nothing_due(run: Run, t0: int | None) -> str:
-    """Why no report was due, and what to do.
+    """Why no report was due, and what to do, as a sentence.
 
-    Worked example: frames numbered 0 to 2 at 0 to 2,000 ms under windows of a minute: the first window closes at
-    60,000 ms, and time came to 2,000 ms.
+    Worked example: frames at 0 to 2,000 ms under windows of a minute: the first window closes at 60,000 ms, and the
+    horizon is 2,000 ms.
     """
     times = [fed.time for fed in run.fed if fed.sequence >= 0]
     if run.fed and not times:

@@ -1,4 +1,4 @@
-"""One report of a judged run worked through: what its windows held, the rows that were due, and those that came."""
+"""One report of a judged run in detail: the content of its windows, the expected rows and the received ones."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from streamgauge.semantics.definition import Held, answered, held
 
 
 class NoWindowError(MistakeError, ValueError):
-    """A report that the verdict does not have; the sentence says which there are."""
+    """A report that the verdict does not have; the message says which it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedWindow:
     """A judged report with its content and rows.
 
-    ``expected`` is ``None`` for a surplus report, ``received`` for a missed one, and where neither the recording nor
-    the verdict has its rows one by one.
+    ``expected`` is ``None`` for a surplus report. ``received`` is ``None`` for a missed one, and if neither the
+    recording nor the verdict kept all of its rows.
     """
 
     window: WindowVerdict
@@ -35,9 +35,9 @@ class OpenedWindow:
 
 
 def opened(run: Run, stream: Path, verdict: Verdict, index: int) -> OpenedWindow:
-    """The report of this number, worked through by the definition; the run's stream table is at ``stream``.
+    """The report of this index, evaluated by the definition over the run's stream table.
 
-    Raises NoWindowError where there is no such report, RefusedError for a query without a meaning.
+    Raises NoWindowError if the verdict has no such report, RefusedError for a query without a definition.
     """
     window = next((window for window in verdict.windows if window.index == index), None)
     if window is None:
@@ -67,13 +67,16 @@ def _is(instant: int, start: int, end: int, window: WindowVerdict) -> bool:
 
 
 def _near(contents: Held, window: WindowVerdict) -> Held:
-    """The reports of the window's instant, and the one before them, which differences are to."""
+    """The reports of the window's instant, and the one before them: Istream and Dstream are differences to it."""
     first = next((place for place, (due, _) in enumerate(contents) if due.instant == window.instant), 0)
     return [*contents[max(0, first - 1) :]]
 
 
 def _received(run: Run, window: WindowVerdict, expected: tuple[Row, ...] | None) -> tuple[Row, ...] | None:
-    """The rows that came: as recorded, where an answer is a report; else the expected ones and how they differ."""
+    """The received rows.
+
+    As recorded if an answer is a whole report, else the expected rows with the witnesses applied.
+    """
     if window.report is None:
         return None
     grain = run.header.semantics.grain

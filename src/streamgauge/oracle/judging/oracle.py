@@ -1,4 +1,4 @@
-"""The oracle: a pure function from a run and its stream's expected reports to a verdict (DESIGN, judging)."""
+"""The oracle: a pure function from a run and its stream's expected reports to a verdict (docs/judging.md)."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ from streamgauge.semantics.definition import CAME, SIGN, WENT, operator, signed
 
 @dataclass(frozen=True, slots=True)
 class JudgingRules:
-    """How to judge: the evaluator's name, the bound on the delay (ms), how many witness rows to keep per window.
+    """How to judge: the evaluator's name, the bound on the delay (ms), the number of witness rows kept per window.
 
     ``exact_datatypes`` compares the datatypes of computed numbers too.
     """
@@ -36,15 +36,15 @@ class JudgingRules:
 
 
 Progress = Callable[[int, int], None]
-"""Told (how much is done, how much there is): candidates for t0, windows, models."""
+"""Receives (done, total) in units of the step: candidates for t0, windows, models."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A run's answers scored under one t0: the columns of the expected rows, and every unit judged.
+    """The scores of a run's answers under one t0: the columns of the expected rows, and the scored units.
 
-    ``retyped`` are columns with numbers of another datatype than expected; ``unknown`` says of windows that are not
-    right, by index, why no evaluator can tell whether they are.
+    ``retyped`` are columns whose numbers have another datatype than expected; ``unknown`` maps the indexes of windows
+    that are not right, but may be, to the reason why it cannot be decided.
     """
 
     variables: tuple[str, ...]
@@ -54,7 +54,7 @@ class Scored:
 
 
 Score = Callable[[int], Scored]
-"""A candidate for t0 (ms) to the scores under it: how answers and expected reports become units is its own affair."""
+"""A function from a candidate for t0 (ms) to the scores under it."""
 
 
 def check(
@@ -67,7 +67,7 @@ def check(
 ) -> Verdict:
     """Judge a run against the reports that ``expect`` gives for its stream; ``first`` is its first element's time.
 
-    ``score`` takes the place of comparing rows (``deltas.by_changes``). The candidate for t0 with the best score wins,
+    ``score`` replaces the comparison of rows (``deltas.by_changes``). The candidate for t0 with the best score wins,
     ties go to the smallest; a run that cannot be judged is unknown.
     """
     sends = operator(run.header.query, run.header.semantics)
@@ -80,7 +80,7 @@ def check(
 
 
 Rank: TypeAlias = tuple[bool, float, int]
-"""The order of verdicts: right first, then F1 over rows, then how few reports were missed or surplus."""
+"""The order of verdicts: right ones first, then F1 over rows, then fewer missed and surplus reports."""
 
 
 def decide(
@@ -91,9 +91,9 @@ def decide(
     progress: Progress = lambda _a, _b: None,
     bound: Callable[[int], Rank] | None = None,
 ) -> Verdict:
-    """The verdict from the scores of the best t0, whoever computed them; see ``check``.
+    """The verdict from the scores of the best t0; see ``check``.
 
-    ``bound`` gives the best rank that a t0 may have: a candidate that cannot be better than an earlier one is not
+    ``bound`` gives an upper bound of the rank under a t0, so that a candidate that cannot beat an earlier one is not
     scored.
     """
     if rules.evaluator == run.header.evaluator:
@@ -105,8 +105,9 @@ def decide(
     best: Verdict | None = None
     candidates = origins(run.header.semantics, run.header.query.windows, first)
     for tried, t0 in enumerate(candidates, 1):
-        hopeless = best is not None and bound is not None and bound(t0) <= _score(best)
-        verdict = None if hopeless else _verdict(run, score(t0), t0, rules)
+        # Candidates ascend and ties go to the smallest t0, so an equal bound is not worth scoring either.
+        skipped = best is not None and bound is not None and bound(t0) <= _score(best)
+        verdict = None if skipped else _verdict(run, score(t0), t0, rules)
         progress(tried, len(candidates))
         if verdict is None:
             continue
@@ -119,7 +120,7 @@ def decide(
 
 
 def unknown(run: Run, reason: str) -> Verdict:
-    """The verdict on a run that cannot be judged, with the reason."""
+    """The verdict ``unknown`` with the reason."""
     return Verdict(
         Judgement.UNKNOWN, None, None, 0.0, 0.0, 0, 0, 0, None, (), (), reason=reason, last_answer=last_answer(run)
     )
@@ -137,10 +138,11 @@ def _f1(precision: float, recall: float) -> float:
 
 
 def best_possible(run: Run, expect: Expect) -> Callable[[int], Rank] | None:
-    """The best rank that a run may have under a t0; ``None`` where some answer names no instant.
+    """An upper bound of the rank of a run under a t0; ``None`` if some answer names no instant.
 
-    An answer that names an instant is only aligned with a report that is due at it. So each answer at an instant at
-    which no report can be due is surplus with all its rows, at least one.
+    An answer that names an instant is only aligned with reports due then. So each answer at an instant without a due
+    report is surplus, and weighs its rows or at least one (``totals``). Only the instants have to be computed for this,
+    not the expected rows.
 
     Worked example: two answers of 10 rows at 5,000 and 5,500 ms; windows close every 1,000 ms. From t0 = 0 the second
     answer is surplus: at most 10 of 20 rows are right, so F1 is at most 2/3. From t0 = 200 both are: F1 is 0.
@@ -169,7 +171,7 @@ def best_possible(run: Run, expect: Expect) -> Callable[[int], Rank] | None:
 
 
 _ROUNDING: Final = 1 + 1e-9
-"""A bound on F1 is above all values that rounding may give."""
+"""Factor that keeps the bound on F1 above the value itself, whatever either is rounded to."""
 
 
 def _verdict(run: Run, scored: Scored, t0: int, rules: JudgingRules) -> Verdict:
@@ -205,7 +207,7 @@ def _verdict(run: Run, scored: Scored, t0: int, rules: JudgingRules) -> Verdict:
 
 
 def _timed(windows: tuple[WindowVerdict, ...], bound: float | None) -> tuple[WindowVerdict, ...]:
-    """The windows, those that are later than the bound (ms) marked so."""
+    """The windows, with ``late`` set where the delay exceeds the bound (ms)."""
     if bound is None:
         return windows
     return tuple(
@@ -215,7 +217,7 @@ def _timed(windows: tuple[WindowVerdict, ...], bound: float | None) -> tuple[Win
 
 
 class RowScores:
-    """Scores by comparing the rows of every answer with those of the due report that it speaks of."""
+    """Scores by comparing the rows of each answer with those of the report that it is aligned with."""
 
     def __init__(self, run: Run, expect: Expect, rules: JudgingRules) -> None:
         self._run, self._expect, self._rules = run, expect, rules
@@ -231,7 +233,7 @@ class RowScores:
         return Scored(names, windows, tuple(names[place] for place in sorted(retyped)), reasons)
 
     def units(self, t0: int) -> list[Unit]:
-        """Due reports and answers side by side; those of the last t0 are remembered."""
+        """Due reports aligned with answers; the last t0's are cached, because gracious mode asks again."""
         return self._matched(t0)[1]
 
     def _matched(self, t0: int) -> tuple[tuple[str, ...], list[Unit]]:
@@ -243,9 +245,9 @@ class RowScores:
 def matched(
     run: Run, expect: Expect, t0: int, rules: JudgingRules = JudgingRules()
 ) -> tuple[tuple[str, ...], list[Unit]]:
-    """The columns of the expected rows, and due reports and answers side by side, aligned at minimal cost.
+    """The columns of the expected rows, and due reports and answers aligned at minimal cost.
 
-    The evaluator's own answers are compared first; only where one differs are the other legal ones computed.
+    The evaluator's own answers are compared first; other legal answers are computed only if one differs.
     """
     header = run.header
     query, semantics = header.query, header.semantics
@@ -265,7 +267,7 @@ def matched(
 
 
 def compared_order(header: RunHeader) -> tuple[tuple[int, bool], ...]:
-    """The columns by which rows have to be ordered in each answer; empty where their order is left out."""
+    """The columns by which each answer's rows must be ordered (docs/judging.md); empty if order is not judged."""
     sends = operator(header.query, header.semantics)
     kept = header.ordered and sends is R2S.RSTREAM and header.semantics.grain is Grain.REPORT
     return order_keys(header.query.form) if kept else ()
@@ -281,15 +283,15 @@ def _order_sentence(header: RunHeader) -> str:
 
 
 def _signed(answer: Answer) -> Answer:
-    """The rows that come and those that go as one bag, with their signs (``definition.signed``)."""
+    """The added and the removed rows as one bag with a sign column (``definition.signed``)."""
     rows = (*signed(answer.added, CAME), *signed(answer.removed, WENT))
     return replace(answer, variables=(*answer.variables, SIGN), added=rows, removed=())
 
 
 def in_columns(answer: Answer, columns: tuple[str, ...]) -> Answer:
-    """The answer with its rows in the order of these columns; columns it lacks are unbound, others are kept last.
+    """The answer with its rows in the order of these columns; missing columns are unbound, additional ones come last.
 
-    A graph (triples) is a set: triples said twice in one answer count once.
+    An answer of triples is a graph, so a repeated triple counts once.
     """
     if answer.kind == "triples":
         return replace(answer, added=tuple(dict.fromkeys(answer.added)), removed=tuple(dict.fromkeys(answer.removed)))

@@ -1,8 +1,8 @@
-"""A recorded run judged where its tables are: on Spark rows are compared, a row for each window comes to the driver.
+"""A recorded run judged in its tables: Spark compares the rows, and one row per window reaches the driver.
 
-It covers runs whose reports follow the clock: everything that ``refusal`` does not name. The definition judges instant
-by instant (``instant_tasks``). Rows of compiled plans, and of answers that name no instant, are counted: expected and
-recorded ones together by report and row, so neither side is collected; up to ``witnesses`` rows that differ are.
+Covers runs whose reports follow the clock: everything that ``refusal`` does not name. The definition judges instant by
+instant (``instant_tasks``). Rows of compiled plans, and of answers that name no instant, are counted: expected and
+recorded ones together by report and row, so neither side is collected, except up to ``witnesses`` differing rows.
 Answers without instants are aligned in order by the numbers of rows that pairs share.
 """
 
@@ -66,7 +66,7 @@ from streamgauge.spark.settings import fit
 
 
 class NotInTablesError(ValueError):
-    """Why a run is not judged in its tables; it is judged in this process instead."""
+    """A run that cannot be judged in its tables; the message says why. It is judged in this process instead."""
 
 
 IN_TABLES: Final[HonouredFields] = {
@@ -109,7 +109,7 @@ COUNTED: Final[HonouredFields] = {
 
 
 def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
-    """Why a run with this header is not judged in its tables; ``None`` when it is, as far as the header tells."""
+    """Why a run with this header is not judged in its tables; ``None`` if only its rows may forbid it."""
     query, semantics = header.query, header.semantics
     if header.failure is not None:
         return "an engine that failed"
@@ -148,10 +148,10 @@ def judge_tables(
     *,
     gracious: bool = False,
 ) -> Verdict:
-    """The verdict on a run read without its rows (``formats.run.read_heads``); NotInTablesError where rows forbid it.
+    """The verdict on a run read without its rows (``formats.run.read_heads``); NotInTablesError if rows forbid it.
 
-    The driver keeps a few numbers and at most ``rules.witnesses`` rows of each kind for each window. ``gracious`` asks
-    for the borders that fit wrong answers best.
+    The driver keeps a few numbers and at most ``rules.witnesses`` rows of each kind per window. ``gracious`` searches
+    the borders that fit wrong answers best.
     """
     if reason := refusal(run.header, rules.evaluator):
         raise NotInTablesError(reason)
@@ -204,7 +204,7 @@ def _refuse_rows(
 
 
 class RowCounts(NamedTuple):
-    """The rows of a unit: how many are expected, recorded, and both."""
+    """The numbers of expected, of recorded and of common rows of a unit."""
 
     expected: int = 0
     actual: int = 0
@@ -216,9 +216,9 @@ _UNIT, _ANSWER, _ROW, _EXPECTED, _ACTUAL = "unit", "answer", "row", "expected", 
 
 @dataclass(frozen=True)
 class TableJudging:
-    """A run beside the tables of its stream and rows; a unit is a due report (by its index), or a surplus answer.
+    """A run with the tables of its stream and rows; a unit is a due report (by index), or a surplus answer.
 
-    ``named`` has the positions of answers by the instants that they name; without it they are aligned in order.
+    ``named`` maps instants to positions of answers; ``None`` aligns the answers in order.
     """
 
     session: SparkSession
@@ -229,7 +229,7 @@ class TableJudging:
     rules: JudgingRules
 
     def score(self, t0: int) -> Scored:
-        """The run's windows under one t0 (ms)."""
+        """The scores of the run under one t0 (ms)."""
         due = self._candidates(t0)
         if self.rules.evaluator == "definition" and self.named is not None:
             when = handed_over(self.run, due)
@@ -246,6 +246,7 @@ class TableJudging:
 
     def _scored(self, answered: Answered, candidates: int) -> Scored:
         aligned = self._by_order(answered) if self.named is None else self._by_instant(answered, self.named)
+        # Surplus answers get the numbers after the reports, as units of their own.
         surplus = iter(range(candidates, candidates + len(self.run.answers)))
         units = [(next(surplus) if unit is None else unit, position) for unit, position in aligned]
         counted = self._counted(answered.rows, {position: unit for unit, position in units if position is not None})
@@ -256,14 +257,14 @@ class TableJudging:
         return Scored(self._names, tuple(replace(window, index=place) for place, window in enumerate(windows)))
 
     def _by_instant(self, answered: Answered, named: Mapping[int, Sequence[int]]) -> list[Pair]:
-        """Due reports (units) beside the answers (positions) of their instants, in order of instants."""
+        """Due reports (units) paired with the answers (positions) of their instants, in order of time."""
         semantics = self.run.header.semantics
         units = {due.instant: unit for unit, (due, _) in answered.due.items() if is_sent(due.instant, semantics)}
         places = {instant: place for instant, (place,) in named.items()}
         return [(units.get(instant), places.get(instant)) for instant in sorted({*units, *places})]
 
     def _by_order(self, answered: Answered) -> list[Pair]:
-        """The same in order at minimal cost (``align``), by how many rows are common to those that may be paired."""
+        """Due reports aligned with answers in order at minimal cost (``align``), by their numbers of common rows."""
         semantics, answers = self.run.header.semantics, self.run.answers
         sizes = _sizes(answered.rows, _UNIT)
         units = [
@@ -281,7 +282,7 @@ class TableJudging:
         return [(None if i is None else units[i], j) for i, j in align(expected, answers, similar)]
 
     def _common(self, rows: DataFrame, units: Sequence[int], band: int) -> dict[tuple[int, int], int]:
-        """How many rows report i of ``units`` and answer j share, where they are no further apart than ``band``."""
+        """The number of common rows of report i of ``units`` and answer j, for |i - j| <= ``band``."""
         places = self.session.createDataFrame([*zip(units, range(len(units)), strict=True)], f"{_UNIT} int, place int")
         expected = rows.join(fn.broadcast(places), _UNIT).groupBy("place", _ROW).agg(fn.count("*").alias(_EXPECTED))
         received = self._rows.groupBy(_ANSWER, _ROW).agg(fn.count("*").alias(_ACTUAL))
@@ -290,7 +291,7 @@ class TableJudging:
         return {(i, j): shared for i, j, shared in sums.collect()}
 
     def impossible(self, t0: int) -> tuple[bool, float, int]:
-        """The best rank that a t0 may have: answers at instants at which nothing is due are surplus."""
+        """An upper bound of the rank of a t0 (``oracle.best_possible``), without counting rows."""
         semantics, named = self.run.header.semantics, self.named or {}
         due = {report.instant for report in self._candidates(t0) if is_sent(report.instant, semantics)}
         apart = sum(len(places) for instant, places in named.items() if instant not in due)
@@ -320,7 +321,7 @@ class TableJudging:
         return candidates(Arrivals((), (), ()), header.query.windows, header.semantics, t0, header.advanced_to)
 
     def _answered(self, due: Sequence[DueReport], t0: int) -> Answered:
-        """The reports that are due among these candidates, and their rows: by compiled plans, or by the definition."""
+        """The due reports among these candidates, and their rows, by compiled plans or by the definition."""
         query, semantics, seen = self.run.header.query, self.run.header.semantics, self._seen(t0)
         if self.rules.evaluator == "definition":
             return by_definition(self.session, seen, due, query, semantics)
@@ -343,7 +344,7 @@ class TableJudging:
         return Answered(dict(enumerate(kept)), again, again.unpersist)
 
     def _counted(self, rows: DataFrame, units: Mapping[int, int]) -> DataFrame:
-        """How often each row of each unit is expected, and recorded."""
+        """The multiplicity of each row of each unit on both sides."""
         recorded = self._recorded(units).select(_UNIT, _ROW, *_once(False))
         sides = rows.select(_UNIT, _ROW, *_once(True)).unionByName(recorded)
         return sides.groupBy(_UNIT, _ROW).agg(*(fn.sum(name).alias(name) for name in (_EXPECTED, _ACTUAL)))
@@ -370,7 +371,7 @@ class TableJudging:
         counts: Mapping[int, RowCounts],
         witnesses: Mapping[int, tuple[tuple[Row, ...], tuple[Row, ...]]],
     ) -> Iterator[WindowVerdict]:
-        """The verdict of each unit beside its answer (a position); reports without rows count where notified."""
+        """The verdict of each unit; reports without rows only count if the semantics notifies of them."""
         notified = self.run.header.semantics.notify_empty
         when = handed_over(self.run, [report for report, _ in due.values()])
         for unit, place in units:
@@ -386,7 +387,7 @@ class TableJudging:
 
 
 def _sizes(rows: DataFrame, key: str) -> dict[int, int]:
-    """How many rows each key has."""
+    """The number of rows of each key."""
     return dict(rows.groupBy(key).count().collect())
 
 
@@ -395,7 +396,7 @@ def _once(expected: bool) -> list[Column]:
 
 
 def _totals(counted: DataFrame) -> dict[int, RowCounts]:
-    """The counts of each unit; NotInTablesError where blank nodes make rows equal that are not the same."""
+    """The counts of each unit; NotInTablesError for blank nodes, whose rows are compared by isomorphism."""
     blank = fn.exists(_ROW, lambda term: term.startswith("_:") | term.startswith("<<"))
     sums = [fn.sum(column) for column in (_EXPECTED, _ACTUAL, fn.least(_EXPECTED, _ACTUAL))]
     totals = counted.groupBy(_UNIT).agg(*sums, fn.max(fn.coalesce(blank, fn.lit(False)))).collect()
@@ -407,14 +408,14 @@ def _totals(counted: DataFrame) -> dict[int, RowCounts]:
 def _witnesses(
     counted: DataFrame, units: Sequence[int], limit: int
 ) -> dict[int, tuple[tuple[Row, ...], tuple[Row, ...]]]:
-    """Of each unit at most so many rows that are missing, and so many that are surplus, the least ones."""
+    """For each unit at most ``limit`` missing rows and ``limit`` surplus rows, in order of their terms."""
     net = (fn.col(_EXPECTED) - fn.col(_ACTUAL)).alias("net")
     differing = counted.filter(fn.col(_UNIT).isin(*units)).select(_UNIT, _ROW, net).filter("net != 0")
     ranked = Window.partitionBy(_UNIT, fn.col("net") > 0).orderBy(_ROW)
     kept = differing.withColumn("rank", fn.row_number().over(ranked)).filter(fn.col("rank") <= limit)
     rows: dict[tuple[int, bool], list[Row]] = {}
     for unit, row, count, _rank in kept.sort(_UNIT, "rank").collect():
-        rows.setdefault((unit, count > 0), []).extend([tuple(row)] * abs(count))
+        rows.setdefault((unit, count > 0), []).extend([tuple(row)] * min(abs(count), limit))
     return {
         unit: (tuple(rows.get((unit, True), ())[:limit]), tuple(rows.get((unit, False), ())[:limit])) for unit in units
     }
@@ -423,7 +424,7 @@ def _witnesses(
 def _filled(
     plain: WindowVerdict, count: RowCounts, missing: tuple[Row, ...], surplus: tuple[Row, ...]
 ) -> WindowVerdict:
-    """The verdict with its counts; a missed or surplus report scores 0."""
+    """The verdict with its counts and witnesses; a missed or surplus report scores 0."""
     expected = count.expected if plain.due else 0
     common = count.common if plain.due and plain.report is not None else 0
     scored = plain.due and plain.report is not None
@@ -440,15 +441,17 @@ def _filled(
 
 
 def handed_over(run: Run, due: Sequence[DueReport]) -> DueTime:
-    """When each report became due (monotonic ns), from the run's clock or a pass over the hand-overs on disk.
+    """Due times (monotonic ns) from the run's clock, or from one pass over the hand-overs on disk.
 
-    Only the hand-over that makes each report due is kept: the first by which time has come to its instant.
+    Like ``metrics.due_time`` for reports that follow the clock, but keeps only the hand-over that makes each report
+    due.
     """
     if run.header.factor is not None or run.folder is None:
         return due_time(run)
     behind = 0 if run.header.semantics.borders is Borders.CLOSED_OPEN else 1
     instants = np.array([report.instant for report in due], np.int64)
     handed: list[int] = []
+    # The greatest time so far carries over from batch to batch, so that elements out of order never move time back.
     greatest = np.iinfo(np.int64).min
     for _, batch in tables.batches(run.folder / "fed.parquet", tables.FED):
         sequence, time, at = (batch.column(name).to_numpy() for name in ("sequence", "time", "handed"))

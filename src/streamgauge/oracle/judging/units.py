@@ -1,4 +1,4 @@
-"""Due reports and answers side by side: compared with the evaluator's own answers, then with all legal ones."""
+"""Due reports aligned with answers: compared with the evaluator's own answers, then with all legal ones."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -37,18 +37,19 @@ def is_right(unit: Unit) -> bool:
 
 
 def may_be_open(form: a.QueryForm, answers: Sequence[Answer]) -> bool:
-    """Whether a query may have several legal answers: it computes, compares, samples or cuts something."""
+    """Whether a query may have several legal answers: it computes, compares, samples or slices."""
     for pattern in every_pattern(form.pattern):
         if isinstance(pattern, a.Slice | a.Reduced) or expressions(pattern):
             return True
         if isinstance(pattern, a.Group) and pattern.aggregates:
             return True
+    # Without any of these only the case of a received language tag is open (docs/semantics.md, Choices).
     terms = (term for answer in answers for row in answer.added for term in row if term)
     return any(term[0] == '"' and term[-1] not in '">' for term in terms)
 
 
 def in_order(unit: Unit, keys: Sequence[tuple[int, bool]]) -> Unit:
-    """The unit with the rows that ORDER BY puts elsewhere on both sides, as missing and as surplus."""
+    """The unit, in which rows that break ORDER BY count both as missing and as surplus."""
     if not is_right(unit) or unit.answer is None:
         return unit
     late = tuple(misplaced(unit.answer.added, keys))
@@ -59,7 +60,7 @@ def in_order(unit: Unit, keys: Sequence[tuple[int, bool]]) -> Unit:
 
 
 class Alignment:
-    """Expected reports beside the answers of one run, aligned by the rows that they have in common."""
+    """Expected reports aligned with the answers of one run by their common rows."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class Alignment:
         *,
         exact_datatypes: bool = False,
     ) -> None:
-        self.expected, self.said, self.query, self.semantics = expected, answers, query, semantics
+        self.expected, self.received, self.query, self.semantics = expected, answers, query, semantics
         self._columns, self._exact_datatypes = computed_columns(query.form), exact_datatypes
         near = partial(alike, computed=self._columns, loose=_loose_columns(query.form))
         self.answers = merged(answers, expected, semantics.grain, self._columns, near)
@@ -78,7 +79,7 @@ class Alignment:
         self._similar: Similarity = Bags(*sides, self._columns, near).similarity
 
     def _equal(self, expected: Row, actual: Row) -> bool:
-        """Whether a row is the evaluator's own: computed numbers of the same value."""
+        """Whether two rows of equal exact terms are equal in the computed columns too, by value."""
         if len(expected) != len(actual):
             return False
         pairs = [(expected[at], actual[at]) for at in self._columns]
@@ -87,14 +88,14 @@ class Alignment:
         return all(fits(one, other) for one, other in pairs)
 
     def units(self) -> list[Unit]:
-        """Each report beside the answer that speaks of it."""
+        """The aligned units, compared with the evaluator's own answers."""
         return self._units(self._similar)
 
     def _units(self, similar: Similarity) -> list[Unit]:
         return [self._unit(i, j) for i, j in align(self.expected, self.answers, similar)]
 
     def _unit(self, i: int | None, j: int | None) -> Unit:
-        """A report and an answer by their places; either may be missing."""
+        """The unit of report i and answer j; either may be missing."""
         report = None if i is None else self.expected[i]
         answer = None if j is None else self.answers[j]
         if report is not None and answer is not None:
@@ -102,7 +103,7 @@ class Alignment:
         return Unit(report, answer, j, Overlap(0, report.rows if report else (), answer.added if answer else ()))
 
     def aligned(self, legality: ReportLegality) -> list[Unit]:
-        """The same, where an answer is a report's own when it is a legal one."""
+        """The units of an alignment in which any legal answer of a report matches it fully."""
 
         @lru_cache(maxsize=1 << 16)
         def similar(i: int, j: int) -> float:
@@ -110,6 +111,7 @@ class Alignment:
             if near == 1.0 and not (self._columns and self._unit(i, j).both.differs):
                 return 1.0
             if legality.is_closed(self.expected[i].due):
+                # Below 1, so that a legal answer is preferred to the most similar illegal one.
                 return min(near, 0.999)
             legal = legality.of(self.expected[i].due, self.answers[j].added).legal
             return 1.0 if legal else min(near, 0.999)
@@ -118,7 +120,7 @@ class Alignment:
 
 
 def _loose_columns(form: a.QueryForm) -> frozenset[int]:
-    """The columns of aggregates that may give any of several terms."""
+    """The columns of aggregates that may return any of several terms: they say little about which report is meant."""
     if not isinstance(form, a.Select):
         return frozenset()
     names = {
@@ -137,7 +139,7 @@ def _loose_columns(form: a.QueryForm) -> frozenset[int]:
 
 
 class LegalUnits:
-    """The units of a run of which some differ from the evaluator's own answers."""
+    """The units of a run by all legal answers, if some differ from the evaluator's own."""
 
     def __init__(self, run: Run, expect: Expect, t0: int, legality: ReportLegality, plain: Alignment) -> None:
         self._run, self._expect, self._t0, self._legality, self._plain = run, expect, t0, legality, plain
@@ -145,7 +147,7 @@ class LegalUnits:
         self._r2s = operator(self._query, self._semantics)
 
     def units(self, plain: Sequence[Unit]) -> list[Unit]:
-        """The units by all legal answers."""
+        """The units, each right if its answer is legal."""
         alignment = self._with_silent(plain)
         if self._r2s is not R2S.RSTREAM:
             return self._differences(alignment.units())
@@ -154,7 +156,7 @@ class LegalUnits:
         return self._judged(units, {unit.report.due: self._opinion(unit) for unit in units if unit.report is not None})
 
     def _judged(self, units: Sequence[Unit], opinions: Mapping[DueReport, Opinion]) -> list[Unit]:
-        """The units by the opinions on their reports; a report that need not be sent, and was not, has no unit."""
+        """The units by the opinions on their reports; a missed report that may legally be silent has no unit."""
         kept: list[Unit] = []
         for unit in units:
             right = is_right(unit)
@@ -170,7 +172,7 @@ class LegalUnits:
         return kept
 
     def _with_silent(self, plain: Sequence[Unit]) -> Alignment:
-        """The reports with those that some legal answer, not the evaluator's own, makes due."""
+        """The alignment with reports added that only another legal answer than the evaluator's makes due."""
         known = {report.due for report in self._plain.expected}
         if self._semantics.notify_empty or not any(unit.report is None for unit in plain):
             return self._plain
@@ -185,22 +187,22 @@ class LegalUnits:
         names = self._plain.expected[0].variables if self._plain.expected else silent[0].variables
         empty = [replace(report, rows=(), variables=names) for report in silent]
         order = sorted((*self._plain.expected, *empty), key=lambda report: (report.due.instant, report.due.seen))
-        return Alignment(order, self._plain.said, self._query, self._semantics)
+        return Alignment(order, self._plain.received, self._query, self._semantics)
 
     def _may_speak(self, report: ExpectedReport, before: ExpectedReport | None) -> bool:
-        """Whether a report for which the evaluator sends nothing has rows in some legal answer, or some difference."""
+        """Whether a report that the evaluator does not send has rows in some legal answer, or some difference."""
         certain = self._legality.is_certain(report.due)
         if self._r2s is R2S.RSTREAM:
             return not certain and self._legality.may_speak(report.due)
         return not certain or (before is not None and not self._legality.is_certain(before.due))
 
     def _everything(self) -> tuple[ExpectedReport, ...]:
-        """All that holds at every instant."""
+        """The whole answers at all evaluated instants, sent or not."""
         query, semantics = replace(self._query, r2s=R2S.RSTREAM), every_instant(self._semantics)
         return self._expect(query, semantics, self._run.header.advanced_to, self._t0)
 
     def _opinion(self, unit: Unit) -> Opinion:
-        """Whether the answer, or the silence, of a unit is legal."""
+        """Whether the answer of a unit is legal; without an answer, whether sending nothing is."""
         assert unit.report is not None
         due, received = unit.report.due, unit.answer.added if unit.answer else ()
         if is_right(unit) or self._legality.is_closed(due):
@@ -211,7 +213,7 @@ class LegalUnits:
         return replace(opinion, nearest=self._legality.nearest(due, received))
 
     def _differences(self, units: Sequence[Unit]) -> list[Unit]:
-        """Units of differences: each is right where all up to it fit a legal history."""
+        """The units of differences: each is right if it fits a legal history together with those before it."""
         by_due = {unit.report.due: unit for unit in units if unit.report is not None}
         reports = self._everything()
         sent = [self._sent(report, by_due.get(report.due)) for report in reports]
@@ -226,7 +228,7 @@ class LegalUnits:
         return list(merge(fitted, silent, key=_instant))
 
     def _sent(self, report: ExpectedReport, unit: Unit | None) -> SentDifference:
-        """The difference that was sent at an evaluated instant, which may have no unit."""
+        """The difference received at an evaluated instant, which may have no unit."""
         rows = Counter(set(report.rows) if self._semantics.answers is Counting.SET else report.rows)
         sent = is_sent(report.due.instant, self._semantics)
         if unit is None or unit.answer is None:
@@ -240,20 +242,21 @@ def _instant(unit: Unit) -> float:
 
 
 def _illegal(unit: Unit, opinion: Opinion) -> Unit:
-    """A unit whose answer is not legal, or not known to be, beside a legal answer where there is one near it."""
+    """A unit whose answer is illegal or undecided, compared with the nearest legal answer if there is one."""
     nearest = opinion.nearest
     if nearest is None or not nearest.differs:
         return replace(unit, unknown=opinion.unknown)
     assert unit.report is not None
     assert unit.answer is not None
     received = unit.answer.added
+    # Scores need only the size of the nearest legal answer (common + missing); its rows are any of that number.
     rows = len(received) - len(nearest.surplus) + len(nearest.missing)
     report = replace(unit.report, rows=(*unit.report.rows, *nearest.missing, *received)[:rows])
     return replace(unit, report=report, both=nearest)
 
 
 def _legal(unit: Unit) -> Unit:
-    """A unit whose answer is legal, with the rows by which it differs from the evaluator's own."""
+    """A unit whose answer is legal: right, with the rows that differ from the evaluator's own as ``doubtful``."""
     assert unit.report is not None
     assert unit.answer is not None
     received = unit.answer.added
@@ -267,6 +270,6 @@ def _legal(unit: Unit) -> Unit:
 
 
 def every_instant(semantics: Semantics) -> Semantics:
-    """The semantics under which every evaluated instant sends all that holds."""
+    """The semantics under which every evaluated instant sends its whole answer."""
     able = semantics.r2s_able | {R2S.RSTREAM}
     return replace(semantics, r2s=R2S.RSTREAM, r2s_able=able, notify_empty=True, since=None, answers=Counting.BAG)

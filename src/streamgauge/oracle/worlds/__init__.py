@@ -1,1 +1,1 @@
-"""The legal answers of a report: every answer that some assignment of the choices gives, and no other."""
+"""The legal answers of a report: all answers that some assignment of the choices gives."""

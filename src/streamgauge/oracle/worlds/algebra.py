@@ -1,11 +1,12 @@
-"""SPARQL's algebra over rows with conditions: every answer that some assignment of the choices gives.
+"""SPARQL's algebra over conditional rows: all answers that some assignment of the choices gives.
 
-A row is a solution with the condition under which it exists; a world is an assignment of all choices, and its answer
-has the rows whose conditions it meets. Operators that ask whether rows are missing (OPTIONAL, MINUS, NOT EXISTS,
-aggregates, LIMIT) tell the cases of their own rows apart, no others:
+A conditional row is a solution with the condition under which it exists; a world is an assignment of all choices, and
+its answer has the rows whose conditions it satisfies. Only operators that depend on the absence of rows (OPTIONAL,
+MINUS, NOT EXISTS, aggregates, LIMIT) split into cases, and only over their own rows:
 
     { a if x > 50 } OPTIONAL { a, b if y }      a b if x > 50 and y      a if x > 50 and not y
-    COUNT(*) over a if u, b if v                0, 1 or 2: a choice in the place of u and v, which nothing else reads
+    COUNT(*) over a if u, b if v                0, 1 or 2: one new choice that replaces u and v, if nothing else reads
+    them
 """
 
 from collections import Counter
@@ -51,7 +52,7 @@ Extensions: TypeAlias = Callable[[Solution], Iterable[ConditionalRow]]
 
 @dataclass(frozen=True, slots=True)
 class PossibleRow:
-    """A row of an answer with its condition, and the keys by which the answer is ordered."""
+    """A row of an answer with its condition, and the keys by which ORDER BY orders it."""
 
     terms: Row
     condition: Condition
@@ -59,7 +60,7 @@ class PossibleRow:
 
 
 class ConditionalEvaluation:
-    """One active graph, and the terms that EXISTS has put for variables."""
+    """Evaluation over one active graph, with the terms that EXISTS substitutes for variables in ``fixed``."""
 
     def __init__(
         self, dataset: Dataset, graph: IndexedGraph, fixed: Mapping[str, Term], blank_nodes: BlankNodes
@@ -69,7 +70,7 @@ class ConditionalEvaluation:
         self._certain: dict[tuple[int, tuple[Term | None, ...]], bool] = {}
 
     def rows(self, pattern: a.Pattern) -> Iterable[ConditionalRow]:
-        """The rows of a restated pattern (``operations``)."""
+        """The conditional rows of a restated pattern (``restatement``)."""
         match pattern:
             case a.BGP():
                 self._refuse_numbers(pattern)
@@ -99,6 +100,7 @@ class ConditionalEvaluation:
         match pattern:
             case a.Project(variables=variables):
                 names = [variable.name for variable in variables]
+                # EXISTS substitutes only variables in scope: a subquery does not see those that it does not project.
                 seen = {name: self.fixed[name] for name in names if name in self.fixed}
                 inside = self if len(seen) == len(self.fixed) else self.over(self._graph, seen)
                 return (
@@ -115,17 +117,17 @@ class ConditionalEvaluation:
                 return self._sliced(pattern)
 
     def over(self, graph: IndexedGraph, fixed: Mapping[str, Term]) -> "ConditionalEvaluation":
-        """The evaluation of another graph, or with other terms for variables."""
+        """The evaluation over another active graph, or with other substituted terms."""
         return ConditionalEvaluation(self._dataset, graph, fixed, self._blank_nodes)
 
     # Expressions
     def valuation(self, value: a.Expression) -> Valuation:
-        """The value of an expression for a solution."""
+        """The compiled expression, as a function of a solution."""
         compute = compiled(value)
         return lambda row: compute({**self.fixed, **row}, self._exists)
 
     def _holds(self, wanted: a.Expression) -> Callable[[Solution, Condition], list[Condition]]:
-        """The conditions under which a row that exists under a condition meets another one."""
+        """A function from a row and its condition to the cases, no two together, in which it passes a filter."""
         test = condition(wanted)
 
         def cases(row: Solution, condition: Condition) -> list[Condition]:
@@ -156,13 +158,14 @@ class ConditionalEvaluation:
             return [*((True, case) for case in cases), *((False, case) for case in none_of(cases, before))]
 
         answer: bool = self._openings.choose(alternatives)
+        # Decided without any choice or condition, so it is the same for every row with these terms.
         if self._openings.condition is before and not before:
             self._certain[key] = answer
         return answer
 
     # Terms
     def decided(self, rows: Iterable[ConditionalRow], names: Sequence[str]) -> Iterator[ConditionalRow]:
-        """The rows with decided terms for these variables: for each option of an open term a row."""
+        """The rows with decided terms for these variables: one row for each option of an open term."""
         for row, row_condition in rows:
             if self._openings.any:
                 yield from self._decided(row, row_condition, names)
@@ -182,7 +185,7 @@ class ConditionalEvaluation:
             yield {**plain, **{name: term for name, term in terms.items() if term is not None}}, case
 
     def _keyed(self, rows: Iterable[ConditionalRow], names: Sequence[str]) -> Iterator[ConditionalRow]:
-        """The same of variables by which rows are joined; OpenError where one is an inexact number."""
+        """``decided`` for variables by which rows are joined; OpenError if one is an inexact number."""
         for row, row_condition in self.decided(rows, names):
             if self._openings.any and any(self._openings.open_number(row.get(name)) is not None for name in names):
                 raise inexact("an inexact number is joined with a term")
@@ -217,6 +220,8 @@ class ConditionalEvaluation:
                 for kept in [case] if holds is None else holds(merged, case):
                     matched.append(kept)
                     yield merged, kept
+            # A match under the row's own condition leaves no case without a match; identity avoids a comparison of
+            # conditions.
             if not any(case is row_condition for case in matched):
                 yield from ((row, case) for case in none_of(matched, row_condition))
 
@@ -237,7 +242,7 @@ class ConditionalEvaluation:
                 yield row, case
 
     def _extensions(self, left: a.Pattern, right: a.Pattern) -> tuple[list[str], Extensions]:
-        """The shared variables, and the right rows that are compatible with a left one."""
+        """The shared variables, and a function from a left row to the compatible right rows."""
         names = shared_variables(left, right)
         if not is_plain_block(right):
             return names, self._partners(right, names)
@@ -282,7 +287,7 @@ class ConditionalEvaluation:
             yield from ((row, case) for case in any_of(conditions))
 
     def _different(self, rows: Iterable[ConditionalRow]) -> Iterator[tuple[Solution, list[Condition]]]:
-        """The different solutions, each with the conditions of its copies."""
+        """The distinct solutions, each with the conditions of its copies."""
         known: dict[frozenset[tuple[str, Term]], tuple[Solution, list[Condition]]] = {}
         for row, row_condition in rows:
             for plain, case in self.decided([(row, row_condition)], list(row)):
@@ -291,7 +296,7 @@ class ConditionalEvaluation:
         yield from known.values()
 
     def _refuse_alike(self, rows: Sequence[Solution]) -> None:
-        """OpenError where rows may be equal or not: they differ in inexact numbers only."""
+        """Raise OpenError for rows that may or may not be equal, because they differ in inexact numbers only."""
         if not self._openings.any:
             return
         alike: Counter[frozenset[tuple[str, Term]]] = Counter()
@@ -303,7 +308,10 @@ class ConditionalEvaluation:
                 raise inexact("rows that differ in inexact numbers only are compared")
 
     def _reduced(self, rows: Iterable[ConditionalRow]) -> Iterator[ConditionalRow]:
-        """REDUCED: each row once at least, and as often as it comes at most (18.5)."""
+        """REDUCED: each row at least once, and at most as often as it occurs (18.5).
+
+        The first copy that exists is kept; each further one has a choice of its own, if an earlier copy exists too.
+        """
         for row, conditions in self._different(rows):
             yield from ((row, case) for case in any_of(conditions))
             for place, own_condition in enumerate(conditions[1:], 1):
@@ -316,14 +324,14 @@ class ConditionalEvaluation:
                     yield row, more
 
     def _sliced(self, pattern: a.Slice) -> Iterator[ConditionalRow]:
-        """LIMIT and OFFSET of a subquery: every legal slice is an option of one choice."""
+        """LIMIT and OFFSET of a subquery: in each world, one choice among all legal slices."""
         rows = self.keyed_rows(pattern.pattern)
         for members, world in worlds([(row.condition, row) for row in rows]):
             slices = Precedence([row.keys for row in members]).slices(pattern)
             yield from as_choice([[(members[place].solution, world) for place in kept] for kept in slices], KEPT)
 
     def keyed_rows(self, pattern: a.Pattern) -> list["KeyedRow"]:
-        """The rows below a LIMIT with the keys of its ORDER BY."""
+        """The rows below a LIMIT with the keys of its ORDER BY, which may be variables that SELECT drops."""
         inner: Any = pattern
         distinct = False
         while isinstance(inner, a.Distinct | a.Reduced):
@@ -334,7 +342,7 @@ class ConditionalEvaluation:
         names = None if project is None else {variable.name for variable in project.variables}
         kept = all(isinstance(key, a.Var) and (names is None or key.name in names) for key, _ in order)
         if distinct and not kept:
-            raise OpenError("DISTINCT folds rows whose keys of ORDER BY may differ")
+            raise OpenError("DISTINCT merges rows whose keys of ORDER BY may differ")
         seen = {name: term for name, term in self.fixed.items() if names is None or name in names}
         inside = self if len(seen) == len(self.fixed) else self.over(self._graph, seen)
         if distinct or not order:
@@ -359,7 +367,7 @@ class ConditionalEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class KeyedRow:
-    """A row below a LIMIT, with the keys that order it."""
+    """A row below a LIMIT, with its condition and the keys that order it."""
 
     solution: Solution
     keys: Keys
@@ -367,7 +375,7 @@ class KeyedRow:
 
 
 def answers(form: a.QueryForm, dataset: Dataset) -> list[PossibleRow]:
-    """The rows of all possible answers of a restated query form, without its LIMIT (``slices``)."""
+    """The possible rows of a restated query form, before its outermost LIMIT (``slices``)."""
     blank_nodes = BlankNodes(dataset)
     evaluation = ConditionalEvaluation(dataset, dataset.default, {}, blank_nodes)
     match form:

@@ -1,4 +1,9 @@
-"""Blank nodes of two bags of rows, equal by isomorphism."""
+"""Blank nodes of two bags of rows, compared by isomorphism.
+
+Colour refinement (Weisfeiler-Leman) gives each blank node a colour from the rows that it is in; equal colours on both
+sides are candidates for a match. Worked example: in (_:a p 1), (_:a q _:b), (_:c p 2) the first round tells _:a and
+_:c apart by the constants beside them and _:b by its position, so each has one candidate and no search is needed.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,21 +16,20 @@ from streamgauge.model.terms import Row, Term, blank_nodes, is_triple, triple_pa
 from streamgauge.oracle.worlds.components import components
 from streamgauge.oracle.worlds.intervals import close, finite
 
-CHOICES = 10_000
-"""How many choices the exact search of one component may try."""
+MAX_CANDIDATES = 10_000
+"""Maximum number of candidates that the exact search tries for one pair of components."""
 
 
 Computed = Mapping[int, Mapping[Term | None, Term | None]]
-"""Columns of computed terms, each with the terms that stand there for others when blank nodes are told apart."""
+"""Columns of computed terms, each with the representative of every term while blank nodes are matched."""
 
 
 def renamed(expected: Sequence[Row], actual: Sequence[Row], computed: Computed | None = None) -> tuple[Row, ...]:
-    """The actual rows with the expected rows' blank nodes, so that as much as possible is equal.
+    """The actual rows with blank nodes renamed to those of the expected rows, to make as many rows as possible equal.
 
-    Rows that share blank nodes are a component. Components are told apart by colour refinement and matched exactly, by
-    a bounded search where refinement leaves a choice; the remaining ones are paired as alike as possible.
-
-    A blank node without a counterpart gets a name that no expected row has.
+    Rows that share blank nodes form a component. Components are compared by colour refinement and matched exactly, by a
+    bounded search if refinement leaves several candidates; the others are paired by similarity. A blank node without a
+    counterpart gets a name that no expected row has.
     """
     if not has_blanks(actual):
         return tuple(actual)
@@ -43,10 +47,10 @@ def renamed(expected: Sequence[Row], actual: Sequence[Row], computed: Computed |
 def readings(
     expected: Sequence[Row], actual: Sequence[Row], computed: Collection[int], opened: Collection[int] = ()
 ) -> Iterator[Sequence[Row]]:
-    """The actual rows with the expected rows' blank nodes, in the ways in which these may be named.
+    """The actual rows with renamed blank nodes, in up to two ways.
 
-    Computed numbers tell blank nodes apart first by their values, then, like the terms of ``opened`` columns, not at
-    all: more than the same number may be equal there.
+    The first distinguishes blank nodes by computed numbers, up to tolerance; the second ignores computed columns and
+    those of ``opened``, whose terms may be equal to several others.
     """
     if not has_blanks(expected) or not has_blanks(actual):
         yield actual
@@ -67,13 +71,13 @@ _label: Final = itemgetter(slice(2))
 
 
 def has_blanks(rows: Collection[Row]) -> bool:
-    """Whether some row has a blank node: a term that begins with ``_:``, or a triple term with one."""
+    """Whether some row contains a blank node: a term that begins with ``_:``, or a triple term with one."""
     labels = set(map(_label, filter(None, chain.from_iterable(rows))))
     return "_:" in labels or ("<<" in labels and any(any(_blanks(row)) for row in rows))
 
 
 def _known(rows: Iterable[Row], computed: Computed) -> list[Row]:
-    """The rows with blank nodes by which these are told apart."""
+    """The rows that contain blank nodes, with computed terms replaced by their representatives."""
     known = (
         tuple(computed[i].get(term, term) if i in computed else term for i, term in enumerate(row)) for row in rows
     )
@@ -81,7 +85,7 @@ def _known(rows: Iterable[Row], computed: Computed) -> list[Row]:
 
 
 def alike_numbers(rows: Sequence[Row], computed: Collection[int]) -> Computed:
-    """For each computed column one number for all that may be equal: neighbours in order that are close."""
+    """For each computed column the representative of each number: the first of a chain of close neighbours."""
     neighbours: dict[int, dict[Term | None, Term | None]] = {}
     for place in computed:
         numbers = {(value, row[place]) for row in rows if (value := finite(row[place])) is not None}
@@ -100,17 +104,17 @@ Colours = dict[Term, int]
 
 @dataclass
 class _Palette:
-    """Numbers for colours, the same number for the same thing on both sides."""
+    """Numbers for colours, shared by both sides so that equal structures have equal numbers."""
 
     numbers: dict[object, int] = field(default_factory=dict)
-    choices: int = CHOICES
+    choices: int = MAX_CANDIDATES
 
     def number(self, thing: object) -> int:
         return self.numbers.setdefault(thing, len(self.numbers))
 
 
 class _Component:
-    """Rows held together by blank nodes, with the colours of each round of refinement."""
+    """Rows connected by blank nodes, with the colours after each round of refinement."""
 
     def __init__(self, rows: list[Row], palette: _Palette) -> None:
         self.rows = rows
@@ -122,7 +126,7 @@ class _Component:
         self.signature = tuple(sorted(self.history[-1].values()))
 
     def refined(self, colours: Colours, palette: _Palette) -> list[Colours]:
-        """The colours after each round, until a round tells no more blank nodes apart."""
+        """The colours after each round, until a round distinguishes no more blank nodes."""
         history = [colours]
         while True:
             last = history[-1]
@@ -146,7 +150,7 @@ def _part_pattern(term: Term, blank: Term, colours: Colours) -> object:
 
 
 def _matching(expected: Sequence[Row], actual: Sequence[Row]) -> dict[Term, Term]:
-    """Received blank node to expected one."""
+    """A mapping from received to expected blank nodes."""
     palette = _Palette()
     waiting: dict[tuple[int, ...], list[_Component]] = defaultdict(list)
     for group in components(expected, _blanks):
@@ -157,7 +161,7 @@ def _matching(expected: Sequence[Row], actual: Sequence[Row]) -> dict[Term, Term
     for group in components(actual, _blanks):
         component = _Component(group, palette)
         for other in waiting[component.signature]:
-            palette.choices = CHOICES
+            palette.choices = MAX_CANDIDATES
             names_of = _isomorphism(other, component, other.history[-1], component.history[-1], palette)
             if names_of is not None:
                 names.update(names_of)
@@ -172,7 +176,11 @@ def _matching(expected: Sequence[Row], actual: Sequence[Row]) -> dict[Term, Term
 def _isomorphism(
     expected: _Component, actual: _Component, wanted: Colours, colours: Colours, palette: _Palette
 ) -> dict[Term, Term] | None:
-    """Received to expected blank node so that the rows are equal; ``None`` when there is none (or none was found)."""
+    """A mapping from received to expected blank nodes under which all rows are equal.
+
+    ``None`` if there is none, or none was found within ``MAX_CANDIDATES``. Picks the smallest class of equal colours,
+    marks one expected member and each received one in turn, and refines again.
+    """
     classes, others = _classes(wanted), _classes(colours)
     if {colour: len(blanks) for colour, blanks in classes.items()} != {c: len(blanks) for c, blanks in others.items()}:
         return None
@@ -206,7 +214,7 @@ def _with(names: Mapping[Term, Term], rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _likeliest(expected: Sequence[_Component], actual: Sequence[_Component]) -> dict[Term, Term]:
-    """Blank nodes of components that differ, paired by the longest history of equal colours."""
+    """A mapping between components without an exact match: blank nodes that had equal colours for the most rounds."""
     names: dict[Term, Term] = {}
     taken: set[Term] = set()
     depth = max((len(one.history) for one in (*expected, *actual)), default=0)

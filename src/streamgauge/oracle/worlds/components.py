@@ -1,4 +1,4 @@
-"""Things apart where they share nothing: connected components by union and find."""
+"""Connected components by union-find."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
@@ -8,7 +8,7 @@ Item = TypeVar("Item")
 
 
 def components(items: Iterable[Item], keys: Callable[[Item], Iterable[Hashable]]) -> list[list[Item]]:
-    """The items apart where no chain of shared keys leads from one to another; an item without keys is alone."""
+    """The items grouped such that items with a common key are together; an item without keys is a group alone."""
     parent: dict[object, object] = {}
 
     def root(node: object) -> object:

@@ -1,8 +1,8 @@
-"""Conditions on choices: which decisions that SPARQL leaves open make a row exist (docs/semantics.md, choices).
+"""Conditions on choices: the decisions, left open by SPARQL, under which a row exists (docs/semantics.md, Choices).
 
-A choice is a variable: of some options (``OpenChoice``), or a number of an interval (``OpenNumber``). A condition is a
-conjunction that allows each of its variables some of its options, or a span of its interval. Not having a condition
-takes several of them, of which no two can hold together:
+A choice is a variable over some options (``OpenChoice``) or over an interval (``OpenNumber``). A condition is a
+conjunction that restricts some variables to some of their options, or to a span. Conditions are closed under
+conjunction; a negation is a list of conditions, no two of which hold together, so that cases are counted once:
 
     not (g is "a" and x > 50)       g is "b"        g is "a" and x <= 50
 """
@@ -17,17 +17,17 @@ from typing import Any, Final, TypeAlias
 from streamgauge.oracle.worlds.intervals import Interval
 
 MAX_CASES: Final = 2_000
-"""How many cases, worlds or options are told apart at one place."""
+"""Maximum number of cases, worlds or options at one place; beyond it the verdict is unknown (docs/judging.md)."""
 
 
 class CutOffError(ArithmeticError):
-    """The search is too large; the sentence names the choices."""
+    """The search is too large; the message names the choices."""
 
 
 class OpenChoice:
     """A decision that SPARQL leaves open: its options, and the reason with the section of the specification.
 
-    A ``shared`` choice has a name and may decide several parts of a query.
+    A ``shared`` choice is named (``Openings.named``), so the same decision may be met in several parts of a query.
     """
 
     def __init__(
@@ -37,12 +37,12 @@ class OpenChoice:
 
     @cached_property
     def options(self) -> tuple[Hashable, ...]:
-        """The legal decisions; CutOffError where they are too many."""
+        """The legal decisions; CutOffError if there are too many."""
         return tuple(self._options() if callable(self._options) else self._options)
 
 
 class NumberOrder(OpenChoice):
-    """Whether one open number is less than (-1), equal to (0) or greater than (1) another one."""
+    """The order of two open numbers: -1, 0 or 1 for less, equal or greater."""
 
     def __init__(self, left: "OpenNumber", right: "OpenNumber") -> None:
         super().__init__((-1, 0, 1), f"{left.reason}; {right.reason}", shared=True)
@@ -51,7 +51,7 @@ class NumberOrder(OpenChoice):
 
 @dataclass(frozen=True, slots=True)
 class NumberSpan:
-    """The numbers from ``low`` to ``high``, without an end that is open."""
+    """The numbers from ``low`` to ``high``, each end excluded if it is open."""
 
     low: Fraction
     high: Fraction
@@ -60,24 +60,24 @@ class NumberSpan:
 
     @property
     def empty(self) -> bool:
-        """Whether no number is in it."""
+        """Whether the span contains no number."""
         return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
 
     def within(self, other: "NumberSpan") -> "NumberSpan":
-        """The numbers of both."""
+        """The intersection."""
         low = max((self.low, self.low_open), (other.low, other.low_open))
         high = min((self.high, not self.high_open), (other.high, not other.high_open))
         return NumberSpan(low[0], high[0], low[1], not high[1])
 
     def parts_beside(self, other: "NumberSpan") -> tuple["NumberSpan", "NumberSpan"]:
-        """The numbers of this span below another one, and above it; either may be empty."""
+        """The parts of this span below and above another one; either may be empty."""
         below = self.within(NumberSpan(self.low, other.low, False, not other.low_open))
         return below, self.within(NumberSpan(other.high, self.high, not other.high_open, False))
 
 
 @dataclass(eq=False, slots=True)
 class OpenNumber:
-    """A computed number of which implementations may have different values; ``shared`` as in ``OpenChoice``."""
+    """A computed number whose value differs between implementations; ``shared`` as in ``OpenChoice``."""
 
     interval: Interval
     reason: str
@@ -95,12 +95,15 @@ ALWAYS: Final[Condition] = {}
 
 
 def chosen(choice: OpenChoice, *options: Hashable) -> Condition:
-    """The condition that one of these options is taken."""
+    """The condition that the choice is one of these options."""
     return {choice: frozenset(options)}
 
 
 def both(first: Condition, second: Condition) -> Condition | None:
-    """The conjunction of two conditions; ``None`` where they exclude one another."""
+    """The conjunction of two conditions; ``None`` if they exclude each other.
+
+    Returns one of the arguments itself if it implies the other: callers compare by identity.
+    """
     if not first or first is second:
         return second
     if not second:
@@ -132,10 +135,10 @@ def _common(first: Allowed, second: Allowed) -> Allowed | None:
 
 
 def _is_orderable(condition: Condition) -> bool:
-    """Whether numbers exist that are in their spans and compare as the condition wants.
+    """Whether numbers exist that are in their spans and in the order that the condition requires.
 
-    Numbers are dense, so these exist when the wanted order has no cycle that is less than itself, and no number that is
-    to be below another one has to be above it by their spans.
+    Rationals are dense, so they exist if the required order has no cycle with a strict step, and no number that has to
+    be below another is above it by their spans.
     """
     comparisons = [
         (comparison, allowed) for comparison, allowed in condition.items() if isinstance(comparison, NumberOrder)
@@ -154,6 +157,7 @@ def _is_orderable(condition: Condition) -> bool:
     _close(order, {number for comparison, _ in comparisons for number in (comparison.left, comparison.right)})
     if any(low is high and strict for (low, high), strict in order.items()):
         return False
+    # At most each other, so equal, but required to differ.
     if any(pair in order and pair[::-1] in order for pair in apart):
         return False
     spans = {number: condition.get(number, number.span) for pair in order for number in pair}
@@ -161,7 +165,7 @@ def _is_orderable(condition: Condition) -> bool:
 
 
 def _close(order: dict[tuple[OpenNumber, OpenNumber], bool], numbers: Collection[OpenNumber]) -> None:
-    """The transitive closure: less than what is at most something is less than that."""
+    """Complete ``order`` transitively (Floyd-Warshall); a path with a strict step (True) is strict."""
     for middle, low, high in product(numbers, repeat=3):
         first, second = order.get((low, middle)), order.get((middle, high))
         if first is not None and second is not None:
@@ -176,7 +180,10 @@ def _is_below(low: Allowed, high: Allowed, strict: bool) -> bool:
 
 
 def negated(condition: Condition) -> Iterator[Condition]:
-    """Conditions of which exactly one holds where the condition does not."""
+    """The negation: conditions of which exactly one holds wherever the condition does not.
+
+    not (A and B and C) is not A, or A and not B, or A and B and not C.
+    """
     prefix: dict[Variable, Allowed] = {}
     for variable, allowed in condition.items():
         for rest in _others(variable, allowed):
@@ -196,7 +203,7 @@ def _others(variable: Variable, allowed: Allowed) -> Iterator[Allowed]:
 
 
 def none_of(conditions: Iterable[Condition], base: Condition = ALWAYS) -> list[Condition]:
-    """The cases of ``given``, no two together, in which none of the conditions holds."""
+    """The cases of ``base``, no two together, in which none of the conditions holds."""
     cases = [base]
     for condition in conditions:
         cases = [
@@ -228,7 +235,10 @@ def any_of(conditions: Sequence[Condition]) -> list[Condition]:
 
 
 def _of_one_choice(conditions: Sequence[Condition]) -> list[Condition] | None:
-    """The same as one condition where all differ in one choice only."""
+    """A disjunction of conditions that differ in one choice only, as a single condition; else ``None``.
+
+    An optimisation of ``any_of`` for the usual case, such as the copies of a row under the options of one SAMPLE.
+    """
     variables = {variable for condition in conditions for variable in condition}
     allowed = {variable: {condition.get(variable) for condition in conditions} for variable in variables}
     differing = [variable for variable, different in allowed.items() if len(different) > 1]
@@ -241,7 +251,7 @@ def _of_one_choice(conditions: Sequence[Condition]) -> list[Condition] | None:
 
 
 def worlds(rows: Sequence[tuple[Condition, Any]]) -> list[tuple[list[Any], Condition]]:
-    """The cases of which rows exist: in each the rows, and its condition; no two cases hold together."""
+    """The cases that differ in which rows exist: the rows of each, and its condition; no two hold together."""
     cases: list[tuple[list[Any], Condition]] = [([], ALWAYS)]
     for condition, row in rows:
         if not condition:
@@ -261,13 +271,13 @@ def worlds(rows: Sequence[tuple[Condition, Any]]) -> list[tuple[list[Any], Condi
 
 
 def limit(number: int, conditions: Iterable[Condition]) -> None:
-    """CutOffError, naming the choices, where there are too many cases."""
+    """Raise CutOffError, which names the choices, for more than ``MAX_CASES`` cases."""
     if number > MAX_CASES:
         raise CutOffError(cut_off(variable for condition in conditions for variable in condition))
 
 
 def cut_off(variables: Iterable[Variable]) -> str:
-    """The sentence about a search that would be too long, with the choices in it."""
+    """The message of a CutOffError, with the reasons of the choices."""
     reasons: dict[str, int] = {}
     for variable in dict.fromkeys(variables):
         reasons[variable.reason] = reasons.get(variable.reason, 0) + 1

@@ -1,4 +1,4 @@
-"""Aggregates over rows with conditions, and choices among bags of rows."""
+"""Aggregates over conditional rows, and choices among bags of rows."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,11 @@ _ROW: Final = '"*"'
 
 
 def as_choice(bags: Sequence[Sequence[ConditionalRow]], reason: str) -> Iterator[ConditionalRow]:
-    """The rows of one of several bags, of which a choice says which; equal bags are one option."""
+    """The rows of one of several bags, as conditional rows under one new choice; equal bags are one option.
+
+    Rows that several bags contain are yielded once, under all of their options: the n-th copy of a row exists in the
+    bags that have at least n copies.
+    """
     different = list({frozenset(Counter(map(_name, bag)).items()): bag for bag in bags}.values())
     limit(len(different), (condition for bag in different for _, condition in bag))
     if len(different) == 1:
@@ -47,16 +51,16 @@ def _name(row: ConditionalRow) -> Hashable:
 
 
 class Grouping:
-    """Grouping and aggregation (18.5) of rows with conditions: each group tells its own cases apart.
+    """Grouping and aggregation (18.5) of conditional rows: each group is split into its own cases.
 
-    Choices that only rows of one group depend on, and no other row of the answer, end in it: their place is taken by
-    one choice of what the group gives. So a count of 100 rows that exist or not has 101 options, not 2^100 cases.
+    Choices that only the rows of one group depend on are replaced by one choice among the group's results. So COUNT
+    over 100 rows that may or may not exist has 101 options instead of 2^100 cases.
     """
 
     def __init__(
         self, group: a.Group, valuation: Callable[[a.Expression], Valuation], fixed: Mapping[str, Term]
     ) -> None:
-        """``valuation`` compiles an expression; ``fixed`` are the terms that EXISTS has put for variables."""
+        """``valuation`` compiles an expression; ``fixed`` are the terms that EXISTS substitutes for variables."""
         self._fixed, self._openings = fixed, CURRENT.get()
         self._keys = [(variable.name, valuation(key)) for variable, key in group.keys]
         self._sets = [
@@ -65,11 +69,12 @@ class Grouping:
         ]
 
     def rows(self, ungrouped: Iterable[ConditionalRow]) -> Iterator[ConditionalRow]:
-        """A row for each group in each of its cases."""
+        """One row for each group in each of its cases."""
         groups: dict[Row, list[tuple[Condition, Arguments]]] = {} if self._keys else {(): []}
         for row, condition in ungrouped:
             for (key, arguments), case in self._openings.outcomes(partial(self._read, row), condition):
                 groups.setdefault(key, []).append((case, arguments))
+        # The number of groups that read a choice: one that a single group reads may be hidden in it (``_parted``).
         users: Counter[Variable] = Counter()
         for members in groups.values():
             users.update({variable for condition, _ in members for variable in condition})
@@ -81,7 +86,7 @@ class Grouping:
                 yield {**names, **row}, case
 
     def _read(self, row: Solution) -> tuple[Row, Arguments]:
-        """The key of a row's group, and the arguments of the aggregates."""
+        """The key of a row's group, and the arguments of its aggregates."""
         openings = self._openings
         key = tuple(None if (term := value(row)) is None else openings.decided(term) for _, value in self._keys)
         return key, tuple(self._argument(row, aggregation, value) for _, aggregation, value in self._sets)
@@ -124,7 +129,7 @@ class Grouping:
             yield from as_choice(outcomes, "; ".join(reasons))
 
     def _finished(self, total: Sequence[Arguments], condition: Condition) -> list[ConditionalRow]:
-        """The aggregates over a bag of arguments."""
+        """The aggregates over a bag of arguments, in all cases of the decisions that they meet."""
 
         def run() -> Solution:
             solution: Solution = {}
@@ -143,7 +148,10 @@ class Grouping:
     def _parted(
         self, members: Sequence[tuple[Condition, Arguments]], users: Mapping[Variable, int]
     ) -> tuple[list[tuple[Condition, Any]], list[list[tuple[Condition, Any]]]]:
-        """The rows that are certain or whose choices others read, and the others, apart where they share no choice."""
+        """The rows whose choices remain visible (``named``), and components of rows whose choices end in this group.
+
+        A choice stays visible if it is shared, if another group reads it, or if a term of the answer is open by it.
+        """
         shown = {
             variable
             for _, arguments in members
@@ -164,7 +172,7 @@ class Grouping:
         return named, hidden
 
     def _bags(self, hidden: Iterable[Sequence[tuple[Condition, Any]]]) -> list[tuple[Arguments, ...]]:
-        """The bags of arguments that rows with choices of their own may be."""
+        """All bags of arguments that the rows with hidden choices may form."""
         bags: set[tuple[Arguments, ...]] = {()}
         for rows in hidden:
             own = {tuple(sorted(present, key=repr)) for present, _ in worlds(rows)}

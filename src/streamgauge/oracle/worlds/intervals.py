@@ -1,9 +1,9 @@
-"""Interval arithmetic over SPARQL's numbers: which values conforming implementations may compute.
+"""Interval arithmetic over SPARQL's numbers: the values that conforming implementations may compute.
 
-Integers and decimals are points; a division, and a decimal of more than 18 digits, is known to 18 digits. A literal
-xsd:float or xsd:double is a point when its datatype represents its decimal value; otherwise it spans that value and
-the rounded one, as an implementation may carry it wider. An operation on points whose exact result is representable is
-a point; any other is widened by the datatype's tolerance, relative to its operands.
+Integers and decimals are points; divisions, and decimals of more than 18 digits, are known to 18 digits. A literal
+xsd:float or xsd:double is a point if its datatype represents its decimal value; otherwise it spans that value and the
+rounded one, because an implementation may keep a wider type. An operation on points with a representable exact result
+is a point; any other is widened by the datatype's tolerance, relative to its operands.
 
     50.0 + 50.0     [100, 100]                      50 and 50 are representable, and so is their sum
     0.1 + 0.2       [0.3 - 3e-10, 0.3 + 3e-10]      0.1 is not
@@ -38,13 +38,13 @@ from streamgauge.sparql.values import (
 from streamgauge.sparql.values import read as value_of
 
 TOLERANCE: Final = {FLOAT: Fraction(1, 10**5), DOUBLE: Fraction(1, 10**9), DECIMAL: Fraction(1, 10**17)}
-"""How far an inexact result may be from the exact one, relative to the operands, by datatype."""
+"""Maximum distance of an inexact result from the exact one, relative to the operands, by datatype."""
 
 UNIT: Final = {FLOAT: Fraction(1, 1 << 24), DOUBLE: Fraction(1, 1 << 53), DECIMAL: Fraction(1, 10**18)}
 """The relative error of one rounding."""
 
 DIGITS: Final = 18
-"""The digits of a decimal that every implementation supports (XSD 1.0, 3.2.3)."""
+"""Decimal digits that every implementation has to support (XSD 1.0, 3.2.3)."""
 
 _BITS: Final = {FLOAT: 24, DOUBLE: 53}
 _NAMES: Final = ("integer", "decimal", "float", "double")
@@ -52,7 +52,7 @@ _LENGTHS: Final = ("integer", "byte", "short", "int", "long", "unsignedByte", "u
 _RANGES: Final = ("unsignedLong", "positiveInteger", "negativeInteger", "nonPositiveInteger", "nonNegativeInteger")
 _KINDS: Final = {XSD + name: INTEGER for name in _LENGTHS + _RANGES} | {XSD + name: i for i, name in enumerate(_NAMES)}
 _LEXICAL: Final = frozenset((BOOLEAN, DURATION, MONTHS, SECONDS, *MOMENTS.values()))
-"""The kinds of values other than numbers that have several lexical forms."""
+"""Kinds of values other than numbers with several lexical forms."""
 _SPECIAL: Final = {"INF": inf, "+INF": inf, "-INF": -inf, "NaN": nan}
 
 
@@ -60,20 +60,20 @@ ARITHMETIC: Final = "a computed number (F&O, 4.2; SPARQL 17.3)"
 
 
 class OpenError(ArithmeticError):
-    """The legal answers cannot be told: the sentence says why."""
+    """The legal answers cannot be decided; the message says why."""
 
 
 def inexact(sentence: str) -> OpenError:
-    """The error that a number is used for more than its interval tells; it names the choice."""
+    """The error for an inexact number whose exact value would matter; the message names the choice."""
     return OpenError(f"{sentence}; open is: {ARITHMETIC}")
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The values that a number may have: from ``low`` to ``high``; ``value`` is SPARQL's own.
+    """The possible values of a number, from ``low`` to ``high``; ``value`` is the one of exact arithmetic.
 
-    ``kind`` is the datatype. ``stored`` is a literal as it came, of which every implementation has the same value.
-    ``special`` is NaN or an infinity, in place of all of these.
+    ``kind`` is the datatype. ``stored`` marks a literal of the data, which has the same value everywhere in an
+    implementation. ``special`` is NaN or an infinity, and replaces the other fields.
     """
 
     kind: int
@@ -85,27 +85,27 @@ class Interval:
 
     @property
     def exact(self) -> bool:
-        """Whether there is one value only."""
+        """Whether only one value is possible."""
         return self.low == self.high
 
     @property
     def size(self) -> Fraction:
-        """The greatest absolute value."""
+        """The greatest possible absolute value."""
         return max(abs(self.low), abs(self.high))
 
     @property
     def number(self) -> Fraction | float:
-        """SPARQL's own value."""
+        """``value``, or ``special``."""
         return self.value if self.special is None else self.special
 
 
 _NOTHING: Final = Fraction(0)
 _POWER: Final = 1000
-"""Exponents beyond this are 0 or an infinity in every datatype."""
+"""Exponents beyond this are 0 or infinity in every datatype; exact fractions of them would fill memory."""
 
 
 def point(kind: int, value: Fraction | int) -> Interval:
-    """One value, known exactly."""
+    """The interval of one exact value."""
     exact = Fraction(value)
     return Interval(kind, exact, exact, exact)
 
@@ -116,7 +116,7 @@ def _special(kind: int, value: float) -> Interval:
 
 @lru_cache(maxsize=1 << 16)
 def read(term: Term) -> Interval | None:
-    """The interval of a literal; ``None`` for what is no number."""
+    """The interval of a literal; ``None`` for a term that is not a number."""
     close = term.rfind('"^^<')
     if term[:1] != '"' or close < 1:
         return None
@@ -148,7 +148,7 @@ def _literal(kind: int, text: str) -> Interval | None:
 
 
 def own(interval: Interval) -> Term:
-    """SPARQL's own value as a canonical literal; decimals to 18 digits after the point."""
+    """``value`` as a canonical literal; decimals have at most 18 digits after the point."""
     if interval.kind >= FLOAT:
         return written(Value(interval.kind, float(_near(interval))))
     if interval.kind == INTEGER:
@@ -166,9 +166,10 @@ def datatype_of(interval: Interval) -> str:
 
 
 def fits(possible: Interval, actual: Interval) -> bool:
-    """Whether a number that was sent is one of the possible ones; its datatype may be another.
+    """Whether a received number is a possible one; its datatype may differ.
 
-    A number sent in a datatype that cannot represent the value exactly is known to that datatype's tolerance.
+    A number received in a datatype that cannot represent the value exactly is compared within that datatype's
+    tolerance.
     """
     kind = max(possible.kind, actual.kind)
     wanted, measured = promoted(possible, kind), promoted(actual, kind)
@@ -181,7 +182,7 @@ def fits(possible: Interval, actual: Interval) -> bool:
 
 
 def is_form_of(expected: Term, actual: Term) -> bool:
-    """Whether a computed term may be sent as another: a number that fits it, or another lexical form of its value.
+    """Whether a computed term may be received as another: a number that fits, or another lexical form of its value.
 
     A dateTime keeps its zone: ``05Z``, ``05.000Z`` and ``05+00:00`` are one value, ``06+01:00`` is another.
     """
@@ -195,9 +196,7 @@ def is_form_of(expected: Term, actual: Term) -> bool:
 def close(one: Term | None, other: Term | None) -> bool:
     """Whether two computed terms have one value, or are numbers within the looser datatype's tolerance.
 
-    Decimals have 18 digits.
-
-    This is for where nothing is known of the operands, and to find the answer that is meant for a report.
+    For terms whose operands are unknown, and to align answers; ``fits`` decides with the operands.
     """
     if one == other:
         return True
@@ -220,8 +219,9 @@ def finite(term: Term | None) -> Decimal | None:
 
 
 def _scale(value: Fraction) -> int | None:
-    """How many digits follow the point; ``None`` for infinitely many."""
+    """The number of decimal digits after the point; ``None`` for infinitely many."""
     rest, twos, fives = value.denominator, 0, 0
+    # A fraction has finitely many decimal digits if its denominator is a product of twos and fives.
     while rest % 2 == 0:
         rest, twos = rest // 2, twos + 1
     while rest % 5 == 0:
@@ -230,7 +230,7 @@ def _scale(value: Fraction) -> int | None:
 
 
 def _rounded(value: Fraction, kind: int) -> Fraction | float:
-    """The nearest value of a datatype, or an infinity."""
+    """The nearest value of a float datatype, or an infinity."""
     try:
         near = float(value)
     except OverflowError:
@@ -251,7 +251,7 @@ def representable(value: Fraction, kind: int) -> bool:
 
 
 def promoted(interval: Interval, kind: int) -> Interval:
-    """The number as one of a wider datatype (XPath, B.1)."""
+    """The number promoted to a wider datatype (XPath, B.1)."""
     if interval.kind == kind or interval.special is not None:
         return replace(interval, kind=kind)
     if interval.kind == FLOAT or kind <= DECIMAL:
@@ -263,12 +263,12 @@ def promoted(interval: Interval, kind: int) -> Interval:
 
 
 def _slack(kind: int, size: Fraction) -> Fraction:
-    """How far a result of this size may be from the exact one; decimals have ``DIGITS`` digits after the point."""
+    """The absolute error of a result of this size; decimals have at most ``DIGITS`` digits after the point."""
     return max(TOLERANCE[kind] * size, UNIT[DECIMAL]) if kind == DECIMAL else TOLERANCE[kind] * size
 
 
 def _widened(kind: int, low: Fraction, high: Fraction, value: Fraction, size: Fraction) -> Interval:
-    """The result of one operation, with its error where it is not exact; ``size`` is that of operands and result."""
+    """The result of one operation, widened by its error unless it is exact; ``size`` bounds operands and result."""
     if kind == INTEGER or (low == high and representable(low, kind)):
         return Interval(kind, low, high, value)
     error = _slack(kind, size)
@@ -276,10 +276,11 @@ def _widened(kind: int, low: Fraction, high: Fraction, value: Fraction, size: Fr
 
 
 def arithmetic(operator: str, left: Interval, right: Interval) -> Interval | None:
-    """``left operator right``; ``None`` for SPARQL's error, OpenError where nothing bounds the result."""
+    """``left operator right``; ``None`` for SPARQL's error, OpenError if the result is unbounded."""
     kind = max(left.kind, right.kind)
     if operator == "/" and kind == INTEGER:
         kind = DECIMAL
+    # The same stored literal on both sides has one value in any implementation: x - x is 0 and x / x is 1 exactly.
     if operator in "-/" and _same(left, right) and (operator == "-" or left.value):
         return point(kind, 0 if operator == "-" else 1)
     first, second = promoted(left, kind), promoted(right, kind)
@@ -294,7 +295,7 @@ def _same(left: Interval, right: Interval) -> bool:
 
 
 def _neutral(operator: str, left: Interval, right: Interval) -> Interval | None:
-    """``x + 0``, ``x - 0``, ``x * 1``, ``x / 1``: x itself."""
+    """The other operand of ``x + 0``, ``x - 0``, ``x * 1`` and ``x / 1``, which is not widened; else ``None``."""
     unit = 0 if operator in "+-" else 1
     if right.exact and right.value == unit:
         return left
@@ -309,6 +310,7 @@ def _operated(operator: str, kind: int, left: Interval, right: Interval) -> Inte
     low, high = min(corners), max(corners)
     size = max(abs(low), abs(high))
     if operator in "+-":
+        # Cancellation: the rounding error of a difference is relative to the operands, not to their small difference.
         size = max(size, left.size, right.size)
     return _finite(_widened(kind, low, high, operate(left.value, right.value), size))
 
@@ -333,7 +335,7 @@ _IEEE: Final[dict[str, Callable[[float, float], float]]] = {"+": add, "-": sub, 
 
 
 def _extreme(operator: str, kind: int, left: Interval, right: Interval) -> Interval | None:
-    """An operation with an infinity or NaN, or a division by 0: as IEEE 754 has it."""
+    """An operation with an infinity or NaN, or a division by 0, by IEEE 754; an error for decimals."""
     if not (left.exact and right.exact):
         raise inexact("an infinity, NaN or 0 beside an inexact number")
     if kind <= DECIMAL:
@@ -371,7 +373,7 @@ _UNARY: Final[dict[str, Callable[[Fraction], Fraction | int]]] = {
 
 
 def cast(kind: int, operand: Interval) -> Interval | None:
-    """A number cast to another numeric datatype (F&O, 17.1); ``None`` for an infinity as a decimal."""
+    """A number cast to another numeric datatype (F&O, 17.1); ``None`` for an infinity or NaN as a decimal."""
     if operand.special is not None:
         return None if kind <= DECIMAL else _special(kind, operand.special)
     if kind == INTEGER:
@@ -379,6 +381,7 @@ def cast(kind: int, operand: Interval) -> Interval | None:
         return Interval(kind, low, high, value)
     if kind == DECIMAL:
         return _widened(kind, operand.low, operand.high, operand.value, operand.size)
+    # As a decimal, because promotion only widens: a double has to be rounded to be a float.
     if kind == FLOAT and operand.kind == DOUBLE:
         return promoted(replace(operand, kind=DECIMAL, stored=False), FLOAT)
     return promoted(operand, kind)
@@ -392,14 +395,14 @@ HOLDS: Final[dict[str, Callable[[int], bool]]] = {
     ">": lambda sign: sign == 1,
     ">=": lambda sign: sign in (0, 1),
 }
-"""Whether a comparison holds, by the sign of the difference; ``UNORDERED`` is that of NaN and any number."""
+"""Whether a comparison holds, by the sign of the difference; NaN and any number have the sign ``UNORDERED``."""
 UNORDERED: Final = 2
 
 
 def signs(left: Interval, right: Interval) -> set[int]:
     """The signs that the difference of two numbers may have.
 
-    Two literals as they came are compared as SPARQL compares them, without any doubt.
+    Two stored literals are compared exactly, because no computation is involved.
     """
     kind = max(left.kind, right.kind)
     first, second = promoted(left, kind), promoted(right, kind)
@@ -412,24 +415,24 @@ def signs(left: Interval, right: Interval) -> set[int]:
 
 
 class IntervalSum:
-    """A sum, and an average, of numbers in an order that nobody states.
+    """The sum and the average of numbers in an unspecified order.
 
-    It is exact when all numbers are and every partial sum in any order is representable: all are multiples of one
-    power of 2, and the sum of their sizes is below 2^53 (xsd:float: 2^24) times that power. Otherwise its error is
-    ``n u sum|x|`` with the unit of rounding u, at least the datatype's tolerance of the result.
+    A sum is exact if all numbers are and every partial sum in any order is representable: all are multiples of one
+    power of 2, and their sizes sum to at most 2^53 (xsd:float: 2^24) times it. Otherwise its error is ``n u sum|x|``,
+    where u is the unit of rounding, and at least the datatype's tolerance (Higham, Accuracy and Stability, 4.2).
 
         1e16, 1.0, -1e16: n u sum|x| = 3 * 2^-53 * 2e16 = 6.7, so the sum is in [-5.7, 7.7]
     """
 
     def __init__(self, numbers: Iterable[Interval] | Counter[Interval]) -> None:
-        """Numbers one by one, or with how often each comes."""
+        """``numbers`` with repetitions, or with the multiplicity of each."""
         self._counted = numbers if isinstance(numbers, Counter) else Counter(numbers)
         self.count = self._counted.total()
         self._kind = max((number.kind for number in self._counted), default=INTEGER)
 
     @property
     def total(self) -> Interval:
-        """The sum (18.5.1.3); 0 for nothing. OpenError beside infinities that an order decides."""
+        """The sum (18.5.1.3); 0 without numbers. OpenError for a result beyond the range of its datatype."""
         if self.count == 1:
             return next(iter(self._counted))
         numbers = Counter[Interval]()
@@ -456,6 +459,8 @@ class IntervalSum:
         if self._kind == DECIMAL:
             scales = [_scale(number.value) for number in numbers]
             return None not in scales and size * 10 ** max(scale or 0 for scale in scales) < 10**DIGITS
+        # Denominators are powers of 2 here. ``common`` is the greatest power of 2 that divides all numbers, in units of
+        # 1/grain.
         grain = max(number.value.denominator for number in numbers)
         whole = [abs(int(number.value * grain)) for number in numbers if number.value]
         common = min((number & -number for number in whole), default=1)
@@ -463,7 +468,7 @@ class IntervalSum:
 
     @property
     def average(self) -> Interval:
-        """The sum by the count (18.5.1.4); 0 for nothing."""
+        """The sum divided by the count (18.5.1.4); 0 without numbers."""
         average = arithmetic("/", self.total, point(INTEGER, self.count)) if self.count else point(INTEGER, 0)
         assert average is not None
         return average

@@ -1,4 +1,4 @@
-"""The legal answers of a report: the query's worlds over its content, and whether a received answer is one of them."""
+"""The legal answers of a report: the worlds of the query over its content, and whether an answer is one of them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from streamgauge.sparql.expression import UnsupportedFunctionError
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """Whether an answer is legal; where nobody can tell, ``unknown`` says why. ``nearest`` is beside an illegal one."""
+    """Whether an answer is legal, or why that is ``unknown``; ``nearest`` compares an illegal one with a legal one."""
 
     legal: bool
     unknown: str = ""
@@ -33,9 +33,9 @@ class Opinion:
 
 
 class ReportLegality:
-    """The legal answers of the reports of one stream under one t0, computed when they are asked for.
+    """The legal answers of the reports of one stream under one t0, computed on demand.
 
-    ``contents`` gives what windows hold at a report.
+    ``contents`` maps a report to the contents of its windows.
     """
 
     def __init__(
@@ -59,7 +59,10 @@ class ReportLegality:
         self._closed: dict[DueReport, bool] = {}
 
     def answers(self, due_report: DueReport, *, lenient: bool = False) -> PossibleAnswers:
-        """The possible answers of a report; OpenError where nobody can tell."""
+        """The possible answers of a report; OpenError if they cannot be decided.
+
+        ``lenient`` also allows what implementations need not support, such as other results for long integers.
+        """
         key = due_report, lenient
         if key not in self._known:
             try:
@@ -85,7 +88,7 @@ class ReportLegality:
         )
 
     def _rows(self, due_report: DueReport) -> list[PossibleRow]:
-        """The possible rows; the engine's own value of an aggregate over nothing, where SPARQL has another one."""
+        """The possible rows, with the semantics' value of an aggregate over nothing (``empty_aggregate``)."""
         snapshot, contents = self._snapshot.at(due_report.instant), self._contents(due_report)
         matches, dataset = snapshot.matches, snapshot.dataset(contents)
         if matches is not None and answer(matches, dataset) == ((FALSE,),):
@@ -93,7 +96,7 @@ class ReportLegality:
         return answers(self._form, dataset)
 
     def is_closed(self, due_report: DueReport) -> bool:
-        """Whether one answer only is legal, the evaluator's own: the query and the content leave nothing open."""
+        """Whether nothing in the query and the content is open, so that only the evaluator's own answer is legal."""
         if due_report not in self._closed:
             self._closed[due_report] = self._by_term and all(
                 is_plain(triple[2])
@@ -104,14 +107,14 @@ class ReportLegality:
         return self._closed[due_report]
 
     def is_certain(self, due_report: DueReport) -> bool:
-        """Whether one answer only is legal, whatever the content holds that no choice is about."""
+        """Whether only one answer is legal, decided by evaluating all possible rows."""
         try:
             return self.is_closed(due_report) or self.answers(due_report).is_certain
         except OpenError:
             return False
 
     def of(self, due_report: DueReport, received: Sequence[Row]) -> Opinion:
-        """Whether the rows are a legal answer; unknown where only what need not be supported makes them one."""
+        """Whether the rows are a legal answer; unknown if they are legal only under leniency."""
         try:
             strict = self.answers(due_report)
             if self._admit(strict, received):
@@ -127,7 +130,7 @@ class ReportLegality:
         return any(map(possible.admit, self._readings(possible, received)))
 
     def _readings(self, possible: PossibleAnswers, received: Sequence[Row]) -> Iterator[Sequence[Row]]:
-        """The received rows with the blank nodes of the possible ones."""
+        """The received rows, with blank nodes renamed to those of the possible rows."""
         if not has_blanks(received):
             return iter((received,))
         opened = (
@@ -136,7 +139,7 @@ class ReportLegality:
         return readings(list(map(possible.legal, possible.rows)), received, self._computed, {*opened})
 
     def nearest(self, due_report: DueReport, received: Sequence[Row]) -> Overlap | None:
-        """A legal answer near the received one; ``None`` where that cannot be told."""
+        """The comparison with a legal answer near the received one; ``None`` if none can be computed."""
         try:
             possible = self.answers(due_report)
             answers = map(possible.nearest, self._readings(possible, received))
@@ -145,7 +148,7 @@ class ReportLegality:
             return None
 
     def may_speak(self, due_report: DueReport) -> bool:
-        """Whether some legal answer of a report has rows."""
+        """Whether some legal answer of a report may have rows."""
         try:
             return bool(self.answers(due_report).rows)
         except OpenError:

@@ -1,11 +1,11 @@
-"""Whether some assignment of the choices gives exactly a received answer: a search, small domains first.
+"""Whether some assignment of the choices gives exactly a received answer: a constraint search, smallest domain first.
 
-Each possible row is missing in the received answer, under the cases in which it does not exist, or it is one of the
-received rows, under those in which it exists and has its terms. Rows that share neither a choice nor a received row are
-decided apart. A row with one move left is moved at once; only then one with the fewest moves is tried both ways.
+Each possible row is either absent from the received answer, in the cases in which it does not exist, or one of the
+received rows, in the cases in which it exists with these terms. Rows that share neither a choice nor a received row are
+independent. A row with a single move is moved immediately; then the row with the fewest moves is branched on.
 
     possible: a if x > 50, b if x > 49, c          received: b, c
-    c is moved; a is missing: x <= 50; b is received: 49 < x <= 50. Right.          received: a, c: wrong
+    c is received; a is absent: x <= 50; b is received: 49 < x <= 50. Right.          received: a, c: wrong
 """
 
 from collections import Counter, defaultdict
@@ -47,20 +47,20 @@ from streamgauge.oracle.worlds.slices import Precedence
 from streamgauge.sparql.values import FLOAT, INTEGER
 
 MAX_STEPS: Final = 300_000
-"""Moves that are looked at before a search is cut off."""
+"""Moves after which a search is cut off, and the verdict is unknown (docs/judging.md)."""
 
 Moves: TypeAlias = list[tuple[Row | None, Condition]]
-"""A possible row is one of the received rows, or missing (``None``): each with the condition."""
+"""What may become of a possible row: a received row, or absent (``None``), each with its condition."""
 
 WaitingRow: TypeAlias = tuple[PossibleRow, dict[Row, Condition]]
-"""A possible row, and the received rows that it may be with the conditions."""
+"""A possible row, and the received rows that it may be, with the conditions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Two bags compared: the size of the intersection, and what either side has alone.
+    """Two bags compared: the size of their intersection, and the rows that only one side has.
 
-    ``retyped`` are the columns of which some number is equal but of another datatype.
+    ``retyped`` are the columns in which a number is equal but of another datatype.
     """
 
     common: int
@@ -70,12 +70,12 @@ class Overlap:
 
     @property
     def differs(self) -> bool:
-        """Whether either side has rows alone."""
+        """Whether the bags are unequal."""
         return bool(self.missing or self.surplus)
 
 
 class PossibleAnswers:
-    """The possible rows of one report, asked for received answers; ``computed`` columns are compared by value."""
+    """The possible rows of one report, against which answers are tested; ``computed`` columns are compared by value."""
 
     def __init__(
         self,
@@ -93,12 +93,12 @@ class PossibleAnswers:
 
     @property
     def is_cut(self) -> bool:
-        """Whether LIMIT or OFFSET cut the answer."""
+        """Whether LIMIT or OFFSET slices the answer."""
         return self._cut is not None
 
     @property
     def is_certain(self) -> bool:
-        """Whether one answer only is legal, but for inexact numbers."""
+        """Whether only one answer is legal, apart from the values of inexact numbers."""
         return self._cut is None and not any(
             row.condition or any(map(self.openings.open_term, row.terms)) for row in self.rows
         )
@@ -111,7 +111,7 @@ class PossibleAnswers:
         return list(dict.fromkeys((*variables, *(variable for variable in opened if variable is not None))))
 
     def admit(self, received: Sequence[Row]) -> bool:
-        """Whether some world gives exactly these rows; CutOffError where the search would be too long."""
+        """Whether some world gives exactly these rows; CutOffError if the search takes too many steps."""
         self._steps = 0
         token = CURRENT.set(self.openings)
         try:
@@ -123,7 +123,7 @@ class PossibleAnswers:
 
     # Terms
     def _options(self, received: Iterable[Row]) -> Iterator[dict[Row, Condition]]:
-        """For each possible row the received rows that it may be, with the conditions."""
+        """For each possible row, the received rows that it may be, with the conditions."""
         index = _Index(list(dict.fromkeys(received)))
         for row in self.rows:
             open_places = frozenset(place for place, term in enumerate(row.terms) if self._is_flexible(place, term))
@@ -149,7 +149,7 @@ class PossibleAnswers:
         return case
 
     def _cell(self, term: Term | None, received: Term | None, computed: bool) -> Condition | None:
-        """The condition under which a term is the given one."""
+        """The condition under which a possible term is the received one; ``None`` if it never is."""
         if term is None:
             return ALWAYS if received is None else None
         choice = self.openings.open_term(term)
@@ -220,7 +220,7 @@ class PossibleAnswers:
         return moves
 
     def _solve(self, rows: Sequence[WaitingRow], wanted: Counter[Row], condition: Condition) -> bool:
-        """Whether the rows of a component can be moved so that no received row of theirs is left."""
+        """Whether the rows of a component can be moved such that all of their received rows are used."""
         own = {other for _, options in rows for other in options}
         need = Counter({other: wanted[other] for other in own})
         waiting = list(rows)
@@ -246,6 +246,7 @@ class PossibleAnswers:
             waiting = left
             if moved or fewest is None:
                 continue
+            # More copies were received than the waiting rows can supply: no branch can succeed.
             if any(times > supply[other] for other, times in need.items()):
                 return False
             return self._branch(waiting, need, *fewest)
@@ -262,7 +263,7 @@ class PossibleAnswers:
         return False
 
     def _left(self, rest: Sequence[WaitingRow], need: Counter[Row]) -> bool:
-        """Whether each received row that is left may be one of the rows that are left."""
+        """Whether each unused received row may still be one of the remaining possible rows."""
         own = {other for _, options in rest for other in options}
         return all(times <= 0 or other in own for other, times in need.items())
 
@@ -281,6 +282,7 @@ class PossibleAnswers:
         for place, (_, options) in enumerate(members):
             for other in options:
                 places[other].append(place)
+        # Rows with the fewest candidates first, so that dead ends are met early.
         wanted = sorted(received, key=lambda other: (len(places[other]), repr(other)))
 
         def fill(at: int, kept: tuple[int, ...], condition: Condition) -> bool:
@@ -304,10 +306,10 @@ class PossibleAnswers:
         return fill(0, (), world)
 
     def parts(self, sent: SentTexts) -> list[list[Counter[Row]]]:
-        """The legal answers: any bag of each part, added up. No two parts share a choice or a row.
+        """The legal answers as parts: one bag of each, added up, is an answer. Parts share neither choices nor rows.
 
-        Inexact numbers have SPARQL's own values, and lists of GROUP_CONCAT a text that was sent or one that was not;
-        CutOffError where the bags of a part are too many.
+        Inexact numbers have their exact values. GROUP_CONCAT is either one of the received texts or one other order,
+        which stands for all others. CutOffError if the bags of a part are too many.
         """
         token = CURRENT.set(self.openings)
         try:
@@ -324,7 +326,10 @@ class PossibleAnswers:
             CURRENT.reset(token)
 
     def _texts(self, row: PossibleRow, sent: SentTexts, read: Collection[Variable]) -> Iterator[tuple[Row, Condition]]:
-        """A row with an option for each open term of it, with the conditions; choices that were read are listed."""
+        """A row with every combination of options of its open terms, with the conditions.
+
+        Choices that conditions read keep all their options; others are reduced to those that matter (``among``).
+        """
         cases: list[tuple[Row, Condition]] = [((), row.condition)]
         for term in row.terms:
             choice = self.openings.open_term(term)
@@ -345,7 +350,7 @@ class PossibleAnswers:
         return self.openings.named((choice, id(sent)), lambda: choice.among(sent))
 
     def _bags(self, rows: Sequence[PossibleRow]) -> list[Counter[Row]]:
-        """Every bag of these rows that some world has."""
+        """All bags of these rows over all worlds."""
         cases = worlds([(row.condition, row) for row in rows])
         bags = (bag for members, _ in cases for bag in self._of_world(members))
         return [Counter(dict(bag)) for bag in {frozenset(Counter(bag).items()) for bag in bags}]
@@ -361,7 +366,7 @@ class PossibleAnswers:
             yield [rows[place] for place in places]
 
     def canonical(self, received: Collection[Row]) -> dict[Row, Row]:
-        """Received rows that may be possible ones, with SPARQL's own values of the numbers that they show."""
+        """Received rows that a possible row may be, mapped to the form with its exact numbers and its language tags."""
         token = CURRENT.set(self.openings)
         own: dict[Row, Row] = {}
         try:
@@ -373,7 +378,7 @@ class PossibleAnswers:
         return own
 
     def _own(self, row: PossibleRow, received: Row) -> Row:
-        """A received row with the numbers, and the language tags, of the possible one that it is."""
+        """The received row with the numbers and language tags of the possible row."""
         return tuple(
             term_received if self.openings.open_term(term) is not None else self._legal(term)
             for term, term_received in zip(row.terms, received, strict=True)
@@ -381,7 +386,7 @@ class PossibleAnswers:
 
     # Scores
     def nearest(self, received: Sequence[Row]) -> Overlap:
-        """A legal answer that has much in common with the received one, by one move after the other."""
+        """The comparison with a legal answer near the received one, found greedily without backtracking."""
         token = CURRENT.set(self.openings)
         try:
             return self._nearest(received)
@@ -406,7 +411,7 @@ class PossibleAnswers:
         return Overlap(common, tuple(missing), tuple((+need).elements()))
 
     def legal(self, row: PossibleRow) -> Row:
-        """A possible row in terms: one option of what is open."""
+        """A possible row with one option for each open term."""
         return tuple(map(self._legal, row.terms))
 
     def _legal(self, term: Term | None) -> Term | None:
@@ -422,7 +427,7 @@ def _as_term(option: object) -> Term | None:
 
 
 def _tagged(term: Term, term_received: Term) -> Condition | None:
-    """Equal but for the case of a language tag."""
+    """The condition under which two terms are equal up to the case of a language tag; ``None`` if they are not."""
     if term[0] != '"' or term[-1] in '">' or term_received[-1] in '">':
         return ALWAYS if term == term_received else None
     text, _, tag = term.rpartition("@")
@@ -436,7 +441,7 @@ def _tagged(term: Term, term_received: Term) -> Condition | None:
 
 
 def _shown(number: OpenNumber, term: Term) -> Condition | None:
-    """The condition that a number is the given one, to a rounding of the datatype in which it is sent."""
+    """The condition that a number is the received one, up to a rounding of the datatype in which it was sent."""
     known, other = number.interval, intervals.read(term)
     if other is None or not intervals.fits(known, other):
         return None
@@ -450,14 +455,14 @@ def _shown(number: OpenNumber, term: Term) -> Condition | None:
 
 
 class _Index:
-    """Received rows by the places at which a possible row has to equal them."""
+    """An index of received rows by the terms at the places where a possible row has to be equal."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows, self._present = rows, frozenset(rows)
         self._known: dict[tuple[frozenset[int], int], dict[Row, list[Row]]] = {}
 
     def alike(self, row: Row, flexible: frozenset[int]) -> Sequence[Row]:
-        """The rows that are equal but at the flexible places."""
+        """The received rows that are equal to a row, except at the flexible places."""
         if not flexible:
             return (row,) if row in self._present else ()
         places = [place for place in range(len(row)) if place not in flexible]
@@ -471,7 +476,7 @@ class _Index:
 
 
 def _linked(waiting: WaitingRow) -> Iterator[object]:
-    """The ties of a row to others: its choices, the numbers that they compare, and the received rows that it may be."""
+    """The keys that connect a row to others: its choices, the numbers that these compare, and its received rows."""
     row, options = waiting
     for node in (*row.condition, *options, *(variable for case in options.values() for variable in case)):
         yield node

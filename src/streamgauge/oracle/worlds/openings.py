@@ -1,7 +1,7 @@
-"""The choices met while one content is evaluated, and the terms whose values they leave open.
+"""The choices met while one content is evaluated, and the open terms that depend on them.
 
-A term that is open stands in a row as a literal of a namespace that no data has, and is decided only where an operator
-reads it. An expression runs once for each decision that it meets, under the condition that this adds:
+An open term is a placeholder in a row, a literal with a datatype that no data has, and is decided only when an operator
+reads it. An expression is run once for each combination of decisions that it meets, and each run adds its conditions:
 
     FILTER(?x > 50), ?x in [49.9, 50.1]     true under x > 50, false under x <= 50
     STR(SAMPLE(?v)) over "a", "b"           "a" under v = "a", "b" under v = "b"
@@ -38,12 +38,12 @@ from streamgauge.sparql.values import DECIMAL, FLOAT, INTEGER, shortest, text_of
 
 Result = TypeVar("Result")
 Alternatives: TypeAlias = list[tuple[Any, Condition]]
-"""Results, each with the condition under which a decision gives it; no two of the conditions hold together."""
+"""The results of a decision, each with its condition; no two conditions hold together."""
 
 OPEN: Final = "urn:streamgauge:open"
 LIMITED: Final = f"a number of more than {DIGITS} digits, which implementations need not support"
 _WIDTHS: Final = range(61, 129)
-"""Bits of signed integers that hold 18 digits, which implementations compute modulo 2^n."""
+"""Widths in bits of signed integers that fit 18 digits; implementations may compute modulo 2^n (F&O, 6.2)."""
 _UNBOUNDED: Final = frozenset(
     XSD + name for name in ("integer", "decimal", "positiveInteger", "negativeInteger", "nonPositiveInteger",
                             "nonNegativeInteger")
@@ -51,11 +51,11 @@ _UNBOUNDED: Final = frozenset(
 
 
 SentTexts: TypeAlias = Mapping[int, Sequence[Term]]
-"""The strings that a run sent, by their length."""
+"""The strings that a run received, by their length."""
 
 
 def sent_texts(rows: Iterable[Row]) -> SentTexts:
-    """The strings in some rows; texts that are not terms, which programs may send, are left out."""
+    """The strings in these rows; malformed terms, which programs may send, are left out."""
     texts: dict[int, dict[Term, None]] = {}
     for term in {term for row in rows for term in row if term is not None and term[:1] == term[-1:] == '"'}:
         with suppress(ValueError):
@@ -64,14 +64,14 @@ def sent_texts(rows: Iterable[Row]) -> SentTexts:
 
 
 class OpenTerm(OpenChoice):
-    """A term of several legal ones; ``None`` among the options is an error."""
+    """A choice among several legal terms; the option ``None`` stands for an error."""
 
     def allowed(self, term: Term | None) -> bool:
         """Whether the term is one of the options."""
         return term in self.options
 
     def among(self, _sent: "SentTexts") -> "OpenTerm":
-        """The same choice, of few enough options to be listed."""
+        """An equivalent choice that is small enough to be enumerated."""
         return self
 
     @property
@@ -83,7 +83,7 @@ class OpenTerm(OpenChoice):
 
 
 class Concatenation(OpenTerm):
-    """Strings joined in any order (18.5.1.7); too many orders are never listed."""
+    """GROUP_CONCAT: strings joined in any order (18.5.1.7), without enumerating the orders unless they are few."""
 
     def __init__(self, strings: Sequence[str], separator: str) -> None:
         super().__init__(self._orders, "the order of GROUP_CONCAT (SPARQL 18.5.1.7)")
@@ -98,13 +98,13 @@ class Concatenation(OpenTerm):
         return list(dict.fromkeys(quoted(self._separator.join(order)) for order in _orders(self._strings)))
 
     def allowed(self, term: Term | None) -> bool:
-        """Whether the term is the strings in some order."""
+        """Whether the term is the strings joined in some order."""
         if term is None or datatype(term) != XSD + "string":
             return False
         return joins(parse_term(term).value, self._strings, self._separator)
 
     def among(self, sent: "SentTexts") -> OpenTerm:
-        """The texts that were sent and are legal, and one that was not; an order of equal strings has the same one."""
+        """The legal texts among those received, and one other, which stands for all orders that were not received."""
         length = sum(map(len, self._strings)) + len(self._separator) * (len(self._strings) - 1)
         legal = [term for term in sent.get(length, ()) if self.allowed(term)]
         texts = (quoted(self._separator.join(order)) for order in islice(_orders(sorted(self._strings)), MAX_CASES))
@@ -113,12 +113,12 @@ class Concatenation(OpenTerm):
 
     @property
     def any_option(self) -> Term:
-        """The strings in the order in which they came."""
+        """The strings joined in the order of their rows."""
         return quoted(self._separator.join(self._strings))
 
 
 def _orders(strings: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Every order of strings of which some may be equal, each once."""
+    """The distinct permutations of strings, some of which may be equal."""
     if len(set(strings)) == len(strings):
         yield from permutations(strings)
         return
@@ -129,9 +129,9 @@ def _orders(strings: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 class Openings:
-    """The open terms of one content; ``lenient`` also towards what implementations need not support.
+    """The open terms of one content; ``lenient`` also opens what implementations need not support.
 
-    ``lenience`` is the reason where something would be open, or is, that is not open by SPARQL.
+    ``lenience`` is the reason, if the evaluation met something that is open only under leniency.
     """
 
     def __init__(self, *, lenient: bool = False) -> None:
@@ -146,24 +146,27 @@ class Openings:
 
     @property
     def any(self) -> bool:
-        """Whether some term is open."""
+        """Whether any term is open."""
         return bool(self._numbers or self._terms)
 
     def named(self, name: Hashable, make: Callable[[], Result]) -> Result:
-        """The thing of a name, made once."""
+        """The object of this name, created on the first call: parts of a query that meet one decision share it."""
         if name not in self._known:
             self._known[name] = make()
         known: Result = self._known[name]
         return known
 
     def is_lenient(self, reason: str) -> bool:
-        """Whether something is open that is not so by SPARQL; the reason is kept either way."""
+        """Whether to open something that SPARQL does not leave open; the reason is recorded either way."""
         self.lenience = reason
         return self.lenient
 
     # Decisions
     def choose(self, alternatives: Callable[[], Alternatives]) -> Any:
-        """One of the results, in one run after the other each that is possible under the condition."""
+        """One of the results; ``outcomes`` reruns the caller until each possible one was returned.
+
+        Decisions are replayed from the script up to the last one, which advances to its next alternative.
+        """
         assert self._script is not None
         if self._place == len(self._script):
             possible = [
@@ -179,7 +182,13 @@ class Openings:
         return result
 
     def outcomes(self, run: Callable[[], Result], condition: Condition = ALWAYS) -> list[tuple[Result, Condition]]:
-        """The results of ``run`` by all decisions that it meets, each with its condition."""
+        """The results of ``run`` under all combinations of the decisions that it meets, with their conditions.
+
+        Depth-first, by rerunning: ``run`` must meet the same decisions in the same order for the same answers.
+
+        Worked example: a run that chooses x in {1, 2} and, only for 2, y in {3, 4} is run three times, with the scripts
+        (1), (2, 3) and (2, 4).
+        """
         before = self._script, self._place, self.condition
         self._script, self._place, self.condition = [], 0, condition
         try:
@@ -199,7 +208,7 @@ class Openings:
 
     # Terms
     def number(self, interval: Interval, name: Hashable = None) -> Term:
-        """The literal of a computed number: a plain one where it has one value; of one name it is one number."""
+        """The literal of a computed number, open unless it is exact; calls with one ``name`` share one open number."""
         if interval.special is not None or interval.exact:
             return self._exact(interval)
         if name is not None:
@@ -217,13 +226,13 @@ class Openings:
         return term
 
     def term(self, choice: OpenTerm) -> Term:
-        """The literal of an open term."""
+        """A new open literal for a choice."""
         term = next(self._names)
         self._terms[term] = choice
         return term
 
     def beyond(self, value: int) -> Term:
-        """An integer that need not be supported: its value; leniently also that modulo 2^n, or an error (F&O, 6.2)."""
+        """An integer that need not be supported: its value; under leniency also modulo 2^n, or an error (F&O, 6.2)."""
         plain = f'"{value}"^^<{XSD}integer>'
         if not self.is_lenient(LIMITED):
             return plain
@@ -232,23 +241,23 @@ class Openings:
         return self.named(("beyond", value), lambda: self.term(OpenTerm(options, LIMITED, shared=True)))
 
     def open_number(self, term: Term | None) -> OpenNumber | None:
-        """The number of an open literal."""
+        """The number of an open literal, else ``None``."""
         return None if term is None else self._numbers.get(term)
 
     def open_term(self, term: Term | None) -> OpenTerm | None:
-        """The choice of an open literal."""
+        """The choice of an open literal, else ``None``."""
         return None if term is None else self._terms.get(term)
 
     def variable(self, term: Hashable) -> Variable | None:
-        """The number or choice of an open literal."""
+        """The number or choice of an open literal, else ``None``."""
         return (self._numbers.get(term) or self._terms.get(term)) if isinstance(term, str) else None
 
     def is_open(self, term: Term | None) -> bool:
-        """Whether a term is open."""
+        """Whether a term is an open literal."""
         return term is not None and (term in self._numbers or term in self._terms)
 
     def decided(self, term: Term) -> Term | None:
-        """The term itself, or the option that is taken for an open one."""
+        """The term itself, or one option of an open term (``choose``)."""
         choice = self._terms.get(term)
         if choice is None:
             return term
@@ -256,7 +265,7 @@ class Openings:
         return taken
 
     def interval(self, term: Term) -> Interval | None:
-        """The interval of a number under the present condition; ``None`` for what is no number."""
+        """The interval of a number under the current condition; ``None`` for a term that is not a number."""
         number = self._numbers.get(term)
         if number is None:
             literal = read(term)
@@ -275,7 +284,7 @@ class Openings:
 
     # Comparisons
     def compared(self, holds: Callable[[int], bool], left: Term, right: Term) -> bool:
-        """Whether a comparison of two numbers holds, of which at least one is open; ``holds`` by the sign."""
+        """Whether a comparison of two numbers holds (``HOLDS``); a decision, as at least one is open."""
         first, second = self._as_open(left), self._as_open(right)
         if isinstance(first, OpenNumber) and isinstance(second, OpenNumber):
             return self._ordered(holds, first, second)
@@ -316,6 +325,7 @@ class Openings:
             return holds(0)
         if left.span.high < right.span.low or right.span.high < left.span.low:
             return holds(-1 if left.span.high < right.span.low else 1)
+        # One NumberOrder per pair, whichever side was met first, so that x < y and y > x are one decision.
         turned = -1 if ("order", right, left) in self._known else 1
         pair = (left, right) if turned > 0 else (right, left)
         comparison = self.named(("order", *pair), lambda: NumberOrder(*pair))
@@ -326,7 +336,7 @@ class Openings:
 
 
 def _merged(alternatives: Alternatives, holds: Callable[[int], bool], number: OpenNumber) -> Alternatives:
-    """The parts of a span, neighbours of one outcome as one."""
+    """The parts of a span, with neighbours of equal outcome merged, so that there are as few cases as possible."""
     pieces: list[tuple[int, NumberSpan]] = []
     for sign, condition in alternatives:
         span = condition[number]
@@ -343,7 +353,7 @@ CURRENT: Final[ContextVar[Openings]] = ContextVar("openings")
 
 
 def is_plain(term: Term) -> bool:
-    """Whether no choice is ever about a stored term: it has no language tag, and every implementation supports it."""
+    """Whether a stored term never involves a choice: it has no language tag, and every implementation supports it."""
     if term[0] != '"':
         return True
     return term[-1] in '">' and (
@@ -352,7 +362,7 @@ def is_plain(term: Term) -> bool:
 
 
 def is_supported(kind: int, term: Term) -> bool:
-    """Whether every implementation has to support a literal of this kind."""
+    """Whether every implementation has to support a number literal of this kind."""
     if term.rfind('"') <= DIGITS + 1 or kind >= FLOAT or datatype(term) not in _UNBOUNDED:
         return True
     number = read(term)
@@ -361,9 +371,10 @@ def is_supported(kind: int, term: Term) -> bool:
 
 
 def joins(text: str, strings: Sequence[str], separator: str) -> bool:
-    """Whether ``text`` is these strings in some order with the separator between them, each used once.
+    """Whether ``text`` is these strings joined by the separator in some order, each used once.
 
-    The text is consumed from the left, longest string first; states that failed are not tried again.
+    A depth-first search from the left, longest string first, with memoised states (position, remaining counts): the
+    strings "a", "ab" and the text "aba" with an empty separator need both attempts at position 0.
     """
     kinds = sorted(set(strings), key=len, reverse=True)
     counts = Counter(strings)
@@ -388,7 +399,7 @@ def joins(text: str, strings: Sequence[str], separator: str) -> bool:
 
 
 def number_texts(kind: int, value: int | Decimal | float) -> list[str]:
-    """The texts that implementations give a computed number: without exponent, or as XML Schema and Java write it.
+    """The lexical forms that implementations give a computed number: plain, or as XML Schema and Java write it.
 
     1e6: 1000000, 1.0E6, 1.0e6, 1000000.0; the decimal 1: 1, 1.0.
     """
@@ -407,14 +418,14 @@ def number_texts(kind: int, value: int | Decimal | float) -> list[str]:
 
 
 def tag_forms(tag: str) -> tuple[str, ...]:
-    """The forms of a language tag: as it is, in lower case (RDF 1.1 Concepts, 3.3), or as BCP 47 (2.1.1) writes it."""
+    """The forms of a language tag: unchanged, in lower case (RDF 1.1 Concepts, 3.3), or by BCP 47 (2.1.1)."""
     first, *others = tag.lower().split("-")
     cased = {2: str.upper, 4: str.capitalize}
     return tuple(dict.fromkeys((tag, tag.lower(), "-".join([first, *(cased.get(len(x), str)(x) for x in others)]))))
 
 
 def tag_choice(tag: str) -> OpenChoice:
-    """The case of a language tag, one decision for all of its terms."""
+    """The choice of a language tag's case, one decision for all terms with this tag."""
     openings = CURRENT.get()
     reason = f"the case of the language tag {tag} (RDF 1.1 Concepts, 3.3)"
     return openings.named(("tag", tag), lambda: OpenChoice(tag_forms(tag), reason, shared=True))

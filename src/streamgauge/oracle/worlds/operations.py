@@ -1,7 +1,7 @@
-"""SPARQL's operations where they are open: numbers as intervals, comparisons as decisions, terms decided when read.
+"""SPARQL's operations over open terms: numbers as intervals, comparisons as decisions, terms decided when read.
 
-A query is restated: operations on numbers, comparisons, and functions of what may be open are functions beside SPARQL's
-own, which ask the present ``Openings``.
+In a restated query (``restatement``) arithmetic, comparisons, and functions of possibly open terms are replaced by
+extension functions that use the current ``Openings``.
 
     FILTER(?x - ?y > 0.0)       FILTER(<...compare>(">", <...number>("-", ?x, ?y), 0.0))
     FILTER(STR(?sample) = "a")  FILTER(<...compare>("=", STR(<...term>(?sample)), "a"))
@@ -57,14 +57,14 @@ _STEPS: Final = frozenset({"CEIL", "FLOOR", "ROUND", "<integer>"})
 _NAMESPACE: Final = "urn:streamgauge:open-function:"
 _RING: Final = {"+": add, "-": sub, "*": mul}
 _SMALL: Final = 1 << 12
-"""Whole numbers below it have products of 24 bits, which xsd:float holds."""
+"""Integers below it have products of at most 24 bits, which xsd:float represents."""
 _MAX_STEPS: Final = 16
-"""Whole numbers that a rounded number may be; beyond, nobody can tell."""
+"""Maximum number of integers that an inexact number may round to; beyond it the verdict is unknown."""
 
 
 # Numbers
 def _number(operator: Value, *operands: Value) -> Value | None:
-    """An operation on numbers; what is no number is left to SPARQL's own functions."""
+    """An operation on numbers; operands that are not numbers are left to SPARQL's own functions."""
     name, openings = str(operator.value), CURRENT.get()
     terms = _decided(operands)
     if terms is None:
@@ -83,17 +83,19 @@ def _number(operator: Value, *operands: Value) -> Value | None:
         return value_of(openings.number(intervals.point(known[0].kind, 0 if name == "-" else 1)))
     if _steps(name) in _STEPS and (number := openings.open_number(terms[0])) is not None:
         return _stepped(_steps(name), number, known[0])
+    # A neutral operation returns its operand itself, which keeps its identity: x + 0 and x agree in every comparison.
     result = _operated(name, known)
     if result is None:
         return None
     neutral = next((term for term, number in zip(terms, known, strict=True) if result is number), None)
     if neutral is not None:
         return value_of(neutral)
+    # Named by operation and operands: an operation gives the same result wherever it has the same operands.
     return value_of(openings.number(result, ("result", name, *zip(terms, known, strict=True))))
 
 
 def _exactly(name: str, operands: Sequence[Value]) -> Value | None:
-    """A sum, difference or product of whole numbers of one datatype that are small, so that none is rounded."""
+    """A fast path: the exact sum, difference or product of small integers of one datatype; else ``None``."""
     if name not in _RING or len(operands) < 2 or operands[0].kind != operands[1].kind:
         return None
     kind, numbers = operands[0].kind, [operand.value for operand in operands]
@@ -106,14 +108,14 @@ def _exactly(name: str, operands: Sequence[Value]) -> Value | None:
 
 
 def _is_known(name: str, terms: Sequence[Term], numbers: Sequence[Interval]) -> bool:
-    """Whether x - x or x / x of an open number is asked for: 0, or 1 unless x may be 0."""
+    """Whether the operation is x - x, or x / x with x never 0, of one open number: exactly 0, or 1."""
     if len(terms) < 2 or terms[0] != terms[1] or CURRENT.get().open_number(terms[0]) is None:
         return False
     return name == "-" or (name == "/" and not numbers[0].low <= 0 <= numbers[0].high)
 
 
 def _decided(operands: Sequence[Value]) -> tuple[Term, ...] | None:
-    """The operands as terms; ``None`` where one is an error."""
+    """The operands as decided terms; ``None`` if one is an error."""
     openings = CURRENT.get()
     terms = [openings.decided(written(operand)) for operand in operands]
     return None if None in terms else tuple(term for term in terms if term is not None)
@@ -132,7 +134,7 @@ def _operated(name: str, numbers: Sequence[Interval]) -> Interval | None:
 
 
 def _stepped(name: str, number: OpenNumber, known: Interval) -> Value | None:
-    """A number rounded to a whole one: which it is, is a decision about the number."""
+    """An open number rounded to an integer: which one is a decision, and narrows the number's span."""
     lowest, highest = (int(_step(name, end)) for end in (known.low, known.high))
     if highest - lowest > _MAX_STEPS:
         raise inexact("an inexact number is rounded to one of many whole numbers")
@@ -157,7 +159,7 @@ def _step(name: str, value: Fraction) -> int:
 
 
 def _rounded_to(name: str, whole: int) -> NumberSpan:
-    """The numbers that are rounded to this one."""
+    """The numbers that are rounded to this integer."""
     at, half = Fraction(whole), Fraction(1, 2)
     if name == "ROUND":
         return NumberSpan(at - half, at + half, False, True)
@@ -171,7 +173,7 @@ def _rounded_to(name: str, whole: int) -> NumberSpan:
 
 
 def _is_limited(term: Term) -> bool:
-    """Whether a number need not be supported."""
+    """Whether a number has more digits than implementations need to support."""
     if term.rfind('"') <= DIGITS + 1:
         return False
     number = read(term)
@@ -179,7 +181,7 @@ def _is_limited(term: Term) -> bool:
 
 
 def _ring(name: str, terms: Sequence[Term]) -> Value:
-    """A sum, difference or product with an integer that need not be supported; of others nothing is known."""
+    """A sum, difference or product of integers beyond the supported digits; OpenError for other numbers."""
     values = [number.value for term in terms if (number := read(term)) is not None and number.kind == INTEGER]
     if len(values) < len(terms):
         raise OpenError(f"{terms[0]} is {LIMITED}")
@@ -209,7 +211,7 @@ def _compare(operator: Value, x: Value, y: Value) -> Value | None:
 
 
 def _plain(value: Value) -> Value:
-    """A number of an open one's datatype, for what is not compared by its value."""
+    """An arbitrary number of an open number's datatype, for functions that depend on the datatype only."""
     number = CURRENT.get().open_number(value.term)
     return value if number is None else value_of(f'"1"^^{list(CASTS)[number.interval.kind]}')
 
@@ -221,7 +223,7 @@ def _compared(name: str, left: Term, right: Term, one: Interval, other: Interval
 
 
 def _extended_equality(name: str, left: Term, right: Term) -> Value | None:
-    """``=`` of a language-tagged string and a literal without a known value: false, or, with less known, an error."""
+    """``=`` or ``!=`` of a language-tagged string and a literal without a known value: not equal, or an error."""
     pair = frozenset((left, right))
     reason = "= of a language-tagged string and a literal without a known value (SPARQL 17.3.1)"
     equal = _choose(CURRENT.get().named(("17.3.1", pair), lambda: _named((False, None), reason)))
@@ -233,12 +235,12 @@ def _named(options: Sequence[Any], reason: str) -> OpenChoice:
 
 
 def _choose(choice: OpenChoice) -> Any:
-    """One of the options."""
+    """A decision among the options of a choice."""
     return CURRENT.get().choose(lambda: [(option, chosen(choice, option)) for option in choice.options])
 
 
 def _truth(value: Value) -> Value | None:
-    """The effective boolean value of what may be open."""
+    """The effective boolean value of a possibly open term."""
     openings = CURRENT.get()
     term = written(value)
     number = openings.open_number(term)
@@ -255,13 +257,13 @@ _ZERO: Final = intervals.point(INTEGER, 0)
 
 # Terms
 def _term(value: Value) -> Value | None:
-    """The term that an open one is decided to be; a number stays as it is."""
+    """The decided term of an open one; open numbers stay open."""
     decided = CURRENT.get().decided(written(value))
     return None if decided is None else value_of(decided)
 
 
 def _text(value: Value) -> Value | None:
-    """A computed number as a term: which text it has, is open."""
+    """A computed number as a term, whose lexical form is a decision."""
     openings = CURRENT.get()
     decided = _term(value)
     if decided is None:
@@ -281,13 +283,13 @@ def _text(value: Value) -> Value | None:
 
 
 def _kind(value: Value) -> Value | None:
-    """A number of an open one's datatype, where only that matters."""
+    """The decided term, or any number of an open number's datatype, for functions of the kind only."""
     decided = _term(value)
     return None if decided is None else _plain(decided)
 
 
 def _lang(value: Value) -> Value | None:
-    """LANG: the tag, whose case is open."""
+    """LANG: the tag, whose case is a decision."""
     term = written(value)
     if value.kind != TAGGED:
         return Value(STRING, "") if is_literal(term) else None
@@ -299,7 +301,7 @@ def _lang(value: Value) -> Value | None:
 
 # Set functions
 def _summed(finish: Callable[[IntervalSum], Interval], terms: Sequence[Term | None], _: str) -> Term | None:
-    """SUM or AVG; an error unless all are numbers."""
+    """SUM or AVG as an interval; an error unless all terms are numbers."""
     openings = CURRENT.get()
     numbers: Counter[Interval] = Counter()
     for term, times in Counter(terms).items():
@@ -321,7 +323,7 @@ def _added(terms: Sequence[Term | None], separator: str) -> Term | None:
 
 
 def _extreme(least: bool, terms: Sequence[Term | None], _: str) -> Term | None:
-    """MIN or MAX: any term that may come first where ORDER BY orders the values (18.5.1.5)."""
+    """MIN or MAX: any term that may be first or last in ORDER BY (18.5.1.5)."""
     if not terms or None in terms:
         return None
     openings = CURRENT.get()
@@ -347,7 +349,7 @@ def _is_before(term: Term, best: Term, sign: int) -> bool:
 
 
 def _first(terms: Sequence[Term], least: bool) -> Term:
-    """The least, or greatest, of stored terms: open where SPARQL does not order the candidates."""
+    """The least or greatest of stored terms, open if SPARQL does not order the candidates."""
     candidates = _candidates(terms, least)
     if len(candidates) == 1:
         return candidates[0]
@@ -356,13 +358,14 @@ def _first(terms: Sequence[Term], least: bool) -> Term:
 
 
 def _candidates(terms: Sequence[Term], least: bool) -> list[Term]:
-    """The terms that no other has to come before."""
+    """The terms that no other one has to precede (or follow, for MAX)."""
     before = -1 if least else 1
     candidates = list(terms[:1])
     for term in terms[1:]:
         if not any(ordered(other, term) == before for other in candidates):
             candidates = [other for other in candidates if ordered(term, other) != before]
             candidates.append(term)
+    # SPARQL's order is not transitive across unordered terms, so a candidate may have to follow one that was dropped.
     return [term for term in candidates if not any(ordered(other, term) == before for other in terms)]
 
 
@@ -372,7 +375,7 @@ _CONCATENATED: Final = (
 
 
 def _sampled(terms: Sequence[Term | None], _: str) -> Term | None:
-    """Any one value of a group (18.5.1.8)."""
+    """SAMPLE: any value of a group (18.5.1.8)."""
     values = [term for term in dict.fromkeys(terms) if term is not None]
     if len(values) < 2:
         return next(iter(values), None)
@@ -380,7 +383,7 @@ def _sampled(terms: Sequence[Term | None], _: str) -> Term | None:
 
 
 def _joined(terms: Sequence[Term | None], separator: str) -> Term | None:
-    """The strings of a group in any order (18.5.1.7); leniently also the characters of other literals and IRIs."""
+    """GROUP_CONCAT in any order (18.5.1.7); under leniency also STR of other literals and IRIs."""
     openings = CURRENT.get()
     if any(term is None for term in terms):
         return None
@@ -401,7 +404,7 @@ def _joined(terms: Sequence[Term | None], separator: str) -> Term | None:
 
 
 def extension(name: str) -> str:
-    """The IRI of a function or aggregate that asks the openings."""
+    """The IRI of an extension function or aggregate of this module."""
     return f"<{_NAMESPACE}{name}>"
 
 

@@ -1,4 +1,4 @@
-"""A query restated so that its operations ask the openings (``operations``), and what it computes."""
+"""Rewriting a query to the extension functions of ``operations``, and which of its variables are computed."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -16,7 +16,7 @@ _LOGICAL: Final = frozenset({"&&", "||", "!", "IN", "BOUND", "SAMETERM", *_KIND_
 
 
 def computed_columns(form: a.QueryForm) -> frozenset[int]:
-    """The positions of variables that an aggregate or an expression binds; only these are compared by value."""
+    """The columns that an aggregate or an expression binds; only these are compared by value."""
     if not isinstance(form, a.Select):
         return frozenset()
     bound = computed_variables(form.pattern)
@@ -24,7 +24,7 @@ def computed_columns(form: a.QueryForm) -> frozenset[int]:
 
 
 def computed_variables(pattern: a.Pattern) -> frozenset[a.Var]:
-    """The variables of a pattern that an aggregate or an expression binds."""
+    """The variables of a pattern that are bound by an aggregate or an expression."""
     match pattern:
         case a.Extend(pattern=inner, variable=variable, expression=expression):
             below = computed_variables(inner)
@@ -55,12 +55,12 @@ def computes(tree: a.Expression, bound: frozenset[a.Var]) -> bool:
 
 
 def restated(pattern: a.Pattern) -> a.Pattern:
-    """The pattern with operations that ask the openings."""
+    """The pattern with arithmetic, comparisons and aggregates replaced by their open versions."""
     return _Restating(frozenset(_joined_variables(pattern))).pattern(pattern)
 
 
 def _joined_variables(pattern: a.Pattern) -> Iterable[a.Var]:
-    """The variables that triple patterns and inline data bind: a computed number beside them is compared as a term."""
+    """The variables bound by triple patterns and VALUES, with which a computed number is joined as a term."""
     for part in every_pattern(pattern):
         if isinstance(part, a.BGP | a.Values):
             yield from a.pattern_variables(part)
@@ -105,16 +105,16 @@ class _Restating:
         return replace(aggregate, function=extension(aggregate.function), argument=read_as(aggregate.argument, bound))
 
     def as_term(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
-        """An expression of which the very term matters: an argument of STR."""
+        """An expression whose lexical form matters, such as an argument of STR: a computed number needs a text."""
         value = self.value(tree, bound)
         return a.Call(extension("text"), (value,)) if computes(tree, bound) else value
 
     def bare(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
-        """An expression whose value is only handed on: what is open stays so."""
+        """An expression whose value is only passed on: a variable stays open."""
         return tree if isinstance(tree, a.Var) else self.value(tree, bound)
 
     def value(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
-        """An expression whose value is read."""
+        """An expression whose value is read: open terms are decided, open numbers are not."""
         match tree:
             case a.Var():
                 return a.Call(extension("term"), (tree,)) if tree in bound else tree
@@ -126,7 +126,7 @@ class _Restating:
                 return tree
 
     def condition(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
-        """An expression of which the effective boolean value is taken."""
+        """An expression whose effective boolean value is taken."""
         value = self.value(tree, bound)
         plain = isinstance(tree, a.Exists) or (isinstance(tree, a.Call) and tree.operator.upper() in _LOGICAL)
         return value if plain else a.Call(extension("truth"), (value,))
@@ -142,6 +142,7 @@ class _Restating:
         if name == "IF" and len(arguments) == 3:
             return a.Call(name, (self.condition(arguments[0], bound), *values(arguments[1:])))
         if name == "IN" and len(arguments) > 1:
+            # IN is a disjunction of = (SPARQL 17.4.1.9), each of which may be a decision.
             equal: list[a.Expression] = [a.Call("=", (arguments[0], other)) for other in arguments[1:]]
             return self.value(reduce(lambda one, other: a.Call("||", (one, other)), equal), bound)
         if (name in BINARY and len(arguments) == 2) or (name in (UNARY | CASTS.keys()) and len(arguments) == 1):
@@ -163,7 +164,7 @@ class _Restating:
 
 
 def is_compared_by_term(form: a.QueryForm) -> bool:
-    """Whether a query computes no number that rounds, and samples and cuts nothing."""
+    """Whether rows are compared by terms alone: the query computes no number, and neither samples nor slices."""
     for pattern in every_pattern(form.pattern):
         if isinstance(pattern, a.Slice | a.Reduced):
             return False
@@ -175,7 +176,7 @@ def is_compared_by_term(form: a.QueryForm) -> bool:
 
 
 def constants(form: a.QueryForm) -> Iterator[Term]:
-    """The terms that expressions and inline data of a query name."""
+    """The constant terms in the expressions and VALUES of a query."""
     for pattern in every_pattern(form.pattern):
         yield from (part for tree in expressions(pattern) for part in every_expression(tree) if isinstance(part, str))
         if isinstance(pattern, a.Values):

@@ -1,13 +1,13 @@
-"""LIMIT and OFFSET: every legal slice, where SPARQL leaves open which rows are kept (15.1, 15.4, 15.5).
+"""LIMIT and OFFSET: all legal slices, because SPARQL leaves open which of the tied rows are kept (15.1, 15.4, 15.5).
 
-A row has to come before another one where the first key that tells them apart orders them. Rows that ORDER BY does
-not order (equal keys, blank nodes, a number and a string, inexact numbers that overlap) come in any order:
+A row has to precede another if the first key in which they differ orders them. Rows that ORDER BY does not order
+(equal keys, blank nodes, a number and a string, overlapping inexact numbers) may come in any order:
 
     ORDER BY ?v LIMIT 1              5 "x" 6     legal: 5, or "x"; not 6, which comes after 5
     ORDER BY ?v OFFSET 1 LIMIT 1     5 "x" 6     legal: each of the three ("x" 5 6, 5 "x" 6, 5 6 "x")
 
-Rows are a legal slice when no other row has to come both after one of them and before another one, when at most OFFSET
-others have to come before them, and at least OFFSET others may.
+Rows are a legal slice if no other row has to be between two of them, at most OFFSET other rows have to precede them,
+and at least OFFSET other rows may.
 """
 
 from collections.abc import Sequence
@@ -28,15 +28,16 @@ KEPT: Final = "the rows that LIMIT and OFFSET keep (SPARQL 15.1, 15.4, 15.5)"
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys by which ORDER BY orders a row, and whether each is descending."""
+    """A row's values of the keys of ORDER BY, and whether each is descending."""
 
     terms: Row
     descending: tuple[bool, ...]
 
     def before(self, other: "Keys") -> bool:
-        """Whether rows with these keys have to come before rows with the others."""
+        """Whether a row with these keys has to precede a row with the others."""
         for one, two, down in zip(self.terms, other.terms, self.descending, strict=True):
             sign = _compared(one, two)
+            # An unordered key leaves the order open; later keys only break ties of equal ones.
             if sign is None:
                 return False
             if sign:
@@ -69,12 +70,12 @@ def _ordered_pattern(form: a.QueryForm) -> a.OrderBy | None:
 
 
 def is_ordered(form: a.QueryForm) -> bool:
-    """Whether a SELECT orders its rows."""
+    """Whether a SELECT has ORDER BY."""
     return _ordered_pattern(form) is not None
 
 
 def order_keys(form: a.QueryForm) -> tuple[tuple[int, bool], ...]:
-    """The columns by which a SELECT orders its rows, and whether descending; empty where a key is not a column."""
+    """The columns of ORDER BY, each with whether it is descending; empty if a key is not a column."""
     pattern = _ordered_pattern(form)
     if pattern is None or not isinstance(form, a.Select):
         return ()
@@ -85,7 +86,7 @@ def order_keys(form: a.QueryForm) -> tuple[tuple[int, bool], ...]:
 
 
 def misplaced(rows: Sequence[Row], keys: Sequence[tuple[int, bool]]) -> list[Row]:
-    """The rows that come after one that they have to come before, by the terms that were sent."""
+    """The received rows that follow a row that they have to precede."""
     directions = tuple(down for _, down in keys)
     token = CURRENT.set(Openings())
     try:
@@ -93,6 +94,7 @@ def misplaced(rows: Sequence[Row], keys: Sequence[tuple[int, bool]]) -> list[Row
         kept: list[int] = []
         late: list[Row] = []
         for place, row in enumerate(rows):
+            # Under a total order the last row in place is the greatest, and comparing with it suffices.
             earlier = kept[-1:] if precedence.is_total else kept
             if any(precedence.before(place, other) for other in earlier):
                 late.append(row)
@@ -104,14 +106,14 @@ def misplaced(rows: Sequence[Row], keys: Sequence[tuple[int, bool]]) -> list[Row
 
 
 class Precedence:
-    """Which of some rows have to come before which, by their places."""
+    """The partial order of rows by ORDER BY; rows are named by their places."""
 
     def __init__(self, keys: Sequence[Keys]) -> None:
         self._keys = keys
         self._ranks = self._totally_ordered()
 
     def _totally_ordered(self) -> list[tuple[int, ...]] | None:
-        """The rank of each row where all keys order all rows or have equal terms."""
+        """The rank of each row, if every two rows are ordered or have equal keys; else ``None``."""
         openings = CURRENT.get()
         columns = []
         for place, down in enumerate(self._keys[0].descending if self._keys else ()):
@@ -130,22 +132,22 @@ class Precedence:
 
     @property
     def is_total(self) -> bool:
-        """Whether of two rows the keys are equal or one comes first."""
+        """Whether any two rows are ordered or have equal keys."""
         return self._ranks is not None
 
     def before(self, one: int, other: int) -> bool:
-        """Whether the row at one place has to come before that at another."""
+        """Whether the row at one place has to precede that at another."""
         if self._ranks is not None:
             return self._ranks[one] < self._ranks[other]
         return self._keys[one].before(self._keys[other])
 
     def size(self, cut: a.Slice) -> int:
-        """How many rows a LIMIT and OFFSET keep."""
+        """The number of rows that LIMIT and OFFSET keep."""
         rest = max(0, len(self._keys) - cut.offset)
         return rest if cut.limit is None else min(cut.limit, rest)
 
     def is_slice(self, kept: Sequence[int], cut: a.Slice) -> bool:
-        """Whether these rows, as many as are kept, follow OFFSET others in some legal order of all."""
+        """Whether these rows follow exactly OFFSET others in some legal order of all rows."""
         if not kept:
             return True
         inside = set(kept)
@@ -159,7 +161,7 @@ class Precedence:
         return not first & last and len(first) <= cut.offset <= len(others) - len(last)
 
     def slices(self, cut: a.Slice) -> list[tuple[int, ...]]:
-        """Every legal slice, as places; CutOffError where they are too many."""
+        """All legal slices, as places; CutOffError if there are too many."""
         everything, size, offset = range(len(self._keys)), self.size(cut), cut.offset
         if size == len(self._keys):
             return [tuple(everything)]
@@ -167,6 +169,7 @@ class Precedence:
         for place in everything:
             earliest = sum(self.before(other, place) for other in everything)
             latest = len(self._keys) - 1 - sum(self.before(place, other) for other in everything)
+            # A row whose earliest and latest position are both within the slice is in every slice.
             if offset <= earliest and latest < offset + size:
                 certain.append(place)
             elif earliest < offset + size and offset <= latest:

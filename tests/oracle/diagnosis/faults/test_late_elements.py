@@ -22,7 +22,7 @@ def text_of(times):
 
 
 @pytest.mark.parametrize(
-    ("taken", "name"), [(sorted(TIMES), "late elements taken in"), (RISING, "out of order dropped")]
+    ("taken", "name"), [(sorted(TIMES), "late elements processed"), (RISING, "out of order dropped")]
 )
 def test_an_engine_that_minds_another_bound_is_named(taken, name):
     assert len(stream(text_of(taken))) == len(taken)

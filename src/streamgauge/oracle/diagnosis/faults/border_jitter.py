@@ -12,18 +12,18 @@ from streamgauge.model.phrases import counted
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Report
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Carry, Case, Rows, Said, Seen, Simulation, Sway, Swaying
+from streamgauge.oracle.diagnosis.models import Carry, Case, ModelReport, Rows, Seen, Simulation, Sway, Swaying
 from streamgauge.semantics.definition import operator, streamed
 
 
 def proposals(seen: Seen) -> Iterator[Sway]:
-    """One sway for one time-based window that closes; its grain is the time unit."""
+    """One sway, for a query over one time-based window; borders move by up to a time unit."""
     windows = seen.case.query.windows
     if len(windows) == 1 and windows[0].window.kind == "time":
-        yield Sway("borders moved", _swaying, _tell)
+        yield Sway("borders moved", _swaying, _describe)
 
 
-def _tell(moved: int, reports: int) -> Part:
+def _describe(moved: int, reports: int) -> Part:
     sentence = (
         f"Borders jitter by up to one time unit: {counted(moved, 'border')} moved, over {counted(reports, 'report')}; "
         "elements there land in the neighbouring window."
@@ -32,9 +32,9 @@ def _tell(moved: int, reports: int) -> Part:
 
 
 def _swaying(simulator: Simulation, case: Case) -> Swaying | None:
-    """The reports that are possible when borders move; ``None`` for semantics whose reports follow no close."""
+    """The reports that are possible with moved borders; ``None`` for semantics whose reports follow no close."""
     strategies = case.semantics.report
-    if not strategies <= {Report.WINDOW_CLOSE, Report.NON_EMPTY} or case.gate or case.tellings:
+    if not strategies <= {Report.WINDOW_CLOSE, Report.NON_EMPTY} or case.gate or case.report_rules:
         return None
     return _Jitter(simulator, case).swaying()
 
@@ -49,33 +49,37 @@ class _Jitter:
         self.r2s = operator(case.query, case.semantics)
 
     def swaying(self) -> Swaying:
-        sayings = tuple(Said(due.instant, self.rows_at(due) or (), due) for due in self.due)
-        return Swaying(sayings, self.emissions, (0, ()), self._choices())
+        reports = tuple(ModelReport(due.instant, self.rows_at(due) or (), due) for due in self.due)
+        return Swaying(reports, self.emissions, (0, ()), self._choices())
 
     def _choices(self) -> int:
-        """How many single moves of a border past some element there are, over all reports."""
+        """The number of single moves of a border past an element, over all reports."""
         ends = sum(len(self._moves(due.views[0].last + 1)) - 1 for due in self.due)
+        # Tumbling windows share their borders: only the first one has a start of its own.
         starts = sum(len(self._moves(due.views[0].first)) - 1 for due in self.due[: 1 if self.shared else None])
         return starts + ends
 
-    def emissions(self, i: int, carry: Carry) -> Iterator[tuple[int, Carry, Said | None]]:
-        """At every report: the start as the window before left it, or moved; the end, or moved."""
+    def emissions(self, i: int, carry: Carry) -> Iterator[tuple[int, Carry, ModelReport | None]]:
+        """The possible values of report ``i``: each move of its end, and of its start if it is not the end before.
+
+        Carries (move of the shared border, answer before), because Istream and Dstream depend on the answer before.
+        """
         assert isinstance(carry, tuple)
         begun, before = carry
         due = self.due[i]
         starts = (begun,) if self.shared and i else self._moves(due.views[0].first)
         for start, end in product(starts, self._moves(due.views[0].last + 1)):
             cost = (end != 0) + (start != 0 and not (self.shared and i))
-            saying, now = self._said(due, start, end, before)
-            yield cost, (end if self.shared else 0, now), saying
+            report, now = self._report(due, start, end, before)
+            yield cost, (end if self.shared else 0, now), report
 
     def _moves(self, border: int) -> tuple[int, ...]:
-        """How far a border may move: not at all, or past some elements, at most one time unit."""
+        """The moves of a border (ms) that change its window: 0, and just past each element within one time unit."""
         unit, times = self.case.semantics.time_unit, self.case.stream.times
         near = times[bisect_left(times, border - unit) : bisect_left(times, border + unit)]
         return tuple(dict.fromkeys((0, *(time - border + (time >= border) for time in near))))
 
-    def _said(self, due_report: DueReport, start: int, end: int, before: Rows) -> tuple[Said | None, Rows]:
+    def _report(self, due_report: DueReport, start: int, end: int, before: Rows) -> tuple[ModelReport | None, Rows]:
         view = due_report.views[0]
         last = view.last + end
         seen = self.simulator.seen(self.case, last) if end else view.seen
@@ -93,5 +97,5 @@ class _Jitter:
                 replace(self.case.semantics, notify_empty=True, since=None),
             )
         )
-        saying = Said(due_report.instant, sent[-1][1], moved)
-        return (saying if saying.rows or self.case.semantics.notify_empty else None), now
+        report = ModelReport(due_report.instant, sent[-1][1], moved)
+        return (report if report.rows or self.case.semantics.notify_empty else None), now

@@ -1,8 +1,8 @@
-"""The borders of windows are some ms off: all by the same, or those of each window by its own (YABench's explanation).
+"""The borders of windows are some ms off: all by the same amount, or each by its own (YABench's explanation).
 
-The borders are not guessed but found, as gracious mode finds them: those under which each answer fits exactly with the
-least shift. Where every window fits, one shift for all is proposed, the least that is as far as each of theirs, and the
-shifts of each by its own, which takes a description as long as the choice among all borders.
+The shifts are read from the answers as in gracious mode: the least ones under which each answer fits exactly. If every
+window fits, two faults are proposed: the least shift that fits all windows, and a shift for each window, whose
+description is as long as the choice among all borders.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,12 +22,12 @@ from streamgauge.semantics.due import candidates
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 
 SEEN = 2**62
-"""A rank past every arrival: borders in time alone decide."""
+"""A ``View.seen`` beyond every rank: only the borders in time decide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Shifts of a window's start and end (ms, first and last) under which it answers the same, out of some pairs."""
+    """Ranges of a window's shifts of start and end (ms, inclusive) with equal answers, out of ``pairs`` candidates."""
 
     start: tuple[int, int]
     end: tuple[int, int]
@@ -35,7 +35,7 @@ class Shift:
 
     @property
     def least(self) -> tuple[int, int]:
-        """The least shift of the start, and of the end."""
+        """The smallest shift of the start, and of the end."""
         return _least(*self.start), _least(*self.end)
 
 
@@ -44,12 +44,13 @@ def _least(low: int, high: int) -> int:
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """One shift for all windows, and one for each; none where some answer fits exactly under no borders."""
+    """One shift for all windows, and a shift for each window; none if an answer fits under no borders."""
     shifts = _shifts(seen)
     least = [shift.least for shift in shifts.values()]
     moved = [shift for shift in least if any(shift)]
     if not moved:
         return
+    # The intersection of all ranges: a single shift in it explains every window.
     low = max(border[0] for shift in shifts.values() for border in (shift.start, shift.end))
     high = min(border[1] for shift in shifts.values() for border in (shift.start, shift.end))
     if low <= high:
@@ -72,7 +73,7 @@ def _range(shifts: list[int]) -> str:
 
 
 def _shifts(seen: Seen) -> Mapping[int, Shift]:
-    """The shift of each window by its instant (ms); none where one fits nowhere, or answers belong to no window."""
+    """The shift of each window by its instant (ms); empty if one fits nowhere, or answers cannot be paired."""
     case, windows, semantics = seen.case, seen.case.query.windows, seen.case.semantics
     if len(windows) != 1 or windows[0].window.kind != "time" or Report.WINDOW_CLOSE not in semantics.report:
         return {}
@@ -103,7 +104,7 @@ def _shifts(seen: Seen) -> Mapping[int, Shift]:
 
 
 def _paired(seen: Seen, due: tuple[DueReport, ...]) -> list[DueReport]:
-    """The report of each answer: by its instant, or in order where as many are due; none where that is not so."""
+    """The report of each answer: by its instant, or in order if as many are due; else empty."""
     named = [seen.recorded.instant(at) for at in range(seen.recorded.count)]
     at_instant = {report.instant: report for report in due}
     if named and all(instant in at_instant for instant in named):
@@ -124,7 +125,7 @@ def _each_shifted(case: Case, shifts: Mapping[int, Shift]) -> Case:
 
 
 def _between(due_report: DueReport, start: int, end: int) -> DueReport:
-    """A report whose window's borders are moved (ms)."""
+    """The report with its window's borders moved by ``start`` and ``end`` (ms)."""
     view = due_report.views[0]
     moved = replace(view, first=view.first + start, last=view.last + end, seen=SEEN if end > 0 else view.seen)
     return replace(due_report, views=(moved,))

@@ -1,12 +1,12 @@
-"""The engine's clock drifts: it runs faster or slower than the stream's times, or each window closes a little later.
+"""The engine's clock drifts: it runs at another rate than the stream's times, or each window is a little later.
 
-Two clocks are meant. One runs at another rate: ``t`` ms after t0 it shows ``(1 + rate) t``, so that the borders of
-windows, as the stream sees them, are ``t0 + (border - t0) / (1 + rate)``. The second moves the closes only: the k-th
-window is declared, but for both borders being ``k * delay`` ms later (earlier, if negative).
+A clock at another rate shows ``(1 + rate) t`` at ``t`` ms after t0, so in the stream's time borders are at
+``t0 + (border - t0) / (1 + rate)``. A clock that falls behind moves both borders of the k-th window by ``k * delay`` ms
+(to earlier times, if negative).
 
-Rates between two neighbouring moments at which an element crosses a border give the same answers, so that one rate
-of each such stretch is tried, after the round ones. Example: with t0 = 0 and windows [0, 10), [10, 20) an element
-at 9 crosses the border at 10 at the rate 10/9 - 1.
+Answers change only at rates at which an element crosses a border, so one rate between each two such crossings is tried,
+after the round rates. Worked example: with t0 = 0 and windows [0, 10), [10, 20) an element at 9 crosses the border at
+10 at the rate 10/9 - 1.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,16 +23,17 @@ from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Scoping, Seen
 from streamgauge.semantics.arrivals import first_close
 
-FASTEST = Fraction(1, 4)
+MAX_RATE = Fraction(1, 4)
+"""The greatest drift that is tried, in ms per ms."""
 ROUND = tuple(sign * Fraction(n, 100) for n in (1, 2, 5, 10, 15, 20) for sign in (1, -1))
 MAX_RATES = 150
-"""How many rates of each clock are tried beside the round ones, the slowest drifts."""
+"""Rates of each clock that are tried beside the round ones; the smallest ones."""
 SEEN = 2**62
-"""A rank past every arrival: borders in time alone decide."""
+"""A ``View.seen`` beyond every rank: only the borders in time decide."""
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """Faults for one time-based window that reports when it closes."""
+    """Drifts of both clocks, for a query over one time-based window that reports when it closes."""
     windows = seen.case.query.windows
     if len(windows) != 1 or windows[0].window.kind != "time" or Report.WINDOW_CLOSE not in seen.case.semantics.report:
         return
@@ -45,7 +46,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 
 def _faults(case: Case, running: Iterable[Fraction], behind: Iterable[Fraction]) -> Iterator[Fault]:
-    """Drifts that come to a millisecond at least by the end of the recording."""
+    """Faults for the drifts that reach at least a millisecond by the end of the recording."""
     span, slide = case.advanced_to - case.t0, case.query.windows[0].window.slide
     for rate in (rate for rate in running if abs(rate) * span >= 1):
         text = f"{abs(float(rate)):.2%} {'fast' if rate > 0 else 'slow'}"
@@ -60,7 +61,7 @@ def _faults(case: Case, running: Iterable[Fraction], behind: Iterable[Fraction])
 
 
 def _both(case: Case, part: Part, scoping: Scoping, end: Callable[[Case], int]) -> Iterator[Fault]:
-    """A drift until the stream's time ends on the drifting clock; and one over as many windows as are declared."""
+    """A drift up to the horizon on the drifting clock, and one over as many windows as declared if that differs."""
     yield Fault(part, "clock", partial(_drifting, scoping=scoping, end=end), fine=True)
     first, slide = case.t0 + _first(case), case.query.windows[0].window.slide
     if (end(case) - first) // slide == (case.advanced_to - first) // slide:
@@ -75,23 +76,23 @@ def _first(case: Case) -> int:
 
 
 def _rates(seen: Seen, crossings: Callable[[int], Iterator[Fraction]]) -> list[Fraction]:
-    """One rate within each stretch between crossings, and the crossings; no round rates."""
+    """The rates at crossings, and one between each two of them, without round rates; the smallest first."""
     t0 = seen.case.t0
     offsets = [time - t0 for time in seen.case.stream.times if time > t0]
-    rates = {rate for offset in offsets for rate in crossings(offset) if abs(rate) <= FASTEST}
-    ordered = sorted({*rates, -FASTEST, Fraction(0), FASTEST})
+    rates = {rate for offset in offsets for rate in crossings(offset) if abs(rate) <= MAX_RATE}
+    ordered = sorted({*rates, -MAX_RATE, Fraction(0), MAX_RATE})
     between = [(low + high) / 2 for low, high in pairwise(ordered)]
     return sorted({*rates, *between} - {Fraction(0), *ROUND}, key=abs)[:MAX_RATES]
 
 
 def _running(offset: int, window: Window) -> Iterator[Fraction]:
-    """The rates at which a time (ms after t0) is at a border of the clock that runs at another rate."""
+    """The rates at which a time (ms after t0) is at a border of the clock at another rate."""
     for border in _near(offset, window):
         yield Fraction(border, offset) - 1
 
 
 def _falling_behind(offset: int, window: Window, first: int) -> Iterator[Fraction]:
-    """The rates at which a time is at a border of a window whose close is moved."""
+    """The rates at which a time (ms after t0) is at a border of the clock that falls behind."""
     for border in _near(offset, window):
         for since in (border - first, border - first + window.size):
             if since > 0 and since % window.slide == 0:
@@ -101,25 +102,25 @@ def _falling_behind(offset: int, window: Window, first: int) -> Iterator[Fractio
 def _near(offset: int, window: Window) -> range:
     """The borders (ms after t0) that a drift can bring to a time."""
     step = gcd(window.size, window.slide)
-    low = int(offset * (1 - FASTEST)) // step * step
-    return range(low, int(offset * (1 + FASTEST)) + step, step)
+    low = int(offset * (1 - MAX_RATE)) // step * step
+    return range(low, int(offset * (1 + MAX_RATE)) + step, step)
 
 
 def _drifting(case: Case, scoping: Scoping, end: Callable[[Case], int] | None) -> Case:
-    """The case with borders moved, up to the declared close (ms) that is the last on the drifting clock."""
+    """The case with moved borders, up to the last declared close (ms) that the drifting clock reaches."""
     until = case.advanced_to if end is None or case.advanced_to <= case.t0 else end(case)
     return replace(case, scopings=(*case.scopings, scoping), advanced_to=until)
 
 
 def _shown(case: Case, rate: Fraction) -> int:
-    """The last of all possible borders up to the time that a clock of this rate shows at the end."""
+    """The last possible border (ms) up to the time that a clock of this rate shows at the horizon."""
     window = case.query.windows[0].window
     step = gcd(window.size, window.slide)
     return case.t0 + floor((case.advanced_to - case.t0) * (1 + rate) / step) * step
 
 
 def _last(case: Case, rate: Fraction) -> int:
-    """The last close that comes before the end although every window is later than the one before."""
+    """The last declared close (ms) that is before the horizon with each window later than the one before."""
     first, slide = _first(case), case.query.windows[0].window.slide
     return case.t0 + first + floor((case.advanced_to - case.t0 - first) / (slide * (1 + rate))) * slide
 

@@ -10,7 +10,7 @@ from streamgauge.query.traversal import every_pattern
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """One fault: the other of the two."""
+    """The opposite of the query: without DISTINCT, or with it."""
     form = seen.case.query.form
     if any(isinstance(pattern, al.Distinct) for pattern in every_pattern(form.pattern)):
         yield Fault(Part("DISTINCT ignored", "DISTINCT is ignored: repeated rows are sent."), "distinct", _ignored)

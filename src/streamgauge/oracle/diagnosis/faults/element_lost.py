@@ -7,11 +7,11 @@ from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream, ordinal
 
 MAX_LOST = 60
-"""How many elements are tried one by one; in longer streams only the first and the last."""
+"""Elements of a stream up to which the loss of each is tried; in longer ones only that of the first and the last."""
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """One fault per element, unless there are many."""
+    """The loss of each element, or of the first and the last one."""
     elements = seen.case.stream.elements
     count = len(elements)
     for at in range(count) if count <= MAX_LOST else sorted({0, count - 1}):

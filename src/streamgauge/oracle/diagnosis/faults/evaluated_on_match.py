@@ -1,4 +1,4 @@
-"""The query is evaluated only when what arrived brings a new match; nothing is said when something leaves (CQELS)."""
+"""The query is evaluated only when an arrival brings a new match, not when elements leave the window (CQELS)."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from streamgauge.oracle.diagnosis.models import Fault, Rows, Seen
 
 
 def proposals(_seen: Seen) -> Iterator[Fault]:
-    """One fault."""
+    """Evaluation gated by new matches."""
     sentence = "The query is evaluated only when a new match arrives, not when matches leave the window."
     yield Fault(Part("evaluated on new matches only", sentence), "gate", lambda case: replace(case, gate=_new))
 

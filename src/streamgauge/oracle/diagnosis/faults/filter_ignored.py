@@ -12,7 +12,7 @@ from streamgauge.query.traversal import every_pattern
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """One fault per condition, and one for all of them."""
+    """Each condition ignored, and all of them."""
     filters = [pattern for pattern in every_pattern(seen.case.query.form.pattern) if isinstance(pattern, al.Filter)]
     conditions = tuple(dict.fromkeys(conjunct for pattern in filters for conjunct in _conjuncts(pattern.condition)))
     for condition in conditions:

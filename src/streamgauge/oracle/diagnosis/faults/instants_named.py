@@ -1,4 +1,4 @@
-"""Answers name another instant than their window's close: its start, or one that is a constant later or earlier."""
+"""Answers name another instant than their window's close: its start, or one at a constant distance from the close."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -7,12 +7,12 @@ from math import gcd
 
 from streamgauge.model.semantics import Origin, Report
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Case, Fault, Said, Seen
+from streamgauge.oracle.diagnosis.models import Case, Fault, ModelReport, Seen
 from streamgauge.semantics.arrivals import first_close
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """The window's start, and constants that bring every named instant to a close; none where some name no instant."""
+    """The window's start, and constants that map every named instant to a close; none if an answer names none."""
     case, windows = seen.case, seen.case.query.windows
     if len(windows) != 1 or windows[0].window.kind != "time" or Report.WINDOW_CLOSE not in case.semantics.report:
         return
@@ -29,9 +29,9 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 
 def _offsets(case: Case, named: list[int]) -> list[int]:
-    """The least constants, later and earlier, by which every instant misses a close; a slide where none does.
+    """The smallest constants, after and before, by which all instants miss a close; a slide if they miss by 0.
 
-    Where t0 is searched, closes may be at any time unit: the offset is what is left of one.
+    If t0 is searched, closes may be at any multiple of the time unit, so offsets are modulo a time unit.
     """
     window = case.query.windows[0].window
     step = window.slide
@@ -44,18 +44,18 @@ def _offsets(case: Case, named: list[int]) -> list[int]:
     return [rest, rest - step] if rest else [window.slide, -window.slide]
 
 
-def _naming(case: Case, name: Callable[[Said], int]) -> Case:
-    """The case whose reports name other instants."""
-    return replace(case, tellings=(*case.tellings, partial(_named, name=name)))
+def _naming(case: Case, name: Callable[[ModelReport], int]) -> Case:
+    """The case whose reports name the instants that ``name`` gives."""
+    return replace(case, report_rules=(*case.report_rules, partial(_named, name=name)))
 
 
-def _named(sayings: tuple[Said, ...], name: Callable[[Said], int]) -> tuple[Said, ...]:
-    return tuple(replace(saying, instant=name(saying)) for saying in sayings)
+def _named(reports: tuple[ModelReport, ...], name: Callable[[ModelReport], int]) -> tuple[ModelReport, ...]:
+    return tuple(replace(report, instant=name(report)) for report in reports)
 
 
-def _start(saying: Said) -> int:
-    return saying.due.views[0].start
+def _start(report: ModelReport) -> int:
+    return report.due.views[0].start
 
 
-def _moved(saying: Said, offset: int) -> int:
-    return saying.instant + offset
+def _moved(report: ModelReport, offset: int) -> int:
+    return report.instant + offset

@@ -1,4 +1,4 @@
-"""Elements that come late are taken in, or everything out of order is dropped."""
+"""Late elements are processed, or all elements out of order are dropped."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,10 +8,10 @@ from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """Two faults for a stream with a lateness bound."""
+    """Both faults, for semantics with a lateness bound."""
     if seen.case.semantics.lateness is None:
         return
-    yield Fault(Part("late elements taken in", "Elements that come too late are taken in."), "late", _all)
+    yield Fault(Part("late elements processed", "Elements that come too late are processed."), "late", _all)
     dropped = Part("out of order dropped", "Every element that is out of order is dropped, late or not.")
     yield Fault(dropped, "late", _ordered)
 

@@ -1,4 +1,4 @@
-"""MINUS, or a condition NOT EXISTS, takes nothing away; a branch of UNION is not evaluated."""
+"""MINUS removes no solutions, or one branch of UNION is not evaluated."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -11,7 +11,7 @@ from streamgauge.query.traversal import every_pattern
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """Faults for queries with MINUS and UNION; NOT EXISTS is a condition like others."""
+    """Faults for queries with MINUS and UNION; NOT EXISTS is a condition of ``filter_ignored``."""
     operators = {type(pattern) for pattern in every_pattern(seen.case.query.form.pattern)}
     if al.Minus in operators:
         yield Fault(Part("MINUS ignored", "MINUS takes nothing away."), "minus", partial(rewritten, change=_kept))

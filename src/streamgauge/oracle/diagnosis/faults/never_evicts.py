@@ -1,4 +1,4 @@
-"""Windows evict nothing, or too late: what they held stays."""
+"""Windows never evict, or evict one slide late."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +10,7 @@ from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """Never, and one slide late."""
+    """No eviction, and eviction one slide late."""
     never = Part("nothing evicted", "Nothing is ever evicted: answers are over everything since t0.")
     yield Fault(never, "eviction", partial(Case.scoped, scoping=_back_to_t0))
     slides = [window.window.slide for window in seen.case.query.windows if window.window.kind == "time"]

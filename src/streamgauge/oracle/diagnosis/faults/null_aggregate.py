@@ -1,4 +1,4 @@
-"""An aggregate over nothing is a word, such as null (SPARQLstream on CSRBench's query 4)."""
+"""An aggregate over nothing returns a word, such as null (SPARQLstream on CSRBench's query 4)."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -10,9 +10,12 @@ from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
 from streamgauge.oracle.worlds.intervals import finite
 from streamgauge.oracle.worlds.restatement import computed_columns
 
+MAX_WORDS = 3
+"""Words that are tried."""
+
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """One fault per word that was recorded where a number is due."""
+    """A fault for each word recorded in place of a number, at most ``MAX_WORDS``."""
     computed = computed_columns(seen.case.query.form)
     words = {
         term
@@ -20,7 +23,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         for at, term in enumerate(row)
         if at in computed and term is not None and term.startswith('"') and finite(term) is None
     }
-    for word in sorted(words)[:3]:
+    for word in sorted(words)[:MAX_WORDS]:
         part = Part(f"{word} for an aggregate over nothing", f"An aggregate over nothing gives {word}.")
         yield Fault(part, "empty_aggregate", partial(_say, word=word))
 

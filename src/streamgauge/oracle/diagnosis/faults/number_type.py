@@ -1,4 +1,4 @@
-"""Numbers come with another datatype than the stream's (C-SPARQL as CSRBench fed it), or as strings."""
+"""Numbers are sent with another datatype than the stream's (C-SPARQL as CSRBench fed it), or as strings."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -11,7 +11,7 @@ from streamgauge.oracle.worlds.intervals import finite
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """One fault per datatype of recorded numbers, or of strings that look like numbers."""
+    """A fault for each XSD datatype of the recorded literals, xsd:string included."""
     kinds = {
         kind
         for row in seen.all_rows()
@@ -42,7 +42,7 @@ def _retype(case: Case, kind: str) -> Case:
 
 
 def _literal(term: Term, kind: str) -> Term:
-    """The number as a literal of another datatype; an xsd:integer is what is left when the fraction is cut off."""
+    """The number as a literal of another datatype; as an xsd:integer it is truncated."""
     value = finite(term)
     assert value is not None
     lexical = str(int(value)) if kind == XSD + "integer" else term[1 : term.rindex('"')]

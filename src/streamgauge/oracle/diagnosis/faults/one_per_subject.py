@@ -1,10 +1,10 @@
-"""Only the newest, or only the oldest, of all that a window holds about one subject is kept.
+"""A window keeps only the newest, or only the oldest, triples per key.
 
-A *fact group* is the triples of one element that hang together: those of one subject, and those of its objects. Newer
-groups replace older ones with the same key: a subject, a subject and predicate, or an object of one predicate (the
-sensor of an observation).
+The key is a subject, a subject and predicate, or an object of one predicate (the sensor of an observation) in a *fact
+group*: the connected triples of one element, those of a subject and of its objects. Newer groups replace older ones
+with the same key.
 
-Example: of ``0: s p a. | 1: r p b. | 2: s p c.`` the newest per subject are ``r p b`` and ``s p c``.
+Worked example: of ``0: s p a. | 1: r p b. | 2: s p c.`` the newest per subject are ``r p b`` and ``s p c``.
 """
 
 from collections import defaultdict
@@ -21,11 +21,11 @@ from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import Arrival
 
 Keys: TypeAlias = Callable[[Sequence[Triple]], dict[Triple, tuple[Hashable, ...]]]
-"""The keys of each triple of one element; a triple is kept while one of its keys is, or when it has none."""
+"""The keys of each triple of one element; a triple is kept while its element has one of its keys, or without keys."""
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """The newest and the oldest per subject, per subject and predicate, and per object of each predicate asked for."""
+    """The newest and the oldest per subject, per subject and predicate, and per object of a predicate of the query."""
     kinds: dict[str, Keys] = {"subject": _subjects, "subject and predicate": _properties}
     kinds |= {f"object of {name}": partial(_objects, predicate=name) for name in _predicates(seen)}
     for kind, keys in kinds.items():
@@ -36,7 +36,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 
 def _predicates(seen: Seen) -> tuple[str, ...]:
-    """The predicates of patterns whose subject and object are variables, but for those that link to other patterns."""
+    """The predicates of patterns whose object is a variable that is not the subject of another pattern."""
     patterns = every_pattern(seen.case.query.form.pattern)
     triples = [triple for bgp in patterns if isinstance(bgp, al.BGP) for triple in bgp.patterns]
     subjects = {triple.subject for triple in triples}
@@ -50,7 +50,7 @@ def _predicates(seen: Seen) -> tuple[str, ...]:
 
 
 def _kept(inside: Sequence[Arrival], element: Callable[[Arrival], int], keys: Keys, newest: bool) -> Iterable[Arrival]:
-    """The arrivals with the triples whose key no newer (or no older) element has."""
+    """The arrivals with the triples of which no newer (or no older) element has all keys."""
     together: dict[int, list[Triple]] = defaultdict(list)
     for arrival in inside:
         together[element(arrival)] += arrival.triples
@@ -85,7 +85,7 @@ def _objects(triples: Sequence[Triple], predicate: str) -> dict[Triple, tuple[Ha
 
 @lru_cache(maxsize=4096)
 def _objects_of(triples: tuple[Triple, ...], predicate: str) -> dict[Triple, tuple[Hashable, ...]]:
-    """The objects of a predicate, by triple; an element stands in many windows, and is grouped once."""
+    """The objects of a predicate in each triple's fact group; cached, because an element is in many windows."""
     group = _groups(triples)
     objects: dict[Term, dict[Term, None]] = defaultdict(dict)
     for subject, name, term in triples:
@@ -95,7 +95,7 @@ def _objects_of(triples: tuple[Triple, ...], predicate: str) -> dict[Triple, tup
 
 
 def _groups(triples: Sequence[Triple]) -> Callable[[Term], Term]:
-    """A function that gives the fact group of a subject, by one of its subjects (disjoint sets)."""
+    """A function from a subject to the representative of its fact group (union-find with path halving)."""
     parent = {triple[0]: triple[0] for triple in triples}
 
     def top(subject: Term) -> Term:

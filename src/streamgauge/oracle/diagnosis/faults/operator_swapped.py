@@ -23,7 +23,7 @@ _OTHERS |= {"&&": ("||",), "||": ("&&",)}
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """Every other operator for each comparison, wherever it stands: FILTER, HAVING, OPTIONAL, BIND, EXISTS."""
+    """Each other operator for each comparison in FILTER, HAVING, OPTIONAL, BIND and EXISTS."""
     patterns = every_pattern(seen.case.query.form.pattern)
     trees = (tree for pattern in patterns for tree in expressions(pattern))
     for call in dict.fromkeys(part for tree in trees for part in every_expression(tree)):
@@ -46,7 +46,7 @@ def _change(case: Case, call: al.Call, other: al.Call) -> Case:
 
 
 def _everywhere(pattern: al.Pattern, change: Callable[[al.Expression], al.Expression]) -> al.Pattern:
-    """The pattern with its expressions changed, from the innermost to the outermost, those in EXISTS too."""
+    """The pattern with all expressions replaced by ``change``, innermost first, also in EXISTS."""
 
     def on_pattern(inner: al.Pattern) -> al.Pattern:
         return parts(inner, on_pattern, on_expression)

@@ -1,4 +1,4 @@
-"""OPTIONAL is evaluated as a join, so that solutions without the optional part are lost; or it is not evaluated."""
+"""OPTIONAL is evaluated as a join, which loses solutions without the optional part; or it is not evaluated."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -11,7 +11,7 @@ from streamgauge.query.traversal import every_pattern
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """Two faults for a query with OPTIONAL."""
+    """Both faults, for a query with OPTIONAL."""
     if any(isinstance(pattern, al.LeftJoin) for pattern in every_pattern(seen.case.query.form.pattern)):
         joined = Part("OPTIONAL as a join", "OPTIONAL is evaluated as a join: solutions without it are lost.")
         yield Fault(joined, "optional", partial(rewritten, change=_join))

@@ -4,23 +4,23 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, scattered, telling
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, description, scattered
 
 
 def proposals(_seen: Seen) -> Iterator[Slip]:
-    """Three slips."""
-    yield Slip("lost head", _head, _tell_head, half=False, bits=_together)
-    yield Slip("lost tail", _tail, _tell_tail, half=False, bits=_together)
-    yield Slip("lost", _between, telling("{count} lost", "Lost: {listed}."))
+    """Reports lost at the head, at the tail, and in between."""
+    yield Slip("lost head", _head, _describe_head, half=False, bits=_together)
+    yield Slip("lost tail", _tail, _describe_tail, half=False, bits=_together)
+    yield Slip("lost", _between, description("{count} lost", "Lost: {listed}."))
 
 
 def _together(places: Sequence[ExplanationPlace]) -> float:
-    """The bits that say how many reports are lost."""
+    """The bits for the number of lost reports, which says where they are at the head or the tail."""
     return scattered(places[:1])
 
 
 def _head(place: ExplanationPlace) -> Iterator[Move]:
-    if place.j == 0 and place.i < len(place.told) - 1:
+    if place.j == 0 and place.i < len(place.reports) - 1:
         yield 1, 0
 
 
@@ -33,7 +33,7 @@ def _between(_place: ExplanationPlace) -> Iterator[Move]:
     yield 1, 0
 
 
-def _tell_head(places: Sequence[ExplanationPlace]) -> Part:
+def _describe_head(places: Sequence[ExplanationPlace]) -> Part:
     text = counted(len(places), "report")
     return Part(
         f"{text} lost at the head",
@@ -41,7 +41,7 @@ def _tell_head(places: Sequence[ExplanationPlace]) -> Part:
     )
 
 
-def _tell_tail(places: Sequence[ExplanationPlace]) -> Part:
+def _describe_tail(places: Sequence[ExplanationPlace]) -> Part:
     if places[0].i == 0:
         return Part("nothing reported", "No report was sent at all.")
     text = counted(len(places), "report")

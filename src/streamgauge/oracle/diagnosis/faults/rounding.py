@@ -1,7 +1,7 @@
-"""Computed numbers are rounded, or cut off."""
+"""Computed numbers are rounded or truncated."""
 
 from collections.abc import Iterator
-from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from decimal import MAX_PREC, ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from functools import partial
 
 from streamgauge.formats.canonical import Canonical, parse_term
@@ -11,16 +11,19 @@ from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
 from streamgauge.oracle.worlds.intervals import finite
 from streamgauge.oracle.worlds.restatement import computed_columns
 
-MOST_DIGITS = 6
+MAX_DIGITS = 6
+"""Digits after the point up to which recorded numbers look rounded."""
+# The default context raises InvalidOperation for results of more than 28 digits.
+_EXACT = Context(prec=MAX_PREC)
 _WAYS = (("rounded", ROUND_HALF_UP), ("rounded half to even", ROUND_HALF_EVEN), ("cut off", ROUND_DOWN))
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """Numbers rounded, or cut off, to as many digits after the point as the recorded ones have."""
+    """Numbers rounded or truncated to as many digits after the point as the recorded ones have."""
     computed = computed_columns(seen.case.query.form)
     numbers = [finite(row[at]) for row in seen.all_rows() for at in computed if at < len(row)]
     digits = max((_digits(value) for value in numbers if value is not None), default=None)
-    if digits is None or digits > MOST_DIGITS:
+    if digits is None or digits > MAX_DIGITS:
         return
     for how, rounding in _WAYS:
         part = Part(
@@ -30,7 +33,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 
 def _digits(value: Decimal) -> int:
-    exponent = value.normalize().as_tuple().exponent
+    exponent = value.normalize(_EXACT).as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
@@ -41,7 +44,7 @@ def _round(case: Case, digits: int, rounding: str, computed: frozenset[int]) -> 
         value = finite(term)
         if term is None or value is None:
             return term
-        text = f'"{value.quantize(step, rounding=rounding)}"^^<{datatype(term)}>'
+        text = f'"{value.quantize(step, rounding=rounding, context=_EXACT)}"^^<{datatype(term)}>'
         return canonical.term(parse_term(text))
 
     def rule(rows: Rows) -> Rows:

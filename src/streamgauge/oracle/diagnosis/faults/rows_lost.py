@@ -1,26 +1,26 @@
-"""Some rows of some answers are lost, or sent more often than they should be."""
+"""Some rows of some answers are lost, or sent too often."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import comb, log2
 
-from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, scattered, telling
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, description, scattered
 
 
 def proposals(_seen: Seen) -> Iterator[Slip]:
-    """Two slips, claimed below half of the reports."""
-    yield Slip("rows lost", _lost, telling("rows lost in {count}", "Some rows are lost: {listed}."), bits=_bits)
-    again = telling("rows repeated in {count}", "Some rows are sent too often: {listed}.")
+    """Rows lost, and rows repeated."""
+    yield Slip("rows lost", _lost, description("rows lost in {count}", "Some rows are lost: {listed}."), bits=_bits)
+    again = description("rows repeated in {count}", "Some rows are sent too often: {listed}.")
     yield Slip("rows repeated", _repeated, again, bits=_bits)
 
 
 def _bits(places: Sequence[ExplanationPlace]) -> float:
-    """The bits that say at which reports how many rows, and which, are lost or repeated."""
+    """The bits for the reports, and for the number and choice of rows lost or repeated in each."""
     return scattered(places) + sum(map(_choice, places))
 
 
 def _choice(place: ExplanationPlace) -> float:
-    due = len(place.said.rows)
+    due = len(place.report.rows)
     got = sum(len(place.recorded.rows(at)) for at in range(place.j, place.j + place.move[1]))
     if got < due:
         return log2(due) + log2(comb(due, due - got))
@@ -28,13 +28,13 @@ def _choice(place: ExplanationPlace) -> float:
 
 
 def _lost(place: ExplanationPlace) -> Iterator[Move]:
-    """The run of next answers that hold nothing but rows of the report, where some row is lost."""
-    left, after = Counter(place.said.rows), place.j
+    """The next answers, as far as they contain only rows of the report and not all of them."""
+    left, after = Counter(place.report.rows), place.j
     if not left:
         return
     if place.recorded.by_row:
         yield 1, 0
-    while after < place.recorded.count and place.recorded.named(place.said, after):
+    while after < place.recorded.count and place.recorded.named(place.report, after):
         rows = Counter(place.recorded.rows(after))
         if not rows <= left:
             return
@@ -46,9 +46,9 @@ def _lost(place: ExplanationPlace) -> Iterator[Move]:
 
 
 def _repeated(place: ExplanationPlace) -> Iterator[Move]:
-    """The run of next answers that hold all rows of the report, no others, and some more than once."""
-    due, got, after = Counter(place.said.rows), Counter[object](), place.j
-    while after < place.recorded.count and place.recorded.named(place.said, after):
+    """The next answers, as far as they contain all rows of the report, no others, and some of them too often."""
+    due, got, after = Counter(place.report.rows), Counter[object](), place.j
+    while after < place.recorded.count and place.recorded.named(place.report, after):
         rows = place.recorded.rows(after)
         if not due.keys() >= set(rows) or not rows:
             return

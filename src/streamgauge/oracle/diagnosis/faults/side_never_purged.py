@@ -12,7 +12,7 @@ from streamgauge.oracle.diagnosis.sides import Side, of_side, rewritten, sides, 
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """One fault per side of a join."""
+    """A fault for each side of a join."""
     for side in sides(seen.case.query.form):
         name = of_side(side)
         sentence = f"The join side of {name} is never purged: what it matched once stays."

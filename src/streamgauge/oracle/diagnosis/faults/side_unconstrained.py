@@ -10,7 +10,7 @@ from streamgauge.oracle.diagnosis.sides import Side, of_side, rewritten, sides, 
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """One fault per side of a join."""
+    """A fault for each side of a join."""
     every = sides(seen.case.query.form)
     for side in every:
         name = of_side(side)
@@ -21,7 +21,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 
 def _left_out(pattern: al.Pattern, side: Side, gone: frozenset[al.Var]) -> al.Pattern:
-    """Blocks without the side; a FILTER that reads what is gone does not hold back anything."""
+    """BGPs without the side; a FILTER on a variable that only the side binds passes everything."""
     if isinstance(pattern, al.BGP):
         return without(pattern, side)
     if isinstance(pattern, al.Filter) and al.expression_variables(pattern.condition) & gone:

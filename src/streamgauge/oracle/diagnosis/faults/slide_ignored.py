@@ -1,4 +1,4 @@
-"""SLIDE is ignored: at every instant the window is a pure RANGE back from it (CQELS on CSRBench's query 4)."""
+"""SLIDE is ignored: the window is a pure RANGE that ends at the instant (CQELS on CSRBench's query 4)."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -11,7 +11,7 @@ _WINDOWS = {Borders.CLOSED: "[t - {0} ms, t]", Borders.CLOSED_OPEN: "(t - {0} ms
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """The pure RANGE with and without what is exactly as old as it is long."""
+    """A pure RANGE with and without the elements that are exactly as old as the window is long."""
     size = max((window.window.size for window in seen.case.query.windows if window.window.kind == "time"), default=None)
     if size is None:
         return

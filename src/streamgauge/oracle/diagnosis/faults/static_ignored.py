@@ -1,4 +1,4 @@
-"""Static background data is not looked at."""
+"""Static data is ignored."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from streamgauge.oracle.diagnosis.models import Fault, Seen
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """One fault for a query with static data."""
+    """The fault, for a query with static data."""
     if seen.case.query.static:
         part = Part("static data ignored", "Static data is ignored: only what the windows hold is matched.")
         yield Fault(part, "static", lambda case: case.asking(case.query.with_static(())))

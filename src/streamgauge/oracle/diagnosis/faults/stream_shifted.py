@@ -1,4 +1,4 @@
-"""The engine's times are the stream's plus a constant, or coarser than the stream's."""
+"""The engine shifts the stream's times by a constant, or truncates them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,10 +8,11 @@ from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream
 
 UNITS = (10, 100, 1000)
+"""Units to which times are truncated (ms)."""
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """Shifts by one time unit and one slide either way; times cut to 10, 100 and 1,000 ms."""
+    """Shifts by a time unit and by a slide either way, and truncated times."""
     case = seen.case
     slides = {window.window.slide for window in case.query.windows if window.window.kind != "count"}
     for step in sorted({case.semantics.time_unit, *slides}):

@@ -1,4 +1,4 @@
-"""A window holds at most n elements, or n triples: the newest, or the oldest; or a full window takes nothing in."""
+"""A window keeps at most n elements or n triples, the newest or the oldest ones; or a full window drops arrivals."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,11 +12,11 @@ from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream
 from streamgauge.semantics.arrivals import Arrival
 
 MAX_CAPS = 30
-"""How many caps are tried in each way."""
+"""Caps that are tried in each way, from 1 on."""
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """Every cap below the most that a window can hold, smallest first; triples where elements are not all as large."""
+    """Every cap below the largest content, smallest first; caps in triples only if elements differ in size."""
     longest = max((window.window.size for window in seen.case.query.windows if window.window.kind == "time"), default=0)
     if not longest:
         return
@@ -53,7 +53,7 @@ def _capped(
 
 
 def _triples(inside: Sequence[Arrival], cap: int, newest: bool) -> Iterable[Arrival]:
-    """The first or last triples, in order of arrival."""
+    """The newest or oldest ``cap`` triples, in order of arrival."""
     left, kept = cap, []
     for arrival in reversed(inside) if newest else inside:
         if left > 0:
@@ -64,7 +64,7 @@ def _triples(inside: Sequence[Arrival], cap: int, newest: bool) -> Iterable[Arri
 
 
 def _admitted(stream: Stream, size: int, cap: int) -> Stream:
-    """The stream without what comes while the last ``size`` ms already hold ``cap`` elements."""
+    """The stream without the elements that arrive while ``cap`` kept ones are within the last ``size`` ms."""
     kept: list[StreamElement] = []
     for element in sorted(stream.elements, key=lambda element: element.sequence):
         if sum(other.time > element.time - size for other in kept[-cap:]) < cap:

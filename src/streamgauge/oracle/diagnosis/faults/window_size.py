@@ -1,4 +1,4 @@
-"""The window is not the one asked for: SLIDE as long as RANGE, RANGE as short as SLIDE, or one of them off."""
+"""The window is not the declared one: SLIDE equals RANGE, RANGE equals SLIDE, or one of them is off."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +10,7 @@ from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """Other sizes and slides of the first time-based window."""
+    """Other sizes and slides of the first window that is not a landmark window."""
     windows = [window.window for window in seen.case.query.windows if window.window.kind != "landmark"]
     if not windows:
         return
@@ -21,7 +21,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 
 def others(window: Window, unit: int) -> Iterator[Window]:
-    """Windows with one number off by a unit, a slide or a factor of 2, or with the two numbers exchanged."""
+    """Windows with size or slide off by a unit, a slide or a factor of 2, or exchanged."""
     size, slide, kind = window.size, window.slide, window.kind
     step = unit if kind == "time" else 1
     sizes = (slide, size - step, size + step, size - slide, size + slide, 2 * size, size // 2)
@@ -36,9 +36,9 @@ def others(window: Window, unit: int) -> Iterator[Window]:
 
 
 def window_part(declared: Window, window: Window) -> Part:
-    """The part that names a window which is not the declared one.
+    """The part that describes a window other than the declared one.
 
-    Another slide alone gives the same answers as a start that moves with each answer, and the sentence says so.
+    Another slide alone cannot be told from a t0 that moves with each answer, and the sentence says so.
     """
     unit = "triples" if window.kind == "count" else "ms"
     text = f"RANGE {window.size:,} {unit}, SLIDE {window.slide:,} {unit}"
@@ -50,7 +50,7 @@ def window_part(declared: Window, window: Window) -> Part:
 
 
 def change(case: Case, window: Window, other: Window) -> Case:
-    """The case with another window in place of one of the query's."""
+    """The case with ``window`` replaced by ``other`` in its query."""
     windows = tuple(
         replace(other_window, window=other) if other_window.window == window else other_window
         for other_window in case.query.windows

@@ -1,4 +1,4 @@
-"""The window has another size and another slide than the query asks for."""
+"""The window has another size and another slide than declared."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -11,13 +11,13 @@ from streamgauge.oracle.diagnosis.faults.window_size import change, others, wind
 from streamgauge.oracle.diagnosis.models import Fault, Seen
 
 MAX_PAIRS = 120
-"""How many windows are tried: first those that close as often as was recorded, then those near the declared one."""
-LONGEST = 40
-"""How many sizes a grid may have; grids of more are not tried."""
+"""Windows that are tried: first those that close as often as recorded, then those nearest to the declared one."""
+MAX_SIZES = 40
+"""Sizes of a grid; larger grids are not tried."""
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
-    """Sizes and slides on a grid, as far as the number and the instants of the recorded answers allow."""
+    """Sizes and slides on a grid that the number and the instants of the recorded answers allow."""
     windows = [window.window for window in seen.case.query.windows if window.window.kind != "landmark"]
     if not windows:
         return
@@ -31,20 +31,20 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 
 def _grid(window: Window) -> Iterator[Window]:
-    """Windows whose size and slide are multiples of a step, up to two slides longer than declared, or twice as long.
+    """Windows whose size and slide are multiples of a step, at most two slides longer than declared or twice as long.
 
-    Steps are the greatest common divisor of the declared size and slide, its half and a second.
+    Steps are the greatest common divisor of the declared size and slide, half of it, and a second.
     """
     largest = gcd(window.size, window.slide)
     for step in {largest, largest // 2 or 1, 1000 if largest % 1000 == 0 else largest}:
         sizes = range(step, max(2 * window.size, window.size + 2 * window.slide) + 1, step)
         slides = range(step, max(3 * window.slide, 2 * window.size) + 1, step)
-        if len(sizes) <= LONGEST:
+        if len(sizes) <= MAX_SIZES:
             yield from (Window(size, slide, window.kind) for size, slide in product(sizes, slides))
 
 
 def _read(seen: Seen, window: Window, step: int) -> list[Window]:
-    """The slide that the recorded instants have, with the declared size and with one that is longer in proportion."""
+    """Windows with the slide of the recorded instants: of the declared size, and of one scaled in proportion."""
     if window.kind != "time" or Report.WINDOW_CLOSE not in seen.case.semantics.report or step in (0, window.slide):
         return []
     sizes = {window.size, window.size * step // window.slide}
@@ -58,7 +58,7 @@ def _step(seen: Seen) -> int:
 
 
 def _possible(seen: Seen, other: Window, step: int) -> bool:
-    """Whether windows that close so often may have given the recorded answers, up to half of them lost or twice."""
+    """Whether the closes of a window allow the recorded answers, of which up to half may be lost or sent twice."""
     case, declared = seen.case, seen.case.query.windows[0].window
     if case.semantics.scope is Scope.RANGE and Report.WINDOW_CLOSE not in case.semantics.report:
         return other.slide == declared.slide  # a pure RANGE has no use for the slide
@@ -74,13 +74,13 @@ def _possible(seen: Seen, other: Window, step: int) -> bool:
 
 
 def _closes(seen: Seen, other: Window) -> int:
-    """How often a window closes until the stream's time ends."""
+    """The number of closes of a window up to the horizon."""
     first = other.slide if seen.case.semantics.partial_head else other.size
     return max(0, (seen.case.advanced_to - seen.case.t0 - first) // other.slide + 1)
 
 
 def _as_many(seen: Seen, other: Window) -> bool:
-    """Whether a window closes exactly as often as there are answers."""
+    """Whether the number of closes is that of the recorded answers."""
     return other.kind == "time" and _closes(seen, other) == seen.recorded.count
 
 

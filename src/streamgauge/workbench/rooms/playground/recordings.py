@@ -216,7 +216,7 @@ def _second(result: PlaygroundResult, why: Explained) -> str:
 
 def _is_plain(case: Case, declared: Case) -> bool:
     """Whether a model is another semantics, and nothing else."""
-    faults = (case.scopings, case.content_rules, case.keeps, case.gate, case.row_rules, case.tellings)
+    faults = (case.scopings, case.content_rules, case.keeps, case.gate, case.row_rules, case.report_rules)
     return not any(faults) and (case.query, case.stream) == (declared.query, declared.stream)
 
 
