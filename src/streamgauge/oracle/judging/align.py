@@ -19,7 +19,7 @@ LOOKAHEAD = 32
 """Lookahead of the merge: answers that are compared before one of them is taken as the start of a later report."""
 
 Key = tuple[int, tuple[int, int] | None]
-"""What an answer names of its report: the instant (ms), and the scope where it has one."""
+"""The part of its report that an answer names: the instant (ms), and the scope where it has one."""
 
 
 def whole(answers: Sequence[Answer]) -> tuple[Answer, ...]:

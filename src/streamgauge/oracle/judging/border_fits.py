@@ -387,7 +387,7 @@ class SolutionSearch:
         return ranks.fit(best.start, best.end, best.common, best.rows, len(received))
 
     def _steps(self, ranks: Ranks, before: Ranks, wanted: Ranks) -> tuple[Ranks, Ranks]:
-        """What one more solution changes: in the number of common rows, and in the number of rows sent."""
+        """The effect of one more solution: in the number of common rows, and in the number of rows sent."""
         sent, more = self._sent(ranks, before), self._sent(ranks + 1, before)
         return np.minimum(more, wanted) - np.minimum(sent, wanted), more - sent
 

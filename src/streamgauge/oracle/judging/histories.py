@@ -1,6 +1,6 @@
 """Istream and Dstream where the answer before has several legal values: the histories that fit all answers so far.
 
-A history is one legal answer per report. Of the histories that fit the differences received so far, only the last
+A history is one legal answer per report. Among the histories that fit the differences so far, only the last
 answers matter for what comes next:
 
     legal before: {a}, {a, b}     legal now: {a, b}     Istream sent b: before was {a}; sent nothing: before was {a, b}

@@ -61,7 +61,7 @@ class Trigger(Enum):
 
 
 def _trigger(due_report: DueReport, semantics: Semantics, at_time: Sequence[int]) -> Trigger:
-    """What makes a report due; ``at_time`` are the positions of the time-based windows, whose closes wait for time."""
+    """The trigger of a report; ``at_time`` are the positions of the time-based windows, whose closes wait for time."""
     if Report.EXPIRATION in semantics.report:
         # An expiring fact ends before [initial, final)'s final, so anything at that instant may still come; under
         # (initial, final] it is shown once more at its end.

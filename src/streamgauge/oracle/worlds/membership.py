@@ -50,7 +50,7 @@ MAX_STEPS: Final = 300_000
 """Moves after which a search is cut off, and the verdict is unknown (docs/judging.md)."""
 
 Moves: TypeAlias = list[tuple[Row | None, Condition]]
-"""What may become of a possible row: a received row, or absent (``None``), each with its condition."""
+"""The possible fates of a row: a received row, or absent (``None``), each with its condition."""
 
 WaitingRow: TypeAlias = tuple[PossibleRow, dict[Row, Condition]]
 """A possible row, and the received rows that it may be, with the conditions."""
