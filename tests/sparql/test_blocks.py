@@ -73,8 +73,8 @@ def test_a_block_gives_what_its_patterns_give_one_by_one(patterns, triples, cond
         if all(condition(each)(solution, None) for each in conditions)
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "FIRST", first)
-        patch.setattr(blocks, "TOGETHER", 4)
+        patch.setattr(blocks, "LAZY_ROWS", first)
+        patch.setattr(blocks, "CHUNK_ROWS", 4)
         block = Block(BGP(tuple(patterns)), IndexedGraph(triples, repeated), {}, conditions=conditions)
         assert bag(list(block.solutions({}))) == bag(expected)
 
@@ -112,7 +112,7 @@ def test_what_is_left_is_evaluated_once_for_solutions_that_agree(monkeypatch):
         return look
 
     monkeypatch.setattr(blocks, "_candidates", counted)
-    monkeypatch.setattr(blocks, "FIRST", 1)
+    monkeypatch.setattr(blocks, "LAZY_ROWS", 1)
     found = list(Block(BGP(tuple(patterns)), IndexedGraph(sensor + value), {}).solutions({}))
     assert len(found) == 3 * 40 * 40
     assert looked < 600

@@ -154,7 +154,7 @@ def test_a_chain_of_squares_ends_in_an_error(text):
     number = f'"{text}"^^<{XSD}{"decimal" if "." in text else "integer"}>'
     squared = Call("*", (Var("x"), Var("x")))
     for _ in range(6):
-        number = evaluate(squared, {"x": number}) if number and len(number) < values.LONGEST else None
+        number = evaluate(squared, {"x": number}) if number and len(number) < values.MAX_NUMBER_CHARACTERS else None
     nested = Var("x")
     for _ in range(6):
         nested = Call("*", (nested, nested))

@@ -1,1 +1,1 @@
-"""SPARQL 1.1 expressions (section 17) over terms that keep their lexical form, computed exactly."""
+"""SPARQL's algebra and expressions over terms that keep their lexical form, computed exactly (docs/sparql.md)."""

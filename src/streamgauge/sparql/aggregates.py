@@ -1,8 +1,8 @@
 """Set functions of SPARQL 1.1 (18.5.1) over the values of one group.
 
-Sums are exact: integers and decimals have no bound, sums of xsd:float and xsd:double are rounded once, so that the
-order of the values does not matter. Where SPARQL leaves a choice, it is the same each time: SAMPLE takes the first
-value, GROUP_CONCAT keeps the order, MIN and MAX take the least of the terms that are equal by value.
+Sums are exact: integers and decimals are unbounded, sums of xsd:float and xsd:double are rounded once, so the order of
+the values does not matter. Where SPARQL leaves a choice, it is deterministic: SAMPLE takes the first value,
+GROUP_CONCAT keeps the order, MIN and MAX take the least of the terms that are equal by value.
 """
 
 import math
@@ -30,15 +30,15 @@ from streamgauge.sparql.values import (
 )
 
 EXTENSIONS: Final[dict[str, Callable[[Sequence[Term | None], str], Term | None]]] = {}
-"""Set functions beside SPARQL's own, by IRI in angle brackets: of values (``None`` for an error) and a separator."""
+"""Custom set functions by IRI in angle brackets, called with (values, separator); a value ``None`` is an error."""
 
 
 def aggregate(
     function: str, values: Sequence[Term | None], *, distinct: bool = False, separator: str = " "
 ) -> Term | None:
-    """COUNT, SUM, AVG, MIN, MAX, SAMPLE or GROUP_CONCAT; ``None`` for an error, and among the values for one each.
+    """COUNT, SUM, AVG, MIN, MAX, SAMPLE or GROUP_CONCAT; ``None`` is an error, as a result and among the values.
 
-    ``distinct`` leaves out repeated terms (not values: 1 and 01 count twice). COUNT(*) is the number of rows, not here.
+    ``distinct`` drops repeated terms (not values: 1 and 01 count twice). COUNT(*) counts rows: see ``algebra``.
     """
     terms = list(dict.fromkeys(values)) if distinct else values
     if function in EXTENSIONS:
@@ -58,7 +58,7 @@ def aggregate(
 
 
 def total(terms: Sequence[Term]) -> Term | None:
-    """SUM: 0 of nothing; an error unless all are numbers."""
+    """SUM: 0 without values; an error unless all are numbers."""
     values = [read(term) for term in terms]
     kind = max((value.kind for value in values), default=INTEGER)
     return (
@@ -69,7 +69,7 @@ def total(terms: Sequence[Term]) -> Term | None:
 
 
 def average(terms: Sequence[Term]) -> Term | None:
-    """AVG: 0 of nothing; of integers and decimals a decimal of at least 18 digits."""
+    """AVG: 0 without values; for integers and decimals a decimal of at least 18 digits."""
     values = [read(term) for term in terms]
     kind = max((value.kind for value in values), default=INTEGER)
     if not values:
@@ -91,23 +91,25 @@ def _exact_sum(values: Iterable[Value], kind: int) -> int | Decimal:
 
 
 def _real_mean(values: Iterable[Value], kind: int, over: int) -> float:
-    """The exact sum of xsd:float and xsd:double over a number, rounded once."""
+    """The exact sum of floats divided by ``over``, rounded once to the datatype."""
     numbers = [value.value for value in values]
     special = {number for number in numbers if isinstance(number, float) and not math.isfinite(number)}
     if special:
+        # Infinities of both signs, or NaN, give NaN in any order; a single infinity absorbs all finite numbers.
         return special.pop() if len(special) == 1 else math.nan
     exact = sum(map(Fraction, numbers), Fraction(0)) / over
     return rounded(exact.numerator, exact.denominator, kind)
 
 
 def rounded(top: int, bottom: int, kind: int) -> float:
-    """The xsd:float or xsd:double nearest to a fraction (``bottom`` is positive), an infinity beyond its range."""
+    """The xsd:float or xsd:double nearest to top / bottom (``bottom`` > 0), an infinity beyond its range."""
     try:
         near = top / bottom
     except OverflowError:
         return math.inf if top > 0 else -math.inf
     if kind != FLOAT:
         return near
+    # The double may be exactly between two floats although the fraction is not: then its sign of error decides.
     pair = around(near)
     if pair is None:
         return single(near)
@@ -117,9 +119,9 @@ def rounded(top: int, bottom: int, kind: int) -> float:
 
 
 def extreme(function: str, terms: Sequence[Term | None]) -> Term | None:
-    """MIN or MAX as ORDER BY orders, beyond it by kind, numbers first and NaN after them; an error of nothing.
+    """MIN or MAX in the order of ORDER BY, then by kind, with NaN after all numbers; an error without values.
 
-    Of terms that are equal by value the least: MAX over 1, 2, 02 is 02.
+    Among terms that are equal by value the least term: MAX over 1, 2, 02 is 02.
     """
     if not terms or None in terms:
         return None
@@ -129,7 +131,7 @@ def extreme(function: str, terms: Sequence[Term | None]) -> Term | None:
 
 
 def concatenation(terms: Iterable[Term | None], separator: str) -> Term | None:
-    """GROUP_CONCAT: a simple literal; an error unless all are strings, with or without a language tag."""
+    """GROUP_CONCAT as a simple literal; an error unless all values are strings, with or without a language tag."""
     pieces = []
     for term in terms:
         value = None if term is None else read(term)

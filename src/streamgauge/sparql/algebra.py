@@ -1,9 +1,9 @@
-"""The SPARQL 1.1 algebra (18.2 to 18.6) evaluated over a dataset: plain, exact, by hash joins and indexes.
+"""The SPARQL 1.1 algebra (18.2 to 18.6) evaluated over a dataset by hash joins and indexes.
 
 Each operator is evaluated bottom-up as 18.6 defines it. GRAPH with a variable evaluates its pattern graph by graph and
-joins the graph's name to what it finds, so the variable is unbound inside. EXISTS substitutes: terms of the solution
-outside stand for its variables everywhere in the pattern (``fixed``). They are terms there, not bindings: not in the
-domain that MINUS compares, and ends of paths of length zero.
+joins the graph's name to the solutions, so the variable is unbound inside. EXISTS substitutes: the terms of the outer
+solution replace its variables everywhere in the pattern (``fixed``). They are terms there, not bindings: they are not
+in the domain that MINUS compares, and paths of length zero may begin at them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ _LABEL = ".label "
 
 
 class BlankNodes:
-    """Names blank nodes that no graph of a dataset has."""
+    """Makes blank nodes that occur in no graph of a dataset."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
@@ -35,7 +35,7 @@ class BlankNodes:
         self._numbers = count()
 
     def new(self) -> Term:
-        """A blank node that is nowhere yet."""
+        """A new blank node."""
         if self._prefix is None:
             self._prefix = self._free_prefix()
         return f"_:{self._prefix}{next(self._numbers)}"
@@ -50,7 +50,7 @@ class BlankNodes:
 
 
 def makes_blank_nodes(expression: Expression) -> bool:
-    """Whether the expression calls BNODE."""
+    """Whether an expression calls BNODE."""
     return any(map(_is_call, every_expression(expression)))
 
 
@@ -59,10 +59,10 @@ def _is_call(part: Expression) -> bool:
 
 
 class BlankNodeCalls:
-    """An expression without its calls of BNODE: each is a variable, which ``bound`` gives a blank node.
+    """An expression whose calls of BNODE are replaced by variables, which ``bound`` binds to blank nodes.
 
-    BNODE of a string is the same node for all calls with that string on one solution, also in other expressions: the
-    solution remembers it under a name that no query can write, until it is projected.
+    BNODE("x") is the same node for all calls with that string on one solution, also in other expressions (17.4.2.9):
+    the solution carries it under a name that no query can contain, until it is projected.
     """
 
     def __init__(self, expression: Expression, blank_nodes: BlankNodes) -> None:
@@ -78,7 +78,10 @@ class BlankNodeCalls:
         return tree if isinstance(tree, Exists) else expression_parts(tree, lambda pattern: pattern, self._without)
 
     def bound(self, solution: Solution, seen: Mapping[str, Term], exists: Callable[..., bool]) -> dict[str, Term]:
-        """The nodes of the calls and of their labels; ``seen`` is the solution with what EXISTS puts for variables."""
+        """The blank nodes of the calls and of their labels.
+
+        ``seen`` is the solution with the substitutions of EXISTS.
+        """
         labels_made: dict[str, Term] = {}
         for name, label in self._labels.items():
             if label is None:
@@ -93,7 +96,7 @@ class BlankNodeCalls:
 
 
 def labels(bindings: Mapping[str, Term]) -> Solution:
-    """The nodes that a solution remembers for its labels."""
+    """The part of bindings that carries the blank nodes of labels."""
     return {name: term for name, term in bindings.items() if name.startswith(_LABEL)}
 
 
@@ -104,10 +107,10 @@ Keys: TypeAlias = tuple[Term | None, ...]
 def grouped(
     group: Group, solutions: Iterable[Solution], valuation: Callable[[Expression], Valuation]
 ) -> Iterator[Solution]:
-    """A solution with the keys and the aggregates for each group, in the order of first members.
+    """A solution with the keys and aggregates for each group, in the order of first members.
 
-    Without keys there is one group, also over no solution. A key whose value is an error is a value of its own (18.5.1,
-    ListEval) and leaves its variable unbound. ``valuation`` compiles an expression.
+    Without keys there is one group, even over no solutions. An error in a key is a value of its own (18.5.1, ListEval)
+    and leaves its variable unbound. ``valuation`` compiles an expression.
     """
     keys = [(variable.name, valuation(key)) for variable, key in group.keys]
     groups: dict[Keys, list[Solution]] = {} if keys else {(): []}
@@ -139,7 +142,7 @@ def _set_function(
 
 
 def _rows(members: Sequence[Solution], distinct: bool) -> int:
-    """COUNT(*), or COUNT(DISTINCT *): the solutions, or the different ones."""
+    """COUNT(*) or COUNT(DISTINCT *): the number of solutions or of distinct ones."""
     return len({frozenset(member.items()) for member in members}) if distinct else len(members)
 
 
@@ -147,15 +150,15 @@ Names: TypeAlias = tuple[str, ...]
 
 
 class Partners:
-    """Solutions that can be asked for those compatible with another one (18.5), found by hashing.
+    """A hash index of solutions for finding those compatible with another one (18.3).
 
-    Two solutions are compatible when every variable that both bind has the same term in both. Variables may be unbound
-    in some solutions only (after OPTIONAL, UNION or UNDEF), so solutions are kept apart by which shared variables they
-    bind, and hashed, when the first solution asks, on those that both sides bind.
+    Two solutions are compatible if every variable that both bind has the same term. After OPTIONAL, UNION or UNDEF some
+    solutions leave variables unbound, so solutions are grouped by the shared variables that they bind, and each group
+    is hashed on demand by those that the other side binds too.
     """
 
     def __init__(self, solutions: Iterable[Solution], shared: Iterable[str]) -> None:
-        """``shared`` are the variables that these solutions may have in common with those that ask."""
+        """``shared`` are the variables that these solutions may have in common with the other side."""
         self._shared = tuple(shared)
         self._groups: dict[Names, list[Solution]] = {}
         for solution in solutions:
@@ -163,7 +166,7 @@ class Partners:
         self._indexes: dict[tuple[Names, Names], dict[Names, list[Solution]]] = {}
 
     def compatible(self, solution: Solution, overlapping: bool = False) -> Iterator[Solution]:
-        """The solutions compatible with one; those only that bind one of its variables where ``overlapping`` holds."""
+        """The solutions compatible with one; with ``overlapping`` only those that bind one of its variables (MINUS)."""
         own = self._bound(solution)
         for bound in self._groups:
             keys = bound if bound == own else tuple(name for name in own if name in bound)
@@ -183,16 +186,16 @@ class Partners:
 
 
 Extensions: TypeAlias = Callable[[Solution], Iterable[Solution]]
-"""The merges of a solution with the compatible ones of another sequence."""
+"""A function from a solution to its merges with the compatible solutions of the other side."""
 
 
 def merges(partners: Partners) -> Extensions:
-    """The merges with solutions that are known already."""
+    """The merges with solutions that are indexed already."""
     return lambda solution: ({**solution, **other} for other in partners.compatible(solution))
 
 
 def joined(left: Iterable[Solution], extensions: Extensions) -> Iterator[Solution]:
-    """Join: every merge of compatible solutions."""
+    """Join (18.5): all merges of compatible solutions."""
     for solution in left:
         yield from extensions(solution)
 
@@ -200,7 +203,7 @@ def joined(left: Iterable[Solution], extensions: Extensions) -> Iterator[Solutio
 def left_joined(
     left: Iterable[Solution], extensions: Extensions, holds: Callable[[Solution], bool] | None
 ) -> Iterator[Solution]:
-    """LeftJoin: the merges for which the condition holds, and the left solutions that have none."""
+    """LeftJoin (18.5): the merges that satisfy the condition, and the left solutions without such a merge."""
     for solution in left:
         alone = True
         for merged in extensions(solution):
@@ -212,7 +215,7 @@ def left_joined(
 
 
 def subtracted(left: Iterable[Solution], partners: Partners) -> Iterator[Solution]:
-    """Minus: the left solutions that no compatible solution shares a bound variable with."""
+    """Minus (18.5): the left solutions without a compatible right solution that shares a bound variable."""
     for solution in left:
         if next(partners.compatible(solution, overlapping=True), None) is None:
             yield solution
@@ -228,7 +231,7 @@ def shared_variables(left: al.Pattern, right: al.Pattern) -> list[str]:
 
 
 def inline(data: al.Values, fixed: Fixed) -> Iterator[Solution]:
-    """Inline data; where EXISTS puts a term for a variable, the rows that agree with it."""
+    """The solutions of VALUES; only those that agree with the substitutions of EXISTS."""
     names = [variable.name for variable in data.variables]
     for row in data.rows:
         solution = {name: term for name, term in zip(names, row, strict=True) if term is not None}
@@ -242,13 +245,13 @@ _NOTHING: Final[Fixed] = {}
 
 
 class UndefinedError(ValueError):
-    """A query that SPARQL 1.1 gives no meaning; the sentence names the part."""
+    """A query that SPARQL 1.1 leaves undefined; the message names the part."""
 
 
 def answer(form: al.QueryForm, dataset: Dataset) -> tuple[Row, ...]:
     """The rows of a query form: solutions over its variables, distinct triples, or one boolean.
 
-    UndefinedError says which part of the query has no defined answer.
+    Raises UndefinedError for a query that SPARQL leaves undefined.
     """
     blank_nodes = BlankNodes(dataset)
     pattern = form.pattern
@@ -265,7 +268,7 @@ def answer(form: al.QueryForm, dataset: Dataset) -> tuple[Row, ...]:
 
 
 class _Evaluation:
-    """One active graph, and the terms that EXISTS has put for variables."""
+    """Evaluation over one active graph, with the terms that EXISTS substitutes for variables."""
 
     def __init__(self, dataset: Dataset, graph: IndexedGraph, fixed: Fixed, blank_nodes: BlankNodes) -> None:
         self._dataset, self._graph, self._fixed, self._blank_nodes = dataset, graph, fixed, blank_nodes
@@ -299,7 +302,7 @@ class _Evaluation:
                 return self._modified(pattern)
 
     def _modified(self, pattern: al.Project | al.Distinct | al.Reduced | al.OrderBy | al.Slice) -> Iterator[Solution]:
-        """Solution modifiers (18.5): Project, Distinct, Reduced (no change), OrderBy, Slice."""
+        """Solution modifiers (18.5): Project, Distinct, Reduced (which may keep all duplicates), OrderBy, Slice."""
         if isinstance(pattern, al.Project):
             return self._projected(pattern)
         solutions = self.solutions(pattern.pattern)
@@ -317,7 +320,10 @@ class _Evaluation:
         return _Evaluation(self._dataset, graph, fixed, self._blank_nodes)
 
     def _projected(self, pattern: al.Project) -> Iterator[Solution]:
-        """Project; a variable that it does not show is another one than that of the same name outside (18.2.1)."""
+        """Project.
+
+        A variable that it drops is not the variable of the same name outside (18.2.1), so it is not fixed.
+        """
         names = [variable.name for variable in pattern.variables]
         seen = {name: self._fixed[name] for name in names if name in self._fixed}
         inside = self if len(seen) == len(self._fixed) else self._evaluation(self._graph, seen)
@@ -327,7 +333,10 @@ class _Evaluation:
     # Expressions
 
     def _filtered(self, pattern: al.Filter) -> Iterator[Solution]:
-        """Filter; conditions on a block without EXISTS are tested inside, as soon as their variables are bound."""
+        """Filter.
+
+        Over a basic graph pattern, conditions without EXISTS are pushed in and tested as variables are bound.
+        """
         inner: al.Pattern = pattern
         conditions: list[al.Expression] = []
         while isinstance(inner, al.Filter):
@@ -335,11 +344,11 @@ class _Evaluation:
             inner = inner.pattern
         if isinstance(inner, al.BGP) and not self._fixed:
             tests = [condition for condition in conditions if not reads_patterns(condition)]
-            solutions_found = Block(inner, self._graph, self._fixed, conditions=tests).solutions({})
+            filtered = Block(inner, self._graph, self._fixed, conditions=tests).solutions({})
             conditions = [condition for condition in conditions if reads_patterns(condition)]
         else:
-            solutions_found = self.solutions(inner)
-        return reduce(lambda solutions, wanted: filter(self._test(wanted), solutions), conditions, solutions_found)
+            filtered = self.solutions(inner)
+        return reduce(lambda solutions, wanted: filter(self._test(wanted), solutions), conditions, filtered)
 
     def _test(self, wanted: al.Expression) -> Callable[[Solution], bool]:
         holds, fixed, exists = condition(wanted), self._fixed, self._exists
@@ -354,7 +363,10 @@ class _Evaluation:
         return lambda solution: compute(solution, exists)
 
     def _exists(self, test: al.Exists, solution: Bindings) -> bool:
-        """Whether the pattern has a solution when the solution's terms are put for its variables (18.6)."""
+        """Whether the pattern has a solution after substituting the solution's terms for its variables (18.6).
+
+        Cached by the terms of the pattern's variables, because many solutions agree in these.
+        """
         names = self._mentioned.get(id(test))
         if names is None:
             written = {variable.name for variable in written_variables(test.pattern)}
@@ -370,10 +382,10 @@ class _Evaluation:
     # Operators
 
     def _extensions(self, left: al.Pattern, right: al.Pattern) -> Extensions:
-        """How Join and LeftJoin find the right solutions that are compatible with a left one.
+        """The merges of a left solution with compatible right ones, for Join and LeftJoin.
 
-        A block without paths is matched from the left solution's terms: that is its join, and reads no more of the
-        graph than the solution needs.
+        A basic graph pattern without paths is matched starting from the left solution's terms: the result is the join,
+        and only the part of the graph that the solution needs is read.
         """
         if is_plain_block(right):
             return block_extensions(right, self._graph, self._fixed, shared_variables(left, right))
@@ -394,7 +406,7 @@ class _Evaluation:
             yield solution if term is None else {**solution, name: term}
 
     def _labelled(self, inner: al.Pattern, name: str, value: al.Expression) -> Iterator[Solution]:
-        """Extend by an expression with BNODE; the solution remembers the nodes of its labels."""
+        """Extend by an expression with BNODE; the solution carries the nodes of its labels."""
         calls = BlankNodeCalls(value, self._blank_nodes)
         compute, fixed, exists = compiled(calls.expression), self._fixed, self._exists
         for solution in self.solutions(inner):
@@ -404,7 +416,7 @@ class _Evaluation:
             yield {**solution, **labels(labels_made), **({} if term is None else {name: term})}
 
     def _grouped(self, group: al.Group, inner: al.Pattern) -> Iterator[Solution]:
-        """Group; a key for which EXISTS puts a term is a constant, which no solution binds."""
+        """Group; a key that EXISTS substitutes is a constant and is not bound by solutions."""
         for variable, key in group.keys:
             if key != variable:
                 self._refuse(variable.name)
@@ -429,7 +441,7 @@ class _Evaluation:
         return chain.from_iterable(self._with_name(name.name, graph, inner) for graph in self._dataset.named)
 
     def _with_name(self, variable: str, graph: Term, inner: al.Pattern) -> Iterator[Solution]:
-        """The solutions over one graph that agree with its name."""
+        """The solutions over one named graph that agree with its name, with the variable bound to it."""
         for solution in self._over(graph).solutions(inner):
             if solution.get(variable, graph) == graph:
                 yield {**solution, variable: graph}
@@ -440,7 +452,7 @@ class _Evaluation:
     def _ordered(
         self, solutions: Iterable[Solution], keys: tuple[tuple[al.Expression, bool], ...]
     ) -> Iterator[Solution]:
-        """The solutions by their keys, the last key first; what they do not order keeps its order."""
+        """The solutions in the order of their keys: stable sorts, the last key first."""
         rows = list(solutions)
         for key, descending in reversed(keys):
             value = self._valuation(key)
@@ -449,14 +461,14 @@ class _Evaluation:
 
 
 def _order_key(term: Term | None) -> tuple[object, ...]:
-    """A key that is equal for equal values, so that the next key of ORDER BY decides between them."""
+    """A sort key that is equal for equal values, so that the next key of ORDER BY decides between them."""
     return (0,) if term is None else value_key(read(term))
 
 
 def constructed(
     template: tuple[al.TriplePattern, ...], solutions: Iterable[Solution], blank_nodes: BlankNodes
 ) -> Iterator[Triple]:
-    """The template's triples for each solution (16.2): blank nodes are new ones, what is no triple is left out."""
+    """The template's triples for each solution (16.2), with new blank nodes; ill-formed triples are left out."""
     nodes = dict.fromkeys(node for triple in template for node in al.triple_variables(triple))
     blank = [node for node in nodes if node.name.startswith("_:")]
     for solution in solutions:
@@ -470,7 +482,7 @@ def constructed(
 
 
 def plain_nodes(triple: al.TriplePattern) -> tuple[al.Node, al.Node, al.Node]:
-    """The nodes of a triple pattern whose predicate is no path."""
+    """The nodes of a triple pattern whose predicate is not a path."""
     assert isinstance(triple.predicate, al.Var | str)
     return triple.subject, triple.predicate, triple.object
 

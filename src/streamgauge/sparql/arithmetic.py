@@ -1,8 +1,9 @@
 """Computed values: the operators + - * / and the constructor functions of XSD datatypes (SPARQL 1.1, 17.3 and 17.5).
 
 Integers and decimals are exact, quotients of them have at least 18 digits, xsd:float and xsd:double are rounded once. A
-product of more than 60,000 digits is an error: a chain of squares would take for ever. Sums with dates and durations
-are F&O's (3.1, 8.4 and 9.7), which SPARQL 1.1 leaves to implementations; casts are those of F&O 3.1, section 19.
+product of more than 60,000 digits is an error, because repeated squaring would not terminate in reasonable time.
+Arithmetic on dates and durations follows F&O 3.1 (8.4 and 9.7), which SPARQL 1.1 leaves to implementations; casts
+follow F&O 3.1, section 19.
 """
 
 import math
@@ -46,7 +47,7 @@ Cast = Callable[[Value], Value | None]
 
 
 def _cast(name: str, convert: Cast) -> Cast:
-    """A constructor function: strings by their form, space around it left out (19.2), other values by ``convert``."""
+    """A constructor function: strings are parsed without surrounding space (19.2), other values converted."""
 
     def run(value: Value) -> Value | None:
         return from_text(value.value.strip(_SPACE), name) if value.kind == STRING else convert(value)
@@ -83,9 +84,9 @@ def _to_boolean(value: Value) -> Value | None:
 
 
 def text(value: Value) -> str | None:
-    """The characters of a value as xsd:string has them (F&O 3.1, 19.1.1), of an IRI its own; ``None`` for other terms.
+    """A value cast to xsd:string (F&O 3.1, 19.1.1), or the characters of an IRI; ``None`` for other terms.
 
-    A real number is written without exponent from 0.000001 to 1000000, else as ``1.0E6``.
+    A float is written without exponent from 0.000001 to 1000000, else as ``1.0E6``.
     """
     if value.kind == STRING:
         return str(value.value)
@@ -132,7 +133,7 @@ def _to_time(value: Value) -> Value | None:
 
 
 def _to_part(name: str) -> Cast:
-    """A part of a date: of the moment, its text is read again."""
+    """A cast to gYear, gMonthDay and so on: written in that datatype and parsed again, which drops the other fields."""
 
     def run(value: Value) -> Value | None:
         if value.kind not in (_DATE_TIME, _STAMP, _DATE, MOMENTS[name]):
@@ -143,7 +144,7 @@ def _to_part(name: str) -> Cast:
 
 
 def _to_duration(kind: int) -> Cast:
-    """The months or the seconds of another duration, the rest left out (19.1.4)."""
+    """A cast between durations: keeps the months or the seconds only (19.1.4)."""
 
     def run(value: Value) -> Value | None:
         duration = value.value
@@ -172,7 +173,7 @@ CASTS: Final[dict[str, Cast]] = {
         **{name: _to_part(name) for name in _PARTS},
     }.items()
 } | {f"<{XSD}string>": _to_string}
-"""Constructor functions by the term of their datatype."""
+"""Constructor functions by their datatype's IRI in angle brackets."""
 
 
 Operation = Callable[[Value, Value], Value | None]
@@ -186,7 +187,7 @@ _DATED: Final = frozenset({_DATE_TIME, _DATE, _TIME, MOMENTS["dateTimeStamp"]})
 
 
 def _operation(plain: Callable[[Any, Any], Any], exact: Callable[[Any, Any], Decimal], other: Operation) -> Operation:
-    """An operator on numbers, ``other`` on everything else."""
+    """An operator that promotes numbers: ``plain`` on integers and floats, ``exact`` on decimals, else ``other``."""
 
     def run(left: Value, right: Value) -> Value | None:
         kind = left.kind if left.kind > right.kind else right.kind
@@ -227,7 +228,10 @@ def _subtracted(left: Value, right: Value) -> Value | None:
 
 
 def _sum(left: Value, right: Value, sign: int) -> Value | None:
-    """Two durations; an xsd:duration whose months and seconds would be of opposite signs is an error."""
+    """The sum of two durations.
+
+    An error if months and seconds would have opposite signs, which xsd:duration excludes.
+    """
     months = left.value.months + sign * right.value.months
     seconds = EXACT.add(left.value.seconds, EXACT.multiply(right.value.seconds, Decimal(sign)))
     if (months > 0 > seconds) or (months < 0 < seconds) or max(abs(months), abs(seconds)) > _FAR:
@@ -236,7 +240,7 @@ def _sum(left: Value, right: Value, sign: int) -> Value | None:
 
 
 def _moved(at: Value, by: Value, sign: int) -> Value | None:
-    """A date or time and a duration (F&O 3.1, 9.7.5 to 9.7.14): a time wraps around, a date stays a date."""
+    """A date or time plus a duration (F&O 3.1, 9.7.5 to 9.7.14): a time wraps around, a date stays a date."""
     if at.kind not in _DATED or by.kind not in _DURATIONS or (at.kind == _TIME and by.kind != SECONDS):
         return None
     step = Duration(sign * by.value.months, EXACT.multiply(by.value.seconds, Decimal(sign)))
@@ -278,12 +282,13 @@ def _amount(value: Value) -> int | Decimal:
 
 
 def _scaled(value: Value, by: Decimal, over: Decimal) -> Value | None:
-    """A duration times a number over another: months are rounded half up; what is too long is an error (FODT0002)."""
+    """A duration times ``by / over``; months are rounded half up. An error for an overflow (FODT0002)."""
     amount = EXACT.multiply(Decimal(_amount(value)), by)
     if abs(amount) > _FAR or abs(over) < 1 / _FAR:
         return None
     if value.kind == SECONDS:
         return Value(SECONDS, Duration(0, quotient(amount, over)))
+    # floor(a / b + 1/2) as floor((2a + b) / 2b), which needs no rounded quotient.
     twice = EXACT.add(EXACT.multiply(amount, Decimal(2)), over)
     return Value(MONTHS, Duration(_floor(twice, EXACT.multiply(over, Decimal(2))), Decimal(0)))
 
@@ -294,14 +299,15 @@ def _floor(top: Decimal, bottom: Decimal) -> int:
 
 
 def quotient(left: int | Decimal, right: int | Decimal) -> Decimal:
-    """The quotient, cut off after at least 18 digits and at least 18 places; ``right`` is not 0 (F&O 3.1, 4.2.4).
+    """The quotient truncated after at least 18 digits and at least 18 places; ``right`` is not 0 (F&O 3.1, 4.2.4).
 
-    1 / 3 is 0.333333333333333333; 1 / 3000 is cut at 21 places and so has 18 digits too.
+    Worked example: 1 / 3 is 0.333333333333333333; 1 / 3000 is truncated after 21 places, so it has 18 digits too.
     """
     (above, over), (below, under) = left.as_integer_ratio(), right.as_integer_ratio()
     top, bottom = above * under, below * over
     if bottom < 0:
         top, bottom = -top, -bottom
+    # 1233 / 2^12 is just below log10(2): bits become decimal places, at most one too few, which the next step adds.
     places = _DIGITS + max(0, (bottom.bit_length() - abs(top).bit_length()) * 1233 >> 12)
     quotient_, rest = divmod(abs(top) * 10**places, bottom)
     if rest and quotient_ < 10 ** (_DIGITS - 1):
@@ -311,7 +317,7 @@ def quotient(left: int | Decimal, right: int | Decimal) -> Decimal:
 
 
 def divide(left: Value, right: Value) -> Value | None:
-    """``/``: of integers a decimal; by zero an error, but for xsd:float and xsd:double."""
+    """``/``: a decimal for integers; division by zero is an error, except for xsd:float and xsd:double."""
     kind = max(left.kind, right.kind)
     if kind > DOUBLE:
         return _divided(left, right)
@@ -323,7 +329,7 @@ def divide(left: Value, right: Value) -> Value | None:
 
 
 def real_quotient(left: float, right: float) -> float:
-    """The quotient as IEEE 754 has it: by zero an infinity or NaN."""
+    """The quotient by IEEE 754: division by zero gives an infinity or NaN."""
     if right:
         return left / right
     if not left or math.isnan(left) or math.isnan(right):
@@ -348,5 +354,5 @@ def negated(value: Value) -> Value | None:
 
 
 def unsigned(value: Value) -> Value | None:
-    """Unary plus: a number as it is, written anew."""
+    """Unary plus: the number in canonical form."""
     return Value(value.kind, value.value) if value.kind <= DOUBLE else None

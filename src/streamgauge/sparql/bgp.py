@@ -1,7 +1,7 @@
 """Datasets in memory: graphs with indexes (SPARQL 1.2, 13).
 
-Terms are equal when their strings are equal (RDF 1.2 Concepts, 3.4: literal term equality), so ``"01"^^xsd:integer``
-and ``"1"^^xsd:integer`` are two terms.
+Terms are compared as strings (RDF 1.2 Concepts, 3.4: literal term equality), so ``"01"^^xsd:integer`` and
+``"1"^^xsd:integer`` are two terms.
 """
 
 from collections import Counter, defaultdict
@@ -13,19 +13,19 @@ from typing import Final, TypeAlias
 from streamgauge.model.terms import Term, Triple
 
 Positions: TypeAlias = tuple[int, ...]
-"""Positions of a triple, ascending: 0 subject, 1 predicate, 2 object."""
+"""Positions in a triple, ascending: 0 subject, 1 predicate, 2 object."""
 
 Index: TypeAlias = Mapping[Hashable, list[Triple]]
-"""Triples by the terms at some positions: one term for one position, else a tuple of them."""
+"""Triples by their terms at some positions: the key is a term for one position, else a tuple of terms."""
 
 _NONE: Final[list[Triple]] = []
 
 
 class IndexedGraph:
-    """A graph whose indexes are built when they are first used; triples keep the order in which they came.
+    """A graph whose indexes are built on first use; triples keep their order of insertion.
 
-    With ``occurrences`` a triple that comes several times is there several times (a content that is a bag). The triples
-    of a predicate are a graph by themselves (``of``), so that a pattern's index holds no other predicate's triples.
+    With ``occurrences`` repeated triples are kept (a content that is a bag). The triples of each predicate form a graph
+    of their own (``of``), so that the index for a pattern contains no triples of other predicates.
     """
 
     __slots__ = ("_indexes", "_nodes", "_occurrences", "_parts", "_present", "triples")
@@ -40,30 +40,30 @@ class IndexedGraph:
 
     @property
     def nodes(self) -> frozenset[Term]:
-        """Every subject and object: the nodes of the graph (SPARQL 1.2, 18.4)."""
+        """The nodes of the graph: all subjects and objects (SPARQL 1.2, 18.4)."""
         if self._nodes is None:
             self._nodes = frozenset(node for subject, _, item in self.triples for node in (subject, item))
         return self._nodes
 
     def of(self, predicate: Term) -> "IndexedGraph":
-        """The triples with a predicate."""
+        """The graph of the triples with this predicate."""
         if self._parts is None:
             self._parts = {str(name): _part(triples) for name, triples in _grouped(self.triples, (1,)).items()}
         return self._parts.get(predicate, _EMPTY)
 
     def index(self, positions: Positions) -> Index:
-        """The triples by the terms at these positions; one entry, ``()``, for no position."""
+        """The index by the terms at these positions; without positions it has the single key ``()``."""
         index = self._indexes.get(positions)
         if index is None:
             index = self._indexes[positions] = _grouped(self.triples, positions)
         return index
 
     def at(self, positions: Positions, key: Hashable) -> list[Triple]:
-        """The triples with these terms at these positions, keyed as ``index`` does."""
+        """The triples with these terms at these positions; ``key`` as in ``index``."""
         return self.index(positions).get(key, _NONE)
 
     def extend(self, triples: Iterable[Triple]) -> None:
-        """Add triples, in the indexes that there are too."""
+        """Add triples, and update the existing indexes."""
         if not self._occurrences:
             if self._present is None:
                 self._present = set(self.triples)
@@ -76,6 +76,7 @@ class IndexedGraph:
         self.triples.extend(triples)
         for positions, index in self._indexes.items():
             for key, more in _grouped(triples, positions).items():
+                # The index without positions is the list of triples itself, which was extended already.
                 if positions:
                     index.setdefault(key, []).extend(more)
         if self._parts is not None:
@@ -87,7 +88,7 @@ class IndexedGraph:
                     part._append(more)
 
     def discard(self, triples: Iterable[Triple]) -> None:
-        """Take away triples, of each one occurrence; in the indexes that there are too."""
+        """Remove one occurrence of each of these triples, and update the existing indexes."""
         gone = Counter(triples)
         if self._present is not None:
             self._present -= gone.keys()
@@ -122,8 +123,8 @@ def _grouped(triples: list[Triple], positions: Positions) -> dict[Hashable, list
 
 
 def _take(triples: list[Triple], gone: list[Triple]) -> None:
-    """Remove occurrences from a list: one by one where they are few, in one pass where they are many."""
-    if len(gone) <= FEW:
+    """Remove occurrences from a list: one by one if they are few, otherwise in one pass."""
+    if len(gone) <= MAX_SINGLE_REMOVALS:
         for triple in gone:
             triples.remove(triple)
         return
@@ -137,14 +138,14 @@ def _take(triples: list[Triple], gone: list[Triple]) -> None:
     triples[:] = kept
 
 
-FEW: Final = 4
-"""Removals that are searched one by one, at the cost of a pass each."""
+MAX_SINGLE_REMOVALS: Final = 4
+"""Removals up to which each is searched in a pass of its own (``list.remove`` runs in C)."""
 _EMPTY: Final = IndexedGraph(())
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A default graph and named graphs, by the IRI of their name as a term (SPARQL 1.2, 13)."""
+    """A default graph, and named graphs by their name as a term (SPARQL 1.2, 13)."""
 
     default: IndexedGraph
     named: Mapping[Term, IndexedGraph] = field(default_factory=dict)

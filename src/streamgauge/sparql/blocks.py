@@ -1,17 +1,16 @@
 """Basic graph patterns and property paths over a graph, joined in a good order (SPARQL 1.2, 18.3 and 18.4).
 
-Patterns are joined one after the other through the graph's indexes. The order is chosen when a block is planned: next
-comes the pattern that shares a variable with those before it and has the fewest triples to look at. Paths come last,
-each after the patterns that bind one of its ends. ``{ ?obs :procedure ?s ; :result ?r . ?r :floatValue ?v }`` over
-2,000 observations: the first pattern reads 2,000 triples, each other one triple per solution, through the index by
-subject of its predicate.
+Patterns are joined one by one through the graph's indexes, in an order chosen greedily when a block is planned: next is
+the pattern that shares a variable with those before and matches the fewest triples. Paths come last, each after the
+patterns that bind one of its ends. ``{ ?obs :procedure ?s ; :result ?r . ?r :floatValue ?v }`` over 2,000 observations:
+the first pattern reads 2,000 triples, the others one triple per solution, through the index by subject of a predicate.
 
-The remaining patterns depend on the variables that they share with those before. Where many solutions agree in these,
-the rest is evaluated once for each of their terms (``_Rest``): in ``{ ?a :by ?s ; :value ?v . ?b :by ?s ;
-:value ?w }`` over 10 stations with 100 observations each, the second half is evaluated for 10 stations, not for 1,000
-observations, and joined with these.
+The remaining patterns depend only on the variables that they share with those before. If many solutions agree in these,
+the rest is evaluated once per distinct combination (``_Rest``): in ``{ ?a :by ?s ; :value ?v . ?b :by ?s ; :value ?w
+}`` over 10 stations with 100 observations each, the second half is evaluated for 10 stations instead of 1,000
+observations, and then joined.
 
-Inside a block a solution is a tuple of terms, a place for each variable.
+Inside a block a solution is a tuple of terms, one per variable.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,20 +37,20 @@ from streamgauge.sparql.expression import row_condition
 from streamgauge.sparql.paths import Ends, PathWalks
 
 Solution: TypeAlias = dict[str, Term]
-"""A solution mapping: terms by the names of the variables that are bound."""
+"""A solution mapping: the names of bound variables to terms."""
 
 _Tuple: TypeAlias = tuple[Term, ...]
 _Step: TypeAlias = Callable[[Iterable[_Tuple]], Iterator[_Tuple]]
-"""Solutions extended by one pattern of a block, or by all that are left."""
+"""Extends solutions by one pattern of a block, or by all remaining ones."""
 
-FIRST: Final = 64
-"""Solutions that are extended as they are asked for, so that a test for one does not read all."""
-TOGETHER: Final = 1 << 15
-"""Solutions that are looked at together for terms in which they agree."""
+LAZY_ROWS: Final = 64
+"""Solutions that are extended lazily one by one, so that ASK, EXISTS and LIMIT do not read everything."""
+CHUNK_ROWS: Final = 1 << 15
+"""Solutions that are grouped together by the terms in which they agree."""
 
 
 class Block:
-    """A basic graph pattern over one graph, planned for solutions that bind certain variables."""
+    """A basic graph pattern over one graph, planned for solutions that bind the variables ``bound``."""
 
     def __init__(
         self,
@@ -61,10 +60,10 @@ class Block:
         bound: Iterable[str] = (),
         conditions: Iterable[Expression] = (),
     ) -> None:
-        """``fixed`` are the terms that EXISTS puts for variables (18.6); ``bound`` are the variables known before.
+        """``fixed`` are the substitutions of EXISTS (18.6); ``bound`` are the variables bound before.
 
-        ``conditions`` are those of a FILTER around the block, without EXISTS: each is tested once its variables are
-        bound.
+        ``conditions`` are those of a FILTER around the block, without EXISTS; each is tested as soon as its variables
+        are bound.
         """
         patterns = [_substituted(triple, fixed) for triple in block.patterns]
         used = {variable.name for triple in patterns for variable in triple_variables(triple)}
@@ -80,7 +79,7 @@ class Block:
         self._visible = [place for place, name in enumerate(names) if not name.startswith("_:")]
 
     def solutions(self, start: Solution) -> Iterator[Solution]:
-        """The solutions that extend one, with its multiplicity; blank nodes of the query are no part of them."""
+        """The solutions that extend ``start``, with their multiplicity, without the blank nodes of the query."""
         rows = self._run((tuple([start[name] for name in self._known]),))
         names = self._names
         if self._hidden:
@@ -110,7 +109,7 @@ def _is_plain(triple: TriplePattern) -> bool:
 
 
 def _ordered(patterns: Sequence[TriplePattern], graph: IndexedGraph, bound: set[str]) -> Iterator[TriplePattern]:
-    """The patterns in the order of evaluation."""
+    """The patterns in their order of evaluation."""
     known = set(bound)
     plain = [triple for triple in patterns if _is_plain(triple)]
     paths = [triple for triple in patterns if not _is_plain(triple)]
@@ -128,7 +127,10 @@ def _open_ends(triple: TriplePattern, _graph: IndexedGraph, known: set[str]) -> 
 
 
 def _cost(triple: TriplePattern, graph: IndexedGraph, known: set[str]) -> tuple[bool, float]:
-    """Whether the pattern shares nothing with what is known, and how many triples it looks at for one solution."""
+    """(Whether the pattern shares no variable with the bound ones, triples that it reads per solution).
+
+    The estimate is exact for constants, and the average size of an index entry for bound variables.
+    """
     nodes, graph = _looked_up(triple, graph)
     constant = [place for place, node in nodes if isinstance(node, str)]
     places = [place for place, node in nodes if isinstance(node, str) or node.name in known]
@@ -139,7 +141,7 @@ def _cost(triple: TriplePattern, graph: IndexedGraph, known: set[str]) -> tuple[
 
 
 def _looked_up(triple: TriplePattern, graph: IndexedGraph) -> tuple[list[tuple[int, Node]], IndexedGraph]:
-    """The nodes of a pattern with their positions, and the graph to look in: that of its predicate where it has one."""
+    """The nodes of a pattern with their positions, and the graph to search: that of its predicate if it is constant."""
     middle = triple.predicate
     assert isinstance(middle, Var | str)
     if isinstance(middle, str):
@@ -156,22 +158,22 @@ def _key(terms: Sequence[Term]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """A condition, and those of its variables that the block binds."""
+    """A condition, with its variables that the block binds."""
 
     condition: Expression
     variables: frozenset[str]
 
     def on(self, names: tuple[str, ...]) -> Callable[[_Tuple], bool]:
-        """The test of solutions that have these variables at their places."""
+        """The compiled test for solutions with these variables."""
         return row_condition(self.condition, names)
 
 
 def _planned(
     patterns: Sequence[TriplePattern], graph: IndexedGraph, known: Sequence[str], tests: Sequence[_Test]
 ) -> tuple[_Step, tuple[str, ...]]:
-    """The step for all patterns, in this order, and the variables at the places of its solutions.
+    """The step for all patterns in this order, and the variables of its solutions.
 
-    Each test is made as soon as its variables are known.
+    Each test is applied as soon as its variables are bound.
     """
     names = tuple(known)
     ready = [test.on(names) for test in tests if test.variables.issubset(names)]
@@ -200,27 +202,29 @@ def _kept(rows: Iterable[_Tuple], holds: Callable[[_Tuple], bool]) -> Iterable[_
 
 
 class _Rest:
-    """The patterns that are left, evaluated once for all solutions that agree in the variables that they share."""
+    """The remaining patterns, evaluated once for all solutions that agree in the shared variables."""
 
     def __init__(
         self, patterns: Sequence[TriplePattern], graph: IndexedGraph, names: tuple[str, ...], shared: list[int],
         tests: Sequence[_Test], step: _Step,
     ) -> None:  # fmt: skip
-        """``names`` are at the places of solutions, ``shared`` the places of those in the patterns, ``each`` the step
-        that extends solutions one by one and makes the tests.
+        """``names`` are the variables of solutions, ``shared`` the places of those in the patterns.
+
+        ``step`` extends solutions one by one, with its tests.
         """
         self._patterns, self._graph, self._names, self._shared = patterns, graph, names, shared
-        self._tests, self._each = tests, step
+        self._tests, self._one_by_one = tests, step
 
     def __call__(self, rows: Iterable[_Tuple]) -> Iterator[_Tuple]:
         rows = iter(rows)
-        yield from self._each(islice(rows, FIRST))
-        chunk = list(islice(rows, TOGETHER))
+        yield from self._one_by_one(islice(rows, LAZY_ROWS))
+        chunk = list(islice(rows, CHUNK_ROWS))
         if not chunk:
             return
         key = _picked(self._shared)
+        # Grouping pays only if solutions agree: with more than half of them distinct it would cost more than it saves.
         if 2 * len(set(map(key, chunk))) > len(chunk):
-            yield from self._each(chain(chunk, rows))
+            yield from self._one_by_one(chain(chunk, rows))
             return
         shared_names = tuple(self._names[place] for place in self._shared)
         outside = frozenset(self._names) - frozenset(shared_names)
@@ -237,7 +241,7 @@ class _Rest:
                 extensions[row[:width]].append(row[width:])
             joined: Iterable[_Tuple] = (row + extension for row in chunk for extension in extensions[key(row)])
             yield from reduce(_kept, outer, joined)
-            chunk = list(islice(rows, TOGETHER))
+            chunk = list(islice(rows, CHUNK_ROWS))
 
 
 def _picked(places: Sequence[int]) -> Callable[[_Tuple], _Tuple]:
@@ -248,7 +252,7 @@ def _picked(places: Sequence[int]) -> Callable[[_Tuple], _Tuple]:
 
 
 def _step(triple: TriplePattern, graph: IndexedGraph, slots: Mapping[str, int]) -> _Step:
-    """The step of one pattern for solutions that bind the variables of ``slots`` at these places."""
+    """The step of one pattern for solutions with the variables of ``slots`` at these places."""
     if not _is_plain(triple):
         return _path_step(triple, graph, slots)
     nodes, graph = _looked_up(triple, graph)
@@ -265,7 +269,7 @@ def _step(triple: TriplePattern, graph: IndexedGraph, slots: Mapping[str, int]) 
 def _candidates(
     known: Sequence[tuple[int, Node]], graph: IndexedGraph, slots: Mapping[str, int]
 ) -> Callable[[_Tuple], Sequence[Triple]]:
-    """The triples that agree with a solution at the known positions."""
+    """A function from a solution to the triples that agree with it at the known positions."""
     places = tuple(place for place, _ in known)
     nodes = [node for _, node in known]
     taken = [slots[node.name] for node in nodes if isinstance(node, Var)]
@@ -289,7 +293,7 @@ def _candidates(
 def _extending(
     candidates: Callable[[_Tuple], Sequence[Triple]], same: Sequence[tuple[int, int]], fresh: Sequence[int]
 ) -> _Step:
-    """The step that binds the variables at the open positions; ``same`` are positions with the same variable."""
+    """The step that binds variables at the ``fresh`` positions; ``same`` are pairs of positions of one variable."""
     if same:
         matching = candidates
 
@@ -337,7 +341,7 @@ def _path_step(triple: TriplePattern, graph: IndexedGraph, slots: Mapping[str, i
 
 
 def _walked(ends: Callable[[_Tuple], Ends], other: Node, slots: Mapping[str, int]) -> _Step:
-    """Solutions extended by the ends that a path has from a term, or kept where the other end is known."""
+    """The step that extends solutions by the ends of a path, or keeps those whose other end is among them."""
     if isinstance(other, str):
         return lambda rows: chain.from_iterable([row] * ends(row).get(other, 0) for row in rows)
     if other.name in slots:
@@ -349,7 +353,7 @@ def _walked(ends: Callable[[_Tuple], Ends], other: Node, slots: Mapping[str, int
 
 
 def _everywhere(walks: PathWalks, path: Path, loop: bool) -> _Step:
-    """Solutions extended by every pair of ends between nodes of the graph, by one node where a ``loop`` is wanted."""
+    """The step that extends solutions by all pairs of ends of a path, or by nodes for a ``loop`` (?x path ?x)."""
     pairs: list[_Tuple] | None = None
 
     def between() -> Iterator[_Tuple]:
@@ -370,17 +374,18 @@ def _everywhere(walks: PathWalks, path: Path, loop: bool) -> _Step:
 
 
 def is_plain_block(pattern: Pattern) -> TypeGuard[BGP]:
-    """Whether a pattern is a block without paths, whose join is matched from the other side's terms."""
+    """Whether a pattern is a basic graph pattern without paths, which can be matched from the other side's terms."""
     return isinstance(pattern, BGP) and all(isinstance(pattern.predicate, Var | str) for pattern in pattern.patterns)
 
 
 def block_extensions(
     block: BGP, graph: IndexedGraph, fixed: Mapping[str, Term], shared: Sequence[str]
 ) -> Callable[[Solution], Iterator[Solution]]:
-    """The merges of a solution with those of a block that are compatible, matched from its ``shared`` terms."""
+    """A function from a solution to its merges with a block's compatible solutions, matched from its shared terms."""
     blocks: dict[tuple[str, ...], Block] = {}
 
     def extended(solution: Solution) -> Iterator[Solution]:
+        # A plan per set of bound variables: after OPTIONAL or UNION solutions differ in these.
         bound = tuple(name for name in shared if name in solution)
         if bound not in blocks:
             blocks[bound] = Block(block, graph, fixed, bound)

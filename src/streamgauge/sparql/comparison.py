@@ -1,7 +1,7 @@
 """Equality and order of terms (SPARQL 1.1, 15.1, 17.3 and 17.4.1.7; F&O 3.1, sections 4.3, 5.3, 7.3, 8.2 and 9.4).
 
-Values of two known datatypes that have nothing in common are not equal, and a language-tagged string is not equal to a
-literal without a tag. Where a datatype is not known, or a form is not allowed, only the same term is known to be equal;
+Values of known datatypes with disjoint value spaces are not equal, and a language-tagged string is not equal to a
+literal without a tag. If a datatype is unknown or a literal ill-typed, only the same term is known to be equal;
 everything else is an error (``None``).
 """
 
@@ -44,11 +44,11 @@ _FAMILY: Final = {
     **dict.fromkeys((DURATION, MONTHS, SECONDS), DURATION),
     MOMENTS["dateTimeStamp"]: MOMENTS["dateTime"],
 }
-"""Kinds whose values are of one value space, by one of them; other kinds are alone."""
+"""The representative of kinds that share a value space; every other kind has one of its own."""
 
 
 def same_term(left: Term, right: Term) -> bool:
-    """The function sameTerm (17.4.1.8): the same lexical form, datatype and, in lower case, language."""
+    """SameTerm (17.4.1.8): the same lexical form, datatype and language tag, the latter in lower case."""
     return left == right or (left[-1] not in '">' and left[0] == '"' and _tag_lowered(left) == _tag_lowered(right))
 
 
@@ -90,14 +90,14 @@ def equal_values(left: Value, right: Value) -> bool | None:
 
 
 def _equal_triples(left: Value, right: Value) -> bool | None:
-    """``=`` of triple terms: of their parts (SPARQL 1.2, 17.3)."""
+    """``=`` of triple terms, by their components (SPARQL 1.2, 17.3)."""
     pairs = zip(triple_parts(left.value), triple_parts(right.value), strict=True)
     answers = [equal(one, other) for one, other in pairs]
     return False if False in answers else None if None in answers else True
 
 
 def less_values(left: Value, right: Value) -> bool | None:
-    """``<`` of two values; ``None`` for an error: it is defined for numbers, strings, booleans, dates and durations."""
+    """``<`` of two numbers, strings, booleans, dates or durations; ``None`` for an error."""
     one, other = left.kind, right.kind
     if one <= DOUBLE and other <= DOUBLE:
         first, second = (left.value, right.value) if one == other else promoted(left, right)
@@ -116,7 +116,7 @@ def _compared(family: int, left: Any, right: Any, durations: Callable[[Any, Any]
 
 
 def promoted(left: Value, right: Value) -> tuple[Any, Any]:
-    """Two numbers in the wider of their datatypes (17.3): integers and decimals stay exact beside one another."""
+    """Two numbers in the wider of their datatypes (17.3); integers and decimals remain exact."""
     one, other = left.kind, right.kind
     if one == other or (one <= DECIMAL and other <= DECIMAL):
         return left.value, right.value
@@ -126,10 +126,10 @@ def promoted(left: Value, right: Value) -> tuple[Any, Any]:
 
 
 def ordered(left: Term | None, right: Term | None) -> int | None:
-    """-1, 0 or 1 as ORDER BY (15.1) puts left before, beside or after right; ``None`` where SPARQL does not order.
+    """-1, 0 or 1 if ORDER BY (15.1) puts left before, with or after right; ``None`` if SPARQL does not order them.
 
-    First what is unbound, then blank nodes (in no order), IRIs by their characters, literals as ``<`` compares them,
-    triple terms by their parts (SPARQL 1.2, 15.1).
+    Unbound comes first, then blank nodes (unordered), IRIs by their characters, literals as ``<`` compares them, triple
+    terms by their components (SPARQL 1.2, 15.1).
     """
     if left == right:
         return 0
@@ -163,9 +163,9 @@ def _place(value: Value) -> int:
 
 
 def order_key(term: Term | None) -> tuple[Any, ...]:
-    """A sort key: a total order that agrees with ``ordered``, but for numbers equal only as floats of fewer digits.
+    """A sort key: a total order that agrees with ``ordered``, except for numbers that are equal only after promotion.
 
-    Literals that SPARQL does not order stand by kind (numbers first), NaN after all numbers, equal values by term.
+    Literals that SPARQL does not order are sorted by kind (numbers first), NaN after all numbers, equal values by term.
     """
     if term is None:
         return (0,)
@@ -185,13 +185,13 @@ def value_key(value: Value) -> tuple[Any, ...]:
 
 
 def value_keys(terms: Sequence[Term]) -> list[tuple[Any, ...]]:
-    """``value_key`` of each term; an IRI is not read for that."""
+    """``value_key`` of each term; a fast path for IRIs, which are most terms."""
     iri = _PLACES[IRI]
     return [(iri, term[1:-1]) if term[0] == "<" and term[1] != "<" else value_key(read(term)) for term in terms]
 
 
 class Descending:
-    """A key, or a part of one, that stands in reverse."""
+    """A key, or part of one, in descending order."""
 
     __slots__ = ("key",)
 
@@ -209,11 +209,11 @@ class Descending:
 
 
 _INVERTED: Final = bytes(max(0, 245 - byte) for byte in range(256))
-"""For each byte of UTF-8, of which none is above 244, one that stands in reverse; none is 255, which ends a text."""
+"""Reverses the order of UTF-8 bytes, none of which exceeds 244; 255 is free to end a text, so prefixes sort last."""
 
 
 def descending(part: Any) -> Any:
-    """A part of a key that stands in reverse, as one of a type that compares in C where there is such."""
+    """A part of a key in descending order, as a type that compares in C if possible."""
     if isinstance(part, str):
         return part.encode("utf-8", "surrogatepass").translate(_INVERTED) + b"\xff"
     if isinstance(part, Decimal):
@@ -234,6 +234,7 @@ def _literal_key(value: Value) -> tuple[Any, ...]:
         return OTHER, written(value)
     if family == DURATION:
         duration = value.value
+        # The order of durations is partial (XML Schema 1.1, 3.3.6.2); added to one of its reference dates it is total.
         return family, moments.later(moments.moment(1696, 9, 1), duration).local, duration.months
     return family, moments.utc(value.value), value.value.zone is None
 
@@ -241,8 +242,8 @@ def _literal_key(value: Value) -> tuple[Any, ...]:
 def ranks(terms: Sequence[Term | None]) -> list[tuple[int, bool]]:
     """Each term's rank by ORDER BY, and whether terms of that rank are equal, so that the next key decides.
 
-    Terms of one rank that are not equal are not ordered: blank nodes, and all literals as soon as two of them that
-    would stand beside one another cannot be compared. 2, 1, 01: ranks 1, 0, 0; 1 and "a": one rank, not decided.
+    Unequal terms of one rank are unordered: blank nodes, and all literals as soon as two neighbours among them cannot
+    be compared. Worked example: 2, 1, 01 have the ranks 1, 0, 0; 1 and "a" share one rank, which is not decided.
     """
     distinct = sorted(dict.fromkeys(terms), key=order_key)
     groups: list[tuple[list[Term | None], bool]] = [([None], True)]
@@ -255,7 +256,7 @@ def ranks(terms: Sequence[Term | None]) -> list[tuple[int, bool]]:
 
 
 def _groups(literals: Sequence[Term]) -> list[tuple[list[Term | None], bool]]:
-    """Literals in order, in groups of equal ones; one group that decides nothing where they are not comparable."""
+    """Sorted literals in groups of equal ones; a single undecided group if some are not comparable."""
     if not literals:
         return []
     steps = [ordered(left, right) for left, right in pairwise(literals)]

@@ -1,7 +1,7 @@
 """SPARQL 1.1 expressions on solutions (sections 17.2 to 17.4): terms in, a term or an error out.
 
-An expression is compiled once to a function; ``evaluate`` remembers those of the last expressions.
-Sub-results are values, so that 1 + 1 + 1 is written once.
+An expression is compiled once to a closure, which is cached. Intermediate results are values, so that 1 + 1 + 1 is
+written as a term only once.
 """
 
 from collections import Counter
@@ -22,30 +22,30 @@ _Step: TypeAlias = Callable[[Any, ExistsTest | None], Value | None]
 _Access: TypeAlias = Callable[[str], _Step]
 
 VOLATILE: Final = frozenset({"RAND", "NOW", "UUID", "STRUUID", "BNODE"})
-"""Functions whose value is another one each time: no expression here has one."""
+"""Functions whose value differs at each call, which are not evaluated here."""
 _COUNTS: Final = {"SUBSTR": (2, 3), "REGEX": (2, 3), "REPLACE": (3, 4), "CONCAT": (0, 1 << 30), "IF": (3, 3),
     "TRIPLE": (3, 3), "STRLANGDIR": (3, 3)}  # fmt: skip
 
 
 EXTENSIONS: Final[dict[str, Callable[..., Value | None]]] = {}
-"""Functions beside SPARQL's own, by IRI in angle brackets: of values; not called when one of them is an error."""
+"""Custom functions on values by IRI in angle brackets; not called if an argument is an error."""
 
 
 class UnsupportedFunctionError(ValueError):
-    """A function that is not evaluated here; the sentence names it and says what to do."""
+    """A function that is not supported; the message names it and the remedy."""
 
 
 def evaluate(expression: Expression, solution: Solution, exists: ExistsTest | None = None) -> Term | None:
     """The value of an expression; ``None`` for SPARQL's error and for an unbound variable.
 
-    ``exists`` decides the EXISTS in it: its pattern, and the solution around it. ValueError without one.
+    ``exists`` evaluates EXISTS with its pattern and the outer solution; ValueError if it is needed and missing.
     """
     value = _of_solution(expression)(solution, exists)
     return None if value is None else written(value)
 
 
 def compiled(expression: Expression) -> Callable[[Solution, ExistsTest | None], Term | None]:
-    """``evaluate`` for one expression, compiled; UnsupportedFunctionError where it cannot be."""
+    """``evaluate`` compiled for one expression; UnsupportedFunctionError for an unsupported function."""
     step = _of_solution(expression)
 
     def run(solution: Solution, exists: ExistsTest | None = None) -> Term | None:
@@ -56,9 +56,9 @@ def compiled(expression: Expression) -> Callable[[Solution, ExistsTest | None], 
 
 
 def condition(expression: Expression) -> Callable[[Solution, ExistsTest | None], bool]:
-    """Whether FILTER keeps a solution by its effective boolean value (17.2.2), compiled; an error is False.
+    """Whether FILTER keeps a solution, by the effective boolean value (17.2.2), compiled; an error is False.
 
-    UnsupportedFunctionError where it cannot be compiled.
+    Raises UnsupportedFunctionError for an unsupported function.
     """
     step = _of_solution(expression)
 
@@ -69,7 +69,7 @@ def condition(expression: Expression) -> Callable[[Solution, ExistsTest | None],
 
 
 def row_expression(expression: Expression, variables: Sequence[str]) -> Callable[[Row], Term | None]:
-    """The value of an expression without EXISTS on rows over ``variables``; a variable beside them is unbound."""
+    """``compiled`` for rows over ``variables`` instead of solutions, without EXISTS; other variables are unbound."""
     step = _of_row(expression, tuple(variables))
 
     def run(row: Row) -> Term | None:
@@ -80,7 +80,7 @@ def row_expression(expression: Expression, variables: Sequence[str]) -> Callable
 
 
 def row_condition(expression: Expression, variables: Sequence[str]) -> Callable[[Row], bool]:
-    """Whether FILTER keeps rows over ``variables``, by a condition without EXISTS."""
+    """``condition`` for rows over ``variables``, without EXISTS."""
     step = _of_row(expression, tuple(variables))
     return lambda row: effective(step(row, None)) is True
 
@@ -117,7 +117,7 @@ def _placed(place: int | None) -> _Step:
 
 
 class _Compiler:
-    """The step of an expression: constants are computed once, a call that is there several times once a solution."""
+    """Compiles an expression; constant calls are folded, and a repeated call is computed once per solution."""
 
     def __init__(self, expression: Expression, access: _Access) -> None:
         self._access = access
@@ -154,7 +154,7 @@ class _Compiler:
 
 
 def _is_pure(tree: Expression) -> bool:
-    """Whether an expression has the same value each time, for the same terms."""
+    """Whether the value depends on the terms only: EXISTS and extensions may give another value each time."""
     return not any(
         isinstance(part, Exists) or (isinstance(part, Call) and part.operator in EXTENSIONS)
         for part in every_expression(tree)
@@ -166,7 +166,10 @@ def _constant(value: Value | None) -> _Step:
 
 
 def _once(step: _Step) -> _Step:
-    """The step, computed once for each solution: that of the last one is remembered."""
+    """The step with its last result cached by the solution's identity.
+
+    An expression is evaluated solution by solution.
+    """
     last: Any = None
     value: Value | None = None
 
@@ -190,7 +193,7 @@ def _exists(node: Exists) -> _Step:
 
 
 def _function(name: str, call: Call, steps: Sequence[_Step]) -> _Step:
-    """The step of a function or operator by its name; UnsupportedFunctionError where it cannot be called so."""
+    """The step of a function or operator; UnsupportedFunctionError for an unknown name or number of arguments."""
     form = _FORMS.get(name)
     count = len(steps)
     low, high = _COUNTS.get(name, (0, 1 << 30))
@@ -212,16 +215,16 @@ def _function(name: str, call: Call, steps: Sequence[_Step]) -> _Step:
 
 
 _PATTERNED: Final = {"REGEX": 2, "REPLACE": 3}
-"""Functions whose second argument is a pattern, and where its flags are."""
+"""Functions whose argument 1 is a regular expression, with the position of its flags."""
 
 
 def _fixed(name: str, count: int) -> tuple[int, ...]:
-    """The places of the pattern and, where they are given, its flags."""
+    """The positions of the pattern and of its flags, if given."""
     return (1, _PATTERNED[name]) if count > _PATTERNED[name] else (1,)
 
 
 def _patterned(name: str, arguments: Sequence[Expression], steps: Sequence[_Step]) -> _Step:
-    """REGEX or REPLACE by a constant pattern, which is compiled here: once for a query, not once for a row."""
+    """REGEX or REPLACE with a constant pattern, which is compiled once per query rather than per row."""
     source, *flags = [read(str(arguments[at])) for at in _fixed(name, len(arguments))]
     compiled = made_pattern(source, flags[0] if flags else None)
     return _one(regex_by(compiled), steps[0]) if name == "REGEX" else _two(replace_by(compiled), steps[0], steps[2])
@@ -265,7 +268,7 @@ def _bound(step: _Step) -> _Step:
 
 
 def _deciding(deciding: bool) -> Callable[[Sequence[_Step]], _Step]:
-    """``||`` (decided by a true side) and ``&&`` (by a false one): an error yields to a deciding side (17.2)."""
+    """``||`` (decided by true) or ``&&`` (by false): a deciding operand outweighs an error of another one (17.2)."""
 
     def form(steps: Sequence[_Step]) -> _Step:
         def run(solution: Any, exists: ExistsTest | None) -> Value | None:
@@ -314,7 +317,7 @@ def _coalesce(steps: Sequence[_Step]) -> _Step:
 
 
 def _in(steps: Sequence[_Step]) -> _Step:
-    """``IN``: equal to one of a list; an error on the way counts only where none is equal (17.4.1.9)."""
+    """``IN``: equal to a member of the list; errors count only if no member is equal (17.4.1.9)."""
     first, *others = steps
 
     def run(solution: Any, exists: ExistsTest | None) -> Value | None:

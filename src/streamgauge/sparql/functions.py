@@ -61,7 +61,7 @@ def boolean(answer: bool | None) -> Value | None:
 
 
 def effective(value: Value | None) -> bool | None:
-    """The effective boolean value (17.2.2) of booleans, numbers and strings without a tag; ``None`` of others."""
+    """The effective boolean value (17.2.2) of booleans, numbers and plain strings; ``None``, an error, for others."""
     if value is None:
         return None
     kind = value.kind
@@ -84,7 +84,7 @@ def _is_literal(value: Value) -> Value | None:
 
 
 def _str(value: Value) -> Value | None:
-    """STR: an IRI's characters, a literal's lexical form as it is."""
+    """STR: an IRI's characters, or a literal's lexical form unchanged."""
     kind = value.kind
     if kind == STRING:
         return value
@@ -102,7 +102,7 @@ def _lang(value: Value) -> Value | None:
 
 
 def _lang_direction(value: Value) -> Value | None:
-    """LANGDIR: the base direction, "" where a literal has none (SPARQL 1.2, 17.4.2)."""
+    """LANGDIR: the base direction of a literal, "" without one (SPARQL 1.2, 17.4.2)."""
     if value.kind in (IRI, BLANK, TRIPLE):
         return None
     return Value(STRING, value.value[1].partition("--")[2] if value.kind == TAGGED else "")
@@ -120,7 +120,7 @@ def _strlangdir(form: Value, tag: Value, direction: Value) -> Value | None:
 
 
 def _triple(subject: Value, predicate: Value, item: Value) -> Value | None:
-    """TRIPLE: a triple term, an error for terms that a triple cannot have at these places."""
+    """TRIPLE: a triple term; an error for terms that are not allowed at their positions."""
     if subject.kind not in (IRI, BLANK) or predicate.kind != IRI:
         return None
     return read(triple_term((written(subject), written(predicate), written(item))))
@@ -137,7 +137,7 @@ def _datatype(value: Value) -> Value | None:
 
 
 def _iri(value: Value) -> Value | None:
-    """IRI: an absolute one; relative ones were resolved where the query was read, others are an error."""
+    """IRI of an absolute IRI; relative constants were resolved by the parser, other relative IRIs are an error."""
     if value.kind == IRI:
         return value
     return read(f"<{value.value}>") if value.kind == STRING and _ABSOLUTE.fullmatch(value.value) else None
@@ -170,7 +170,7 @@ def _characters(value: Value) -> str | None:
 
 
 def _like(value: Value, characters: str) -> Value:
-    """A string with the language tag of another."""
+    """Characters with the language tag of a string."""
     return Value(STRING, characters) if value.kind == STRING else Value(TAGGED, (characters, value.value[1]))
 
 
@@ -188,7 +188,7 @@ def _strlen(value: Value) -> Value | None:
 
 
 def _compatible(one: Value, other: Value) -> tuple[str, str] | None:
-    """Two strings that may be searched for in one another (17.4.3.1.2)."""
+    """The characters of two argument-compatible strings (17.4.3.1.2); ``None`` if they are not compatible."""
     if one.kind not in _TEXTS or other.kind not in _TEXTS:
         return None
     if other.kind == TAGGED and (one.kind != TAGGED or one.value[1] != other.value[1]):
@@ -221,7 +221,7 @@ def _strafter(one: Value, other: Value) -> Value | None:
 
 
 def _substr(value: Value, start: Value, length: Value | None = None) -> Value | None:
-    """SUBSTR: the characters from ``start`` (the first is 1), ``length`` of them; both are integers (17.4.3.3)."""
+    """SUBSTR: ``length`` characters from ``start`` (1-based); both have to be integers (17.4.3.3)."""
     characters = _characters(value)
     if characters is None or start.kind != INTEGER or (length is not None and length.kind != INTEGER):
         return None
@@ -230,7 +230,7 @@ def _substr(value: Value, start: Value, length: Value | None = None) -> Value | 
 
 
 def _concat(*values: Value) -> Value | None:
-    """CONCAT: with a language tag where all have the same."""
+    """CONCAT, with a language tag if all arguments have the same (17.4.3.12)."""
     parts = [_characters(value) for value in values]
     joined = "".join(part for part in parts if part is not None)
     if None in parts:
@@ -262,7 +262,7 @@ def _replace(value: Value, source: Value, replacement: Value, flags: Value | Non
 
 
 def regex_by(pattern: Pattern | None) -> Callable[[Value], Value | None]:
-    """REGEX with a pattern that is compiled already; ``None`` is one that XPath does not allow, SPARQL's error."""
+    """REGEX with a compiled pattern; ``None`` is an invalid pattern, which is an error."""
 
     def run(value: Value) -> Value | None:
         characters = _characters(value)
@@ -277,7 +277,7 @@ def regex_by(pattern: Pattern | None) -> Callable[[Value], Value | None]:
 
 
 def replace_by(pattern: Pattern | None) -> Callable[[Value, Value], Value | None]:
-    """REPLACE with a pattern that is compiled already, of a text and a replacement; ``None`` as in ``regex_by``."""
+    """REPLACE with a compiled pattern, as a function of text and replacement; ``None`` as in ``regex_by``."""
 
     def run(value: Value, replacement: Value) -> Value | None:
         characters = _characters(value)
@@ -292,7 +292,7 @@ def replace_by(pattern: Pattern | None) -> Callable[[Value, Value], Value | None
 
 
 def made_pattern(source: Value, flags: Value | None) -> Pattern | None:
-    """The pattern of REGEX or REPLACE, compiled; ``None`` where it is no string or XPath does not allow it."""
+    """The compiled pattern of REGEX or REPLACE; ``None`` if it is not a string or not a valid pattern of XPath."""
     if source.kind != STRING or (flags is not None and flags.kind != STRING):
         return None
     try:
@@ -318,7 +318,7 @@ def _abs(value: Value) -> Value | None:
 
 
 def _rounding(exact: Callable[[Decimal], Decimal], real: Callable[[float], int]) -> Function:
-    """CEIL, FLOOR or ROUND: a number of the same datatype, minus zero stays."""
+    """CEIL, FLOOR or ROUND: a number of the same datatype; -0.0 keeps its sign."""
 
     def run(value: Value) -> Value | None:
         kind, number = value.kind, value.value
@@ -334,7 +334,7 @@ def _rounding(exact: Callable[[Decimal], Decimal], real: Callable[[float], int])
 
 
 def _half_up(number: float) -> int:
-    """The nearest whole number; half goes up, -2.5 to -2 (F&O 3.1, 4.4.4)."""
+    """The nearest integer, with ties rounded up: -2.5 to -2 (F&O 3.1, 4.4.4)."""
     below = math.floor(number)
     return below + (number - below >= 0.5)
 
@@ -357,14 +357,14 @@ def _field(name: str) -> Function:
 
 
 def _timezone(value: Value) -> Value | None:
-    """TIMEZONE: a dayTimeDuration; an error where there is none."""
+    """TIMEZONE: a dayTimeDuration; an error without a time zone."""
     if not isinstance(value.value, Moment) or value.value.zone is None:
         return None
     return Value(SECONDS, Duration(0, Decimal(value.value.zone * 60)))
 
 
 def _tz(value: Value) -> Value | None:
-    """TZ: the zone as it is written, "" where there is none."""
+    """TZ: the zone as written, "" without one."""
     if not isinstance(value.value, Moment):
         return None
     match = _ZONE.search(lexical(written(value))) if value.value.zone is not None else None
@@ -393,7 +393,7 @@ def _unequal(one: Value, other: Value) -> Value | None:
 
 
 def _at_most(one: Value, other: Value) -> bool | None:
-    """``<=``: less or equal (17.3), so false for NaN."""
+    """``<=`` as less or equal (17.3), not as the negation of ``>``: it is false for NaN."""
     less = less_values(one, other)
     return less if less or less is None else equal_values(one, other)
 
@@ -465,4 +465,4 @@ ANY: Final[dict[str, Function]] = {
     "REGEX": _regex,
     "REPLACE": _replace,
 }
-"""Functions by name, of one, two, and any number of arguments."""
+"""Functions by name, with any number of arguments; ``ONE`` and ``TWO`` have those of one and two arguments."""

@@ -1,6 +1,6 @@
 """Dates, times and durations on the proleptic Gregorian calendar (XML Schema 1.1 Datatypes, appendices D and E).
 
-A moment is the number of seconds on a time line without zones, and its zone. Years have no bound, seconds are exact.
+A moment is a number of seconds of local time, and its zone. Years are unbounded, seconds exact.
 """
 
 import re
@@ -22,7 +22,7 @@ DATE_TIME_KINDS: Final = (
 DAY: Final = 86_400
 _EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _UNZONED: Final = 14 * 3600
-"""A moment without zone may be any of those within 14 hours (XML Schema 1.1, 3.3.7; F&O 3.1, 2.3)."""
+"""Seconds by which the implicit zone of a moment without one may differ from UTC (XML Schema 1.1, 3.3.7)."""
 
 _ZONE = r"(?P<zone>Z|[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00))?"
 _YEAR = r"(?P<year>-?(?:[1-9][0-9]{3,}|0[0-9]{3}))"
@@ -47,13 +47,13 @@ _DURATION: Final = re.compile(
     r"(?P<sign>-)?P(?=[0-9T])(?:(?P<years>[0-9]+)Y)?(?:(?P<months>[0-9]+)M)?(?:(?P<days>[0-9]+)D)?"
     r"(?:T(?=[0-9])(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+(?:\.[0-9]+)?)S)?)?"
 )
-_LONGEST: Final = 900
-"""Characters of a date or a duration; a longer one has no value here."""
+_MAX_CHARACTERS: Final = 900
+"""Maximum characters of a date or duration; a longer one has no value here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """``local`` seconds since 0000-03-01T00:00:00 as the clock on the wall says, ``zone`` minutes east or ``None``."""
+    """``local``: seconds since 0000-03-01T00:00:00 of local time; ``zone``: minutes east of UTC, or ``None``."""
 
     local: Decimal
     zone: int | None
@@ -69,7 +69,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class LocalFields:
-    """The fields of a moment where it is."""
+    """The fields of a moment in its own zone."""
 
     year: int
     month: int
@@ -80,9 +80,10 @@ class LocalFields:
 
 
 def day_number(year: int, month: int, day: int) -> int:
-    """Days since 0000-03-01: years that begin in March end with their leap day.
+    """Days since 0000-03-01, counting years from March so that the leap day is the last day of a year.
 
-    2000-03-01: 2000 years of 365 days, 2000 // 4 - 2000 // 100 + 2000 // 400 leap days, nothing within the year.
+    Worked example, 2000-03-01: 2000 years of 365 days, 2000 // 4 - 2000 // 100 + 2000 // 400 leap days, and no days
+    within the year. (153 m + 2) // 5 are the days before the m-th month after March: 0, 31, 61, 92, ...
     """
     if month < 3:
         year, month = year - 1, month + 12
@@ -90,7 +91,7 @@ def day_number(year: int, month: int, day: int) -> int:
 
 
 def civil(number: int) -> tuple[int, int, int]:
-    """Year, month and day of a day number."""
+    """Year, month and day of a day number: the inverse of ``day_number``, by 400-year eras of 146,097 days."""
     era, rest = divmod(number, 146_097)
     year = (rest - rest // 1460 + rest // 36_524 - rest // 146_096) // 365
     day = rest - (365 * year + year // 4 - year // 100)
@@ -107,14 +108,14 @@ def days_in(year: int, month: int) -> int:
 
 
 def moment(year: int, month: int, day: int, seconds: Decimal | int = 0, zone: int | None = None) -> Moment:
-    """The moment so many seconds after a day begins."""
+    """The moment ``seconds`` after the start of a day."""
     return Moment(_EXACT.add(Decimal(day_number(year, month, day) * DAY), Decimal(seconds)), zone)
 
 
 def date_time(text: str, kind: str) -> Moment | None:
-    """A moment from a lexical form; what a form leaves out is of the year 1972, its month 12 or 1, its day 31 or 1."""
+    """The moment of a lexical form; missing fields are those of F&O's reference dates (1972-12-31 or -01-01)."""
     match = _FORMS[kind].fullmatch(text)
-    if match is None or len(text) > _LONGEST:
+    if match is None or len(text) > _MAX_CHARACTERS:
         return None
     parts = match.groupdict()
     clock, monthly = kind == "time", kind in ("gMonth", "gYearMonth", "gYear")
@@ -144,7 +145,7 @@ def _zone(text: str | None) -> int | None:
 
 
 def fields(at: Moment) -> LocalFields:
-    """The fields of a moment, where it is."""
+    """The fields of a moment in its own zone."""
     day, seconds = _EXACT.divmod(at.local, Decimal(DAY))
     if seconds < 0:
         day, seconds = day - 1, _EXACT.add(seconds, Decimal(DAY))
@@ -154,15 +155,15 @@ def fields(at: Moment) -> LocalFields:
 
 
 def utc(at: Moment) -> Decimal:
-    """Seconds of a moment in UTC; one without zone as if it were there."""
+    """The seconds of a moment in UTC; without a zone it is taken as UTC."""
     return _EXACT.subtract(at.local, Decimal((at.zone or 0) * 60))
 
 
 def compare(left: Moment, right: Moment) -> int | None:
-    """-1, 0 or 1; ``None`` for one with and one without zone within 14 hours (XML Schema 1.1, 3.3.7.2).
+    """-1, 0 or 1; ``None`` if only one has a zone and they are within 14 hours (XML Schema 1.1, 3.3.7.2).
 
-    Noon without zone and noon in UTC: it may be noon anywhere, so neither is first. Noon and the next day's noon in
-    UTC, 24 hours apart: the first is before, wherever it is.
+    Worked example: noon without a zone may be noon anywhere, so its order to noon in UTC is unknown. The next day's
+    noon in UTC is 24 hours away, and later in any zone.
     """
     apart = _EXACT.subtract(utc(left), utc(right))
     if (left.zone is None) is (right.zone is None):
@@ -175,7 +176,10 @@ def _sign(number: Decimal) -> int:
 
 
 def later(at: Moment, by: Duration) -> Moment:
-    """A moment and a duration: first the months, the day being that month's last where it is too short (E.3.3)."""
+    """A moment plus a duration.
+
+    First the months, with the day clamped to the month's last one, then the seconds (E.3.3).
+    """
     local = at.local
     if by.months:
         now = fields(at)
@@ -187,14 +191,14 @@ def later(at: Moment, by: Duration) -> Moment:
 
 
 def between(left: Moment, right: Moment) -> Duration | None:
-    """From the right one to the left; ``None`` when only one of them has a zone."""
+    """The duration from right to left; ``None`` if only one of them has a zone."""
     if (left.zone is None) is not (right.zone is None):
         return None
     return Duration(0, _EXACT.subtract(utc(left), utc(right)))
 
 
 def on_the_clock(at: Moment) -> Moment:
-    """The time of day of a moment, as xsd:time has it."""
+    """The time of day of a moment as an xsd:time, which is on 1972-12-31."""
     now = fields(at)
     whole = _EXACT.add(Decimal(now.hour * 3600 + now.minute * 60), now.second)
     return moment(1972, 12, 31, whole, at.zone)
@@ -204,9 +208,9 @@ _MARKS: Final = (moment(1696, 9, 1), moment(1697, 2, 1), moment(1903, 3, 1), mom
 
 
 def compare_durations(left: Duration, right: Duration) -> int | None:
-    """-1, 0 or 1 where the order does not depend on the months' lengths, else ``None`` (XML Schema 1.1, 3.3.6.2).
+    """-1, 0 or 1 if the order is the same from all four reference dates, else ``None`` (XML Schema 1.1, 3.3.6.2).
 
-    One month and 30 days: after 1903-03-01 the month is longer, after 1697-02-01 it is shorter.
+    Worked example: one month and 30 days are not ordered. From 1903-03-01 the month is longer, from 1697-02-01 shorter.
     """
     if left == right:
         return 0
@@ -217,9 +221,9 @@ def compare_durations(left: Duration, right: Duration) -> int | None:
 
 
 def read_duration(text: str, kind: str) -> Duration | None:
-    """A duration from a lexical form; yearMonthDuration has no days, dayTimeDuration no months."""
+    """The duration of a lexical form; yearMonthDuration has no days, dayTimeDuration no months."""
     match = _DURATION.fullmatch(text)
-    if match is None or len(text) > _LONGEST:
+    if match is None or len(text) > _MAX_CHARACTERS:
         return None
     parts = match.groupdict()
     wrong = ("days", "hours", "minutes", "seconds") if kind == "yearMonthDuration" else ("years", "months")
@@ -232,7 +236,7 @@ def read_duration(text: str, kind: str) -> Duration | None:
 
 
 def write_duration(duration: Duration, kind: str) -> str:
-    """The canonical form: years and months below 12, days, hours, minutes and seconds (XML Schema 1.1, E.2)."""
+    """The canonical form: years, months below 12, days, hours, minutes and seconds (XML Schema 1.1, E.2)."""
     if not duration.months and not duration.seconds:
         return "P0M" if kind == "yearMonthDuration" else "PT0S"
     sign = "-" if duration.months < 0 or duration.seconds < 0 else ""
@@ -276,7 +280,7 @@ def write_date_time(at: Moment, kind: str) -> str:
 
 
 def write_zone(zone: int | None) -> str:
-    """``Z``, ``+01:00``, or nothing where there is no zone."""
+    """``Z``, ``+01:00``, or an empty string without a zone."""
     if not zone:
         return "" if zone is None else "Z"
     return f"{'-' if zone < 0 else '+'}{abs(zone) // 60:02d}:{abs(zone) % 60:02d}"

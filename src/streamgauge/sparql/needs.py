@@ -1,10 +1,10 @@
-"""The facts that a pattern can match, found by questions from what is known, so that its evaluation reads no others.
+"""The facts that a pattern can match, fetched by lookups from known terms, so that evaluation needs no others.
 
-A pattern is walked from left to right with partial solutions: for every solution that the whole pattern has, some
-partial solution is part of it. Each triple pattern is asked with the terms that these bind, and what comes is kept:
-``{ ?x :knows <b> OPTIONAL { ?x :age ?n } }`` asks for who knows <b>, then for the age of each. OPTIONAL, MINUS and
-EXISTS are asked with the variables that their left side binds in every solution, because a term from further outside
-could hide that the right side has a solution (SPARQL 1.1, 18.6). Aggregates and LIMIT are asked with nothing.
+A pattern is walked from left to right with partial solutions: every solution of the whole pattern extends one of them.
+Each triple pattern is looked up with the terms that they bind, and the results are collected:
+``{ ?x :knows <b> OPTIONAL { ?x :age ?n } }`` looks up who knows <b>, then the age of each. OPTIONAL, MINUS and EXISTS
+are looked up with the variables that their left side binds in every solution only, because a term from further outside
+could hide that the right side has a solution (SPARQL 1.1, 18.6). Aggregates and LIMIT start from nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,35 +21,35 @@ from streamgauge.query.updates import GraphNames
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 
 Facts: TypeAlias = Callable[[Term | None, Term | None, Term | None], Iterable[Triple]]
-"""The facts with these terms, ``None`` for any; those of a named graph where the subject is a ``question``."""
+"""A lookup: the facts with these terms, ``None`` for any; a named graph is part of the subject (``question``)."""
 
 
 class TooManySolutionsError(ValueError):
-    """A pattern has more solutions, or looks at more facts, than it may."""
+    """A pattern has more solutions, or reads more facts, than allowed."""
 
 
 class Looks:
-    """How many facts may be looked at, ``most`` for all that is asked by these looks."""
+    """A budget of facts that may be read, shared by all lookups of one request."""
 
     def __init__(self, limit: int) -> None:
-        self._most = self._left = limit
+        self._limit = self._left = limit
 
     def spend(self, number: int) -> None:
-        """So many more; TooManySolutionsError when they are too many."""
+        """Spend ``number`` of the budget; TooManySolutionsError if it is exceeded."""
         self._left -= number
         if self._left < 0:
-            raise TooManySolutionsError(f"WHERE looks at more than {self._most} facts: name more terms in it")
+            raise TooManySolutionsError(f"WHERE looks at more than {self._limit} facts: name more terms in it")
 
 
 @dataclass(frozen=True, slots=True)
 class PartialSolutions:
-    """Tuples of terms, one for each name."""
+    """Partial solutions over the same variables: ``rows`` of terms in the order of ``names``."""
 
     names: tuple[str, ...] = ()
     rows: Sequence[tuple[Term, ...]] = ((),)
 
     def cut(self, names: Iterable[str]) -> "PartialSolutions":
-        """The different rows over those of the names that are here."""
+        """The distinct rows projected to the known ones of these names."""
         wanted = set(names)
         places = [place for place, name in enumerate(self.names) if name in wanted]
         rows = dict.fromkeys(tuple(row[place] for place in places) for row in self.rows)
@@ -63,7 +63,7 @@ _Match: TypeAlias = tuple[Term | None, Triple]
 
 
 def is_plain(pattern: al.Pattern) -> bool:
-    """Whether the partial solutions of a pattern are its solutions: triple patterns without paths, in graphs or not."""
+    """Whether a pattern's partial solutions are its solutions: only triple patterns without paths, joins and GRAPH."""
     match pattern:
         case al.BGP(patterns=patterns):
             return all(isinstance(triple.predicate, Var | str) for triple in patterns)
@@ -77,9 +77,9 @@ def is_plain(pattern: al.Pattern) -> bool:
 
 @dataclass
 class Needs:
-    """Asks ``facts`` for what patterns can match over ``graphs``; at most ``most`` partial solutions at a time.
+    """Looks up in ``facts`` what patterns can match over ``graphs``, with at most ``most`` partial solutions at a time.
 
-    Each question is a look, and each fact that answers it, also where it was asked before.
+    Each lookup and each fact that it returns counts against ``looks``, also if it is answered from the cache.
     """
 
     facts: Facts
@@ -94,12 +94,12 @@ class Needs:
     _hidden: Iterator[int] = field(default_factory=count)
 
     def dataset(self) -> Dataset:
-        """All facts that were found so far."""
+        """The dataset of all facts fetched so far."""
         named = {name: IndexedGraph(triples) for name, triples in self.named.items()}
         return Dataset(IndexedGraph(self.default), named)
 
     def of(self, pattern: al.Pattern, known: _Known = _UNIT, graph: Node | None = None) -> _Known:
-        """Ask for what a pattern in a graph can match beside known partial solutions; those of both together."""
+        """Fetch what a pattern in a graph can match given partial solutions; the extended partial solutions."""
         match pattern:
             case al.BGP(patterns=patterns):
                 return self._block(patterns, known, graph)
@@ -129,7 +129,7 @@ class Needs:
         known: _Known,
         graph: Node | None,
     ) -> _Known:
-        """An operator whose solutions extend those of its left or only side."""
+        """``of`` for an operator whose solutions extend those of its left or only operand."""
         inner = pattern.left if isinstance(pattern, al.LeftJoin | al.Minus) else pattern.pattern
         solutions = self.of(inner, known, graph)
         if isinstance(pattern, al.LeftJoin | al.Minus):
@@ -138,7 +138,7 @@ class Needs:
         return solutions
 
     def _tested(self, pattern: al.Pattern, inner: al.Pattern, solutions: _Known, graph: Node | None) -> None:
-        """Ask for what EXISTS in the expressions of a pattern can match."""
+        """Fetch what EXISTS in the expressions of a pattern can match."""
         for tree in expressions(pattern):
             for part in every_expression(tree):
                 if isinstance(part, al.Exists):
@@ -149,7 +149,7 @@ class Needs:
         return [solution.cut(names) for solution in solutions]
 
     def _inline(self, data: al.Values, known: _Known) -> _Known:
-        """Known solutions with each row of inline data that agrees with them."""
+        """The partial solutions joined with the rows of VALUES."""
         joined: list[PartialSolutions] = []
         for row in data.rows:
             terms = {var.name: term for var, term in zip(data.variables, row, strict=True) if term is not None}
@@ -164,7 +164,7 @@ class Needs:
     # Triple patterns
 
     def _block(self, patterns: Sequence[TriplePattern], known: _Known, graph: Node | None) -> _Known:
-        """Partial solutions with each match of the patterns, those first of which most terms are known."""
+        """The partial solutions extended by the patterns, those with the most known terms first."""
         left = list(patterns)
         while left:
             names = frozenset.intersection(*[frozenset(rows.names) for rows in known]) if known else frozenset()
@@ -187,7 +187,7 @@ class Needs:
     def _extended(
         self, nodes: tuple[Node, Node, Node], known: PartialSolutions, graph: Node | None
     ) -> PartialSolutions:
-        """Each partial solution with each triple that it matches."""
+        """The partial solutions joined with the triples that they match."""
         slots = {name: place for place, name in enumerate(known.names)}
         wanted = [slots.get(node.name) if isinstance(node, Var) else node for node in (graph, *nodes)]
         fresh: dict[str, int] = {}
@@ -211,7 +211,7 @@ class Needs:
     def matches(
         self, graph: Node | None, subject: Term | None, predicate: Term | None, end: Term | None
     ) -> Sequence[_Match]:
-        """The triples of a graph, a variable for any named one, with these terms; each question is asked once."""
+        """The triples with these terms in a graph (a variable for all named ones); each lookup is made once."""
         key = graph, subject, predicate, end
         answer = self._answers.get(key)
         self.looks.spend(1)
@@ -242,7 +242,7 @@ class Needs:
                     yield (None if graph is None else own), triple
 
     def _named(self, graph: Node | None) -> Sequence[Term | None]:
-        """The named graphs to ask; ``None`` among them is each."""
+        """The named graphs to look up in; ``None`` stands for all of them."""
         if graph is None:
             return self.graphs.default or ()
         if isinstance(graph, Var):
@@ -250,7 +250,7 @@ class Needs:
         return (graph,) if self.graphs.named is None or graph in self.graphs.named else ()
 
     def _existing(self, name: Node, known: _Known) -> _Known:
-        """Ask whether the graphs exist, where a pattern in them may match no triple."""
+        """Look up whether graphs exist, for a pattern that may have solutions without matching a triple."""
         nodes = (Var(".s"), Var(".p"), Var(".o"))
         if isinstance(name, str):
             self.matches(name, None, None, None)
@@ -283,7 +283,7 @@ class Needs:
         return Var(f".path{next(self._hidden)}")
 
     def _repeated(self, path: al.Repeat, subject: Node, end: Node, known: _Known, graph: Node | None) -> None:
-        """Walk from the end of a repeated path that is known; where none is, ask for every edge and node."""
+        """Walk a repeated path from its known end; if neither is known, fetch all triples of the graph."""
         starts, forward = _terms(subject, known), True
         if starts is None:
             starts, forward = _terms(end, known), False
@@ -302,14 +302,14 @@ class Needs:
                 waiting += fresh
 
     def _node(self, term: Term, graph: Term | None) -> None:
-        """Ask for one triple that makes a term a node of a graph: paths of length zero join nodes."""
+        """Look up a triple that makes a term a node of the graph, because paths of length zero connect nodes."""
         for subject, end in ((term, None), (None, term)):
             for name, triple in islice(self._asked(graph, subject, None, end), 1):
                 (self.default if name is None else self.named.setdefault(name, {}))[triple] = None
 
 
 def _binds(path: al.Path) -> bool:
-    """Whether a walk along the path binds its other end."""
+    """Whether a walk along the path binds its other end, so that the walk can go on from there."""
     match path:
         case str():
             return True
@@ -322,7 +322,7 @@ def _binds(path: al.Path) -> bool:
 
 
 def _terms(node: Node, known: _Known) -> list[Term] | None:
-    """The terms that partial solutions have for a node; ``None`` where some leave it open."""
+    """The terms that partial solutions have for a node; ``None`` if some leave it unbound."""
     if isinstance(node, str):
         return [node]
     if not all(node.name in relation.names for relation in known):
@@ -331,19 +331,19 @@ def _terms(node: Node, known: _Known) -> list[Term] | None:
 
 
 def _open_places(triple: TriplePattern, bound: frozenset[str]) -> int:
-    """How many ends of a pattern no known term stands for; those of a path count as one more."""
+    """The number of unbound positions of a pattern; a path counts one more."""
     nodes = (triple.subject, triple.object, triple.predicate)
     path = not isinstance(triple.predicate, Var | str)
     return path + sum(isinstance(node, Var) and node.name not in bound for node in nodes)
 
 
 def _is_opaque(pattern: al.Pattern) -> bool:
-    """Whether the partial solutions of a pattern say nothing of its own variables: subqueries."""
+    """Whether a pattern is a subquery, whose partial solutions do not bind its variables."""
     return isinstance(pattern, al.Project | al.Distinct | al.Reduced | al.Slice | al.Group | al.OrderBy)
 
 
 def _together(known: Sequence[PartialSolutions]) -> _Known:
-    """The same rows, those over the same names as one."""
+    """The same partial solutions, with those over the same variables merged."""
     rows: dict[tuple[str, ...], list[tuple[Term, ...]]] = {}
     for relation in known:
         rows.setdefault(relation.names, []).extend(relation.rows)

@@ -1,9 +1,9 @@
 """Walks along property paths (SPARQL 1.2, 18.4).
 
-An end of a path is a term of the query (a constant, or a variable for which EXISTS puts a term) or a variable. A path
-of length zero joins a *term* with itself, also where the graph does not have it; between two variables it joins nodes
-of the graph only. A sequence is a join through a variable that nothing else sees, so its middle is never such a term:
-over ``:a :p :b``, ``:x :q* ?y`` gives ``:x`` and ``:x :q*/:q* ?y`` gives nothing.
+An end of a path is a term of the query (a constant, or a variable that EXISTS substitutes) or a variable. A path of
+length zero connects a *term* with itself, even if the graph does not contain it; between two variables it connects
+nodes of the graph only. A sequence is a join on a fresh variable, so its middle is never such a term: over ``:a :p
+:b``, ``:x :q* ?y`` gives ``:x`` and ``:x :q*/:q* ?y`` gives nothing.
 """
 
 from collections import Counter
@@ -16,11 +16,11 @@ from streamgauge.model.terms import Term
 from streamgauge.sparql.bgp import IndexedGraph
 
 Ends: TypeAlias = Mapping[Term, int]
-"""How often a path reaches each end."""
+"""The ends of a path with their multiplicity."""
 
 
 def at_terms(path: Path) -> bool:
-    """Whether the path has length zero from a term that the graph does not hold; the middle of a sequence is a node."""
+    """Whether the path connects a term outside of the graph with itself; a sequence never does (see above)."""
     match path:
         case Repeat(path=inner, modifier=modifier):
             return modifier in "*?" or at_terms(inner)
@@ -39,9 +39,9 @@ class PathWalks:
         self.graph = graph
 
     def ends(self, path: Path, start: Term, forward: bool, near: bool, far: Term | None) -> Ends:
-        """The other ends of a path from ``start``, its subject's end when ``forward`` holds, else its object's.
+        """The other ends of a path from ``start``, which is its subject if ``forward``, else its object.
 
-        ``near`` says that ``start`` is a term of the query; ``far`` is the other end when that is one.
+        ``near``: ``start`` is a term of the query. ``far`` is the other end if that is a term of the query.
         """
         match path:
             case str():
@@ -77,7 +77,7 @@ class PathWalks:
         return reached
 
     def _others(self, negated: NegatedSet, start: Term, forward: bool) -> Ends:
-        """One end for each triple with another predicate, forward, backward, or both."""
+        """The ends of triples with another predicate, forward, backward, or both."""
         targets: Counter[Term] = Counter()
         if negated.forward or not negated.backward:
             targets.update(self._except(negated.forward, start, forward))
@@ -90,7 +90,7 @@ class PathWalks:
         return (triple[other] for triple in self.graph.at((place,), start) if triple[1] not in names)
 
     def _repeated(self, path: Repeat, start: Term, forward: bool, near: bool, far: Term | None) -> Ends:
-        """ZeroOrOnePath, ZeroOrMorePath, OneOrMorePath: each end once."""
+        """ZeroOrOnePath, ZeroOrMorePath, OneOrMorePath: each end has multiplicity 1 (18.4)."""
         there = near or start == far or start in self.graph.nodes
         if path.modifier == "?":
             once = dict.fromkeys(self.ends(path.path, start, forward, near, far), 1)

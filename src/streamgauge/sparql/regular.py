@@ -1,13 +1,13 @@
-"""Regular expressions as XPath has them (F&O 3.1, 5.6): syntax checked and translated by elementpath.
+"""Regular expressions of XPath (F&O 3.1, 5.6), checked and translated by elementpath and matched by RE2.
 
-RE2 matches: it needs time in proportion to the text, whatever the pattern. Simple patterns on short texts go to
-Python's own module, which is faster there. Patterns with back-references, which RE2 has not, and repetitions of more
-than 1,000 times, which it refuses, go to the module ``regex`` for 0.05 s at most; one that took longer once is not
-tried again. One detail is RE2's: with the flag m, ``^`` matches after a newline at the very end too.
+RE2 needs time proportional to the text, whatever the pattern. Simple patterns on short texts go to Python's ``re``,
+which is faster there. Patterns with back-references, which RE2 lacks, and with repetitions above 1,000, which it
+refuses, go to the module ``regex`` for at most 0.05 s; one that timed out is not tried again. One detail is RE2's: with
+the flag m, ``^`` also matches after a newline at the very end.
 
-A pattern is bounded before it is compiled: ``(a{1,50}){1,50}`` is one of 2,500 states, and counted repetitions within
-counted ones multiply. ``expanded`` counts them; beyond ``LARGEST`` a pattern is a TooLargeError. The steps of
-a pattern over a text are bounded by ``STEPS``.
+Patterns are bounded before they are compiled, because nested counted repetitions multiply: ``(a{1,50}){1,50}`` has
+2,500 states. ``expanded`` counts them, and above ``MAX_STATES`` a pattern is a TooLargeError. ``MAX_STEPS`` bounds the
+steps of a pattern over a text.
 """
 
 import re
@@ -23,33 +23,33 @@ _DOT: Final = r"[^\r\n]"
 _CALM: Final = re.compile(
     r"[^()\[\]{}|*+?\\.$]*(?:\([^()\[\]{}*+?\\.$]*\)|\[[^\[\]\\^-]*\]|\.)?[*+?]?[^()\[\]{}|*+?\\.$]*\$?"
 )
-"""Patterns that mean the same in XPath and Python, with one group, class or dot and one quantifier at most."""
-_SHORT: Final = 1000
+"""Patterns with the same meaning in XPath and Python: at most one group, class or dot and one quantifier."""
+_MAX_QUICK_TEXT: Final = 1000
 _SECONDS: Final = 0.05
 _REPLACEMENT: Final = re.compile(r"\\[\\$]|\$[0-9]+|[^\\$]+")
 _SPACE: Final = frozenset(" \t\n\r")
 _COUNTED: Final = re.compile(r"\{(\d+)(,(\d*))?\}")
 
-LARGEST: Final = 10_000
-"""States of a pattern with its counted repetitions written out, and the characters that it may have."""
+MAX_STATES: Final = 10_000
+"""Maximum states of a pattern with its counted repetitions expanded, and maximum characters of it."""
 
-STEPS: Final = 100 * 2**16
-"""Instructions of a pattern times characters of a text (64 Ki of a longer one), beyond which it is not matched.
+MAX_STEPS: Final = 100 * 2**16
+"""Maximum product of a pattern's instructions and a text's characters (at most 64 Ki of these).
 
-RE2 does so many steps, 15 ns each, where it cannot cache its states. Patterns of 100 instructions match any text.
+RE2 takes this many steps of 15 ns if it cannot cache its states. Patterns of 100 instructions match any text.
 """
 
 
 class PatternError(ValueError):
-    """A pattern, its flags or a replacement that XPath does not allow, or that took too long; SPARQL's error."""
+    """An invalid pattern, flag or replacement, or a match that took too long; an error in SPARQL."""
 
 
 class TooLargeError(PatternError):
-    """A pattern that would take too much memory or time to compile; the sentence says how large it is."""
+    """A pattern that would take too much memory or time to compile; the message has its size."""
 
 
 class Pattern:
-    """A compiled regular expression; use ``pattern`` to make one."""
+    """A compiled regular expression; ``pattern`` returns cached ones."""
 
     def __init__(self, text: str, flags: str) -> None:
         if not set(flags) <= set("imsxq"):
@@ -63,27 +63,27 @@ class Pattern:
 
     @property
     def slow(self) -> bool:
-        """Whether it may go back over a text, for 0.05 s at most."""
+        """Whether it may backtrack, for at most 0.05 s per text."""
         return isinstance(self._general, _Limited)
 
     def _matcher(self, text: str) -> Any:
-        if self._quick is not None and len(text) <= _SHORT:
+        if self._quick is not None and len(text) <= _MAX_QUICK_TEXT:
             return self._quick
         if self._general is None:
             self._general = re2.compile(self._source[0].replace("$", r"\z"))
-        if self._general.programsize * min(len(text), 2**16) > STEPS:
+        if self._general.programsize * min(len(text), 2**16) > MAX_STEPS:
             raise PatternError(f"a text of {len(text)} characters is too long for this pattern")
         return self._general
 
     def found(self, text: str) -> bool:
-        """fn:matches: whether some part of the text matches."""
+        """fn:matches: whether a part of the text matches; PatternError if it takes too long."""
         try:
             return self._matcher(text).search(text) is not None
         except TimeoutError as error:
             raise PatternError("the pattern takes too long on this text") from error
 
     def replaced(self, text: str, replacement: str) -> str:
-        """fn:replace: every match replaced; PatternError when the pattern matches a text of no length."""
+        """fn:replace: all matches replaced; PatternError if the pattern matches the empty string (FORX0003)."""
         if self.found(""):
             raise PatternError("the pattern matches a text of no length")
         matcher = self._matcher(text)
@@ -99,7 +99,7 @@ class Pattern:
 
 
 def pattern(text: str, flags: str = "") -> Pattern:
-    """A pattern, compiled once; PatternError where XPath does not allow it, which is found once too."""
+    """The compiled pattern, cached; PatternError, also cached, for an invalid one."""
     compiled = _known(text, flags)
     if isinstance(compiled, PatternError):
         raise compiled.with_traceback(None)
@@ -115,9 +115,9 @@ def _known(text: str, flags: str) -> Pattern | PatternError:
 
 
 def expanded(text: str) -> int:
-    """How many states a pattern has with its counted repetitions written out.
+    """The number of states of a pattern with its counted repetitions expanded.
 
-    ``(a{0,50}b){3}c``: 50 and 1 in the group, 51 and 1 for the group, three times, and 1: 157.
+    Worked example, ``(a{0,50}b){3}c``: 50 + 1 in the group, + 1 for the group, three times, + 1: 157.
     """
     totals, last, at = [0], 0, 0
     while at < len(text):
@@ -142,7 +142,7 @@ def expanded(text: str) -> int:
 
 
 def _piece(text: str, at: int) -> int:
-    """The end of the character, the escape or the class that begins at a place."""
+    """The end of the character, escape or class that begins at a position."""
     if text[at] == "\\":
         closing = text.find("}", at) if text[at + 1 : at + 3] in ("p{", "P{") else -1
         return closing + 1 if closing >= 0 else min(at + 2, len(text))
@@ -156,12 +156,12 @@ def _piece(text: str, at: int) -> int:
 
 
 def _refuse_large(text: str, flags: str) -> None:
-    if len(text) > LARGEST:
-        raise TooLargeError(f"a pattern of {len(text)} characters, {LARGEST} at most: write a shorter one")
+    if len(text) > MAX_STATES:
+        raise TooLargeError(f"a pattern of {len(text)} characters, {MAX_STATES} at most: write a shorter one")
     states = 0 if "q" in flags or "{" not in text else expanded(text)
-    if states > LARGEST:
+    if states > MAX_STATES:
         raise TooLargeError(
-            f"a pattern of {states:.3g} states, {LARGEST} at most: counted repetitions within counted ones multiply"
+            f"a pattern of {states:.3g} states, {MAX_STATES} at most: counted repetitions within counted ones multiply"
         )
 
 
@@ -171,9 +171,9 @@ def _filled(parts: list[str | int], match: Any) -> Iterator[str]:
 
 
 def _parts(replacement: str, groups: int) -> list[str | int]:
-    r"""Texts and numbers of groups of a replacement (F&O 3.1, 5.6.4).
+    r"""A replacement as literal texts and numbers of groups (F&O 3.1, 5.6.4).
 
-    ``a$1\$`` is "a", group 1, "$"; ``$12`` is group 1 and "2" where there are fewer than 12 groups.
+    Worked example: ``a$1\$`` is "a", group 1, "$"; ``$12`` is group 1 and "2" if there are fewer than 12 groups.
     """
     parts: list[str | int] = []
     at = 0
@@ -210,7 +210,7 @@ def _compiled(text: str, flags: str) -> Any:
 
 
 class _Limited:
-    """A pattern of the module ``regex``; TimeoutError when it took longer than 0.05 s once."""
+    """A pattern of the module ``regex``, which may backtrack: TimeoutError after 0.05 s, and at once from then on."""
 
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
@@ -246,9 +246,9 @@ def _translated(text: str, flags: str) -> str:
 
 
 def _prepared(text: str, without_space: bool) -> str:
-    r"""The pattern with ``\w``, ``\s`` and ``\d`` in brackets (they are XML Schema's then, not Python's).
+    r"""The pattern with ``\w``, ``\s`` and ``\d`` in brackets, which elementpath translates by XML Schema, not Python.
 
-    With the flag x, without the space outside brackets: ``a b[ ]`` is ``ab[ ]``.
+    With the flag x, space outside brackets is removed: ``a b[ ]`` is ``ab[ ]``.
     """
     pieces, depth, at = [], 0, 0
     while at < len(text):

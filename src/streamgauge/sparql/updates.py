@@ -1,4 +1,4 @@
-"""The changes of an update: the solutions of WHERE over the facts that it needs, and the triples of its templates."""
+"""The effect of an update: the solutions of WHERE over the facts that it needs, and the triples of its templates."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -18,8 +18,8 @@ _Row: TypeAlias = Sequence[Term | None]
 def change(operation: UpdateOperation, facts: Facts, limit: int, looks: Looks) -> tuple[list[Triple], list[Triple]]:
     """The triples that one operation deletes, and those that it inserts after them (SPARQL 1.1 Update, 3.1.3).
 
-    TooManySolutionsError beyond ``most`` solutions, and beyond ``looks``: at the facts that WHERE may need and at the
-    triples that the templates make. UnsupportedFunctionError and UndefinedError name what is not evaluated.
+    Raises TooManySolutionsError for more than ``limit`` solutions, and if the facts read by WHERE and the triples of
+    the templates exceed ``looks``; UnsupportedFunctionError and UndefinedError for queries that cannot be evaluated.
     """
     if operation.where is None:
         return list(operation.removed), list(operation.added)
@@ -33,7 +33,7 @@ def change(operation: UpdateOperation, facts: Facts, limit: int, looks: Looks) -
 def _solutions(
     operation: UpdateOperation, facts: Facts, limit: int, looks: Looks
 ) -> tuple[Sequence[str], Sequence[_Row]]:
-    """The solutions of WHERE over the variables of the templates, each once."""
+    """The distinct solutions of WHERE over the variables of the templates."""
     where = operation.where
     assert where is not None
     needs = Needs(facts, operation.graphs, limit, looks)
@@ -51,14 +51,14 @@ def _solutions(
 
 
 def _kept(term: Term | None, old: frozenset[Term], operation: UpdateOperation) -> Term | None:
-    """A term of a solution; blank nodes that BNODE made get names that no other operation gives."""
+    """A term of a solution; blank nodes made by BNODE are renamed apart from those of other operations."""
     if term is not None and is_blank(term) and term not in old:
         return operation.fresh(f"{id(operation)} {term}")
     return term
 
 
 class _Template:
-    """Triple patterns to fill with solutions, whose terms are at ``slots``; labels name a new node in each solution."""
+    """Triple patterns to instantiate with solutions (terms at ``slots``); blank nodes are new in each solution."""
 
     def __init__(self, patterns: Sequence[TriplePattern], slots: Mapping[str, int], operation: UpdateOperation) -> None:
         self._operation, self._labels = operation, set[str]()
@@ -71,7 +71,7 @@ class _Template:
         return node
 
     def filled(self, number: int, row: _Row) -> Iterator[tuple[Term | None, ...]]:
-        """The terms of each pattern for a solution; ``None`` for a variable that it leaves unbound."""
+        """The terms of each pattern for a solution; ``None`` for an unbound variable."""
         own = {name: self._operation.fresh(f"{name} {number} {id(self._operation)}") for name in self._labels}
         for nodes in self.patterns:
             yield tuple(
@@ -81,7 +81,7 @@ class _Template:
 
 
 def _made(template: _Template, rows: Iterable[_Row]) -> list[Triple]:
-    """The triples of a template that are triples: no literal as a subject (SPARQL 1.1 Update, 3.1.3)."""
+    """The well-formed triples of a template over all solutions (SPARQL 1.1 Update, 3.1.3)."""
     triples = dict[Triple, None]()
     for number, row in enumerate(rows):
         for subject, predicate, end, *graph in template.filled(number, row):
@@ -96,12 +96,12 @@ def _made(template: _Template, rows: Iterable[_Row]) -> list[Triple]:
 
 
 def _is_label(node: Var) -> bool:
-    """Whether a variable stands for a blank node of the text."""
+    """Whether a variable stands for a blank node of the template."""
     return node.name.startswith("_:")
 
 
 def nodes_of(pattern: TriplePattern) -> tuple[Node, ...]:
-    """Subject, predicate, object; the graph where the pattern has one."""
+    """Subject, predicate and object of a pattern, and its graph if it has one."""
     assert isinstance(pattern.predicate, Var | str)
     graph = graph_of(pattern)
     return (pattern.subject, pattern.predicate, pattern.object, *(() if graph is None else (graph,)))
@@ -110,10 +110,10 @@ def nodes_of(pattern: TriplePattern) -> tuple[Node, ...]:
 def together(
     operations: Sequence[UpdateOperation], facts: Facts, limit: int, looks: int
 ) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
-    """The triples that come and go by operations one after the other, each over the facts that those before it leave.
+    """The triples added and removed by a sequence of operations, each over the result of those before it.
 
-    The next operation does not see facts that rules derive from an operation. TooManySolutionsError beyond ``most``
-    solutions or triples, and when WHERE looks at more than ``looks`` facts.
+    Facts that rules derive from an operation are not visible to the next one. Raises TooManySolutionsError for more
+    than ``limit`` solutions or triples, and if WHERE reads more than ``looks`` facts.
     """
     counted = Looks(looks)
     added, removed = dict[Triple, None](), dict[Triple, None]()
@@ -130,7 +130,7 @@ def together(
 
 
 class _Changed:
-    """Facts as they are after some were removed and others added."""
+    """A view of facts after some were removed and others added."""
 
     def __init__(self, facts: Facts, added: Mapping[Triple, None], removed: Mapping[Triple, None]) -> None:
         self._facts, self._gone = facts, removed.keys() | added.keys()
@@ -143,7 +143,7 @@ class _Changed:
         self._named = {name: IndexedGraph(triples) for name, triples in named.items()}
 
     def __call__(self, subject: Term | None, predicate: Term | None, end: Term | None) -> Iterator[Triple]:
-        """The facts with these terms, those that were there before first."""
+        """The facts with these terms, the older ones first."""
         yield from (triple for triple in self._facts(subject, predicate, end) if triple not in self._gone)
         if subject is None or " " not in subject or subject.startswith("<<"):
             yield from _matching(self._default, subject, predicate, end)

@@ -1,8 +1,8 @@
 """Terms as values and values as terms (RDF 1.1 Concepts 5; XML Schema 1.1 Datatypes 3.3; SPARQL 1.1, 17.1).
 
-A term keeps its lexical form: reading ``"01"^^xsd:integer`` gives the integer 1 beside that very term. Integers and
-decimals are exact. A literal whose lexical form its datatype does not allow has no value (``ILL``), and neither has a
-number of more than 10,000 characters: reading it would take too long (XML Schema 1.1, 5.4 asks for 16 digits).
+A value keeps the term that it was read from: ``"01"^^xsd:integer`` is the integer 1 together with that term. Integers
+and decimals are exact. An ill-typed literal has no value (``ILL``), and neither has a number of more than 10,000
+characters, which would take too long to parse (XML Schema 1.1, 5.4 requires 16 digits).
 """
 
 import math
@@ -26,20 +26,20 @@ from streamgauge.sparql.moments import (
 
 INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
 BOOLEAN, STRING, TAGGED, DURATION, MONTHS, SECONDS = range(4, 10)
-"""Kinds of values; numbers come first, in the order of promotion. ``TAGGED`` is a language-tagged string."""
+"""Kinds of values, numbers first in the order of promotion; ``TAGGED`` is a language-tagged string."""
 IRI, BLANK, TRIPLE, OTHER, ILL = range(10, 15)
-"""``OTHER`` is a literal of a datatype that is not known, ``ILL`` one that is no value of its datatype."""
+"""``OTHER`` is a literal of an unknown datatype, ``ILL`` an ill-typed literal."""
 MOMENTS: Final = {name: 20 + place for place, name in enumerate(DATE_TIME_KINDS)}
-"""The kinds of dateTime, date, time and the parts of dates, by the datatype's local name."""
+"""The kinds of dateTime, date, time, gYear and so on, by the datatype's local name."""
 
 EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
-"""Sums and products of decimals without rounding."""
+"""Decimal arithmetic without rounding."""
 
 LANG_STRING: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 DIR_LANG_STRING: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString"
-LONGEST: Final = 10_000
-"""Characters of a number; a longer one has no value here."""
-_LIMIT: Final = 200_000
+MAX_NUMBER_CHARACTERS: Final = 10_000
+"""Maximum characters of a number; a longer one has no value here."""
+_MAX_CACHED: Final = 200_000
 _DURATIONS: Final = {"duration": DURATION, "yearMonthDuration": MONTHS, "dayTimeDuration": SECONDS}
 _NAMES: Final = {
     INTEGER: "integer",
@@ -74,10 +74,11 @@ _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass(slots=True)
 class Value:
-    """A value of one of the kinds above; ``term`` is the literal that it was read from, ``""`` until it is written.
+    """A value of one of the kinds above.
 
-    ``value`` is an int (INTEGER), Decimal, float (FLOAT: one of 32 bits), bool, str, (str, tag) for TAGGED, a Moment or
-    a Duration; for terms that are no values it is the term.
+    ``term`` is the literal it was read from, ``""`` until a computed one is written. ``value`` is an int, Decimal,
+    float (rounded to 32 bits for FLOAT), bool, str, (str, tag) for TAGGED, a Moment or a Duration; for other terms it
+    is the term itself.
     """
 
     kind: int
@@ -89,10 +90,10 @@ _known: dict[Term, Value] = {}
 
 
 def read(term: Term) -> Value:
-    """The value of a term; remembered, for at most 200,000 terms."""
+    """The value of a term, cached for at most 200,000 terms."""
     value = _known.get(term)
     if value is None:
-        if len(_known) >= _LIMIT:
+        if len(_known) >= _MAX_CACHED:
             _known.clear()
         value = _known[term] = _read(term)
     return value
@@ -117,7 +118,7 @@ def _literal(term: Term) -> Value:
     reader = _READERS.get(name)
     if reader is None:
         return Value(OTHER, term, term)
-    value = reader(unescaped(term[1:close])) if close <= LONGEST or name not in _NUMERIC else None
+    value = reader(unescaped(term[1:close])) if close <= MAX_NUMBER_CHARACTERS or name not in _NUMERIC else None
     if value is None:
         return Value(ILL, term, term)
     value.term = term
@@ -129,28 +130,29 @@ def typed(text: str, kind: str) -> Term:
     return f'"{text}"^^<{XSD}{kind}>'
 
 
-# Reading: one function for each datatype gives the value of a lexical form, None where the form is not allowed.
+# Reading: one function per datatype maps a lexical form to its value, None for an ill-typed one.
 def whole(text: str) -> int | None:
-    """An xsd:integer, of any size."""
+    """An xsd:integer of any size."""
     if not _WHOLE.fullmatch(text):
         return None
+    # Python refuses int() of more than 4,300 digits (sys.set_int_max_str_digits); Decimal has no such limit.
     return int(text) if len(text) < 4000 else int(Decimal(text))
 
 
 def point(text: str) -> Decimal | None:
-    """An xsd:decimal, exactly."""
+    """An exact xsd:decimal."""
     return (Decimal(text) or Decimal(0)) if _POINT.fullmatch(text) else None
 
 
 def real(text: str) -> float | None:
-    """An xsd:double: the nearest to what is written."""
+    """An xsd:double, rounded from the lexical form."""
     if text in _SPECIAL:
         return _SPECIAL[text]
     return float(text) if _REAL.fullmatch(text) else None
 
 
 def single_real(text: str) -> float | None:
-    """An xsd:float: the nearest float of 32 bits to what is written."""
+    """An xsd:float, rounded once from the lexical form to 32 bits."""
     near = real(text)
     return near if near is None or not near or not math.isfinite(near) else nearest_single(Decimal(text))
 
@@ -194,12 +196,12 @@ _READERS: Final[dict[str, Callable[[str], Value | None]]] = {
 
 
 def from_text(text: str, name: str) -> Value | None:
-    """The value of a lexical form in the XSD datatype with this local name, with no term of its own yet."""
-    return _READERS[XSD + name](text) if len(text) <= LONGEST or XSD + name not in _NUMERIC else None
+    """The value of a lexical form in the XSD datatype of this local name, without a term."""
+    return _READERS[XSD + name](text) if len(text) <= MAX_NUMBER_CHARACTERS or XSD + name not in _NUMERIC else None
 
 
 def single(value: float) -> float:
-    """The nearest float of 32 bits to one of 64, an infinity beyond its range."""
+    """A 64-bit float rounded to 32 bits, an infinity beyond the range."""
     try:
         rounded: float = struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:
@@ -208,7 +210,7 @@ def single(value: float) -> float:
 
 
 def nearest_double(exact: int | Decimal) -> float:
-    """The nearest float of 64 bits, an infinity beyond its range."""
+    """The nearest 64-bit float, an infinity beyond the range."""
     return _nearest_double(exact) if exact else float(exact)  # 0 and -0 are one key of a cache
 
 
@@ -221,9 +223,9 @@ def _nearest_double(exact: int | Decimal) -> float:
 
 
 def nearest_single(exact: int | Decimal) -> float:
-    """The nearest float of 32 bits.
+    """The nearest 32-bit float, rounded once.
 
-    Rounding to 64 bits first may land on the middle between two floats of 32 bits: then the exact number decides.
+    Rounding to 64 bits first may give the midpoint of two 32-bit floats; then the exact number decides.
     """
     return _nearest_single(exact) if exact else float(exact)
 
@@ -238,7 +240,7 @@ def _nearest_single(exact: int | Decimal) -> float:
 
 
 def around(middle: float) -> tuple[float, float] | None:
-    """The two floats of 32 bits that a float of 64 bits stands in the middle of; ``None`` when it does not."""
+    """The two 32-bit floats whose midpoint a 64-bit float is; ``None`` if it is not a midpoint."""
     nearest = single(middle)
     if nearest == middle or not math.isfinite(nearest):
         return None
@@ -247,17 +249,18 @@ def around(middle: float) -> tuple[float, float] | None:
 
 
 def _neighbour(value: float, *, up: bool) -> float:
-    """The float of 32 bits beside a finite one."""
+    """The next 32-bit float above or below a finite one."""
     if value == 0:
         return math.copysign(2.0**-149, 1 if up else -1)
+    # The bit patterns of floats of one sign, read as integers, are in the order of their absolute values.
     (bits,) = struct.unpack("i", struct.pack("f", value))
     neighbour: float = struct.unpack("f", struct.pack("i", bits + (1 if (value > 0) is up else -1)))[0]
     return neighbour
 
 
-# Writing: the form of computed values. It is short, has no exponent, and reads back as the same value.
+# Writing: the form of computed values is short, has no exponent, and reads back as the same value.
 def written(value: Value) -> Term:
-    """The term of a value: the one that it was read from, else its canonical literal."""
+    """The term that a value was read from, else its canonical literal."""
     if not value.term:
         value.term = _write(value)
     return value.term
@@ -273,7 +276,7 @@ def _write(value: Value) -> Term:
 
 
 def text_of(kind: int, content: Any) -> str:
-    """The characters of a computed number, boolean, date, time or duration."""
+    """The lexical form of a computed number, boolean, date, time or duration."""
     if kind == INTEGER:
         return digits(content)
     if kind == DECIMAL:
@@ -288,12 +291,12 @@ def text_of(kind: int, content: Any) -> str:
 
 
 def digits(number: int) -> str:
-    """An integer of any size in decimal digits."""
+    """The decimal digits of an integer of any size."""
     return str(number) if -(1 << 4096) < number < 1 << 4096 else f"{Decimal(number):f}"
 
 
 def plain(number: Decimal) -> str:
-    """A decimal without exponent and without zeros at its end."""
+    """A decimal without exponent and without trailing zeros."""
     text = f"{number:f}"
     if "." in text:
         text = text.rstrip("0").rstrip(".")
@@ -311,7 +314,7 @@ def _real_text(number: float, kind: int) -> str:
 
 
 def shortest(number: float, kind: int) -> str:
-    """The fewest digits that read back as the same finite number, as Python writes floats."""
+    """The fewest digits that read back as the same finite number, in Python's notation."""
     if kind == DOUBLE:
         return repr(number)
     for length in (6, 7, 8):
