@@ -3,7 +3,7 @@
 ``by_changes`` gives the same units as the comparison of rows (``oracle.RowScores``), in time proportional to the
 changes from report to report on either side: under content change 30,000 reports over windows of 35,000 triples would
 otherwise repeat nearly the same bag 30,000 times. ``countable`` says where it applies: report-grained answers to a
-SELECT under Rstream whose reports follow changes or a clock. What equality of terms cannot decide goes to the
+SELECT under Rstream whose reports follow changes or a clock. Cases that equality of terms cannot decide go to the
 comparison of rows: blank nodes, which are compared by isomorphism within one answer, and answers that differ from the
 evaluator's own where the query may have several legal ones.
 """
