@@ -60,8 +60,8 @@ def encoder(form: str, query: ContinuousQuery, dates: bool = False) -> Encoder:
 
 
 def numbered_lines(encode: Encoder, answers: DurableWatch) -> Encoder:
-    """JSON lines with the number of each answer, which is the same where an answer comes twice."""
-    return lambda answer: b'{"number":%d,' % answers.numbers.popleft() + encode(answer)[1:]
+    """JSON lines with the number of each answer, which is the same where an answer comes twice, and gaps."""
+    return lambda answer: answers.line(answer, encode(answer))
 
 
 class _Quads:

@@ -8,7 +8,7 @@ goes on where the sources were.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from heapq import merge
 from pathlib import Path
@@ -23,6 +23,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.semantics import Semantics
 from streamgauge.query.printer import sparql
+from streamgauge.servers.durable.gaps import UNREAD, Gap, Gaps, stated
 from streamgauge.servers.durable.journal import Change, NumberedLine, Record
 from streamgauge.servers.durable.needs import not_durable
 from streamgauge.servers.durable.segments import JournalItem
@@ -49,24 +50,8 @@ LARGEST: Final = 4096
 IDLE_S: Final = 1.0
 """How long it may wait that time passed."""
 
-UNREAD: Final = "what came while nobody read cannot be read again"
-
 WHOLE: Final = ""
 """The name under which the answers of all queries of a watch are numbered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Elements of a source that may be missing: those between two times (ms); ``None`` where none came before."""
-
-    source: str
-    begin: int | None
-    end: int
-    why: str
-
-    def __str__(self) -> str:
-        begin = "its beginning" if self.begin is None else f"{self.begin:,} ms"
-        return f"{self.source}: elements from {begin} to {self.end:,} ms may be missing: {self.why}"
 
 
 class WatchState:
@@ -188,6 +173,8 @@ class DurableWatch(Watch[Any]):
         self._shut = True  # until there is something to keep
         super().__init__(queries, asking, deque(), (), passing, feeds, leave)
         self.gaps: list[Gap] = []
+        self._gaps = Gaps(state.session.records("gap").get(WHOLE, ()))
+        self._gap_record: Sequence[Any] | None = None
         self.number = self._settled = 0
         self.numbers = deque[int]()
         self._mark: Callable[[], Any] = lambda: None
@@ -235,6 +222,11 @@ class DurableWatch(Watch[Any]):
         if self.number > self._settled:
             self._settled = self.number
             self._settling = self._settled_now()
+
+    def line(self, answer: Answer, encoded: bytes) -> bytes:
+        """The line of JSON of the next of the answers that were given, with its number and the gaps that touch it."""
+        number = self.numbers.popleft()
+        return b'{"number":%d,' % number + stated(self._gaps, encoded.rstrip(b"\n"), answer, number)[1:] + b"\n"
 
     def _settled_now(self) -> Change:
         record = {"number": self._settled, "mark": self._mark()}
@@ -327,8 +319,9 @@ class DurableWatch(Watch[Any]):
         goes_on = feed.resumable is not None and self._state.after(feed.key) is not None
         why = feed.resumable.lost if goes_on and feed.resumable is not None else UNREAD
         if why:
-            gap = Gap(feed.key, self._state.sources[feed.key]["time"], time, why)
+            gap = Gap(feed.key, self._state.sources[feed.key]["time"], time, why, self._last_number)
             self.gaps.append(gap)
+            self._gap_record = self._gaps.note(gap)
             self._note(str(gap))
 
     def _commit(self) -> None:
@@ -359,6 +352,8 @@ class DurableWatch(Watch[Any]):
         counts = {"number": number, "elements": self.elements, "late": self.late}
         times = {"uncounted": self.uncounted, "last": self._last, "told": self._told}
         records: dict[Record, Any] = {("counts", WHOLE): {**counts, **times}}
+        if self._gap_record is not None:
+            records["gap", WHOLE] = self._gap_record
         if not self._state.begun:
             for query, (semantics, t0) in zip(self.asked, self._asking.begun, strict=False):
                 self._state.begun[query.name or WHOLE] = begun = {"t0": t0, "since": semantics.since}

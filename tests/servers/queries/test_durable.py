@@ -1,10 +1,12 @@
 """A service with a state: killed anywhere and begun again, its queries give the answers that they would have given."""
 
+import json
 import random
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -265,6 +267,48 @@ def test_a_service_that_attached_a_file_goes_on_where_it_was(tmp_path):
     assert measured["streamgauge_source_gaps"].values == (({"stream": IN}, 0.0),)
     sources.close()
     queries.close("over")
+
+
+class Once:
+    """A source that cannot be read again: elements of some seconds."""
+
+    refused, reasons = 0, ()
+
+    def __init__(self, seconds: range) -> None:
+        self._seconds = seconds
+
+    def items(self) -> Iterator[Input]:
+        return (element(1000 * second, f"a{second} p b.") for second in self._seconds)
+
+    def close(self) -> None:
+        self._seconds = range(0)
+
+
+def test_answers_state_the_gap_that_a_source_left_which_cannot_be_read_again(tmp_path):
+    """Of windows of 2 s those are touched that hold a time from 4 to 9 s, also when the service is begun once more."""
+    lives, gap = (range(5), range(9, 12), range(12, 16)), {"from": 4000, "to": 9000}
+    lines: dict[int, dict[str, Any]] = {}
+    for seconds in lives:
+        queries = begun(tmp_path)
+        sources = AttachedSources(queries, ["tick:once"], lambda _url, _reading, seconds=seconds: Once(seconds))
+        if seconds == lives[0]:
+            queries.register(QueryRegistration(select()))
+            sources.attach(IN, "tick:once")
+        else:
+            sources.restore()
+        until(lambda sources=sources: sources.status()[IN]["ended"])
+        told(queries)
+        for kept in queries.queries()[0].answers.kept():
+            answer = json.loads(kept.line)
+            assert lines.setdefault(kept.number, answer) == answer
+        assert sources.status()[IN].get("gap") == {4: None, 11: gap, 15: {"from": 11_000, "to": 12_000}}[seconds[-1]]
+        sources.close()
+        queries.close("over")
+    stated = {answer["instant"] // 1000: answer.get("gaps", ()) for answer in lines.values()}
+    first = {"source": "tick:once", **gap}
+    assert stated[2] == stated[4] == ()
+    assert all(stated[instant] == [first] for instant in stated if 5 < instant <= 10)
+    assert stated[12] == stated[14] == [{"source": "tick:once", "from": 11_000, "to": 12_000}]
 
 
 def until(met: Callable[[], bool]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import Reading
 from streamgauge.model.logs import fields
+from streamgauge.servers.durable.gaps import UNREAD, Gap
 from streamgauge.servers.queries.durability import NotDurableError
 from streamgauge.servers.queries.limits import QueriesBusyError
 from streamgauge.servers.queries.registry import ConflictError, Queries
@@ -62,9 +63,16 @@ class AttachedSources:
             running = self._feeding.get(stream)
             if running is not None and not running.ended:
                 raise ConflictError(f"<{stream}> is fed from {running.url}: detach it first")
-            self._feed(stream, url)
-            if self._queries.journal is not None:
-                self._queries.journal.note("source", stream, {"url": url, "position": None, "time": None})
+            self._note(stream, {"url": url, "position": None, "time": None})  # before the places of its items
+            try:
+                self._feed(stream, url)
+            except BaseException:
+                self._note(stream, None)
+                raise
+
+    def _note(self, stream: str, record: Mapping[str, Any] | None) -> None:
+        if self._queries.journal is not None:
+            self._queries.journal.note("source", stream, record)
 
     def keep(self, sources: Sequence[tuple[str, str]]) -> None:
         """Feed streams from sources for good, (stream, URL): ``look`` attaches one that failed again. SourceError."""
@@ -131,10 +139,9 @@ class AttachedSources:
             running = self._feeding.pop(stream, None)
         if running is None:
             raise ConflictError(f"<{stream}> has no source attached")
-        if self._queries.journal is not None:
-            self._queries.journal.note("source", stream, None)
         running.stop()
         running.join(time.monotonic() + LEAVE_S)
+        self._note(stream, None)
 
     def status(self) -> dict[str, dict[str, object]]:
         """Stream -> its source, whether it has ended, and why."""
@@ -189,7 +196,7 @@ class _Feeding:
         self.address, self._record = url, record
         self.noted: Mapping[str, Any] = record or {"url": url, "position": None, "time": None}
         """Where the source was when its last items were published."""
-        self.gap: tuple[int | None, int] | None = None
+        self.gap = None if queries.journal is None else queries.journal.last_gap(stream)
         self.lag: int | None = None
         self.url, self.ended, self.fault = parse_address(url).text, False, ""
         self.paused = Event()
@@ -208,7 +215,7 @@ class _Feeding:
         status_: dict[str, object] = {"source": self.url, "ended": self.ended, "refused": self._source.refused}
         status_ |= {"paused": True} if self.paused.is_set() else {}
         status_ |= {"lag": self.lag} if self.lag is not None else {}
-        status_ |= {"gap": {"from": self.gap[0], "to": self.gap[1]}} if self.gap is not None else {}
+        status_ |= {"gap": self.gap.borders} if self.gap is not None else {}
         return status_ | ({"fault": self.fault} if self.fault else {})
 
     def stop(self) -> None:
@@ -252,9 +259,10 @@ class _Feeding:
             return
         resumable = isinstance(self._source, Resumable) and record["position"] is not None
         if not resumable or (isinstance(self._source, Resumable) and self._source.lost):
-            self.gap = record["time"], time
-            why = "elements from %s ms to %s ms may be missing: the source cannot be read again there"
-            _LOG.warning(why, *self.gap, extra=fields(stream=self._stream, source=self.url))
+            self.gap = Gap(self.url, record["time"], time, UNREAD)
+            if self._queries.journal is not None:
+                self._queries.journal.note_gap(self._stream, self.gap)
+            _LOG.warning("%s", self.gap, extra=fields(stream=self._stream, source=self.url))
 
     def _run(self) -> None:
         """Publish what was read until there is no more."""

@@ -6,7 +6,7 @@ new is taken, and what was noted is written once there is room.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -21,6 +21,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
+from streamgauge.servers.durable.gaps import Gap, Gaps, stated
 from streamgauge.servers.durable.journal import Change, NumberedLine
 from streamgauge.servers.durable.segments import JournalItem
 from streamgauge.servers.durable.state import SessionState
@@ -78,6 +79,7 @@ class ServiceJournal:
         self._tickets = self._written = 0
         self._processed: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
+        self._gaps = {stream: Gaps(record) for stream, record in self.state.records("gap").items()}
         self._keys = deque(sorted(self.state.records("key")))
         self._beside = {name: record["beside"] for name, record in self.state.records("query").items()}
         self._ending = False
@@ -111,6 +113,19 @@ class ServiceJournal:
         with self._changed:
             self._noted.change.records[kind, name] = value
             return self._noticed()
+
+    def note_gap(self, stream: str, gap: Gap) -> None:
+        """Elements of a stream may be missing: the answers that this touches state it from now on."""
+        with self._changed:
+            self.note("gap", stream, self._gaps.setdefault(stream, Gaps()).note(gap))
+
+    def stated(self, streams: Iterable[str], line: bytes, answer: Answer) -> bytes:
+        """The line of an answer, with the gaps of streams that touch it."""
+        return stated((gap for stream in streams for gap in self._gaps.get(stream, ())), line, answer)
+
+    def last_gap(self, stream: str) -> Gap | None:
+        """The last gap of a stream, if there was one."""
+        return next(iter([*self._gaps.get(stream, ())][-1:]), None)
 
     def add(self, stream: str, items: Sequence[Input], *, quiet: bool = False) -> int:
         """Items of a stream; the number of the first. ``quiet`` ones are written with whatever is noted next."""

@@ -161,7 +161,7 @@ class Queries:
         """The beginning of a worker whose answers are kept; ``None`` where nothing is."""
         if self.journal is None:
             return None
-        return Durability(self._answered, self.journal.begun, before, processed, settled)
+        return Durability(self._answered, self.journal.begun, before, processed, settled, self.journal.stated)
 
     def _answered(self, work: QueryWorker, number: int, emitted: Sequence[tuple[Answer, bytes]]) -> None:
         """An item has caused answers: they are noted together with what other queries read of them."""

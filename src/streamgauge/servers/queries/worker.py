@@ -1,7 +1,7 @@
 """Registered queries and their workers: input waits in order, a thread feeds one session for all that ask the same."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from logging import ERROR, INFO, getLogger
 from threading import Condition, Thread, current_thread, get_ident
@@ -93,7 +93,7 @@ class Durability:
 
     ``answered`` takes the number of an item with the answers that it caused; ``begun`` the t0 and ``since`` (ms) of the
     session. Those of a session before are in ``before``; its items up to the number ``processed`` were answered, and
-    its reports before ``settled`` (ms) given.
+    its reports before ``settled`` (ms) given. ``stated`` adds the gaps of streams to the line of an answer.
     """
 
     answered: Callable[["QueryWorker", int, Sequence[tuple[Answer, bytes]]], None]
@@ -101,6 +101,7 @@ class Durability:
     before: tuple[int, int | None] | None = None
     processed: int = -1
     settled: int | None = None
+    stated: Callable[[Iterable[str], bytes, Answer], bytes] = lambda _streams, line, _answer: line
 
 
 class QueryWorker:
@@ -354,7 +355,7 @@ class QueryWorker:
             return
         line = encode_answer(answer).rstrip(b"\n")
         if self._durability is not None:
-            self._emitted.append((answer, line))
+            self._emitted.append((answer, self._durability.stated(self._streams, line, answer)))
             return
         try:
             for member in self._members:
