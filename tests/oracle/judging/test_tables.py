@@ -78,7 +78,7 @@ def drawn(seed: int):
     if semantics.lateness is not None:
         order = sorted(elements, key=lambda element: element.time + draw.randrange(900))
         elements = [replace(element, sequence=sequence) for sequence, element in enumerate(order)]
-    text = draw.choice((*COUNTED * 3, *JUDGED, *TWO))
+    text = draw.choice((*COUNTED * 3, *JUDGED, *(TWO if semantics.content is Counting.SET else ())))
     sizes = [draw.choice([500, 1000, 1700]) for _ in ("one", "two")]
     windows = tuple(
         StreamWindow(STREAM, Window(size, draw.choice([size, 500])), name if text in TWO else None)

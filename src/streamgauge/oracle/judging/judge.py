@@ -13,7 +13,7 @@ from streamgauge.model.algebra import Graph
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import ExpectedReport
-from streamgauge.model.run import Run
+from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.oracle.expected.reports import Expect, definition
@@ -32,6 +32,7 @@ from streamgauge.semantics.beginning import after, all_closed, awaited, begun
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.sources.named import Course
+from streamgauge.spark.requirements import spark_lack
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,13 +109,22 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Place, mea
             far = means.in_tasks is not None and triples_of(stream) > means.in_tasks
             evaluators = (evaluator, *(EVALUATORS if far and means.evaluator is None else ()))
             means = replace(means, evaluator=evaluator)
-            if evaluator == "spark" or far:
+            if (evaluator == "spark" or far) and _may_be_in_tables(header, evaluators):
                 session = means.spark()  # first, as it says what is missing where there is no PySpark
                 from streamgauge.oracle.judging.tables import NotInTablesError
 
                 with suppress(NotInTablesError):
                     return with_cautions(heads, _judge_tables(session, heads, stream, means, evaluators), stream)
     return judge_run(whole(), stream, means)
+
+
+def _may_be_in_tables(header: RunHeader, evaluators: Sequence[Evaluator]) -> bool:
+    """Whether some evaluator may judge a run with this header in its tables, for which a session is worth starting."""
+    if spark_lack():
+        return True  # the session's maker says what is missing
+    from streamgauge.oracle.judging.tables import refusal
+
+    return any(one != header.evaluator and refusal(header, one) is None for one in evaluators)
 
 
 def _judge_tables(
