@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge import report
+from streamgauge.formats.run import read_run, read_shown, write_run
 from streamgauge.model.verdict import Judgement
 from tests.report import build
 
@@ -220,3 +221,20 @@ def test_every_judgement_has_its_icon_beside_its_word(mixed: str) -> None:
         icon = {"right but late": "late"}.get(judgement.value, judgement.value)
         card = mixed.split(f'<article class="card {icon}">', 1)[1].split("</article>", 1)[0]
         assert f"<strong>{judgement.value.capitalize()}</strong>" in card
+
+
+def test_it_needs_no_rows_of_answers(tmp_path):
+    judged = [build.right(), build.wrong(), build.late()]
+    for number, (run, _) in enumerate(judged):
+        write_run(tmp_path / str(number), run)
+
+    def page(read) -> str:
+        stored = [
+            (read(tmp_path / str(number), lambda _text, _dialect, run=run: run.header.query), verdict)
+            for number, (run, verdict) in enumerate(judged)
+        ]
+        rows = [answer.added for run, _ in stored for answer in run.answers if answer.added]
+        assert bool(rows) is (read is read_run)
+        return report.page(stored, "runs")
+
+    assert page(read_shown) == page(read_run)

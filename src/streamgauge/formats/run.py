@@ -277,18 +277,18 @@ def read_heads(path: str | Path, parse: Parse) -> Run | None:
         raise RunError(str(error)) from error
 
 
-SHOWN_ROWS = 1_000_000
-"""Rows of answers, and hand-overs, up to which a report reads a run with them: derived of 0.5 KB a row in memory."""
+SHOWN_FED = 1_000_000
+"""Hand-overs up to which a report reads a run with them: derived of 0.2 KB each in memory."""
 
 
 def read_shown(path: str | Path, parse: Parse) -> Run:
-    """The run as a report shows it: with rows and hand-overs where they are few enough (SHOWN_ROWS); RunError."""
+    """The run as a report shows it: without rows, with hand-overs where they are few enough (SHOWN_FED); RunError."""
     root = Path(path)
-    few = {name: _rows(root / f"{name}.parquet") <= SHOWN_ROWS for name in ("rows", "fed")}
-    heads = None if all(few.values()) else read_heads(path, parse)
+    heads = read_heads(path, parse)
     if heads is None:
         return read_run(path, parse)
-    return replace(heads, fed=tables.fed(root) if few["fed"] else (), samples=tables.samples(root))
+    few = _rows(root / "fed.parquet") <= SHOWN_FED
+    return replace(heads, fed=tables.fed(root) if few else (), samples=tables.samples(root))
 
 
 def _rows(table: Path) -> int:

@@ -91,7 +91,7 @@ def drawn(seed: int):
     answers = [_answer(query, report, 10 * number) for number, report in enumerate(due)]
     header = RunHeader("mine", query, "", "rspql", semantics, 7000, 0, ordered=draw.random() < 0.5)
     said = tuple(_damaged(draw, answers))
-    if draw.random() < 0.3 and refuse_counts(header) is None:
+    if draw.random() < 0.3 and refuse_counts(header) is None and semantics.changes is Changes.BOTH:
         said = tuple(replace(each, instant=None) for each in said)
     return elements, Run(header, said, tuple(_fed(elements)))
 
