@@ -179,19 +179,20 @@ def _named(run: Run) -> dict[int, list[int]] | None:
     return named
 
 
+def _refuse_unnamed(header: RunHeader) -> str | None:
+    """Why answers that name no instant are not judged by the definition."""
+    return refuse_counts(header) or refuse_tasks(header.semantics)
+
+
 def _refuse_rows(
     run: Run, named: Mapping[int, Sequence[int]] | None, evaluator: Evaluator, *, gracious: bool
 ) -> str | None:
     """Why the rows of a run are not counted, or not compared as they were recorded, where this is needed."""
     header, form = run.header, run.header.query.form
-    if (
-        named is None
-        and evaluator == "definition"
-        and (reason := refuse_counts(header) or refuse_tasks(header.semantics))
-    ):
-        return reason
     if evaluator == "definition" and named is not None and not gracious:
         return None
+    if evaluator == "definition" and named is None and (reason := _refuse_unnamed(header)):
+        return reason
     if operator(header.query, header.semantics) is not R2S.RSTREAM:
         return "borders of differences"
     if not isinstance(form, Select) or any(
