@@ -185,6 +185,30 @@ def test_every_change_can_be_undone_and_back_keeps_the_page(browser: Any, bench:
     assert lines_of(browser) == states[2]
 
 
+def test_states_are_saved_as_tabs_and_those_that_were_drawn_are_kept(browser: Any, bench: Any) -> None:
+    shown(browser, bench)
+    browser.execute_script("localStorage.clear()")
+    shown(browser, bench)
+    first = lines_of(browser)
+    browser.find_element(By.CSS_SELECTOR, "#saved summary").send_keys(Keys.ENTER)
+    browser.find_element(By.ID, "saved-name").send_keys("<b>first</b>")
+    browser.find_element(By.ID, "save").send_keys(Keys.ENTER)
+    assert texts(browser, "#tabs a[aria-current]") == ["<b>first</b>"]
+    after(browser, lambda: browser.find_element(By.CSS_SELECTOR, 'circle[data-number="4"]').send_keys(Keys.DELETE))
+    assert texts(browser, "#tabs a[aria-current]") == []
+    browser.find_element(By.ID, "save").send_keys(Keys.ENTER)
+    assert texts(browser, "#tabs a") == ["<b>first</b>", "SELECT ?room ?degrees"]
+    assert texts(browser, "#past a") == ["SELECT ?room ?degrees"] * 2
+    assert not (found := faults(browser)), found
+    keep(browser, "playground-saved")
+    assert browser.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
+    browser.find_element(By.LINK_TEXT, "<b>first</b>").send_keys(Keys.ENTER)
+    WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0 and lines_of(found) == first)
+    browser.find_element(By.CSS_SELECTOR, "[aria-label='Remove <b>first</b>']").send_keys(Keys.ENTER)
+    assert texts(browser, "#tabs a") == ["SELECT ?room ?degrees"]
+    browser.execute_script("localStorage.clear()")
+
+
 def test_a_refused_state_has_no_picture_that_looks_like_its_own(browser: Any, bench: Any) -> None:
     shown(browser, bench)
     look = "return getComputedStyle(document.querySelector('.timeline').closest('section')).opacity"
