@@ -12,7 +12,7 @@ import pytest
 
 from streamgauge.formats.bounds import LOCAL, SERVED
 from streamgauge.query import QueryError, parse, parse_sparql
-from streamgauge.query.cursor import WEIGHT
+from streamgauge.query.cursor import MAX_WEIGHT
 from streamgauge.query.text import DEPTH, check_bounds
 from streamgauge.query.updates import UpdateContext, read_update
 
@@ -123,8 +123,8 @@ def accepted(build: Build) -> int:
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_a_chain_is_bounded(name: str) -> None:
-    assert 2 <= accepted(CHAINS[name]) <= WEIGHT
-    assert f"more than {WEIGHT} brackets, operators and patterns" in bound(CHAINS[name](2_000))
+    assert 2 <= accepted(CHAINS[name]) <= MAX_WEIGHT
+    assert f"more than {MAX_WEIGHT} brackets, operators and patterns" in bound(CHAINS[name](2_000))
 
 
 @pytest.mark.parametrize("name", NESTED)

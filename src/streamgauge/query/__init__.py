@@ -48,6 +48,6 @@ _HOMES: Final = {
     "print_query": "continuous",
     "recognised": "continuous",
 }
-"""The module of each name, which is loaded when first used."""
+"""The module of each name; it is loaded when the name is first used."""
 
 __getattr__ = names_of(__name__, _HOMES)

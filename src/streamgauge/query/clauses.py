@@ -1,6 +1,8 @@
-"""The clauses of streams that dialects share: a cursor over tokens, operators, windows in brackets, composing.
+"""The stream clauses that dialects share: a cursor over tokens, R2S operators, and windows in brackets.
 
-Windows are ``[RANGE 10s STEP 5s]``, ``[RANGE TRIPLES 100]``, ``[NOW]``, ``[ALL]``; ``Forms`` says which a dialect has.
+A dialect reads its clauses and blanks them with spaces, and the rest is parsed as plain SPARQL, so positions in errors
+are those of the original text. Windows are ``[RANGE 10s STEP 5s]``, ``[RANGE TRIPLES 100]``, ``[NOW]``, ``[ALL]``;
+``Forms`` says which of them a dialect has.
 """
 
 import re
@@ -29,7 +31,7 @@ _COUNTED: Final = ("TRIPLES", "ROWS", "TUPLES", "ELEMENTS")
 
 @dataclass(frozen=True, slots=True)
 class WindowWord:
-    """A word between the brackets, or a number with its unit, and its position in the text."""
+    """A word inside the brackets, or a number with its unit, and its position in the text."""
 
     text: str
     start: int
@@ -41,11 +43,11 @@ class WindowWord:
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """The windows that a dialect has.
+    """The forms of windows in a dialect.
 
-    ``slide`` is the word it writes; ``sliding`` says whether a RANGE or TRIPLES alone slides by 1 (ms or triple) rather
-    than tumbles; ``kinds`` are among RANGE, TUMBLING, RANGE TRIPLES, TRIPLES, STEP (behind TRIPLES), NOW, ALL and
-    ALL STEP; ``duration`` writes ms.
+    ``slide`` is its keyword for the slide; ``sliding``: without a slide, windows slide by 1 (ms or triple) instead of
+    tumbling; ``kinds`` are among RANGE, TUMBLING, RANGE TRIPLES, TRIPLES, STEP (after TRIPLES), NOW, ALL and ALL STEP;
+    ``duration`` prints ms.
     """
 
     dialect: str
@@ -56,7 +58,7 @@ class Forms:
     example: str
 
     def read(self, text: str, start: int, end: int) -> Window:
-        """The window written in [start, end) of the text; QueryError says what the dialect does not have."""
+        """The window in [start, end) of the text; QueryError for a form that the dialect lacks."""
         words = tuple(WindowWord(match.group(), match.start()) for match in _WORD.finditer(text, start, end))
         inside = _Inside(self, text, start, end, words)
         if inside.says("NOW") and len(words) == 1:
@@ -73,7 +75,7 @@ class Forms:
         raise inside.wrong()
 
     def write(self, window: Window) -> str:
-        """The window in brackets; ValueError when the dialect does not have it."""
+        """The window in brackets; ValueError if the dialect lacks it."""
         match window.kind:
             case "landmark":
                 return f"[{self._landmark(window.slide)}]"
@@ -112,7 +114,7 @@ class Forms:
 
 @dataclass(frozen=True, slots=True)
 class _Inside:
-    """The words between the brackets, while they are read."""
+    """A parser of the words between the brackets."""
 
     forms: Forms
     text: str
@@ -182,7 +184,7 @@ class _Inside:
 
 
 def whole_ms(text: str, word: WindowWord, clause: str) -> int:
-    """The ms of a duration in the text, at least 1."""
+    """The milliseconds of a duration in the text, at least 1; QueryError otherwise."""
     value = duration(word.text)
     if value is None and word.text.isdigit():
         what = f"{clause} {word.text} has no unit: write {word.text}s for seconds, {word.text}ms for milliseconds"
@@ -196,7 +198,7 @@ def whole_ms(text: str, word: WindowWord, clause: str) -> int:
 
 
 def bounded(text: str, word: WindowWord, clause: str, value: int) -> int:
-    """The value, unless it is beyond 10^15 (some 30,000 years in ms)."""
+    """The value; QueryError above 10^15 (some 30,000 years in ms)."""
     if value > _LARGEST:
         raise refusal(f"{clause} is {word.text}: it must be at most 10^15", text, word.start)
     return value
@@ -211,7 +213,7 @@ def _count(text: str, word: WindowWord, clause: str) -> int:
 
 
 def duration(text: str) -> int | None:
-    """Ms of ``5s``, ``500ms``, ``1m``, ``1h``, ``1d`` or an xsd:dayTimeDuration; ``None`` for anything else."""
+    """Milliseconds of ``5s``, ``500ms``, ``1m``, ``1h``, ``1d`` or an xsd:dayTimeDuration, else ``None``."""
     if len(text) > 100:
         return None
     short = _SHORT.fullmatch(text)
@@ -225,7 +227,7 @@ def duration(text: str) -> int | None:
 
 
 def short_duration(ms: int, largest: str = "d") -> str:
-    """The duration in its largest whole unit up to the one named, like ``5s``."""
+    """The duration in its largest whole unit, at most ``largest``, like ``5s``."""
     able = (unit for unit, factor in UNITS.items() if ms % factor == 0 and factor <= UNITS[largest])
     unit = max(able, key=lambda unit: UNITS[unit])
     return f"{ms // UNITS[unit]}{unit}"
@@ -242,11 +244,11 @@ _STREAMS: Final = {f"{operator.value.upper()}": operator for operator in CQL}
 
 @dataclass(slots=True)
 class Clauses:
-    """A text whose stream clauses are read one after the other and blanked; positions never move."""
+    """A text whose stream clauses are read one by one and blanked in ``plain``, in which positions do not change."""
 
     text: str
     plain: str
-    found: tuple[Token, ...]
+    tokens: tuple[Token, ...]
     prologue: Prologue
     at: int = 0
     windows: list[tuple[StreamWindow, Token]] = field(default_factory=list)
@@ -259,22 +261,22 @@ class Clauses:
 
     @property
     def token(self) -> Token:
-        """The token under the cursor; the last one, empty, at the end."""
-        return self.found[self.at] if self.at < len(self.found) else Token("sign", "", len(self.text))
+        """The token under the cursor; an empty one at the end."""
+        return self.tokens[self.at] if self.at < len(self.tokens) else Token("sign", "", len(self.text))
 
     def says(self, *words: str) -> bool:
         """Whether these keywords follow, in this order."""
-        following = self.found[self.at : self.at + len(words)]
+        following = self.tokens[self.at : self.at + len(words)]
         return len(following) == len(words) and all(
             token.says(word) for token, word in zip(following, words, strict=True)
         )
 
     def begins(self, token: Token) -> bool:
-        """Whether the query form begins here: the first SELECT, CONSTRUCT or ASK, not a subquery's."""
+        """Whether a token is the query form's keyword: the first SELECT, CONSTRUCT or ASK, not that of a subquery."""
         return token.says("SELECT", "CONSTRUCT", "ASK") and token is self._form()
 
     def _form(self) -> Token | None:
-        rest = islice(self.found, self.prologue.end, None)
+        rest = islice(self.tokens, self.prologue.end, None)
         return next((one for one in rest if one.says("SELECT", "CONSTRUCT", "ASK")), None)
 
     def take(self, *words: str) -> bool:
@@ -293,22 +295,22 @@ class Clauses:
         if self.token.kind not in ("iri", "name"):
             self.refuse(f"{clause} needs an IRI here, like <http://example.org/stream> or a prefixed name")
         self.at += 1
-        return self.prologue.iri(self.found[self.at - 1])
+        return self.prologue.iri(self.tokens[self.at - 1])
 
     def blank(self, first: Token, replacement: str = "") -> None:
         """Blanks the text from a token up to the cursor."""
-        self.plain = blank(self.plain, first.start, self.found[self.at - 1].end, replacement)
+        self.plain = blank(self.plain, first.start, self.tokens[self.at - 1].end, replacement)
 
     def static_graph(self, may_be_named: bool = False) -> bool:
-        """Steps over ``FROM <g>`` before WHERE, if it follows: static data, which are one graph.
+        """Steps over ``FROM <g>`` before WHERE, if it follows: the graph of static data.
 
-        ``may_be_named``: also over ``FROM NAMED <g>``, which ``GRAPH <g>`` reads (``takes_static``).
+        ``may_be_named`` also accepts ``FROM NAMED <g>``, which ``GRAPH <g>`` reads (``takes_static``).
         """
         first, named = self.token, may_be_named and self.says("FROM", "NAMED")
-        following = self.found[self.at + 1 + named : self.at + 2 + named]
+        following = self.tokens[self.at + 1 + named : self.at + 2 + named]
         if not first.says("FROM") or not following or following[0].kind not in ("iri", "name"):
             return False
-        passed = [token.text for token in self.found[: self.at]]
+        passed = [token.text for token in self.tokens[: self.at]]
         if passed.count("{") != passed.count("}"):
             self.refuse("FROM stands before WHERE", first)
         self.at += 1 + named
@@ -320,7 +322,7 @@ class Clauses:
         return True
 
     def takes_static(self, first: Token, name: str) -> bool:
-        """Whether ``GRAPH <name>``, up to the cursor, is static data of FROM NAMED; then it is blanked."""
+        """Whether ``GRAPH <name>``, up to the cursor, reads static data of FROM NAMED; if so it is blanked."""
         if name not in self.named_static:
             return False
         if len(self.background) > 1:
@@ -335,10 +337,10 @@ class Clauses:
         if not self.token.says(*_STREAMS):
             return None
         self.at += 1
-        return _STREAMS[self.found[self.at - 1].text.upper()]
+        return _STREAMS[self.tokens[self.at - 1].text.upper()]
 
     def window(self, read: Callable[[str, int, int], Window]) -> Window:
-        """Steps over a window in brackets, what is between them read by ``read(text, start, end)``."""
+        """Steps over a window in brackets, which ``read(text, start, end)`` parses."""
         opening = self.token
         if opening.text != "[":
             self.refuse("a window like [RANGE 10s STEP 5s] is missing here")
@@ -351,8 +353,8 @@ class Clauses:
         return read(self.text, opening.end, closing.start)
 
     def refuse_timestamp(self, dialect: str) -> None:
-        """Raises QueryError at the first ``timestamp(``, for a dialect that has none."""
-        for token, following in pairwise(self.found[self.prologue.end :]):
+        """Raises QueryError at the first ``timestamp(``, for a dialect without it."""
+        for token, following in pairwise(self.tokens[self.prologue.end :]):
             if following.text == "(" and self._is_timestamp(token):
                 self.refuse(f"{dialect} has no timestamp(): write the query in rspql or csparql", token)
 
@@ -362,20 +364,20 @@ class Clauses:
         return token.says(TIMESTAMP)
 
     def declare(self, window: StreamWindow, token: Token) -> None:
-        """Notes a window of the query, declared at a token."""
+        """Adds a window of the query, declared at a token; QueryError if it is declared twice."""
         if any(window == other for other, _ in self.windows):
             self.refuse("this window is declared twice: leave one out", token)
         self.windows.append((window, token))
 
 
 def names_its_windows(words: Sequence[Token]) -> bool:
-    """Whether a window in brackets has a name behind it, as in ``FROM STREAM <s> [RANGE 10s] AS <w>`` of RSP-QL."""
+    """Whether a window in brackets is followed by a name, as in RSP-QL's ``FROM STREAM <s> [RANGE 10s] AS <w>``."""
     triples = zip(words, words[1:], words[2:], strict=False)
     return any(one.text == "]" and two.says("AS") and three.kind in ("iri", "name") for one, two, three in triples)
 
 
 def open_clauses(text: str) -> Clauses:
-    """The clauses of a text, its prologue read: before REGISTER, after it, or both."""
+    """The clauses of a text after its prologue, which may be before REGISTER, after it, or both."""
     tokens_ = tokens(text)
     prologue = read_prologue(text, tokens_, default=DEFAULT_BASE)
     if prologue.end < len(tokens_) and tokens_[prologue.end].says("REGISTER"):
@@ -386,7 +388,7 @@ def open_clauses(text: str) -> Clauses:
 
 
 def registered_name(clauses: Clauses) -> str | None:
-    """Steps over the name in REGISTER: an identifier, an IRI (a relative one stays as it is) or a prefixed name."""
+    """Steps over the name in REGISTER: an identifier, an IRI (kept relative without BASE) or a prefixed name."""
     token = clauses.token
     if token.kind == "iri":
         clauses.at += 1
@@ -403,14 +405,14 @@ def registered_name(clauses: Clauses) -> str | None:
 
 
 def end_registration(clauses: Clauses, first: Token) -> None:
-    """Steps over the AS that ends REGISTER, and blanks all of it."""
+    """Steps over the AS that ends REGISTER, and blanks the whole registration."""
     if not clauses.take("AS"):
         clauses.refuse("REGISTER ... AS: the AS is missing here")
     clauses.blank(first)
 
 
 def form_of(clauses: Clauses) -> QueryForm:
-    """The algebra of a text whose stream clauses are all read; errors show the text as it was written."""
+    """The algebra of a text whose stream clauses are read; errors show the original text."""
     try:
         query = read_sparql(clauses.plain, DEFAULT_BASE).answerable()
     except QueryError as error:
@@ -420,7 +422,7 @@ def form_of(clauses: Clauses) -> QueryForm:
 
 
 def compose(clauses: Clauses, form: QueryForm | None = None) -> ContinuousQuery:
-    """The continuous query of a text whose stream clauses are all read."""
+    """The continuous query of a text whose stream clauses are read."""
     for name, token in clauses.unread.items():
         what = f"FROM NAMED <{name}>: no pattern reads that graph; add GRAPH <{name}> {{ .. }}, or leave NAMED out"
         clauses.refuse(what, token)
@@ -440,7 +442,7 @@ def compose(clauses: Clauses, form: QueryForm | None = None) -> ContinuousQuery:
 
 
 def _notes(prologue: Prologue, plain: str) -> tuple[str, ...]:
-    """Which IRIs of the text were relative to no BASE of its own, in the stream clauses or in the rest (``plain``)."""
+    """Notes on relative IRIs of a text without BASE, in the stream clauses or in the rest (``plain``)."""
     if prologue.base is not None:
         return ()
     left = tokens(plain)
@@ -452,5 +454,5 @@ def _notes(prologue: Prologue, plain: str) -> tuple[str, ...]:
 
 
 def dataset(query: ContinuousQuery, streams: str = "") -> str:
-    """The dataset clauses of a query: its static graphs, then its streams in the dialect's own words."""
+    """The dataset clauses of a query: FROM for its static graphs, then the dialect's stream clauses."""
     return "\n".join((*(f"FROM <{name}>" for name in query.background), *filter(None, (streams,))))

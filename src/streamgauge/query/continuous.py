@@ -16,7 +16,7 @@ _PARAMETER: Final = re.compile(r"\$\{([^}\s]*)\}")
 
 
 class TemplateError(MistakeError, ValueError):
-    """Values for parameters that a template does not have; the sentence names both."""
+    """Values for parameters that a template does not have; the message names them and its parameters."""
 
 
 def parameters(template: str) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def parameters(template: str) -> tuple[str, ...]:
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:
-    """The text with every ``${NAME}`` replaced by its value; a missing value is a QueryError, others TemplateError."""
+    """The text with each ``${NAME}`` replaced; QueryError for a missing value, TemplateError for an unknown name."""
     for match in _PARAMETER.finditer(template):
         if match.group(1) not in values:
             raise refusal(
@@ -44,12 +44,12 @@ def dialect_names() -> tuple[str, ...]:
 
 
 def recognised(text: str) -> str | None:
-    """The name of the dialect whose stream clause the text has; ``None`` for plain SPARQL, and for anything else."""
+    """The name of the dialect whose stream clause the text has; ``None`` for plain SPARQL and other texts."""
     return next((name for name in dialect_names() if load()[name].recognises(text)), None)
 
 
 def detect(text: str) -> str:
-    """The name of the dialect whose stream clause the text has; QueryError says what to add when it has none."""
+    """The name of the dialect whose stream clause the text has; QueryError says what to add if it has none."""
     check_bounds(text)
     if (name := recognised(text)) is not None:
         return name
@@ -59,13 +59,13 @@ def detect(text: str) -> str:
 
 
 def parse(text: str, dialect: str | None = None) -> ContinuousQuery:
-    """The query of a text, its dialect told by its stream clause unless named; QueryError says where it is wrong."""
+    """The query of a text, in the named dialect or that of its stream clause; QueryError shows where it is wrong."""
     check_bounds(text)
     return _named(detect(text) if dialect is None else dialect).parse(text)
 
 
 def print_query(query: ContinuousQuery, dialect: str) -> str:
-    """The query as text of a dialect; ValueError when that dialect cannot say it."""
+    """The query as text of a dialect; ValueError if the dialect cannot express it."""
     if query.r2s is R2S.CHANGES:
         raise ValueError(f"no dialect says {query.r2s}: leave the operator to semantics that have it, as sens has")
     return _named(dialect).print_query(query)

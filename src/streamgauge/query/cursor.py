@@ -1,4 +1,4 @@
-"""The place in the tokens of a query, the terms there, and what is said of a token that does not belong there."""
+"""A cursor over the tokens of a query: terms, and the errors about unexpected tokens."""
 
 import re
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from streamgauge.query.versions import LATER_SIGNS, is_earlier
 _OPERATORS: Final = re.compile(r"&&|[=!?$(]")
 _TRUTH: Final = ("TRUE", "FALSE")
 _LONGEST_SHOWN: Final = 40
-WEIGHT: Final = 216
-"""Operators, parts of groups and brackets that may be open at once, one in or after the other.
+MAX_WEIGHT: Final = 216
+"""Maximum weight of operators, group elements and brackets that are open at once, nested or chained.
 
-The tree of a query is as high, ``a || b || c`` as high as it is long. To compare two of them takes four of CPython's
-1,000 calls in each other for each level.
+It bounds the height of the query's tree, in which ``a || b || c`` is as high as it is long: comparing two trees
+recursively takes four of CPython's 1,000 nested calls per level.
 """
 _LOOSE_STRING: Final = re.compile(r'"(?!"")(?:[^"\\\n\r]|\\.)*"|' + r"'(?!'')(?:[^'\\\n\r]|\\.)*'")
-"""A string whatever its escapes are."""
+"""A string with any escapes, also invalid ones."""
 _KEYWORDS: Final = (
     *("SELECT", "CONSTRUCT", "ASK", "DESCRIBE", "WHERE", "FROM", "NAMED", "DISTINCT", "REDUCED", "PREFIX", "BASE"),
     *("OPTIONAL", "UNION", "MINUS", "FILTER", "EXISTS", "GRAPH", "BIND", "VALUES", "SERVICE", "UNDEF", "SEPARATOR"),
@@ -31,7 +31,7 @@ _KEYWORDS: Final = (
 
 
 class Cursor:
-    """The place in the tokens of a text, from the end of its prologue on, and the terms there."""
+    """A position in the tokens of a text, from the end of its prologue on, and readers of terms."""
 
     _kind = "query"
 
@@ -50,28 +50,28 @@ class Cursor:
             return self._end
 
     def _refuse(self, what: str, token: Token | None = None) -> NoReturn:
-        """QueryError at a token, or at the next one."""
+        """Raise QueryError at a token, by default the next one."""
         raise refusal(what, self._text, (token or self._token).start)
 
     def _check_version(self, what: str, token: Token) -> None:
-        """QueryError at what the version of SPARQL that the text announces does not have."""
+        """Raise QueryError at a feature that the announced version of SPARQL lacks."""
         if self._earlier:
             version = self._prologue.version
             self._refuse(f'{what} is of SPARQL 1.2, and the text is of VERSION "{version}": announce "1.2"', token)
 
     def _weigh(self, more: int = 1) -> None:
-        """Count what makes the tree higher; QueryError beyond WEIGHT. An operator is 1, a part of a group 2."""
+        """Add to the weight of the tree (1 for an operator, 2 for a group element); QueryError above MAX_WEIGHT."""
         self._weight += more
-        if self._weight > WEIGHT:
+        if self._weight > MAX_WEIGHT:
             what = "brackets, operators and patterns are open here, one in or after the other: write shorter chains"
-            self._refuse(f"more than {WEIGHT} {what}")
+            self._refuse(f"more than {MAX_WEIGHT} {what}")
 
     def _leave_unanswered(self, what: str, token: Token) -> None:
-        """Note a part of SPARQL that is read and not answered; the first one counts."""
+        """Note a part of SPARQL that is parsed but not supported; the first one is reported."""
         self._unanswered = self._unanswered or unanswered(what, self._text, token.start)
 
     def _expect(self, what: str) -> NoReturn:
-        """QueryError at the next token, where something else is expected."""
+        """Raise QueryError at the next token, saying what is expected instead."""
         token = self._token
         if hint := self._known_mistake(token):
             self._refuse(hint, token)
@@ -85,7 +85,7 @@ class Cursor:
         self._refuse(f"{what} is expected here, not {shown}{near}")
 
     def _known_mistake(self, token: Token) -> str | None:
-        """The sentence about a token that is a frequent mistake."""
+        """The message for a token that is a frequent mistake, else ``None``."""
         following = self._text[token.end : token.end + 1]
         if token.kind == "iri" and _OPERATORS.search(token.text):
             return f"{token.text} reads as an IRI: write a blank behind < where it compares"
@@ -109,7 +109,7 @@ class Cursor:
         return None
 
     def _check_brackets(self) -> None:
-        """QueryError at a bracket that is not closed, or closes none."""
+        """Raise QueryError at a bracket that is not closed, or closes none."""
         opened: list[Token] = []
         for token in self._words:
             if token.kind != "sign":
@@ -130,12 +130,12 @@ class Cursor:
         return token
 
     def _is(self, *signs: str) -> bool:
-        """Whether one of these signs is next."""
+        """Whether the next token is one of these signs."""
         token = self._token
         return token.kind == "sign" and token.text in signs
 
     def _skip(self, sign: str) -> bool:
-        """Step over a sign, if it is next."""
+        """Step over a sign if it is next; whether it was."""
         if self._token.text == sign:
             if sign in LATER_SIGNS:
                 self._check_version(sign, self._token)
@@ -148,12 +148,12 @@ class Cursor:
             self._expect(sign)
 
     def _word(self) -> str:
-        """The keyword that is next, in upper case; empty for anything else."""
+        """The next token in upper case if it is a word, else an empty string."""
         token = self._token
         return token.text.upper() if token.kind == "word" else ""
 
     def _says(self, *words: str) -> bool:
-        """Step over a keyword, if it is one of these."""
+        """Step over the next token if it is one of these keywords; whether it was."""
         if self._word() in words:
             self._at += 1
             return True
@@ -174,7 +174,7 @@ class Cursor:
         return f"<{self._prologue.iri(self._take())}>"
 
     def _is_signed_number(self) -> bool:
-        """Whether a sign is next that is part of the number after it, as in ``-5``."""
+        """Whether the next token is the sign of a number without space, as in ``-5``."""
         if self._token.text not in ("+", "-") or self._at + 1 >= len(self._words):
             return False
         following = self._words[self._at + 1]
@@ -184,11 +184,11 @@ class Cursor:
         return self._token.kind in ("string", "number") or self._word() in _TRUTH or self._is_signed_number()
 
     def _begins_term(self) -> bool:
-        """Whether an IRI or a literal is next."""
+        """Whether the next token begins an IRI or a literal."""
         return self._token.kind in ("iri", "name") or self._begins_literal()
 
     def _literal(self) -> list[Token]:
-        """A string with its language, or with ^^ and its datatype."""
+        """The tokens of a string with its language tag, or with ^^ and its datatype."""
         parts = [self._take()]
         if self._token.kind == "language":
             if "--" in self._token.text:
@@ -202,7 +202,7 @@ class Cursor:
         return [*parts, self._take()]
 
     def _term(self, what: str = "a term") -> Term:
-        """An IRI or a literal."""
+        """An IRI or a literal as a term."""
         if self._token.kind in ("iri", "name"):
             return self._iri()
         if not self._begins_literal():
@@ -218,5 +218,5 @@ class Cursor:
 
 
 def sequence_refusal(token: Token) -> str:
-    """The sentence about an operator or function of EP-SPARQL (Anicic et al., WWW 2011)."""
+    """The message for an operator or function of EP-SPARQL (Anicic et al., WWW 2011)."""
     return f"{token.text} is EP-SPARQL's: sequences of events are not supported; compare timestamp() of triples"

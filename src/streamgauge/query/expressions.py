@@ -1,4 +1,4 @@
-"""Expressions of SPARQL text: operators by how closely they bind, built-in functions, casts, aggregates, EXISTS."""
+"""Expressions of SPARQL by precedence climbing: operators, built-in functions, casts, aggregates, EXISTS."""
 
 import re
 from typing import Final
@@ -25,7 +25,7 @@ _ARITIES: Final[dict[tuple[int, int], str]] = {
     (0, _ANY): "COALESCE CONCAT",
 }
 _BUILT_IN: Final = {name: arity for arity, names in _ARITIES.items() for name in names.split()}
-"""Built-in functions with the least and the most of their arguments."""
+"""Built-in functions with their minimum and maximum numbers of arguments."""
 _SAME: Final = {"URI": "IRI", "ISURI": "ISIRI"}
 _AGGREGATES: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
 _CASTS: Final = frozenset(
@@ -35,20 +35,20 @@ _CASTS: Final = frozenset(
         *("gYearMonth", "gMonth", "gDay", "gMonthDay", "duration", "yearMonthDuration", "dayTimeDuration"),
     )
 )
-"""Functions by IRI: the casts of SPARQL 1.1 (17.5) and those to the other types with values."""
+"""Functions by IRI: the casts of SPARQL 1.1 (17.5) and those to the other supported datatypes."""
 _RELATION: Final = 3
 _BINDING: Final = {
     **{"||": 1, "&&": 2, "+": 4, "-": 4, "*": 5, "/": 5},
     **dict.fromkeys(("=", "!=", "<", ">", "<=", ">="), _RELATION),
 }
-"""How closely binary operators bind."""
+"""Precedence of binary operators."""
 
 
 class ExpressionReader(TripleReader):
-    """A cursor that reads expressions; groups are read by the class below."""
+    """A reader of expressions; ``QueryReader`` implements ``_group``."""
 
     _aggregates: dict[al.Aggregate, al.Var] | None = None
-    """The aggregates of the SELECT whose columns, HAVING or ORDER BY are read, with the variables for them."""
+    """The aggregates met so far in columns, HAVING or ORDER BY, with their variables; ``None`` elsewhere."""
     _inside_aggregate = False
 
     def _group(self) -> al.Pattern:
@@ -66,11 +66,11 @@ class ExpressionReader(TripleReader):
         return self._bracketed() if self._skip("(") else self._call()
 
     def _condition(self) -> al.Expression:
-        """An expression of which the effective boolean value is taken."""
+        """An expression whose effective boolean value is taken."""
         return self._true(self._constraint("a condition"))
 
     def _true(self, expression: al.Expression) -> al.Expression:
-        """The effective boolean value of an expression by the version of SPARQL that the text announces."""
+        """The effective boolean value of an expression in the announced version of SPARQL (``versions.truth``)."""
         return truth(expression) if self._earlier else expression
 
     def _bracketed(self) -> al.Expression:
@@ -79,7 +79,7 @@ class ExpressionReader(TripleReader):
         return expression
 
     def _expression(self, least: int = 1) -> al.Expression:
-        """An expression of operators that bind at least as closely as ``least``; all group from the left."""
+        """An expression of operators with a precedence of at least ``least``; all are left-associative."""
         around = self._weight
         self._weigh()
         left = self._unary()
@@ -102,7 +102,7 @@ class ExpressionReader(TripleReader):
         return left
 
     def _binding(self) -> int:
-        """How closely the operator that is next binds, 0 for none; a sign after an operand is an operator."""
+        """The precedence of the next operator, 0 for none; + and - after an operand are operators."""
         if self._token.kind == "sign":
             return _BINDING.get(self._token.text, 0)
         return _RELATION if self._word() in ("IN", "NOT") else 0
@@ -131,7 +131,7 @@ class ExpressionReader(TripleReader):
         return term
 
     def _triple_value(self) -> al.Expression:
-        """The rest of ``<<( s p o )>>`` in an expression: a constant, or what TRIPLE gives of its parts."""
+        """The rest of ``<<( s p o )>>`` in an expression: a constant, or a call of TRIPLE."""
         subject = self._variable() if self._token.kind == "variable" else self._iri()
         predicate = self._verb()
         item: al.Expression
@@ -145,7 +145,7 @@ class ExpressionReader(TripleReader):
         return al.Call("TRIPLE", (subject, predicate, item))
 
     def _arguments(self, function: str = "") -> list[al.Expression]:
-        """Expressions in brackets, none at all among them; a function by IRI may have DISTINCT before them."""
+        """Arguments in brackets, possibly none; a function by IRI may have DISTINCT before them."""
         self._must("(")
         arguments: list[al.Expression] = []
         if self._skip(")"):
@@ -189,7 +189,7 @@ class ExpressionReader(TripleReader):
         return self._resolved(call) if call.operator == "IRI" else call
 
     def _by_iri(self) -> al.Expression:
-        """A function named by an IRI: a cast, or timestamp(); other ones are read and not answered."""
+        """A function named by an IRI: a cast or timestamp(); others are noted as unsupported."""
         token = self._token
         function = self._iri()
         arguments = tuple(self._arguments(function))
@@ -202,14 +202,14 @@ class ExpressionReader(TripleReader):
         return al.Call(function, arguments)
 
     def _inner_group(self) -> al.Pattern:
-        """The group of an EXISTS, whose aggregates are none of those around it."""
+        """The group of an EXISTS, in which the outer aggregates are not visible."""
         around, self._aggregates = self._aggregates, None
         pattern = self._group()
         self._aggregates = around
         return pattern
 
     def _resolved(self, call: al.Call) -> al.Expression:
-        """``IRI("relative")`` of a constant under a BASE is that IRI: the algebra has no BASE."""
+        """``IRI("relative")`` of a constant, resolved here by BASE because the algebra has none."""
         (argument,) = call.arguments
         if self._prologue.base is None or not isinstance(argument, str) or datatype(argument) != f"{XSD}string":
             return call
@@ -228,7 +228,7 @@ class ExpressionReader(TripleReader):
             self._refuse(f"{name} takes {count} arguments, not {len(arguments)}", self._words[self._at - 1])
 
     def _aggregate(self, name: str) -> al.Var:
-        """The variable of an aggregate, from its bracket on."""
+        """The variable that stands for an aggregate, read from its bracket on; equal aggregates share one."""
         known, token = self._aggregates, self._words[self._at - 1]
         if known is None:
             where = "in another aggregate" if self._inside_aggregate else "here"
@@ -254,9 +254,9 @@ _TAG: Final = re.compile(r'"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{0,8})*"')
 
 
 def _tags_lowered(operands: tuple[al.Expression, ...]) -> tuple[al.Expression, ...]:
-    """The operands of a function or operator, constants beside LANG(...) in lower case: tags are, in the data.
+    """The operands, with constants beside LANG(...) in lower case, as language tags are in the data.
 
-    ``LANG(?o) = "en-GB"`` is to find ``"x"@en-GB``: tags are equal whatever their case (RDF 1.2, 3.4; RFC 5646, 2.1.1).
+    ``LANG(?o) = "en-GB"`` has to match ``"x"@en-GB``: tags are case-insensitive (RDF 1.2, 3.4; RFC 5646, 2.1.1).
     """
     if not any(isinstance(operand, al.Call) and operand.operator == "LANG" for operand in operands):
         return operands

@@ -1,4 +1,4 @@
-"""Windows as named graphs: the patterns that they hold, and GRAPH pushed down to where triples are matched.
+"""Windows as named graphs: the patterns that read them, and GRAPH pushed down to the basic graph patterns.
 
 Source: https://www.w3.org/TR/sparql11-query/#defn_evalGraph
 """
@@ -22,7 +22,10 @@ from streamgauge.query.traversal import (
 
 
 def reads(form: al.QueryForm) -> tuple[al.Node | None, ...]:
-    """The graphs whose triples a form matches, in order; ``None`` is the default graph, a variable ``GRAPH ?g``."""
+    """The graphs that a form's triple patterns read, in order.
+
+    ``None`` is the default graph, a variable ``GRAPH ?g``.
+    """
     return tuple(dict.fromkeys(_reads(form.pattern, None)))
 
 
@@ -41,7 +44,7 @@ def _is_exists(part: al.Expression) -> TypeGuard[al.Exists]:
 
 
 def renamed(form: al.QueryForm, names: Mapping[Term, Term]) -> al.QueryForm:
-    """The form with its graphs renamed; names that are not there stay."""
+    """The form with graphs renamed; other names are unchanged."""
     return with_pattern(form, _renamed(form.pattern, names))
 
 
@@ -54,7 +57,7 @@ def _renamed(pattern: al.Pattern, names: Mapping[Term, Term]) -> al.Pattern:
 
 
 def enclosed(form: al.QueryForm, name: Term) -> al.QueryForm:
-    """The form whose EXISTS in HAVING, ORDER BY and SELECT, which stand outside WHERE, read the graph ``name``."""
+    """The form with GRAPH ``name`` around the patterns of EXISTS in HAVING, ORDER BY and SELECT, outside of WHERE."""
     return with_pattern(form, _enclosed(form.pattern, name))
 
 
@@ -68,7 +71,7 @@ def _enclosed(pattern: al.Pattern, name: Term) -> al.Pattern:
 
 
 def streamed(form: al.QueryForm, name: Term) -> al.QueryForm:
-    """The form whose WHERE reads the graph ``name``, but for its last FILTERs, which stay outside of GRAPH."""
+    """The form with GRAPH ``name`` around its WHERE, except for trailing FILTERs, which stay outside."""
     return with_pattern(enclosed(form, name), _streamed(enclosed(form, name).pattern, name))
 
 
@@ -82,7 +85,7 @@ def _streamed(pattern: al.Pattern, name: Term) -> al.Pattern:
 
 
 def _is_outside_where(pattern: al.Pattern) -> bool:
-    """Whether a SELECT writes this part of it behind or before its WHERE."""
+    """Whether a SELECT writes this operator outside of its WHERE."""
     match pattern:
         case al.Group() | al.Project() | al.Distinct() | al.Reduced() | al.Slice() | al.OrderBy():
             return True
@@ -93,7 +96,7 @@ def _is_outside_where(pattern: al.Pattern) -> bool:
 
 
 def unnamed(query: ContinuousQuery) -> bool:
-    """Whether no window has a name; ValueError when some have and some have not, or a GRAPH names no window."""
+    """Whether no window has a name; ValueError if only some have, or if GRAPH names no window."""
     names = {window.name for window in query.windows}
     if None in names and len(names) > 1:
         raise ValueError("some windows have names and some have not: give each a name")
@@ -114,11 +117,11 @@ STAMPS: Final = "urn:streamgauge:stamps"
 
 
 def spread(form: al.QueryForm, names: Sequence[Term]) -> al.QueryForm:
-    """The form with every GRAPH pushed down: only ``Graph(<name>, BGP)`` is left, and BGPs of the default graph.
+    """The form with every GRAPH pushed down to single basic graph patterns: ``Graph(<name>, BGP)``.
 
-    ``names`` are the windows' names as terms. ``GRAPH ?g { P }`` is the union over them of P in that graph, joined
-    with ?g (18.6): inside P, ?g is a variable like any other, so ``BOUND(?g)`` is false there. A GRAPH that names no
-    window matches nothing. Graphs of stamps are kept. The same object when there is no GRAPH.
+    ``names`` are the windows' names as terms. ``GRAPH ?g { P }`` becomes the union over them of P in that graph, joined
+    with ?g (18.6): inside P, ?g is an ordinary variable, so ``BOUND(?g)`` is false there. GRAPH of any other name
+    matches nothing, except graphs of stamps. Returns the same object if there is no GRAPH.
     """
     if not any(isinstance(pattern, al.Graph) for pattern in every_pattern(form.pattern)):
         return form
@@ -126,7 +129,7 @@ def spread(form: al.QueryForm, names: Sequence[Term]) -> al.QueryForm:
 
 
 def _push(pattern: al.Pattern, graph: Term | None, names: tuple[Term, ...]) -> al.Pattern:
-    """The pattern evaluated with this active graph, ``None`` for the default graph."""
+    """The pattern with this active graph pushed down; ``None`` is the default graph."""
     match pattern:
         case al.BGP(patterns=patterns):
             return pattern if graph is None or not patterns else al.Graph(graph, pattern)
@@ -141,6 +144,7 @@ def _push(pattern: al.Pattern, graph: Term | None, names: tuple[Term, ...]) -> a
 
 
 def _over_all(variable: al.Var, inner: al.Pattern, names: tuple[Term, ...]) -> al.Pattern:
+    # VALUES binds ?g outside of P, so that P cannot see it.
     choices: list[al.Pattern] = [
         al.Join(_push(inner, name, names), al.Values((variable,), ((name,),))) for name in names
     ]
@@ -148,7 +152,7 @@ def _over_all(variable: al.Var, inner: al.Pattern, names: tuple[Term, ...]) -> a
 
 
 def _union(choices: Sequence[al.Pattern]) -> al.Pattern:
-    """The union of patterns, no deeper than it has to be."""
+    """The union of patterns as a balanced tree, because later passes recurse over it."""
     if len(choices) == 1:
         return choices[0]
     half = (len(choices) + 1) // 2
@@ -156,5 +160,5 @@ def _union(choices: Sequence[al.Pattern]) -> al.Pattern:
 
 
 def _nothing(pattern: al.Pattern) -> al.Values:
-    """No solution, over the variables that a text can name."""
+    """A pattern without solutions over the same named variables."""
     return al.Values(tuple(var for var in al.pattern_variables(pattern) if not var.name.startswith(("_:", "."))), ())

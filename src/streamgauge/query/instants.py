@@ -1,4 +1,4 @@
-"""``NOW()`` as plain SPARQL: a fact beside the contents says at which instant a report is due.
+"""``NOW()`` as plain SPARQL: a triple beside the contents states the instant of the report.
 
 A worked example: ``FILTER(?t > NOW())`` becomes ``FILTER(?t > ?.now0)`` over what was below it, joined with
 ``GRAPH <urn:streamgauge:stamps?now> { <urn:streamgauge:now> <urn:streamgauge:time> ?.now0 }``, a graph of one triple.
@@ -29,7 +29,7 @@ _SUBJECT, _PREDICATE = "<urn:streamgauge:now>", "<urn:streamgauge:time>"
 
 
 def now_fact(instant: int) -> Triple:
-    """The one triple of ``NOW_GRAPH`` at a report's instant (ms)."""
+    """The single triple of ``NOW_GRAPH`` at a report's instant (ms)."""
     return _SUBJECT, _PREDICATE, date_time(instant)
 
 
@@ -39,15 +39,15 @@ def uses_now(form: al.QueryForm) -> bool:
 
 
 def with_instant(form: al.QueryForm) -> al.QueryForm:
-    """The form with variables of the fact in the place of NOW(); the same object when it does not call it.
+    """The form with NOW() replaced by variables that ``NOW_GRAPH`` binds; the same object if it is not called.
 
-    ``GRAPH ?g`` must not range over the fact's graph: ``spread`` it over the windows.
+    ``GRAPH ?g`` must not range over ``NOW_GRAPH``: apply ``graphs.spread`` to the result.
     """
     return with_pattern(form, _NowRewriter().pattern(form.pattern)) if uses_now(form) else form
 
 
 def global_group(pattern: al.Pattern) -> al.Group | None:
-    """The aggregation without keys that gives a query over the pattern its one row, if it is one."""
+    """The aggregation without GROUP BY that produces a query's single row, else ``None``."""
     while inner := _inside(pattern):
         pattern = inner
     return pattern if isinstance(pattern, al.Group) and not pattern.keys else None
@@ -57,7 +57,7 @@ _SHELLS: Final = al.Project | al.Extend | al.Filter | al.Distinct | al.Reduced |
 
 
 def _inside(pattern: al.Pattern) -> al.Pattern | None:
-    """The pattern below one that keeps the number of its rows, such as a join with the fact."""
+    """The pattern below an operator that keeps the single row, such as the join with ``NOW_GRAPH``."""
     if isinstance(pattern, _SHELLS):
         return pattern.pattern
     if isinstance(pattern, al.Join):
@@ -73,12 +73,12 @@ def _is_fact(pattern: al.Pattern) -> bool:
 
 @dataclass(slots=True)
 class _NowRewriter:
-    """Numbers the variables of one form: two operators never share one, or MINUS would compare it."""
+    """Rewrites one form with a new variable per operator: MINUS would compare a shared one."""
 
     count: int = field(default=0)
 
     def pattern(self, pattern: al.Pattern) -> al.Pattern:
-        """The pattern, each operator whose own expressions call NOW() over one more join."""
+        """The pattern, in which each operator whose own expressions call NOW() is over a join with ``NOW_GRAPH``."""
         result = parts(pattern, self.pattern, partial(exists_parts, on_pattern=self.pattern))
         if not any(map(calls_now, expressions(result))):
             return result

@@ -1,10 +1,10 @@
-"""Windows whose merge is the default graph, said with named windows: for dialects in which each window has a name.
+"""Unnamed windows, whose merge is the default graph, rewritten for dialects in which every window has a name.
 
-A pattern over the merge is matched where any window or the static data has the triple, once however many have it:
+A pattern over the merge matches a triple of any window or of the static data, once however many contain it:
 
     ?s :p ?o    becomes    { SELECT DISTINCT ?s ?o { { GRAPH ?window { ?s :p ?o } } UNION { ?s :p ?o } } }
 
-Each triple pattern is such a group of its own, because the triples of one solution may come from several windows.
+Each triple pattern is a group of its own, because the triples of one solution may be in different windows.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ WINDOW: Final = "urn:streamgauge:window"
 
 
 def with_named_windows(query: ContinuousQuery) -> ContinuousQuery:
-    """The query with a name for each window; ValueError names what cannot be said of their merge in this way."""
+    """The query with a name for each window; ValueError for a query that cannot be rewritten this way."""
     if uses_timestamp(query.form):
         raise ValueError("RSP-QL has no timestamp() over several windows without names: name them, or print csparql")
     if not reads(query.form):
@@ -40,7 +40,7 @@ def _fresh(form: al.QueryForm) -> Iterator[al.Var]:
 
 
 def _without_labels(form: al.QueryForm) -> al.QueryForm:
-    """The form with a variable for each blank node of its patterns, which then stands in several groups."""
+    """The form with variables for the blank nodes of its patterns, as a blank node may not span groups (4.1.4)."""
     triples = [triple for part in every_pattern(form.pattern) if isinstance(part, al.BGP) for triple in part.patterns]
     labels = [var for triple in triples for var in al.triple_variables(triple) if var.name.startswith("_:")]
     if labels and any(_counts_rows(part) for part in every_pattern(form.pattern)):
@@ -68,7 +68,7 @@ def _merged(pattern: al.Pattern, fresh: Iterator[al.Var]) -> al.Pattern:
 
 
 def _path(path: al.Path | al.Var, subject: al.Node, end: al.Node, fresh: Iterator[al.Var]) -> al.Pattern:
-    """The groups of a triple pattern; a path without repetition is the join or union of its steps (18.2.2.4)."""
+    """The groups of a triple pattern; a path without repetition becomes joins and unions (18.2.2.4)."""
     match path:
         case str() | al.Var():
             return _anywhere(al.TriplePattern(subject, path, end), fresh)
@@ -84,7 +84,7 @@ def _path(path: al.Path | al.Var, subject: al.Node, end: al.Node, fresh: Iterato
 
 
 def _anywhere(triple: al.TriplePattern, fresh: Iterator[al.Var]) -> al.Pattern:
-    """A triple of any window or of the static data, once."""
+    """A triple pattern over all windows and the static data, with distinct matches."""
     block = al.BGP((triple,))
     either: al.Pattern = al.Union(al.Graph(next(fresh), block), block)
     variables = al.triple_variables(triple)

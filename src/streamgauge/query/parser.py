@@ -1,4 +1,4 @@
-"""SPARQL text to algebra, in one pass over its tokens: what is wrong, and what is not answered, with its place."""
+"""SPARQL text to algebra, in one pass over its tokens; errors have the position of what is wrong or unsupported."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,17 +16,16 @@ _UPDATES: Final = ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY"
 
 
 def parse_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL) -> QueryForm:
-    """The algebra of a SPARQL 1.2 SELECT, ASK or CONSTRUCT; QueryError says where it is wrong or refused.
+    """The algebra of a SPARQL 1.2 SELECT, ASK or CONSTRUCT; QueryError shows where it is wrong or refused.
 
-    ``base`` is that of relative IRIs where the text declares none; without both they are refused.
-    Beyond SPARQL it knows ``timestamp(?s, ?p, ?o)``, as C-SPARQL's function by IRI or by that word. ``bounds`` say how
-    long and deep the text may be.
+    ``base`` resolves relative IRIs if the text declares no BASE; without either they are refused. An extension is
+    ``timestamp(?s, ?p, ?o)``, by this keyword or by C-SPARQL's IRI. ``bounds`` limit the text's length and depth.
     """
     return read_sparql(text, base, bounds).answerable().form
 
 
 def read_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL) -> PlainQuery:
-    """A query with its FROM clauses, and what of it is SPARQL and not answered; QueryError where it is no SPARQL."""
+    """A query with its FROM clauses and its unsupported parts; QueryError for a text that is not SPARQL."""
     check_bounds(text, bounds)
     words = tokens(text)
     prologue = read_prologue(text, words, default=base)

@@ -1,4 +1,4 @@
-"""The printer: any algebra as plain SPARQL with full IRIs; what the parser gives comes back equal."""
+"""The printer: algebra as plain SPARQL with full IRIs; parsing the result gives an equal form."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,13 +13,13 @@ from streamgauge.query.text import NO_VARIABLE
 _BINARY: Final = frozenset({"||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"})
 _PLAIN: Final = {"integer": r"-?[0-9]+", "decimal": r"-?[0-9]+\.[0-9]+", "boolean": "true|false"}
 _SHORT: Final = re.compile("|".join(rf'"({form})"\^\^<{re.escape(XSD)}{kind}>' for kind, form in _PLAIN.items()))
-"""Literals that a text may write without quotes."""
+"""Literals that may be written without quotes."""
 _ESCAPE: Final = re.compile(r"\\\\([uU])|\\.")
 Wrap = Callable[[str], str]
 
 
 def sparql(form: al.QueryForm, dataset: str = "", where: Wrap | None = None) -> str:
-    """A query form as text; ``dataset`` is put before WHERE, ``where`` may wrap the outermost group."""
+    """A query form as text; ``dataset`` is inserted before WHERE, ``where`` may wrap the outermost group."""
     layout = _Layout(dataset, lambda pattern: (where or str)("\n  ".join(("{", *_inside(pattern))) + "\n}"), "\n")
     match form:
         case al.Select(pattern=pattern):
@@ -31,7 +31,7 @@ def sparql(form: al.QueryForm, dataset: str = "", where: Wrap | None = None) -> 
 
 
 def expression(tree: al.Expression) -> str:
-    """An expression as text, in brackets where it has parts."""
+    """An expression as text, with brackets around operators."""
     return _Expressions({}).text(tree)
 
 
@@ -42,7 +42,7 @@ def group(pattern: al.Pattern) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How a SELECT is laid out: what stands before WHERE, how its group is printed, what separates clauses."""
+    """The layout of a SELECT: the text before WHERE, the printer of its group, the separator of clauses."""
 
     dataset: str
     body: Callable[[al.Pattern], str]
@@ -51,7 +51,7 @@ class _Layout:
 
 @dataclass(frozen=True, slots=True)
 class _Expressions:
-    """Prints expressions; ``computed`` are the aggregates that variables stand for."""
+    """Prints expressions; ``computed`` maps variables to the aggregates that they stand for."""
 
     computed: Mapping[al.Var, al.Aggregate]
 
@@ -59,6 +59,7 @@ class _Expressions:
         match tree:
             case al.Var():
                 return self.aggregate(self.computed[tree]) if tree in self.computed else _variable(tree)
+            # Chains share one pair of brackets: nested ones would exceed the parser's limit on brackets.
             case al.Call(operator="&&" | "||" as operator, arguments=(al.Call(operator=inner) as left, right)) if (
                 inner == operator
             ):
@@ -88,7 +89,7 @@ class _Expressions:
 
 
 def _inside(pattern: al.Pattern) -> tuple[str, ...]:
-    """The text between the braces of a group with this meaning, piece by piece."""
+    """The elements between the braces of a group that parses to this pattern."""
     match pattern:
         case al.BGP(patterns=patterns):
             return tuple(map(_triple, patterns))
@@ -109,7 +110,7 @@ def _inside(pattern: al.Pattern) -> tuple[str, ...]:
 
 
 def _optional(right: al.Pattern, condition: al.Expression | None) -> str:
-    """The group of an OPTIONAL; a FILTER of the right side's own stays inside braces of its own."""
+    """The group of an OPTIONAL; a Filter of the right side itself gets its own braces, else it became the condition."""
     if condition is None and not isinstance(right, al.Filter):
         return group(right)
     own = (_filter(condition),) if condition is not None else ()
@@ -121,12 +122,12 @@ def _filter(condition: al.Expression) -> str:
 
 
 def _braced(text: str) -> str:
-    """An expression in brackets, once."""
+    """An expression in exactly one pair of brackets."""
     return text if text.startswith("(") else f"({text})"
 
 
 def _first(pattern: al.Pattern) -> tuple[str, ...]:
-    """The pattern as the beginning of a group that goes on."""
+    """The pattern as the first elements of a group that continues."""
     match pattern:
         case al.BGP() | al.Join() | al.LeftJoin() | al.Minus() | al.Extend():
             return _inside(pattern)
@@ -155,7 +156,7 @@ def _values(data: al.Values) -> str:
 
 @dataclass(slots=True)
 class _Parts:
-    """A SELECT taken apart, from LIMIT down to WHERE."""
+    """The clauses of a SELECT, from LIMIT down to WHERE."""
 
     where: al.Pattern
     variables: tuple[al.Var, ...] | None = None
@@ -188,7 +189,7 @@ def _take_apart(pattern: al.Pattern, projects: bool) -> _Parts:
 
 
 def _find_group(parts: _Parts, projects: bool) -> None:
-    """Fills in grouping when what stands below is a GROUP BY in the form that SELECT gives it."""
+    """Fills in GROUP BY, HAVING and SELECT expressions if the pattern has the shape that the parser gives them."""
     below, extends, values, having = parts.where, {}, None, None
     while projects and isinstance(below, al.Extend):
         extends[below.variable] = below.expression
@@ -248,19 +249,19 @@ def _key(var: al.Var, value: al.Expression) -> str:
 
 
 def _term(value: Term) -> str:
-    """A term: numbers and booleans short where that is the same term, the rest as N-Triples writes it."""
+    """A term: numbers and booleans abbreviated if that is the same term, others as in N-Triples."""
     if short := _SHORT.fullmatch(value):
         return str(short[short.lastindex or 0])
     return _ESCAPE.sub(_unambiguous, value) if value[0] == '"' and "\\" in value else value
 
 
 def _unambiguous(escape: re.Match[str]) -> str:
-    """A "u" after an escaped backslash must not look like a code point escape: it becomes one itself."""
+    """A "u" after an escaped backslash, itself escaped, so that SPARQL 1.1 does not read a code point escape (19.2)."""
     return f"\\\\\\u{ord(escape.group(1)):04X}" if escape.group(1) else escape.group()
 
 
 def _variable(var: al.Var) -> str:
-    """A variable; those that no text names (``.agg0``, ``_:0``) get a name with an underscore."""
+    """A variable; generated names (``.agg0``, ``_:0``) are made valid by underscores."""
     return "?" + NO_VARIABLE.sub("_", var.name)
 
 
@@ -272,14 +273,14 @@ def _node(value: al.Node) -> str:
 
 
 def _triple(pattern: al.TriplePattern) -> str:
-    """A triple pattern with its full stop."""
+    """A triple pattern with a full stop."""
     verb = pattern.predicate
     middle = _node(verb) if isinstance(verb, al.Var | str) else _path(verb)
     return f"{_node(pattern.subject)} {middle} {_node(pattern.object)} ."
 
 
 def _path(way: al.Path) -> str:
-    """A property path, in brackets where it has parts."""
+    """A property path, in brackets if it is composed."""
     match way:
         case al.Inverse(path=inner):
             return f"(^{_path(inner)})"

@@ -1,4 +1,4 @@
-"""BASE, PREFIX and VERSION of a query, and what IRIs and literals of its text mean under them (SPARQL 1.2, 4.1)."""
+"""BASE, PREFIX and VERSION of a query, and the IRIs and literals of its text under them (SPARQL 1.2, 4.1)."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from streamgauge.model.terms import XSD, Term, quoted, unescaped
 from streamgauge.query.text import Token, refusal, string_value, tokens
 
 DEFAULT_BASE: Final = "http://example.org/"
-"""The base of relative IRIs in a continuous query that declares none (RFC 3986, 5.1.4: the application's choice)."""
+"""The base of relative IRIs in a continuous query without BASE (RFC 3986, 5.1.4: the application's choice)."""
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _REFERENCE: Final = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
@@ -21,7 +21,7 @@ _LANGUAGE: Final = re.compile(r"@[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*(?:--(?:ltr|
 
 
 def resolved(reference: str, base: str) -> str:
-    """The IRI of a reference under a base (RFC 3986, 5.2.2)."""
+    """The IRI of a reference relative to a base (RFC 3986, 5.2.2)."""
     scheme, authority, path, query, fragment = _parts(reference)
     own_scheme, own_authority, own_path, own_query, _ = _parts(base)
     if scheme is not None or authority is not None:
@@ -75,9 +75,9 @@ def _without_dots(path: str) -> str:
 
 @dataclass(slots=True)
 class Prologue:
-    """The declarations of BASE and PREFIX in the order of the text; ``end`` is the index of the token after them.
+    """The declarations of BASE, PREFIX and VERSION; ``end`` is the index of the token after them.
 
-    ``default`` is the base of a text that declares none; ``relative`` are the references that were resolved by it.
+    ``default`` is the base of a text without BASE; ``relative`` are the references that were resolved by it.
     """
 
     text: str
@@ -90,7 +90,7 @@ class Prologue:
     """The last version that the text announces."""
 
     def iri(self, token: Token) -> str:
-        """The absolute IRI, without brackets, of an IRI or prefixed name; QueryError names an undeclared prefix."""
+        """The absolute IRI, without brackets, of an IRI or prefixed name; QueryError for an undeclared prefix."""
         if token.kind == "iri":
             return self._absolute(token)
         prefix, _, local = token.text.partition(":")
@@ -102,7 +102,7 @@ class Prologue:
         raise refusal(f"the prefix {prefix}: of {token.text} is not declared; {add}", self.text, token.start)
 
     def _blank_inside(self, token: Token) -> Exception:
-        """The error of ``<http://example.org/a b>``, at its beginning."""
+        """The error for an IRI with a space, ``<http://example.org/a b>``, at its beginning."""
         start = token.start - 1
         shown = re.split(r"[>\n\r]", self.text[start:], maxsplit=1)[0]
         what = f"{shown}> is not an IRI: blanks, quotes and braces do not stand in IRIs; write a blank as %20"
@@ -120,9 +120,9 @@ class Prologue:
         return iri
 
     def resolve(self, reference: str) -> str | None:
-        """The absolute IRI of a reference, ``None`` for a relative one without BASE.
+        """The absolute IRI of a reference, ``None`` for a relative one without a base.
 
-        ValueError says why the text is no IRI reference (RFC 3987).
+        Raises ValueError for a text that is not an IRI reference (RFC 3987).
         """
         base = self.base if self.base is not None else self.default
         if _SCHEME.match(reference):
@@ -156,7 +156,7 @@ class Prologue:
 
 
 def declared_prefixes(text: str) -> dict[str, str]:
-    """The prefixes that a query's text declares with absolute IRIs, wherever they stand; nothing is refused here."""
+    """The prefixes that a text declares with absolute IRIs, anywhere in it, without checking the rest."""
     words = tokens(text)
     return {
         name.text[:-1]: unescaped(iri.text[1:-1])
@@ -168,9 +168,9 @@ def declared_prefixes(text: str) -> dict[str, str]:
 def read_prologue(
     text: str, words: Sequence[Token], skip: int = 0, before: Prologue | None = None, default: str | None = None
 ) -> Prologue:
-    """The declarations that the tokens begin with, from the ``skip``-th token on, added to those ``before``.
+    """The declarations from the ``skip``-th token on, added to those ``before``.
 
-    ``default`` is the base of a text that declares none. QueryError says which part of a declaration is missing.
+    ``default`` is the base of a text without BASE. Raises QueryError for an incomplete declaration.
     """
     prologue = Prologue(text, end=skip, default=default)
     if before is not None:
@@ -180,7 +180,7 @@ def read_prologue(
 
 
 def read_on(prologue: Prologue, words: Sequence[Token], start: int) -> int:
-    """Add the declarations from a token on; the index of the token after them. QueryError as ``read_prologue``."""
+    """Add the declarations from token ``start`` on; the index of the token after them."""
     prologue.end = start
     while prologue.end < len(words) and words[prologue.end].says("BASE", "PREFIX", "VERSION"):
         _declare(prologue, words)
@@ -188,7 +188,7 @@ def read_on(prologue: Prologue, words: Sequence[Token], start: int) -> int:
 
 
 def _declare(prologue: Prologue, words: Sequence[Token]) -> None:
-    """Read one declaration."""
+    """Read one declaration; QueryError if it is incomplete."""
     end = Token("sign", "", len(prologue.text))
     word, first, second = (*words[prologue.end : prologue.end + 3], end, end)[:3]
     if word.says("BASE"):

@@ -1,8 +1,8 @@
 """SPARQL 1.2 queries as algebra: recursive descent over the grammar (19.8) with the translation of section 18.2.
 
-Errors are QueryErrors at the token that is wrong. Parts of SPARQL that are not answered (SERVICE, FROM, DESCRIBE) are
-read to the end and noted, so that mistakes elsewhere are found. Held to the W3C's syntax tests (``tests/w3c``), to
-rdflib's parser and to pyoxigraph's.
+Errors are QueryErrors at the wrong token. Unsupported parts of SPARQL (SERVICE, FROM, DESCRIBE) are parsed to the end
+and noted, so that mistakes elsewhere are reported too. Tested against the W3C's syntax tests (``tests/w3c``), rdflib's
+parser and pyoxigraph's.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,9 +25,9 @@ _FROM: Final = "FROM names data to load: bring it beside the query as static dat
 
 @dataclass(slots=True)
 class PlainQuery:
-    """A SPARQL query: its form, the graphs of FROM and FROM NAMED (IRIs without brackets), what is not answered.
+    """A SPARQL query: its form, the graphs of FROM and FROM NAMED (IRIs without brackets), and its unsupported parts.
 
-    ``dataset`` is the error for those who have no graphs by name, at the first FROM.
+    ``dataset`` is the error at the first FROM, for evaluators that cannot load graphs by name.
     """
 
     form: al.QueryForm
@@ -38,7 +38,7 @@ class PlainQuery:
     notes: tuple[str, ...] = ()
 
     def answerable(self) -> "PlainQuery":
-        """The query itself; UnansweredError where a part of it is not answered."""
+        """The query itself; UnansweredError for an unsupported part."""
         if (error := self.unanswered or self.dataset) is not None:
             raise error
         return self
@@ -46,7 +46,7 @@ class PlainQuery:
 
 @dataclass(slots=True)
 class _Graphs:
-    """The graphs of FROM and of FROM NAMED, and the first FROM."""
+    """The graphs of FROM and of FROM NAMED, and the token of the first FROM."""
 
     default: list[str] = field(default_factory=list)
     named: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class _Graphs:
 
 @dataclass(frozen=True, slots=True)
 class _Solutions:
-    """The parts behind SELECT and its columns: WHERE with grouping, HAVING and VALUES; ORDER BY; LIMIT, OFFSET."""
+    """The clauses after SELECT's columns: WHERE with grouping, HAVING and VALUES; ORDER BY; LIMIT and OFFSET."""
 
     pattern: al.Pattern
     order: tuple[tuple[al.Expression, bool], ...]
@@ -72,10 +72,10 @@ class _Solutions:
 
 
 class QueryReader(ExpressionReader):
-    """Groups and query forms."""
+    """The reader of groups and query forms."""
 
     def query(self) -> PlainQuery:
-        """The whole query."""
+        """Read the whole query, up to the end of the text."""
         self._graphs = _Graphs()
         self._notes: list[str] = []
         form = self._form()
@@ -99,7 +99,7 @@ class QueryReader(ExpressionReader):
         return al.Select(pattern, tuple(var.name for var in variables))
 
     def _dataset(self) -> None:
-        """FROM and FROM NAMED; a query's own ones, none of a subquery."""
+        """Read FROM and FROM NAMED, which subqueries do not have."""
         while self._word() == "FROM":
             self._graphs.first = self._graphs.first or self._token
             self._at += 1
@@ -107,7 +107,7 @@ class QueryReader(ExpressionReader):
             graphs.append(self._iri()[1:-1])
 
     def _describe(self) -> al.QueryForm:
-        """DESCRIBE, which is read as a SELECT and not answered."""
+        """DESCRIBE, which is parsed like a SELECT and noted as unsupported."""
         self._leave_unanswered(_DESCRIBE, self._take())
         if not self._skip("*"):
             if self._token.kind not in ("variable", "iri", "name"):
@@ -119,10 +119,12 @@ class QueryReader(ExpressionReader):
         return al.Ask(self._modified(self._where if has_group else lambda: _EMPTY))
 
     def _construct(self) -> al.Construct:
-        """CONSTRUCT; the short form CONSTRUCT WHERE has its triples as template too (16.2.4)."""
+        """CONSTRUCT; in the short form CONSTRUCT WHERE the triples are the template too (16.2.4)."""
         if not self._is("{"):
             self._dataset()
             self._must_say("WHERE")
+            # The triples are read twice, because blank nodes of a template are numbered apart from those of the
+            # pattern.
             start = self._at
             pattern = self._modified(lambda: self._block(tuple(self._template("query"))))
             end, self._at = self._at, start
@@ -141,7 +143,7 @@ class QueryReader(ExpressionReader):
             self._expect("a triple or the } of the template")
 
     def _made_terms(self, pattern: al.Pattern, token: Token) -> al.Pattern:
-        """A pattern that makes the triple terms of the template at a token."""
+        """The pattern extended by the triple terms of the template, which starts at a token."""
         terms, self._terms = self._terms, {}
         for variable, parts in terms.items():
             if any(isinstance(node, al.Var) and node.name.startswith("_:") for node in parts):
@@ -153,7 +155,7 @@ class QueryReader(ExpressionReader):
     # SELECT and solution modifiers
 
     def _select(self, dataset: bool = False) -> tuple[al.Pattern, tuple[al.Var, ...]]:
-        """SELECT (18.2.4, 18.2.5) and its variables; ``*`` is every visible one, blank nodes left out."""
+        """SELECT (18.2.4, 18.2.5) and its variables; ``*`` is all visible ones without blank nodes."""
         around, self._aggregates = self._aggregates, {}
         distinct = self._word() if self._word() in ("DISTINCT", "REDUCED") else ""
         self._says("DISTINCT", "REDUCED")
@@ -175,7 +177,7 @@ class QueryReader(ExpressionReader):
         return solutions.sliced(pattern), variables
 
     def _columns(self) -> list[tuple[al.Var, al.Expression | None, Token]]:
-        """The columns of SELECT, each with its expression and where it begins."""
+        """The columns of SELECT, each with its expression and first token."""
         columns: list[tuple[al.Var, al.Expression | None, Token]] = []
         while self._token.kind == "variable" or self._is("("):
             token = self._token
@@ -190,7 +192,7 @@ class QueryReader(ExpressionReader):
         return columns or self._expect("a column: ?x, (expression AS ?x) or *")
 
     def _extended(self, solutions: _Solutions, columns: list[tuple[al.Var, al.Expression | None, Token]]) -> al.Pattern:
-        """The solutions with the expressions of SELECT; QueryError for names that are taken, or hidden by GROUP BY."""
+        """The solutions extended by the expressions of SELECT; QueryError for names that are taken or not grouped."""
         pattern = solutions.pattern
         seen: set[al.Var] = set()
         known = set(al.pattern_variables(pattern))
@@ -216,7 +218,7 @@ class QueryReader(ExpressionReader):
         return pattern
 
     def _check_expression(self, expression: al.Expression, known: set[al.Var], token: Token) -> None:
-        """QueryError for a variable in a SELECT expression that GROUP BY hides."""
+        """Raise QueryError for a variable in a SELECT expression that is not grouped."""
         for part in every_expression(expression):
             if isinstance(part, al.Var):
                 self._check_grouped(part, known, token)
@@ -232,7 +234,7 @@ class QueryReader(ExpressionReader):
         return next((word for word in self._words[first:] if word.text[1:] == var.name), token)
 
     def _modified(self, where: Callable[[], al.Pattern]) -> al.Pattern:
-        """The WHERE of an ASK or CONSTRUCT under its solution modifiers."""
+        """The WHERE of an ASK or CONSTRUCT with its solution modifiers."""
         solutions = self._solutions(where, {})
         self._aggregates = None
         return solutions.sliced(solutions.ordered(solutions.pattern))
@@ -320,12 +322,12 @@ class QueryReader(ExpressionReader):
     # Groups
 
     def _group(self) -> al.Pattern:
-        """A group, its FILTERs applied to the whole of it."""
+        """A group, with its FILTERs applied to all of it (18.2.2.2)."""
         pattern, filters = self._open_group()
         return al.Filter(reduce(_both, filters), pattern) if filters else pattern
 
     def _open_group(self) -> tuple[al.Pattern, list[al.Expression]]:
-        """The pattern and the FILTERs of a group, apart; triples on both sides of a FILTER are one BGP."""
+        """The pattern and the FILTERs of a group; triples before and after a FILTER are one BGP (5.1.1)."""
         self._must("{")
         around = self._terms, self._block_number, self._scope, self._weight
         self._terms, self._block_number, self._scope = {}, next(self._blocks), "query"
@@ -340,7 +342,7 @@ class QueryReader(ExpressionReader):
         return pattern, filters
 
     def _elements(self) -> tuple[al.Pattern, list[al.Expression]]:
-        """The pattern and the FILTERs between the braces of a group."""
+        """The pattern and the FILTERs inside the braces of a group."""
         pattern: al.Pattern = _EMPTY
         filters: list[al.Expression] = []
         block = list(self._triples())
@@ -408,7 +410,7 @@ class QueryReader(ExpressionReader):
         return al.Values(tuple(variables), tuple(rows))
 
     def _data_row(self, width: int) -> tuple[Term | None, ...]:
-        """A row in brackets."""
+        """A row of VALUES in brackets; QueryError unless it has ``width`` terms."""
         token = self._token
         self._must("(")
         row: list[Term | None] = []
@@ -431,11 +433,11 @@ class QueryReader(ExpressionReader):
 
 
 _ENDLESS: Final = 10**18
-"""More rows than there are: Python reads no numbers of thousands of digits."""
+"""A LIMIT or OFFSET beyond any number of rows; Python refuses to parse numbers of thousands of digits."""
 
 
 def _bounded(digits: str) -> int:
-    """The number of a LIMIT or OFFSET, at most ``_ENDLESS``."""
+    """The number of a LIMIT or OFFSET, capped at ``_ENDLESS``."""
     short = digits.lstrip("0")[:20]
     return min(_ENDLESS, int(short or "0"))
 
@@ -445,7 +447,7 @@ def _both(left: al.Expression, right: al.Expression) -> al.Expression:
 
 
 def joined(left: al.Pattern, right: al.Pattern) -> al.Pattern:
-    """Join, without identity operands (18.2.2.8)."""
+    """Join, simplified if an operand is the empty group (18.2.2.8)."""
     if left == _EMPTY:
         return right
     return left if right == _EMPTY else al.Join(left, right)

@@ -1,7 +1,10 @@
-"""``timestamp()`` as plain SPARQL: stamps, facts beside the triples of a content that say when each arrived last.
+"""``timestamp()`` as plain SPARQL: *stamps* are facts beside a content that state when each triple arrived last.
 
-One mechanism for all evaluators: ``stamped`` turns a call into a variable that a left join with the stamps binds.
+One mechanism for all evaluators: ``stamped`` replaces a call by a variable that a left join with the stamps binds.
 Source: C-SPARQL's timestamp function (Barbieri et al. 2010; CSRBench, Listing 3).
+
+Worked example: in ``{ ?s :p ?o FILTER(timestamp(?s, :p, ?o) > 5) }`` the pattern becomes ``{ ?s :p ?o OPTIONAL { GRAPH
+<urn:streamgauge:stamps> { ?fact :subject ?s ; :predicate :p ; :object ?o ; :time ?t } } FILTER(?t > 5) }``.
 """
 
 from collections.abc import Iterator
@@ -35,29 +38,29 @@ _SUBJECT, _PREDICATE, _OBJECT, _TIME = (
 
 
 def stamps_graph(window: str | None = None) -> Term:
-    """The name of the graph of stamps of a named window (its IRI without brackets), or of the default graph."""
+    """The name of the graph with the stamps of a window (its IRI without brackets) or of the default graph."""
     return f"<{STAMPS}>" if window is None else f"<{STAMPS}?window={quote(window, safe='')}>"
 
 
 def stamp(triple: Triple) -> tuple[Triple, Triple, Triple]:
-    """The constant facts of a triple's stamp."""
+    """The facts of a triple's stamp that do not change: its subject, predicate and object."""
     name = _name(triple)
     subject, predicate, item = triple
     return (name, _SUBJECT, subject), (name, _PREDICATE, predicate), (name, _OBJECT, item)
 
 
 def time_fact(triple: Triple, time: int) -> Triple:
-    """The fact that the triple's latest arrival within the content is at ``time`` (ms of application time)."""
+    """The fact that a triple's latest arrival within the content was at ``time`` (ms of application time)."""
     return retimed((_name(triple), _TIME, ""), time)
 
 
 def retimed(fact: Triple, time: int) -> Triple:
-    """The time fact of the same triple for another time (ms)."""
+    """The fact with another time (ms)."""
     return fact[0], _TIME, time_term(time)
 
 
 def time_term(time: int) -> Term:
-    """A time (ms) as a term."""
+    """A time (ms) as an xsd:integer term."""
     return f'"{time}"^^<{XSD}integer>'
 
 
@@ -67,24 +70,24 @@ def _name(triple: Triple) -> Term:
 
 
 def uses_timestamp(form: al.QueryForm) -> bool:
-    """Whether the query asks for timestamp() anywhere."""
+    """Whether the query calls timestamp() anywhere."""
     return any(map(calls_timestamp, every_pattern(form.pattern)))
 
 
 def reads_time(form: al.QueryForm) -> bool:
-    """Whether an answer follows from more than the triples of a content: from their times, or from the instant."""
+    """Whether answers depend on more than the triples of a content: on their times, or on the instant."""
     return uses_timestamp(form) or uses_now(form)
 
 
 def calls_timestamp(pattern: al.Pattern) -> bool:
-    """Whether an expression of the pattern itself, not of those below it, calls timestamp()."""
+    """Whether the operator's own expressions call timestamp(), not those of the patterns below it."""
     return any(map(_calls, expressions(pattern)))
 
 
 def stamped_predicates(form: al.QueryForm, graph: Term) -> frozenset[Term] | None:
-    """The predicates of triples whose stamps a query asks a graph of stamps for, ``None`` where these may be all.
+    """The predicates of the triples whose stamps a query reads from a graph of stamps, ``None`` for all.
 
-    ValueError as ``stamped``.
+    Raises ValueError as ``stamped``.
     """
     predicates: set[Term] = set()
     for pattern in every_pattern(stamped(form).pattern):
@@ -100,14 +103,14 @@ def stamped_predicates(form: al.QueryForm, graph: Term) -> frozenset[Term] | Non
 
 
 def stamp_nodes(block: al.BGP) -> tuple[al.Node, ...] | None:
-    """Name, subject, predicate, object and time of a block that asks for one stamp as a whole, ``None`` for another."""
+    """(Name, subject, predicate, object, time) of a block that matches one whole stamp, else ``None``."""
     names = tuple(dict.fromkeys(pattern.subject for pattern in block.patterns))
     whole = [pattern.predicate for pattern in block.patterns] == [_SUBJECT, _PREDICATE, _OBJECT, _TIME]
     return (*names, *(pattern.object for pattern in block.patterns)) if whole and len(names) == 1 else None
 
 
 def _stamped_predicate(block: al.BGP) -> Term | None:
-    """The predicate of the one stamp that a block asks for, ``None`` where that may be any, or the block is another."""
+    """The constant predicate of the stamp that a block matches, else ``None``."""
     stamps = {pattern.subject for pattern in block.patterns}
     named = [pattern.object for pattern in block.patterns if pattern.predicate == _PREDICATE]
     if len(stamps) != 1 or not all(isinstance(pattern.predicate, str) for pattern in block.patterns):
@@ -116,9 +119,9 @@ def _stamped_predicate(block: al.BGP) -> Term | None:
 
 
 def stamped(form: al.QueryForm) -> al.QueryForm:
-    """The form without timestamp() and NOW(): each call a variable of a stamp; the same object when there is none.
+    """The form with timestamp() and NOW() replaced by variables; the same object if it calls neither.
 
-    ValueError says which call names no triple pattern of its group, or several. Call it before ``spread``.
+    Raises ValueError for a call that names no triple pattern of its group, or several. Apply it before ``spread``.
     """
     if not uses_timestamp(form):
         return with_instant(form)
@@ -138,7 +141,7 @@ _HOW: Final = "write timestamp(?s, ?p, ?o) with the three parts of one of its tr
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """A BGP below an expression: how deep, under which graph, and the way to it (fields from the top)."""
+    """A BGP below an expression: its depth, its active graph (``window``), and the path of fields to it (``way``)."""
 
     depth: int
     way: tuple[str, ...]
@@ -148,13 +151,13 @@ class _Site:
 
 @dataclass(slots=True)
 class _StampRewriter:
-    """Names new variables while it rewrites one form."""
+    """Rewrites one form, naming new variables that are not ``taken``."""
 
     taken: frozenset[str]
     count: int = field(default=0)
 
     def pattern(self, pattern: al.Pattern, window: Term | None = None) -> al.Pattern:
-        """The pattern, active graph ``window``, with the calls resolved whose triple pattern is below them."""
+        """The pattern under the active graph ``window``, with all calls replaced whose triple pattern is below them."""
         inside = pattern.name if isinstance(pattern, al.Graph) and isinstance(pattern.name, str) else window
         result = parts(
             pattern,
@@ -175,10 +178,11 @@ class _StampRewriter:
         return pattern
 
     def _put(self, call: al.Call, pattern: al.Pattern, sites: list[_Site]) -> tuple[al.Pattern, al.Var]:
-        """The pattern with the sites' blocks joined to stamps, and the variable of the time."""
+        """The pattern with the sites' blocks left-joined with stamps, and the variable of the time."""
         variable = next(filter(None, (_known(call, pattern, site) for site in sites)), None)
         if variable is not None:
             return pattern, variable
+        # Printers replace the dot by an underscore, so both spellings have to be free.
         while any(f"_stamp{self.count}" in name or f".stamp{self.count}" in name for name in self.taken):
             self.count += 1
         number, self.count = self.count, self.count + 1
@@ -192,7 +196,7 @@ def _calls(tree: al.Expression) -> tuple[al.Call, ...]:
 
 
 def _open_calls(tree: al.Expression) -> Iterator[al.Call]:
-    """The calls in an expression, with those that an EXISTS in it leaves to the pattern around it."""
+    """The calls in an expression and in its EXISTS, as far as these name triple patterns outside."""
     yield from _calls(tree)
     for part in every_expression(tree):
         if isinstance(part, al.Exists):
@@ -202,7 +206,7 @@ def _open_calls(tree: al.Expression) -> Iterator[al.Call]:
 
 
 def _visible(pattern: al.Pattern) -> Iterator[al.Pattern]:
-    """The pattern and what is below it, subqueries left out: their variables are their own."""
+    """The pattern and those below it, without subqueries, whose variables are local."""
     if not isinstance(pattern, al.Project | al.Group | al.Distinct | al.Reduced | al.Slice | al.OrderBy):
         yield pattern
         for name in ("pattern", "left", "right"):
@@ -211,7 +215,7 @@ def _visible(pattern: al.Pattern) -> Iterator[al.Pattern]:
 
 
 def _with(tree: al.Expression, call: al.Call, variable: al.Var) -> al.Expression:
-    """The expression with the call replaced, in its EXISTS too."""
+    """The expression with the call replaced, also in its EXISTS."""
     if tree == call:
         return variable
     on_expression = partial(_with, call=call, variable=variable)
@@ -223,7 +227,10 @@ def _with(tree: al.Expression, call: al.Call, variable: al.Var) -> al.Expression
 
 
 def _sites(pattern: al.Pattern, depth: int, way: tuple[str, ...], window: Term | None) -> Iterator[_Site]:
-    """The BGPs whose variables the pattern shows, subqueries left out."""
+    """The BGPs whose variables are visible in the pattern, without subqueries.
+
+    OPTIONAL and UNION count as deeper, so that a call prefers a triple pattern that every solution matches.
+    """
     match pattern:
         case al.BGP():
             yield _Site(depth, way, pattern, window)
@@ -245,7 +252,7 @@ def _sites(pattern: al.Pattern, depth: int, way: tuple[str, ...], window: Term |
 
 
 def _nearest(call: al.Call, pattern: al.Pattern, window: Term | None) -> list[_Site]:
-    """The nearest sites with a triple pattern that the call names; several only as branches of one UNION."""
+    """The nearest sites with a triple pattern that the call names; several only if they are branches of a UNION."""
     sites = [site for site in _sites(pattern, 0, (), window) if _named(call, site.block)]
     nearest = [site for site in sites if site.depth == min(other.depth for other in sites)]
     for one, two in ((one, two) for one in nearest for two in nearest if one is not two):
@@ -258,12 +265,12 @@ def _nearest(call: al.Call, pattern: al.Pattern, window: Term | None) -> list[_S
 
 
 def _fork(pattern: al.Pattern, one: tuple[str, ...], two: tuple[str, ...]) -> al.Pattern:
-    """The pattern where two ways part."""
+    """The lowest pattern that is common to two paths."""
     return pattern if one[0] != two[0] else _fork(getattr(pattern, one[0]), one[1:], two[1:])
 
 
 def _named(call: al.Call, block: al.BGP) -> tuple[al.TriplePattern, ...]:
-    """The block's triple patterns that the call names."""
+    """The triple patterns of the block that the call names."""
     plain = [triple for triple in block.patterns if isinstance(triple.predicate, al.Var | str)]
     match call.arguments:
         case (subject, predicate, item):
@@ -286,7 +293,7 @@ def _shown(call: al.Call) -> str:
 
 
 def _joined(call: al.Call, site: _Site, number: int) -> al.LeftJoin:
-    """The site's block left joined with the stamp of the named triple; its blank nodes become variables."""
+    """The site's block left-joined with the stamp of the named triple, whose blank nodes become variables."""
     (named,) = _named(call, site.block)
     blanks = (var for var in al.triple_variables(named) if var.name.startswith("_:"))
     names = {var: al.Var(f".node{var.name[2:]}") for var in blanks}
@@ -305,7 +312,7 @@ def _stamp_block(triple: al.TriplePattern, fact: str, time: al.Var) -> al.BGP:
 
 
 def _known(call: al.Call, pattern: al.Pattern, site: _Site) -> al.Var | None:
-    """The variable of a stamp that the site's triple is joined with already."""
+    """The variable of an existing join of the site's triple with its stamp, else ``None``."""
     (named,) = _named(call, site.block)
     holder = pattern
     for step in site.way:

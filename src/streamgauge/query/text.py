@@ -22,9 +22,9 @@ _BASE: Final = (
 _START: Final = rf"{_BASE}_0-9"
 _JOINED: Final = r"\u00B7\u0300-\u036F\u203F-\u2040"
 _CHARS: Final = rf"{_START}{_JOINED}\-"
-"""Classes of characters of names (SPARQL 1.2, 19.8, PN_CHARS_BASE to PN_CHARS): combining marks are among them."""
+"""Character classes of names (SPARQL 1.2, 19.8, PN_CHARS_BASE to PN_CHARS), including combining marks."""
 NO_VARIABLE: Final = re.compile(rf"[^{_START}{_JOINED}]")
-"""A character that stands in no name of a variable."""
+"""A character that is not allowed in names of variables."""
 _TERMINALS: Final[dict[str, str]] = {
     "comment": r"\#[^\n\r]*",
     "string": rf'"""(?:[^"\\]|{_CHARACTER}|"(?!""))*+"""|' + rf"'''(?:[^'\\]|{_CHARACTER}|'(?!''))*+'''|"
@@ -44,14 +44,14 @@ _TOKEN: Final = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern i
 
 _QUOTES: Final = ('"', "'")
 CLOSING: Final = {"{": "}", "(": ")", "[": "]", "<<(": ")>>", "<<": ">>", "{|": "|}"}
-"""Brackets, with those that close them."""
+"""Opening brackets with the closing ones."""
 DEPTH: Final = 64
-"""Brackets that may be open at once."""
+"""Maximum nesting of brackets."""
 
 EVENT_SEQUENCES: Final = (
     *("SEQ", "OPTIONALSEQ", "EQUALS", "EQUALSOPTIONAL", "GETDURATION", "GETSTARTTIME", "GETENDTIME"),
 )
-"""Operators and functions of EP-SPARQL."""
+"""Operators and functions of EP-SPARQL, which are refused by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +68,15 @@ class Token:
         return self.start + len(self.text)
 
     def says(self, *words: str) -> bool:
-        """Whether this is one of these keywords (upper case), however it is written."""
+        """Whether this is one of these keywords (upper case), in any letter case."""
         return self.kind == "word" and self.text.upper() in words
 
 
 @lru_cache(maxsize=1)
 def tokens(text: str) -> tuple[Token, ...]:
-    """The tokens of a query, comments left out, up to a string that is not closed; nothing is refused here.
+    """The tokens of a query without comments, up to an unclosed string; nothing is refused here.
 
-    The tokens of the last text are cached.
+    Cached for the last text, because bounds, dialects and the parser each read it.
     """
     return tuple(_scan(text))
 
@@ -85,12 +85,14 @@ def _scan(text: str) -> Iterator[Token]:
     for match in _TOKEN.finditer(text):
         if match.lastgroup != "comment" and (match.start() or match[0] != "\ufeff"):
             yield Token(cast(Kind, match.lastgroup), match.group(), match.start())
-            if match[0] in _QUOTES:  # each of its quotes would be looked for up to the end of the text
+            if (
+                match[0] in _QUOTES
+            ):  # after an unclosed string every quote would be searched to the end of the text: quadratic time
                 return
 
 
 def blank(text: str, start: int, end: int, replacement: str = "") -> str:
-    """The text with [start, end) replaced by ``replacement`` padded with spaces: lines and columns stay."""
+    """The text with [start, end) replaced by ``replacement``, padded with spaces so that lines and columns are kept."""
     padded = replacement + re.sub(r"[^\n\r]", " ", text[start + len(replacement) : end])
     return text[:start] + padded + text[end:]
 
@@ -102,11 +104,11 @@ def string_value(quoted: str) -> str:
 
 
 _SHOWN: Final = 200
-"""Characters of a line that an error shows."""
+"""Maximum characters of a line that an error shows."""
 
 
 class QueryError(MistakeError, ValueError):
-    """A query text that is refused; ``line`` and ``column`` count from 1, the message shows both and the line."""
+    """A refused query text; ``line`` and ``column`` count from 1, and the message shows the line with a caret."""
 
     def __init__(self, what: str, text: str, line: int, column: int) -> None:
         lines = text.splitlines() or [""]
@@ -121,7 +123,7 @@ class QueryError(MistakeError, ValueError):
 
     @property
     def position(self) -> int:
-        """The characters of the text before the place."""
+        """The position as a number of characters from the start of the text."""
         lines = self.text.split("\n")
         return sum(len(line) + 1 for line in lines[: self.line - 1]) + self.column - 1
 
@@ -130,12 +132,12 @@ class QueryError(MistakeError, ValueError):
         return QueryError, (self.what, self.text, self.line, self.column)
 
     def within(self, text: str) -> "QueryError":
-        """The same error shown in another text with the same positions."""
+        """The error with another text that has the same positions."""
         return type(self)(self.what, text, self.line, self.column)
 
 
 class UnansweredError(QueryError):
-    """A query that is SPARQL, with a part that is not answered here; the sentence says what to write instead."""
+    """A valid SPARQL query with an unsupported part; the message says what to write instead."""
 
     def __reduce__(self) -> tuple[type["QueryError"], tuple[str, str, int, int]]:
         """Travels between processes as it is."""
@@ -143,19 +145,19 @@ class UnansweredError(QueryError):
 
 
 def unanswered(what: str, text: str, position: int) -> UnansweredError:
-    """The error at a character position of the text, about a part of SPARQL that is not answered."""
+    """The error at a position of the text, about an unsupported part of SPARQL."""
     error = refusal(what, text, position)
     return UnansweredError(what, text, error.line, error.column)
 
 
 def refusal(what: str, text: str, position: int) -> QueryError:
-    """The error at a character position of the text."""
+    """The QueryError at a position (in characters) of the text."""
     before = text[:position]
     return QueryError(what, text, before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1)
 
 
 def check_bounds(text: str, bounds: TextBounds = LOCAL) -> None:
-    """QueryError for a text that is longer than its bounds, or whose brackets lie too deep in each other."""
+    """Raise QueryError for a text that exceeds its bounds, or whose brackets are nested too deeply."""
     if len(text) > bounds.characters:
         raise refusal(f"{len(text)} characters, more than {bounds.characters}: write a shorter text", text, 0)
     if wrong := no_character(text, escaped=True):
@@ -164,6 +166,7 @@ def check_bounds(text: str, bounds: TextBounds = LOCAL) -> None:
     if len(words) > bounds.tokens:
         what = f"more than {bounds.tokens} terms, words and signs: write a shorter text"
         raise refusal(what, text, words[bounds.tokens].start)
+    # Checked on tokens, before the parser recurses into the brackets.
     brackets = terms = 0
     for token in words:
         if token.text in CLOSING:

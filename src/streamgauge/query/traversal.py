@@ -1,4 +1,4 @@
-"""Walks over the algebra: the parts of a pattern or expression, and the same with parts replaced."""
+"""Traversals of the algebra: the parts of a pattern or expression, and copies with parts replaced."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -13,12 +13,12 @@ Tree = TypeVar("Tree")
 
 
 def with_pattern(form: al.QueryForm, pattern: al.Pattern) -> al.QueryForm:
-    """The query form over another pattern; the same object when nothing changed."""
+    """The query form over another pattern; the same object if it is the same pattern."""
     return form if pattern is form.pattern else replace(form, pattern=pattern)
 
 
 def parts(pattern: al.Pattern, on_pattern: OnPattern, on_expression: OnExpression) -> al.Pattern:
-    """The pattern with its direct sub-patterns and its expressions replaced; patterns in EXISTS are not entered."""
+    """The pattern with its direct sub-patterns and own expressions replaced; patterns in EXISTS are not entered."""
     match pattern:
         case al.Join(left=left, right=right):
             return al.Join(on_pattern(left), on_pattern(right))
@@ -67,12 +67,12 @@ def expression_parts(tree: al.Expression, on_pattern: OnPattern, on_expression: 
 
 
 def exists_parts(tree: al.Expression, on_pattern: OnPattern) -> al.Expression:
-    """The expression with the patterns of its EXISTS replaced, however deep they stand in it."""
+    """The expression with the patterns of its EXISTS replaced, at any depth."""
     return expression_parts(tree, on_pattern, lambda inner: exists_parts(inner, on_pattern))
 
 
 def with_parts(tree: Tree, changed: Callable[[Any], Any]) -> Tree:
-    """A pattern or expression in which ``changed`` replaces parts: nodes, terms, names; what it keeps is entered."""
+    """A pattern or expression in which ``changed`` replaces parts of any kind; parts that it returns are entered."""
 
     def new(part: Any) -> Any:
         other = changed(part)
@@ -89,12 +89,12 @@ def with_parts(tree: Tree, changed: Callable[[Any], Any]) -> Tree:
 
 
 def with_names(tree: Tree, names: Mapping[al.Var, al.Node]) -> Tree:
-    """A pattern or expression with other names, or terms, for its variables, everywhere in it."""
+    """A pattern or expression with its variables replaced by other variables or terms, everywhere."""
     return with_parts(tree, lambda part: names.get(part, part) if isinstance(part, al.Var) else part)
 
 
 def with_value(tree: Tree, call: al.Call, value: Term) -> Tree:
-    """A pattern or expression with a term for a call, everywhere in it."""
+    """A pattern or expression with a call replaced by a term, everywhere."""
 
     def is_call(part: Any) -> bool:
         return isinstance(part, al.Call) and part.arguments == call.arguments and part.operator.upper() == call.operator
@@ -103,7 +103,7 @@ def with_value(tree: Tree, call: al.Call, value: Term) -> Tree:
 
 
 def expressions(pattern: al.Pattern) -> tuple[al.Expression, ...]:
-    """The expressions that stand in a pattern itself, not in its sub-patterns."""
+    """The expressions of the operator itself, not of its sub-patterns."""
     match pattern:
         case al.LeftJoin(condition=condition):
             return () if condition is None else (condition,)
@@ -132,7 +132,7 @@ def children(pattern: al.Pattern) -> tuple[al.Pattern, ...]:
 
 
 def every_pattern(pattern: al.Pattern) -> Iterator[al.Pattern]:
-    """The pattern and all below it, those in EXISTS too, from the top."""
+    """The pattern and all patterns below it, including those in EXISTS, top down."""
     yield pattern
     for tree in expressions(pattern):
         for part in every_expression(tree):
@@ -143,7 +143,7 @@ def every_pattern(pattern: al.Pattern) -> Iterator[al.Pattern]:
 
 
 def every_expression(tree: al.Expression) -> Iterator[al.Expression]:
-    """The expression and its arguments, from the top; patterns in EXISTS are not entered."""
+    """The expression and all of its arguments, top down; patterns in EXISTS are not entered."""
     yield tree
     if isinstance(tree, al.Call):
         for argument in tree.arguments:
@@ -151,7 +151,7 @@ def every_expression(tree: al.Expression) -> Iterator[al.Expression]:
 
 
 def constant_predicates(form: al.QueryForm) -> tuple[Term, ...]:
-    """The IRIs that stand as predicates of triple patterns, in the order of the text; those in paths are left out."""
+    """The constant predicates of triple patterns in the order of the text, without those in paths."""
     groups = (pattern.patterns for pattern in every_pattern(form.pattern) if isinstance(pattern, al.BGP))
     predicates = (triple.predicate for patterns in groups for triple in patterns)
     return tuple(dict.fromkeys(predicate for predicate in predicates if isinstance(predicate, str)))
@@ -176,7 +176,7 @@ def written_variables(pattern: al.Pattern) -> set[al.Var]:
 
 
 def assigned(pattern: al.Pattern) -> Iterator[al.Var]:
-    """The variables that a pattern computes and shows: BIND, SELECT expressions, keys of groups, aggregates."""
+    """The visible variables that a pattern computes: BIND, SELECT expressions, keys of groups, aggregates."""
     yield from assigned_here(pattern)
     for child in children(pattern):
         visible = frozenset(pattern.variables) if isinstance(pattern, al.Project) else None
@@ -194,7 +194,7 @@ def assigned_here(pattern: al.Pattern) -> Iterator[al.Var]:
 
 
 def assigned_in_exists(pattern: al.Pattern, around: frozenset[al.Var] = frozenset()) -> Iterator[str]:
-    """The names of outer variables that an EXISTS computes anew: SPARQL does not define what that means (18.6)."""
+    """The names of outer variables that an EXISTS computes, whose meaning SPARQL does not define (18.6)."""
     below = children(pattern)
     outer = around.union(*map(al.pattern_variables, below))
     for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
@@ -242,7 +242,7 @@ def repeats(path: al.Node | al.Path) -> bool:
 
 
 def needs_triple(pattern: al.Pattern) -> bool:
-    """Whether every solution takes a triple of the active graph."""
+    """Whether every solution needs a triple of the active graph."""
     match pattern:
         case al.BGP(patterns=patterns):
             return any(not repeats(triple.predicate) for triple in patterns)
@@ -261,12 +261,12 @@ def needs_triple(pattern: al.Pattern) -> bool:
 
 
 def conjuncts(condition: al.Expression) -> tuple[al.Expression, ...]:
-    """The parts of a FILTER that must all hold: ``a && b`` filters like ``a`` and ``b`` one after the other."""
+    """The conjuncts of a FILTER: ``a && b`` filters like ``a`` and ``b`` one after the other."""
     if isinstance(condition, al.Call) and condition.operator == "&&":
         return tuple(part for argument in condition.arguments for part in conjuncts(argument))
     return (condition,)
 
 
 def reads_patterns(expression: al.Expression) -> bool:
-    """Whether an EXISTS stands in the expression."""
+    """Whether the expression contains an EXISTS."""
     return any(isinstance(part, al.Exists) for part in every_expression(expression))

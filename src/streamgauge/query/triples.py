@@ -2,7 +2,7 @@
 
 ?x :p/^:q [ :r 5 ]    is    ?x :p _:0 . _:1 :q _:0 . _:1 :r 5    (blank nodes numbered by first appearance)
 
-A triple term with variables is a variable of its own, whose parts are taken by functions (SPARQL 1.2, 4.3 and 4.4):
+A triple term with variables becomes a variable, whose parts are taken by functions (SPARQL 1.2, 4.3 and 4.4):
 
 ?s :says <<( ?a :p ?b )>>    is    ?s :says ?term0 FILTER(isTRIPLE(?term0)) BIND(SUBJECT(?term0) AS ?a) ...
 << ?a :p ?b >> :by ?w        is    ?reifier0 rdf:reifies <<( ?a :p ?b )>> ; :by ?w
@@ -25,11 +25,11 @@ _RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _FIRST, _REST, _NIL, _REIFIES = (f"<{_RDF}{name}>" for name in ("first", "rest", "nil", "reifies"))
 
 _RawTriple: TypeAlias = tuple[al.Node, al.Node | al.Path, al.Node]
-"""A triple as written: paths whole, blank nodes under names of the text."""
+"""A triple as written, with whole paths and blank nodes by the labels of the text."""
 
 
 class TripleReader(Cursor):
-    """A cursor that reads the triples of one subject."""
+    """A reader of triples, with paths, collections, annotations and blank nodes."""
 
     def __init__(self, text: str, words: Sequence[Token], prologue: Prologue) -> None:
         super().__init__(text, words, prologue)
@@ -41,14 +41,14 @@ class TripleReader(Cursor):
         self._blocks = count(1)
         self._block_number = 0
         self._labels: dict[str, int] = {}
-        """The basic graph pattern in which each label of a blank node stands, by its number."""
+        """The number of the basic graph pattern that uses each label of a blank node; two may not share one (4.1.4)."""
 
     def _begins_triples(self) -> bool:
         token = self._token
         return token.kind in ("variable", "blank") or self._is("(", "[", "<<", "<<(") or self._begins_term()
 
     def _triples(self, scope: str = "query") -> Iterator[al.TriplePattern]:
-        """The triples up to what is none, with a dot between two subjects."""
+        """The triples up to the first token that begins none, with a dot between subjects."""
         while self._begins_triples():
             yield from self._same_subject(scope)
             if not self._skip("."):
@@ -57,7 +57,7 @@ class TripleReader(Cursor):
                 return
 
     def _same_subject(self, scope: str = "query") -> Iterator[al.TriplePattern]:
-        """The triple patterns of one subject; blank nodes of different scopes are different ones."""
+        """The triple patterns of one subject; blank nodes of different scopes are different."""
         raw: list[_RawTriple] = []
         self._scope = scope
         alone = self._is("[", "(", "<<")
@@ -82,7 +82,7 @@ class TripleReader(Cursor):
                 return
 
     def _way(self) -> al.Path:
-        """A predicate or a property path; a template has no paths."""
+        """A predicate or a property path; templates have no paths."""
         if not self._is_verb():
             self._expect("a predicate: a variable, an IRI, a or a property path")
         return self._predicate() if self._scope == "template" else self._path()
@@ -95,7 +95,7 @@ class TripleReader(Cursor):
         self._annotations(subject, way, item, raw)
 
     def _annotations(self, subject: al.Node, way: al.Node | al.Path, item: al.Node, raw: list[_RawTriple]) -> None:
-        """Reifiers ``~ :r`` of a triple and annotations ``{| :p :o |}``, each of the reifier before it or a new one."""
+        """Reifiers ``~ :r`` of a triple and annotations ``{| :p :o |}``, about the reifier before or a new one."""
         reifier: al.Node | None = None
         while self._is("~", "{|"):
             if not isinstance(way, al.Var | str):
@@ -113,23 +113,24 @@ class TripleReader(Cursor):
         return self._node() if self._token.kind in ("variable", "iri", "name", "blank") else None
 
     def _reifier(self, node: al.Node | None, nodes: tuple[al.Node, al.Node, al.Node], raw: list[_RawTriple]) -> al.Node:
-        """The node that reifies a triple: a new one where none is named."""
+        """The node that reifies a triple, a new one if ``node`` is ``None``."""
         if node is None:
             node = self._fresh() if self._scope == "template" else self._unseen("reifier")
         raw.append((node, _REIFIES, self._term_of(*nodes)))
         return node
 
     def _term_of(self, subject: al.Node, predicate: al.Node, item: al.Node) -> al.Node:
-        """The triple term of three nodes: a constant, or a variable whose parts are looked at later."""
+        """The triple term of three nodes: a constant, or a variable whose parts ``_block`` constrains."""
         if isinstance(subject, str) and isinstance(predicate, str) and isinstance(item, str):
             return triple_term((subject, predicate, item))
         variable = self._unseen("term")
+        # `_block` makes a filter and three bindings of it: four more elements of the group.
         self._weigh(8 * (self._scope == "query"))
         self._terms[variable] = (subject, predicate, item)
         return variable
 
     def _triple_nodes(self, raw: list[_RawTriple], reified: bool) -> tuple[al.Node, al.Node, al.Node]:
-        """Subject, predicate and object of a triple term, or of a reified triple, in which others may be reified."""
+        """Subject, predicate and object of a triple term, or of a reified triple, which may nest reified ones."""
         subject = self._inner_node(raw, reified)
         return subject, self._verb(), self._inner_node(raw, reified)
 
@@ -142,11 +143,11 @@ class TripleReader(Cursor):
         return self._node()
 
     def _verb(self) -> al.Var | Term:
-        """A predicate that is no path."""
+        """A predicate: a variable or an IRI, not a path."""
         return self._variable() if self._token.kind == "variable" else self._predicate()
 
     def _reified(self, raw: list[_RawTriple]) -> al.Node:
-        """``<< s p o ~ r >>``, from the subject on: the reifier."""
+        """The reifier of ``<< s p o ~ r >>``, read from the subject on."""
         nodes = self._triple_nodes(raw, reified=True)
         reifier = self._reifier(self._named_reifier() if self._skip("~") else None, nodes, raw)
         self._must(">>")
@@ -154,18 +155,18 @@ class TripleReader(Cursor):
 
     @cached_property
     def _written(self) -> frozenset[str]:
-        """The names of all variables of the text."""
+        """The names of all variables in the text."""
         return frozenset(token.text[1:] for token in self._words if token.kind == "variable")
 
     def _unseen(self, kind: str) -> al.Var:
-        """A variable that the text does not have; ``SELECT *`` leaves it out."""
+        """A variable that does not occur in the text, and is hidden from ``SELECT *``."""
         numbers = count(len(self._hidden))
         name = next(name for number in numbers if (name := f"{kind}{number}") not in self._written)
         self._hidden.add(name)
         return al.Var(name)
 
     def _block(self, triples: Sequence[al.TriplePattern]) -> al.Pattern:
-        """The triples of a group as a pattern, with the parts of their triple terms."""
+        """The triples of a group as a pattern, with filters and bindings for their triple terms."""
         terms, self._terms = self._terms, {}
         if not terms:
             return al.BGP(tuple(triples))
@@ -198,7 +199,7 @@ class TripleReader(Cursor):
         return token.kind in ("variable", "iri", "name") or token.text == "a" or self._is("^", "!", "(")
 
     def _graph_node(self, raw: list[_RawTriple]) -> al.Node:
-        """A node; the triples of a collection, or of a blank node's properties, are added to ``raw``."""
+        """A node; triples of a collection or of a blank node's properties are added to ``raw``."""
         if self._skip("<<("):
             term = self._term_of(*self._triple_nodes(raw, reified=False))
             self._must(")>>")
@@ -216,7 +217,7 @@ class TripleReader(Cursor):
         return self._node()
 
     def _collection(self, raw: list[_RawTriple]) -> al.Node:
-        """``(a b)``: the cells of an RDF list, after them the triples of their members."""
+        """``(a b)``: the cells of an RDF list, followed by the triples of its members."""
         cells: list[al.Var] = []
         own: list[_RawTriple] = []
         while not self._skip(")"):
@@ -244,7 +245,7 @@ class TripleReader(Cursor):
         return al.Var(label.text)
 
     def _fresh(self) -> al.Var:
-        """A blank node without a label."""
+        """A new blank node without a label."""
         return al.Var(f"_: {next(self._fresh_names)}")
 
     def _numbered(self, node: al.Node, scope: str) -> al.Node:
@@ -255,7 +256,7 @@ class TripleReader(Cursor):
     def _expanded(
         self, subject: al.Node, way: al.Node | al.Path, item: al.Node, scope: str
     ) -> Iterator[al.TriplePattern]:
-        """``p/q`` and ``^p`` as plain patterns (18.2.2.4)."""
+        """A triple as patterns, with ``p/q`` and ``^p`` expanded (18.2.2.4)."""
         match way:
             case al.Inverse(path=inner):
                 yield from self._expanded(item, inner, subject, scope)
@@ -314,7 +315,7 @@ class TripleReader(Cursor):
 
 
 def _with_part(pattern: al.Pattern, part: al.Call, node: al.Node) -> al.Pattern:
-    """A part of a triple term is a node: bound by it, or the same term."""
+    """The pattern with a part of a triple term bound to a node, or compared with it if that is bound already."""
     if isinstance(node, al.Var) and node not in al.pattern_variables(pattern):
         return al.Extend(pattern, node, part)
     return al.Filter(al.Call("SAMETERM", (part, node)), pattern)

@@ -1,7 +1,7 @@
-"""SPARQL 1.2 Update, read into operations on facts; those of named graphs are as ``model.fact`` writes them.
+"""SPARQL 1.2 Update, parsed into operations on facts; facts of named graphs are written as in ``model.fact``.
 
-``sparql.updates`` says what each changes. CLEAR, DROP, COPY, MOVE and ADD are read as the DELETE and INSERT that they
-abbreviate (3.2); CREATE changes nothing, because a graph exists while it has a fact.
+``sparql.updates`` applies them. CLEAR, DROP, COPY, MOVE and ADD become the DELETE and INSERT that they abbreviate
+(3.2); CREATE changes nothing, because a graph exists as long as it has a fact.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,13 +24,13 @@ from streamgauge.query.traversal import every_expression, every_pattern, express
 from streamgauge.query.versions import decoded, is_earlier
 
 WITH_DATA: Final = TextBounds(4 * 2**20, 1_000_000, SERVED.values)
-"""Of an update with its data; what is beside the data is within the bounds of a text that is served."""
+"""Bounds of an update with its data; the rest of it is within ``SERVED``."""
 
 _SUPPORTED: Final = "INSERT DATA, DELETE DATA, DELETE WHERE, DELETE/INSERT ... WHERE, CLEAR, DROP, COPY, MOVE, ADD"
 _NO_VALUE: Final = ("RAND", "UUID", "STRUUID", "NOW", TIMESTAMP)
-"""Functions without a value here; NOW is one where the request says no time."""
+"""Functions that updates do not support; NOW only if the request states no time."""
 _OF_GRAPHS: Final = ("GRAPH", "WITH", "USING", "CREATE", "COPY", "MOVE", "ADD", "NAMED")
-"""Words that are taken where facts have graphs."""
+"""Keywords that are accepted only if facts have graphs."""
 
 NewNode: TypeAlias = Callable[[str], Term]
 
@@ -43,12 +43,12 @@ class GraphTriplePattern(TriplePattern):
 
 
 def graph_of(pattern: TriplePattern) -> Node | None:
-    """The graph of a pattern, ``None`` for the default graph."""
+    """The graph of a pattern; ``None`` for the default graph."""
     return pattern.graph if isinstance(pattern, GraphTriplePattern) else None
 
 
 def _within(graph: Node | None, pattern: TriplePattern) -> TriplePattern:
-    """A pattern in a graph; one that has a graph of its own stays there."""
+    """A pattern in a graph, unless it has a graph of its own."""
     if graph is None or isinstance(pattern, GraphTriplePattern):
         return pattern
     return GraphTriplePattern(pattern.subject, pattern.predicate, pattern.object, graph)
@@ -56,9 +56,9 @@ def _within(graph: Node | None, pattern: TriplePattern) -> TriplePattern:
 
 @dataclass(frozen=True, slots=True)
 class GraphNames:
-    """The graphs that a pattern is over (SPARQL 1.1, 13.2): ``default`` are merged, ``named`` can be asked by GRAPH.
+    """The dataset of a pattern (SPARQL 1.1, 13.2): ``default`` graphs are merged, ``named`` ones are read by GRAPH.
 
-    ``None`` is the default graph of the facts, and all of their named graphs.
+    ``None`` stands for the default graph of the facts, and for all of their named graphs.
     """
 
     default: tuple[Term, ...] | None = None
@@ -70,9 +70,9 @@ ALL: Final = GraphNames()
 
 @dataclass(frozen=True, slots=True)
 class UpdateOperation:
-    """One operation: DELETE and INSERT over the solutions of ``where`` (SPARQL 1.1 Update, 3.1.3), or facts of data.
+    """One operation: DELETE and INSERT over the solutions of ``where`` (SPARQL 1.1 Update, 3.1.3), or ground facts.
 
-    ``graphs`` are those of ``where``, ``fresh`` names new blank nodes.
+    ``graphs`` is the dataset of ``where``; ``fresh`` makes new blank nodes.
     """
 
     where: Pattern | None = None
@@ -85,7 +85,7 @@ class UpdateOperation:
 
 
 def uses_graphs(operations: Iterable[UpdateOperation]) -> bool:
-    """Whether anything of named graphs is read or changed."""
+    """Whether an operation reads or changes a named graph."""
     return any(map(_uses_graphs, operations))
 
 
@@ -100,9 +100,9 @@ def _uses_graphs(operation: UpdateOperation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class UpdateContext:
-    """The context of an update: ``fresh`` gives new blank nodes by their names, ``graphs`` lets GRAPH be used.
+    """The context of an update: ``fresh`` makes blank nodes from labels, ``graphs`` allows named graphs.
 
-    ``using`` are graphs that the request names (SPARQL 1.1 Protocol, 2.2.3), ``now`` is the value of NOW().
+    ``using`` is the dataset that the request names (SPARQL 1.1 Protocol, 2.2.3), ``now`` the value of NOW().
     """
 
     fresh: NewNode
@@ -112,7 +112,7 @@ class UpdateContext:
 
 
 def read_update(text: str, context: UpdateContext) -> list[UpdateOperation]:
-    """The operations of an update; QueryError names what is refused and where."""
+    """The operations of an update; QueryError shows where it is wrong or refused."""
     check_bounds(text, WITH_DATA)
     try:
         prologue = read_prologue(text, tokens(text))
@@ -124,12 +124,13 @@ def read_update(text: str, context: UpdateContext) -> list[UpdateOperation]:
     except RecursionError:
         raise refusal("the update is nested too deeply: write it flatter", text, 0) from None
     finally:
+        # `tokens` caches the last text, which would keep a large update in memory until the next request.
         if len(text) > SERVED.characters:
             tokens.cache_clear()
 
 
 def _joined(operations: Iterable[UpdateOperation]) -> Iterator[UpdateOperation]:
-    """The operations, those that only add facts of data, or only remove them, as one where they follow each other."""
+    """The operations, with consecutive INSERT DATA, and consecutive DELETE DATA, merged into one."""
     for (data, _), run in groupby(operations, lambda operation: (operation.where is None, bool(operation.removed))):
         members = list(run)
         if data:
@@ -142,7 +143,7 @@ def _joined(operations: Iterable[UpdateOperation]) -> Iterator[UpdateOperation]:
 
 
 class _UpdateReader(QueryReader):
-    """The operations of an update, from the end of its first prologue on."""
+    """The reader of an update, from the end of its first prologue on."""
 
     _kind = "update"
 
@@ -151,14 +152,14 @@ class _UpdateReader(QueryReader):
         self._context = context
         self._notes = []
         self._inserts: bool | None = None
-        """Whether the data that is read is inserted; ``None`` beside data."""
+        """Whether the data being read is inserted; ``None`` outside of data."""
         self._room = self._most = most_characters(len(text))
         self._data_words = self._data_characters = self._number = 0
         self._labelled: dict[str, int] = {}
-        """The operation in whose data each label of a blank node stands, by its number."""
+        """The number of the operation whose data use each label of a blank node; two may not share one (3.1.1)."""
 
     def operations(self) -> Iterator[UpdateOperation]:
-        """Each operation in its turn. QueryError."""
+        """The operations one by one; QueryError for a wrong or refused one."""
         self._check_graphs()
         while self._token.text:
             self._labels, self._weight, self._number = {}, 0, self._number + 1
@@ -178,7 +179,7 @@ class _UpdateReader(QueryReader):
             self._refuse("graphs named beside the update: facts have no graph of their own")
 
     def _check_size(self) -> None:
-        """QueryError for an update that is too long beside its data."""
+        """Raise QueryError for an update that is too long without its data."""
         characters = self._words[self._at - 1].end - self._data_characters
         if characters > SERVED.characters:
             self._refuse(f"{characters} characters beside data, more than {SERVED.characters}: send several updates")
@@ -204,7 +205,7 @@ class _UpdateReader(QueryReader):
                 self._refuse(f"this is no operation: {_SUPPORTED}")
 
     def _following(self, word: str) -> bool:
-        """Step over two keywords, if the second one is this."""
+        """Step over two tokens if the second one is this keyword; whether it was."""
         if self._at + 1 < len(self._words) and self._words[self._at + 1].says(word):
             self._at += 2
             return True
@@ -213,7 +214,7 @@ class _UpdateReader(QueryReader):
     # Quads
 
     def _sections(self, scope: str) -> Iterator[tuple[Node | None, tuple[TriplePattern, ...]]]:
-        """The triples between braces, graph by graph, ``None`` for those outside of GRAPH."""
+        """The triples inside braces by graph; ``None`` for those outside of GRAPH."""
         self._must("{")
         while not self._skip("}"):
             if self._says("GRAPH"):
@@ -229,7 +230,7 @@ class _UpdateReader(QueryReader):
                 self._expect("a triple, GRAPH name { triples } or }")
 
     def _quads(self) -> tuple[TriplePattern, ...]:
-        """The patterns of a template, those in GRAPH with their graph."""
+        """The patterns of a template, with their graphs."""
         return tuple(_within(name, triple) for name, triples in self._sections("template") for triple in triples)
 
     def _deleted(self) -> tuple[TriplePattern, ...]:
@@ -242,7 +243,7 @@ class _UpdateReader(QueryReader):
     # Data
 
     def _data_of(self, word: str) -> UpdateOperation:
-        """INSERT DATA or DELETE DATA, from its brace on."""
+        """INSERT DATA or DELETE DATA, read from its brace on."""
         first, self._inserts = self._at - 2, word == "INSERT"
         facts = tuple(self._facts())
         self._inserts = None
@@ -263,7 +264,7 @@ class _UpdateReader(QueryReader):
         return super()._node()
 
     def _facts(self) -> Iterator[Triple]:
-        """The triples of quads without variables; QueryError where their terms are very long in all."""
+        """The facts of quads without variables; QueryError if their terms are too long in total."""
         token = self._token
         for graph, triples in self._sections("template"):
             for triple in triples:
@@ -281,7 +282,7 @@ class _UpdateReader(QueryReader):
             token = self._token
 
     def _ground(self, node: Node | Path) -> Term:
-        """The term of a node: a new one for a blank node; that of its parts for a triple term with blank nodes."""
+        """The term of a node; blank nodes, also in triple terms, are new."""
         if isinstance(node, str):
             return node
         assert isinstance(node, Var)
@@ -296,7 +297,7 @@ class _UpdateReader(QueryReader):
     # Operations with WHERE
 
     def _delete_where(self, token: Token) -> UpdateOperation:
-        """DELETE WHERE: its quads are the pattern, and once more the template."""
+        """DELETE WHERE: its quads are both the pattern and the template, so they are read twice."""
         using, start = self._context.using, self._at
         empty: Pattern = BGP(())
         parts = ((name, self._block(triples)) for name, triples in self._sections("query"))
@@ -306,9 +307,9 @@ class _UpdateReader(QueryReader):
         return UpdateOperation(self._answered(where, token), template, graphs=using or ALL)
 
     def _modification(self, token: Token) -> UpdateOperation:
-        """Patterns of templates without a graph are in that of WITH, those of WHERE in those of USING if there are any.
+        """DELETE and INSERT ... WHERE. WITH names the graph of the templates, and of WHERE unless USING overrides it.
 
-        SPARQL 1.1 Update, 3.1.3: USING overrides WITH for WHERE.
+        SPARQL 1.1 Update, 3.1.3.
         """
         changed = self._iri() if self._says("WITH") else None
         delete = self._deleted() if self._says("DELETE") else None
@@ -322,7 +323,7 @@ class _UpdateReader(QueryReader):
         return UpdateOperation(where, delete, insert, graphs=graphs, fresh=self._context.fresh)
 
     def _using(self, changed: Term | None, token: Token) -> GraphNames:
-        """The graphs of WHERE; QueryError where request and text both name some (SPARQL 1.1 Protocol, 2.2.3)."""
+        """The dataset of WHERE; QueryError if request and text both name graphs (SPARQL 1.1 Protocol, 2.2.3)."""
         default: list[Term] = []
         named: list[Term] = []
         while self._says("USING"):
@@ -337,7 +338,7 @@ class _UpdateReader(QueryReader):
         return ALL if changed is None else GraphNames((changed,))
 
     def _answered(self, where: Pattern, token: Token) -> Pattern:
-        """WHERE that makes the triple terms of the templates before it; QueryError for what has no answer here."""
+        """WHERE extended by the triple terms of the templates; QueryError for an unsupported part."""
         where = self._made_terms(where, token)
         if self._unanswered is not None:
             raise self._unanswered
@@ -352,7 +353,7 @@ class _UpdateReader(QueryReader):
     # Whole graphs
 
     def _management(self, word: str) -> Iterator[UpdateOperation]:
-        """An operation on whole graphs, from behind its keyword on."""
+        """An operation on whole graphs, read after its keyword."""
         if word == "CREATE":
             self._target("GRAPH")
         elif word in ("CLEAR", "DROP"):
@@ -365,7 +366,10 @@ class _UpdateReader(QueryReader):
                 yield _copied(source, goal, cleared=word != "ADD", moved=word == "MOVE")
 
     def _target(self, *kinds: str) -> str | Node | None:
-        """The graph that an operation names: its IRI, ``None`` for the default graph, a variable for each, ``ALL``."""
+        """The target of an operation.
+
+        An IRI, ``None`` for the default graph, a variable for all named ones, or ``ALL``.
+        """
         kind = self._word()
         if kind not in kinds or (not kind and self._token.kind not in ("iri", "name")):
             self._expect(f"one of {', '.join(kind or 'an IRI' for kind in kinds)}")
@@ -383,7 +387,7 @@ def _triple(number: int) -> TriplePattern:
 
 
 def _all_of(graph: Node | None, number: int) -> tuple[Pattern, TriplePattern]:
-    """All triples of a graph: the pattern that they match, and the template that has them again."""
+    """The pattern and the template for all triples of a graph."""
     triple = _triple(number)
     pattern: Pattern = BGP((triple,))
     return (pattern, triple) if graph is None else (Graph(graph, pattern), _within(graph, triple))
@@ -398,7 +402,7 @@ def _cleared(target: str | Node | None, graphs: bool) -> UpdateOperation:
 
 
 def _copied(source: Node | str | None, goal: Node | str | None, cleared: bool, moved: bool) -> UpdateOperation:
-    """The triples of ``source`` in ``goal`` too: in it alone where it is ``moved``, beside no others if ``cleared``."""
+    """COPY, MOVE or ADD: ``source`` is deleted if ``moved``, the former content of ``goal`` if ``cleared``."""
     pattern, template = _all_of(source, 1)
     delete = (template,) if moved else ()
     if cleared:

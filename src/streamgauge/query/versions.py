@@ -1,4 +1,4 @@
-r"""SPARQL 1.1 and 1.2 where the same text means different things; ``VERSION "1.1"`` in a text asks for the former.
+r"""Differences between SPARQL 1.1 and 1.2 in the meaning of a text; ``VERSION "1.1"`` in it selects the former.
 
 | | 1.1 | 1.2 |
 |---|---|---|
@@ -21,7 +21,7 @@ LATER_SIGNS: Final = frozenset({"<<", "<<(", "{|", "~"})
 LATER_FUNCTIONS: Final = frozenset(
     ("LANGDIR", "HASLANG", "HASLANGDIR", "ISTRIPLE", "SUBJECT", "PREDICATE", "OBJECT", "TRIPLE", "STRLANGDIR")
 )
-"""Signs and functions that SPARQL 1.1 does not have."""
+"""Signs and functions that SPARQL 1.1 lacks."""
 
 _ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 _FALSE, _NOTHING = f'"false"^^<{XSD}boolean>', '""'
@@ -31,7 +31,7 @@ _BOOLEAN: Final = frozenset(
         *("STRSTARTS", "STRENDS", "LANGMATCHES", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", f"<{XSD}boolean>"),
     )
 )
-"""Operators and functions that give booleans or errors."""
+"""Operators and functions that return booleans or errors, so that their value is their truth."""
 _LOGICAL: Final[tuple[Term, ...]] = tuple(
     f"<{XSD}{name}>"
     for name in (
@@ -43,32 +43,32 @@ _LOGICAL: Final[tuple[Term, ...]] = tuple(
 
 
 def announced(text: str, version: str | None) -> str:
-    """The text with the version announced before everything else; ``None`` leaves the text alone."""
+    """The text with VERSION put in front; unchanged for ``None``."""
     return text if version is None else f'VERSION "{version}" {text}'
 
 
 def is_earlier(version: str | None) -> bool:
-    """Whether an announced version is one without triple terms."""
+    """Whether an announced version is before SPARQL 1.2."""
     return version in ("1.0", "1.1")
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedText:
-    """A text whose escapes of code points were replaced, and where its characters stood before."""
+    """A text with code point escapes replaced, and the original positions of its characters."""
 
     text: str
     ends: tuple[int, ...] = field(repr=False)
     shifts: tuple[int, ...] = field(repr=False)
-    """How many characters the text lost up to each of ``ends``."""
+    """The number of characters that the text lost up to each of ``ends``."""
 
     def original(self, position: int) -> int:
-        """The position in the text with its escapes."""
+        """The position in the original text with its escapes."""
         at = bisect_right(self.ends, position)
         return position + (self.shifts[at - 1] if at else 0)
 
 
 def decoded(text: str) -> DecodedText:
-    """The text with characters for all escapes (SPARQL 1.1, 19.2)."""
+    """The text with all code point escapes replaced (SPARQL 1.1, 19.2)."""
     parts: list[str] = []
     ends: list[int] = []
     shifts: list[int] = []
@@ -83,7 +83,7 @@ def decoded(text: str) -> DecodedText:
 
 
 def truth(expression: al.Expression) -> al.Expression:
-    """The effective boolean value that SPARQL 1.1 gives an expression, as one of SPARQL 1.2."""
+    """An expression of SPARQL 1.2 whose value is the effective boolean value that SPARQL 1.1 defines."""
     if isinstance(expression, al.Exists) or (isinstance(expression, al.Call) and expression.operator in _BOOLEAN):
         return expression
     plain = al.Call("!", (al.Call("!", (expression,)),))

@@ -1,4 +1,4 @@
-"""Dialects of continuous SPARQL, one file each: ``NAME``, ``CLAUSE``, ``recognises``, ``parse`` and ``print_query``."""
+"""Dialects of continuous SPARQL, one per file with ``NAME``, ``CLAUSE``, ``recognises``, ``parse``, ``print_query``."""
 
 from functools import cache
 from importlib import import_module
@@ -13,20 +13,20 @@ class Dialect(Protocol):
 
     @property
     def NAME(self) -> str:  # noqa: N802
-        """The dialect's name, as ``--dialect`` takes it."""
+        """The dialect's name, as in ``--dialect``."""
 
     @property
     def CLAUSE(self) -> str:  # noqa: N802
-        """The dialect's stream clause, to show."""
+        """An example of the dialect's stream clause, for messages."""
 
     def recognises(self, text: str) -> bool:
-        """Whether the text has its stream clause."""
+        """Whether the text has the dialect's stream clause."""
 
     def parse(self, text: str) -> ContinuousQuery:
-        """The query of a text; QueryError otherwise."""
+        """The query of a text; QueryError shows where it is wrong."""
 
     def print_query(self, query: ContinuousQuery) -> str:
-        """The text of a query; ValueError when the dialect cannot say it."""
+        """The text of a query; ValueError if the dialect cannot express it."""
 
 
 @cache

@@ -36,7 +36,7 @@ _FORMS: Final = Forms(
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """``STREAM <s> [..]`` or ``GRAPH <g>`` before a group: first token, index after the last, window or graph."""
+    """``STREAM <s> [..]`` or ``GRAPH <g>`` before a group: its first token, the index after it, its window or graph."""
 
     token: Token
     end: int
@@ -44,7 +44,7 @@ class _Block:
 
 
 def recognises(text: str) -> bool:
-    """Whether the text has a CQELS stream clause, and none that stands before WHERE in other dialects."""
+    """Whether the text has a CQELS stream clause, and none of a dialect that writes streams before WHERE."""
     tokens_ = (Token("sign", "", 0), *tokens(text))
     triples = zip(tokens_, tokens_[1:], tokens_[2:], strict=False)
     uses = [(first, third) for first, second, third in triples if second.says("STREAM")]
@@ -59,11 +59,11 @@ def parse(text: str) -> ContinuousQuery:
     if clauses.says("REGISTER"):
         clauses.refuse("CQELS has no REGISTER: leave it out", clauses.token)
     blocks: list[_Block] = []
-    while clauses.at < len(clauses.found):
+    while clauses.at < len(clauses.tokens):
         _clause(clauses, blocks)
     sources = tuple(dict.fromkeys(block.source for block in blocks if isinstance(block.source, StreamWindow)))
     if not sources:
-        clauses.refuse(f"a CQELS query needs a stream: add {CLAUSE}", clauses.found[0] if clauses.found else None)
+        clauses.refuse(f"a CQELS query needs a stream: add {CLAUSE}", clauses.tokens[0] if clauses.tokens else None)
     clauses.refuse_timestamp("CQELS")
     return _placed(clauses, blocks, sources)
 
@@ -93,7 +93,11 @@ def _clause(clauses: Clauses, blocks: list[_Block]) -> None:
 
 
 def _placed(clauses: Clauses, blocks: list[_Block], sources: tuple[StreamWindow, ...]) -> ContinuousQuery:
-    """Windows are named graphs, but one that holds every pattern is the default graph."""
+    """The query with each window as a named graph, or a single window with all patterns as the default graph.
+
+    The text is parsed first with all blocks as graphs, to see which graphs its patterns read.
+    """
+    # Short names fit in the place of STREAM <s> [..], so that columns in errors are kept; the real names come last.
     before = clauses.plain
     short = {source: f"<w:{number}>" for number, source in enumerate(sources, 1)}
     named: dict[StreamWindow | str, str] = {source: f"GRAPH {name}" for source, name in short.items()}
@@ -115,7 +119,7 @@ def _placed(clauses: Clauses, blocks: list[_Block], sources: tuple[StreamWindow,
 
 
 def _replace(clauses: Clauses, blocks: list[_Block], texts: dict[StreamWindow | str, str]) -> None:
-    """Puts a text in the place of each block's head; ``GRAPH <g>`` stays when it has none, STREAM goes."""
+    """Replaces the head of each block by its text; without one ``GRAPH <g>`` is kept and STREAM is removed."""
     for block in blocks:
         if block.source in texts or isinstance(block.source, StreamWindow):
             clauses.at = block.end
@@ -123,7 +127,7 @@ def _replace(clauses: Clauses, blocks: list[_Block], texts: dict[StreamWindow | 
 
 
 def print_query(query: ContinuousQuery) -> str:
-    """The query as CQELS-QL text, without its name; ValueError when CQELS cannot say it."""
+    """The query as CQELS-QL text, without its name; ValueError if CQELS cannot express it."""
     if query.r2s not in (None, R2S.ISTREAM):
         raise ValueError(f"CQELS streams new answers: it cannot say {query.r2s}; print the query as rspql")
     if uses_timestamp(query.form):
@@ -137,7 +141,7 @@ def print_query(query: ContinuousQuery) -> str:
 
 
 def _distinct(query: ContinuousQuery) -> dict[str, StreamWindow]:
-    """The windows by name; ValueError when two are the same but for their names."""
+    """The windows by name; ValueError if two differ only in their names."""
     seen: dict[tuple[str, Window], str] = {}
     for item in query.windows:
         other = seen.setdefault((item.stream, item.window), str(item.name))
@@ -147,7 +151,7 @@ def _distinct(query: ContinuousQuery) -> dict[str, StreamWindow]:
 
 
 def _as_streams(text: str, windows: dict[str, StreamWindow]) -> str:
-    """The text with ``STREAM <s> [..]`` for GRAPH and a window's name."""
+    """The text with GRAPH and a window's name replaced by ``STREAM <s> [..]``."""
     for token, following in reversed(list(pairwise(tokens(text)))):
         if not token.says("GRAPH"):
             continue

@@ -53,10 +53,10 @@ def parse(text: str) -> ContinuousQuery:
     """The query of a C-SPARQL text; QueryError says where it is wrong or what is not supported."""
     clauses = open_clauses(text)
     every = _register(clauses) if clauses.says("REGISTER") else None
-    while clauses.at < len(clauses.found):
+    while clauses.at < len(clauses.tokens):
         _clause(clauses)
     if not clauses.windows:
-        clauses.refuse(f"a C-SPARQL query needs a stream: add {CLAUSE}", clauses.found[0] if clauses.found else None)
+        clauses.refuse(f"a C-SPARQL query needs a stream: add {CLAUSE}", clauses.tokens[0] if clauses.tokens else None)
     if every is not None:
         _check_period(clauses, every)
     return compose(clauses)
@@ -82,7 +82,7 @@ def _clause(clauses: Clauses) -> None:
 
 
 def _register(clauses: Clauses) -> Token | None:
-    """Reads REGISTER QUERY|STREAM name [COMPUTED EVERY d] AS; the token of d, when there is one."""
+    """Reads REGISTER QUERY|STREAM name [COMPUTED EVERY d] AS; the token of d, if given."""
     first, every = clauses.token, None
     clauses.take("REGISTER")
     if not (clauses.take("QUERY") or clauses.take("STREAM")):
@@ -108,7 +108,7 @@ def _check_period(clauses: Clauses, every: Token) -> None:
 
 
 def print_query(query: ContinuousQuery) -> str:
-    """The query as C-SPARQL text; ValueError when C-SPARQL cannot say it. Static data is not part of the text."""
+    """The query as C-SPARQL text without static data; ValueError if C-SPARQL cannot express it."""
     if query.r2s not in (None, R2S.RSTREAM):
         raise ValueError(f"C-SPARQL streams whole answers: it cannot say {query.r2s}; print the query as rspql")
     if not unnamed(query):

@@ -44,7 +44,7 @@ _FORMS: Final = Forms(
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """``WINDOW <w>`` or ``GRAPH <w>`` before a group: the token, the window's IRI, the index of the token after it."""
+    """``WINDOW <w>`` or ``GRAPH <w>`` before a group: its token, the window's IRI, the index of the token after it."""
 
     token: Token
     name: str
@@ -64,10 +64,10 @@ def parse(text: str) -> ContinuousQuery:
     if clauses.says("REGISTER"):
         _register(clauses)
     uses: list[_Use] = []
-    while clauses.at < len(clauses.found):
+    while clauses.at < len(clauses.tokens):
         _clause(clauses, uses)
     if not clauses.windows:
-        clauses.refuse(f"an RSP-QL query needs a window: add {CLAUSE}", clauses.found[0] if clauses.found else None)
+        clauses.refuse(f"an RSP-QL query needs a window: add {CLAUSE}", clauses.tokens[0] if clauses.tokens else None)
     _check_uses(clauses, uses)
     return _placed(clauses, uses)
 
@@ -121,7 +121,7 @@ def _declare(clauses: Clauses, first: Token) -> None:
 
 
 def _declare_behind(clauses: Clauses, first: Token) -> None:
-    """``FROM [NAMED] STREAM <s> [..] AS <w>``, as early texts of RSP-QL name windows."""
+    """``FROM [NAMED] STREAM <s> [..] AS <w>``, the form of early RSP-QL texts."""
     stream = _stream(clauses, "FROM STREAM")
     window = clauses.window(_FORMS.read)
     if not clauses.take("AS"):
@@ -137,10 +137,10 @@ def _stream(clauses: Clauses, clause: str) -> str:
 
 
 def _inside_window(clauses: Clauses, uses: list[_Use]) -> bool:
-    """Whether the cursor is in the group of a WINDOW clause."""
+    """Whether the cursor is inside the group of a WINDOW clause."""
     for use in uses:
         if use.token.says("WINDOW"):
-            passed = [token.text for token in clauses.found[use.end : clauses.at]]
+            passed = [token.text for token in clauses.tokens[use.end : clauses.at]]
             if passed.count("{") > passed.count("}"):
                 return True
     return False
@@ -171,14 +171,14 @@ def _check_uses(clauses: Clauses, uses: list[_Use]) -> None:
         if use.name not in declared:
             what = f"the window <{use.name}> is not declared: add FROM NAMED WINDOW <{use.name}> ON <stream> [..]"
             clauses.refuse(what, use.token)
-    any_graph = any(one.says("GRAPH") and two.kind == "variable" for one, two in pairwise(clauses.found))
+    any_graph = any(one.says("GRAPH") and two.kind == "variable" for one, two in pairwise(clauses.tokens))
     for window, token in clauses.windows:
         if window.name not in {use.name for use in uses} and not any_graph:
             clauses.refuse(f"no pattern reads the window <{window.name}>: add WINDOW <{window.name}> {{ .. }}", token)
 
 
 def _placed(clauses: Clauses, uses: list[_Use]) -> ContinuousQuery:
-    """Windows are named graphs, but one that holds every pattern is the default graph."""
+    """The query with each window as a named graph, or a single window with all patterns as the default graph."""
     before = clauses.plain
     for use in uses:
         clauses.at = use.end - 1
@@ -196,9 +196,9 @@ def _placed(clauses: Clauses, uses: list[_Use]) -> ContinuousQuery:
 
 
 def print_query(query: ContinuousQuery) -> str:
-    """The query as RSP-QL text; ValueError when it cannot say it. Static data is not part of the text.
+    """The query as RSP-QL text without static data; ValueError if RSP-QL cannot express it.
 
-    Several windows without names get names, and each triple pattern is looked for in all of them (``query.merged``).
+    Several unnamed windows get names, and each triple pattern is matched in all of them (``query.merged``).
     """
     if len(query.windows) > 1 and unnamed(query):
         query = with_named_windows(query)
@@ -218,7 +218,7 @@ def _registration(query: ContinuousQuery) -> str:
 
 
 def _inline_operator(query: ContinuousQuery, text: str) -> str:
-    """Without REGISTER the operator stands behind SELECT, CONSTRUCT or ASK."""
+    """The text with the R2S operator after SELECT, CONSTRUCT or ASK, where it is written without REGISTER."""
     return re.sub(r"\A\w+", rf"\g<0> {query.r2s.value.upper()}", text) if query.r2s else text
 
 
@@ -230,7 +230,7 @@ def _streams(query: ContinuousQuery) -> str:
 
 
 def _as_windows(text: str) -> str:
-    """The text with GRAPH as WINDOW before a name."""
+    """The text with GRAPH replaced by WINDOW before an IRI."""
     for token, following in reversed(list(pairwise(tokens(text)))):
         if token.says("GRAPH") and following.kind == "iri":
             text = f"{text[: token.start]}WINDOW{text[token.end :]}"

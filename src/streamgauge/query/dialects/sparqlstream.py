@@ -48,11 +48,11 @@ def parse(text: str) -> ContinuousQuery:
     clauses = open_clauses(text)
     if clauses.says("REGISTER"):
         clauses.refuse("SPARQLstream has no REGISTER: leave it out", clauses.token)
-    while clauses.at < len(clauses.found):
+    while clauses.at < len(clauses.tokens):
         _clause(clauses)
     if not clauses.windows:
         what = f"a SPARQLstream query needs a stream: add {CLAUSE}"
-        clauses.refuse(what, clauses.found[0] if clauses.found else None)
+        clauses.refuse(what, clauses.tokens[0] if clauses.tokens else None)
     clauses.refuse_timestamp("SPARQLstream")
     return compose(clauses)
 
@@ -117,7 +117,7 @@ def _no_unit(text: str, match: re.Match[str], group: int, unit: str) -> QueryErr
 
 
 def print_query(query: ContinuousQuery) -> str:
-    """The query as SPARQLstream text, without its name; ValueError when SPARQLstream cannot say it."""
+    """The query as SPARQLstream text, without its name; ValueError if SPARQLstream cannot express it."""
     if uses_timestamp(query.form):
         raise ValueError("SPARQLstream has no timestamp(): print the query as rspql or csparql")
     if not unnamed(query):
