@@ -26,7 +26,7 @@ def exposition(metrics: Iterable[Metric]) -> str:
 
 def _lines(metric: Metric) -> str:
     head = f"# HELP {metric.name} {metric.about}\n# TYPE {metric.name} {metric.kind}\n"
-    return head + "".join(f"{metric.name}{_labels(labels)} {value:g}\n" for labels, value in metric.values)
+    return head + "".join(f"{metric.name}{_labels(labels)} {value:.15g}\n" for labels, value in metric.values)
 
 
 def _labels(labels: Mapping[str, str]) -> str:

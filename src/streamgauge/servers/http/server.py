@@ -24,6 +24,7 @@ from streamgauge.servers.http.connections import PatientHttpProtocol
 from streamgauge.servers.http.freed_memory import FreedMemory
 from streamgauge.servers.http.limits import load_parsers
 from streamgauge.servers.http.metrics import PAUSES
+from streamgauge.servers.http.notify import ServiceManager
 from streamgauge.servers.http.request_log import RequestLog
 from streamgauge.servers.http.websocket import PushingWebSocketProtocol
 
@@ -99,8 +100,8 @@ class Serving(uvicorn.Server):
 
     ``say`` is told each address that is served, ``connections`` bounds how many there are at once, ``settings`` are
     more of uvicorn's. SIGHUP calls ``reload``, in a thread of its own. A process that is there for this server
-    ``alone`` is prepared once it serves: parsers are loaded before somebody waits for them, and what is there then is
-    out of the reach of CPython's collector.
+    ``alone`` tells its service manager how it is, and is prepared once it serves: parsers are loaded before somebody
+    waits for them, and what is there then is out of the reach of CPython's collector.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Serving(uvicorn.Server):
         }
         super().__init__(uvicorn.Config(RequestLog(app), host, port, **(own | dict(settings or {}))))
         self._leave, self._say, self._alone, self._freed = leave, say, alone, FreedMemory()
-        self._reload = reload
+        self._reload, self._manager = reload, ServiceManager()
         self._descriptors = DescriptorReports(time.monotonic)
         sys.setswitchinterval(SWITCH_S)
 
@@ -145,6 +146,7 @@ class Serving(uvicorn.Server):
                 host, port = bound.getsockname()[:2]
                 self._say(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
         if self._alone:
+            self._manager.tell("READY=1")
             self._freed.keep_little()
             PAUSES.begin()
             Thread(target=_prepare, name="streamgauge-prepare", daemon=True).start()
@@ -176,12 +178,14 @@ class Serving(uvicorn.Server):
         """Now and then give memory back that requests have left, and see whether there are descriptors."""
         if self._alone and counter % DESCRIPTOR_TICKS == 0:
             self._descriptors.look()
+            self._manager.beat()
         if counter % GIVE_BACK_TICKS == 0:
             await asyncio.to_thread(self._freed.give_back)
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal says stop; whoever it interrupts may hold what leaving needs, so leaving has a thread of its own."""
+        self._manager.tell("STOPPING=1")
         Thread(target=self._leave, name="streamgauge-leave", daemon=True).start()
         super().handle_exit(sig, frame)
 
