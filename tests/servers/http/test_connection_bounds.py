@@ -15,7 +15,7 @@ import pytest
 
 from streamgauge.servers.http.heads import HEAD, HeadBytes, LargeHeads, LongHeadError
 from streamgauge.servers.http.server import DescriptorReports, Serving, provide_descriptors
-from streamgauge.servers.http.websocket import FRAGMENTS
+from streamgauge.servers.http.websocket import MAX_FRAGMENTS
 
 pytestmark = pytest.mark.server
 
@@ -227,7 +227,7 @@ INVALID = {
     "a continuation of nothing": frame(0, b"x"),
     "a close frame of one byte": frame(8, b"x"),
     "too long a message": b"\x81\xff" + struct.pack("!Q", 2**40) + MASK,
-    "frames without content": frame(1, b"", fin=False) + frame(0, b"", fin=False) * (FRAGMENTS + 1),
+    "frames without content": frame(1, b"", fin=False) + frame(0, b"", fin=False) * (MAX_FRAGMENTS + 1),
     "noise": bytes(range(256)) * 4,
 }
 

@@ -311,6 +311,6 @@ def test_a_thread_is_stopped_again_only_when_it_goes_on(monkeypatch):
     watched.collect("stop")
     _stop(watched)
     assert len(sent) == 1  # others are told of the end still
-    watched.told = False
+    watched.in_collection = False
     _stop(watched)
     assert len(sent) == 2

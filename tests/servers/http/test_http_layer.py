@@ -71,7 +71,7 @@ def test_events():
     assert event(b'{"a":1}', 7) == b'id: 7\ndata: {"a":1}\n\n'
     assert event(b"x", kind="over") == b"event: over\ndata: x\n\n"
     assert (last_event(None), last_event(""), last_event("12")) == (None, None, 12)
-    for wrong in ("-1", "x", "1.5", "²"):
+    for wrong in ("-1", "x", "1.5", "²", "1" * 5_000):
         with pytest.raises(EventError, match="Last-Event-ID"):
             last_event(wrong)
 

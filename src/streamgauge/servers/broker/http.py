@@ -41,7 +41,7 @@ from streamgauge.servers.broker.publications import FailedError, PublicationWork
 from streamgauge.servers.broker.registry import OPERATOR, Require
 from streamgauge.servers.broker.sepa import PREFIX, Conversation, SharedChannels, refuse_graph_parameters
 from streamgauge.servers.http import events
-from streamgauge.servers.http.access import OPEN, Origins, given, guards
+from streamgauge.servers.http.access import OPEN, Origins, guards, request_token
 from streamgauge.servers.http.deadlines import resident
 from streamgauge.servers.http.headers import ConditionError, PreconditionError, read_conditions
 from streamgauge.servers.http.health import HealthRoutes, ServerState
@@ -277,7 +277,7 @@ class BrokerApp:
 
         ``kept`` is what this token's channels keep for absent subscribers, and what they may keep.
         """
-        token, after = given(request.headers, request.scope), request.query_params.get("after", "")
+        token, after = request_token(request.headers, request.scope), request.query_params.get("after", "")
         names = sorted(channel.name for channel in self._broker.channels() if channel.name > after)
         allowed = [name for name in names if self.access.allows(token, "subscribe", name)]
         kept = self._broker.kept_for(self._owner(request))
@@ -375,7 +375,7 @@ class BrokerApp:
         return page("streamgauge.servers.broker")
 
     def _require(self, connection: HTTPConnection, operation: str, channel: str = "") -> None:
-        self.access.require(given(connection.headers, connection.scope), operation, channel)
+        self.access.require(request_token(connection.headers, connection.scope), operation, channel)
 
     def _require_unconditional(self, request: Request, *operations: str) -> None:
         """The token is for these operations on facts, which have no entity tag to hold a condition against."""
@@ -385,7 +385,7 @@ class BrokerApp:
 
     def _owner(self, connection: HTTPConnection) -> str:
         """The identity of who asks."""
-        return self.access.identity(given(connection.headers, connection.scope)) if self.access.closed else OPEN
+        return self.access.identity(request_token(connection.headers, connection.scope)) if self.access.closed else OPEN
 
     def _name(self, connection: HTTPConnection, operation: str) -> str:
         """The channel of a request that may do an operation on it."""

@@ -1,6 +1,6 @@
-"""Changing Linked Data at low server cost: fragments with time, and a client that keeps its answer current.
+"""Changing Linked Data at low server cost: fragments with time, and a client that keeps its answers current.
 
-Quads, patterns, and names that server and client share are here.
+This module has the quads, patterns and names that server and client share.
 """
 
 import re
@@ -16,10 +16,10 @@ from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_iri, is_literal
 
 DEFAULT: Final[Term] = ""
-"""The default graph, in a quad's fourth place."""
+"""The default graph, as a quad's fourth term."""
 
 ANYWHERE: Final = Var("*")
-"""In a pattern's graph place: any graph, the default graph too; it binds nothing."""
+"""As a pattern's graph: any graph, including the default graph; it binds nothing."""
 
 DEFAULT_IRI: Final[Term] = "<urn:ldf:defaultGraph>"
 """The name of the default graph in a form (``sd:defaultGraph``)."""
@@ -28,42 +28,42 @@ VALUES: Final[Term] = "<urn:streamgauge:values>"
 """The property of a form's variable that takes bindings, as SPARQL's VALUES (Hartig, Buil-Aranda, ODBASE 2016)."""
 
 MOST_VALUES: Final[Term] = "<urn:streamgauge:maximumBindings>"
-"""How many bindings a form takes at most."""
+"""The property of a form that states the maximum number of bindings per request."""
 
 VERSION: Final = "Dataset-Version"
-"""The header of every answer, 304s too, that says the version of the whole data set: it changes with any quad."""
+"""The header, also of 304s, with the version of the whole data set: it changes with any quad."""
 
 TIME: Final = "Server-Time"
-"""The header of every answer that says its Date in ms since 1970: the same reading of the clock, not rounded."""
+"""The header with the response's Date in ms since 1970: HTTP's Date is rounded to seconds."""
 
 LIMIT: Final[Term] = "<http://www.w3.org/ns/hydra/core#limit>"
-"""The property of a form's variable that says how many quads a page is to have (Hydra Core Vocabulary)."""
+"""The property of a form's variable for the number of quads per page (Hydra Core Vocabulary)."""
 
 MOST_QUADS: Final[Term] = "<urn:streamgauge:maximumLimit>"
-"""How many a page may have."""
+"""The property of a form that states the maximum number of quads per page."""
 
 CHANGES: Final[Term] = "<urn:streamgauge:changes>"
-"""Of a data set: the template (a literal) of addresses of what changed in a fragment since a version.
+"""The property of a data set with the URI template (a literal) of a fragment's changes since a version.
 
-Accepting ``text/event-stream``, a stream of events for each change; ``since`` may then be absent.
+A client that accepts ``text/event-stream`` gets an event for each change, and may omit ``since``.
 """
 
 PATCH_TYPE: Final = "application/rdf-patch"
-"""The media type of what changed in a fragment: an RDF Patch."""
+"""The media type of a fragment's changes: RDF Patch."""
 
 Quad: TypeAlias = tuple[Term, Term, Term, Term]
 """Subject, predicate, object, graph."""
 
 ExpiringQuad: TypeAlias = tuple[Quad, int | None]
-"""A quad, and when what it says ends (ms); ``None`` when no end is known."""
+"""A quad and the time (ms) when its fact ends; ``None`` if no end is known."""
 
 Match: TypeAlias = tuple[Term | None, Term | None, Term | None, Term | None]
-"""A selection of quads: in each place a term, or ``None`` for any; in the fourth for any graph, the default too."""
+"""A selection of quads: a term in each place, or ``None`` for any, the default graph included."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuadPattern:
-    """A quad pattern of a query; a variable in the graph's place stands for a named graph (SPARQL's GRAPH)."""
+    """A quad pattern of a query; a variable as graph matches named graphs only (SPARQL's GRAPH)."""
 
     subject: Node
     predicate: Node
@@ -86,13 +86,13 @@ class QuadPattern:
 
     @property
     def match(self) -> Match:
-        """The selection of its fragment, which has at least the quads that match."""
+        """The selection of its fragment, a superset of the matching quads: it ignores variables that occur twice."""
         subject, predicate, object_, graph = (None if isinstance(node, Var) else node for node in self.nodes)
         return subject, predicate, object_, graph
 
 
 def named_quad(quad: ox.Quad, naming: Relabel) -> Quad:
-    """A parsed quad; blank nodes get the names of their document."""
+    """A parsed quad as terms; blank nodes get labels of their document."""
     subject, predicate, item, graph = quad
     name = DEFAULT if isinstance(graph, ox.DefaultGraph) else naming.term(graph)
     if isinstance(subject, ox.NamedNode) and isinstance(item, ox.NamedNode | ox.Literal):
@@ -104,11 +104,11 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class HasSize(Protocol):
-    """A value that knows how many bytes it takes, about."""
+    """A value with an estimate of its memory."""
 
     @property
     def size(self) -> int:
-        """Bytes of memory."""
+        """Approximate bytes of memory."""
         ...
 
 
@@ -116,7 +116,7 @@ Value = TypeVar("Value", bound=HasSize)
 
 
 class SizedCache(Generic[Key, Value]):
-    """Values by key, those used last, of at most ``capacity`` bytes; none of more than ``capacity / share``."""
+    """A least recently used cache of at most ``capacity`` bytes; values above ``capacity / share`` are not cached."""
 
     def __init__(self, capacity: int = 64 * 2**20, share: int = 8) -> None:
         self._capacity, self._share, self.size = capacity, share, 0
@@ -126,16 +126,17 @@ class SizedCache(Generic[Key, Value]):
         return len(self._kept)
 
     def get(self, key: Key) -> Value | None:
-        """The value of a key, ``None`` without one; looking it up counts as use."""
+        """The value of a key, ``None`` if absent; a lookup counts as use."""
         value = self._kept.get(key)
         if value is not None:
             self._kept.move_to_end(key)
         return value
 
     def put(self, key: Key, value: Value) -> None:
-        """Keep a value in the place of that of the key, and let go what is then too much."""
+        """Set the value of a key, and evict the least recently used beyond the capacity."""
         self.drop(key)
         size = value.size
+        # One huge page would evict hundreds of small ones.
         if size * self._share > self._capacity:
             return
         self._kept[key] = value
@@ -144,13 +145,13 @@ class SizedCache(Generic[Key, Value]):
             self.drop(next(iter(self._kept)))
 
     def drop(self, key: Key) -> None:
-        """Let a value go."""
+        """Remove the value of a key, if it has one."""
         gone = self._kept.pop(key, None)
         if gone is not None:
             self.size -= gone.size
 
     def clear(self) -> None:
-        """Let all go."""
+        """Remove all values from the cache."""
         self._kept.clear()
         self.size = 0
 
@@ -160,7 +161,7 @@ _ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
 def plain_text(term: Term) -> str:
-    """The text of a literal without its quotes, escapes undone; of an IRI what is between the brackets."""
+    """The unescaped text of a literal without quotes, datatype and language; an IRI without its brackets."""
     if not is_literal(term):
         return term[1:-1] if is_iri(term) else term
     body = term[1 : term.rfind('"')]
@@ -168,7 +169,7 @@ def plain_text(term: Term) -> str:
 
 
 def form_value(term: Term) -> str:
-    """A term as a form takes it (Hydra, 5.2: explicit): an IRI bare, a literal quoted, without escapes or brackets."""
+    """A term in Hydra's explicit representation (5.2): an IRI bare, a literal quoted, without escapes or brackets."""
     if term == DEFAULT:
         return DEFAULT_IRI[1:-1]
     if term.startswith("<<"):

@@ -1,4 +1,4 @@
-"""Time labels: how time is written beside facts, and labels as quads (Taelman et al., ESWC 2016, 4 and 5.1)."""
+"""Time labels: how the times of facts are written as quads (Taelman et al., ESWC 2016, 4 and 5.1)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPatte
 
 
 class Label(StrEnum):
-    """The kind of label that says a fact's time (Taelman et al., ESWC 2016, section 4)."""
+    """The kind of a fact's time label (Taelman et al., ESWC 2016, section 4)."""
 
     EXPIRATION = "expiration"  # until when it holds
     INTERVAL = "interval"  # from when and until when
@@ -23,7 +23,7 @@ class Label(StrEnum):
 
 
 class Border(StrEnum):
-    """Whether the instant that a final time names belongs to the fact; facts themselves are half open, in ms."""
+    """Whether a label's final time belongs to the fact's interval; facts themselves are half open, in ms."""
 
     EXCLUSIVE = "exclusive"
     INCLUSIVE = "inclusive"  # as the prototype reads it
@@ -31,7 +31,7 @@ class Border(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The IRIs (in angle brackets) of labels; ``interval`` is ``None`` where borders are on the subject itself."""
+    """The IRIs (in angle brackets) of labels; ``interval`` is ``None`` if the borders are on the subject itself."""
 
     name: str
     interval: Term | None
@@ -60,7 +60,7 @@ PAPER: Final = Vocabulary(
     singleton="<http://www.w3.org/1999/02/22-rdf-syntax-ns#singletonPropertyOf>",
     datatype=f"{_XSD}dateTime",
 )
-"""As in the paper's listings; it gives no IRI for ``tmp:``, the prototype's is taken."""
+"""As in the paper's listings, which give no IRI for ``tmp:``; the prototype's is used."""
 
 PROTOTYPE: Final = Vocabulary(
     "prototype",
@@ -72,14 +72,14 @@ PROTOTYPE: Final = Vocabulary(
     singleton="<http://example.org/singletonproperties#singletonPropertyOf>",
     datatype=f"{_XSD}dateTime",
 )
-"""As QueryStreamer.js and its server wrote it (eswc2016), but for the datatype, which they did not expand."""
+"""As QueryStreamer.js and its server write it (eswc2016), except that they leave the datatype as ``xsd:dateTime``."""
 
 VOCABULARIES: Final = {vocabulary.name: vocabulary for vocabulary in (PAPER, PROTOTYPE)}
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How facts with time are written; ``grouped``: facts with equal labels share one where the method can."""
+    """How facts with time are written; if ``grouped``, facts with equal labels share one where the method can."""
 
     method: str = "graphs"
     label: Label = Label.EXPIRATION
@@ -87,23 +87,23 @@ class Style:
     grouped: bool = True
     border: Border = Border.EXCLUSIVE
     template: str = "http://localhost:4000/data{?subject,predicate,object}"
-    """Addresses of fragments (RFC 6570, one form-style expression): an implicit graph is named by its triple's."""
+    """Template of fragments' addresses (RFC 6570, one form-style expression), which name implicit graphs."""
 
 
 Bounds: TypeAlias = tuple[int | None, int | None]
-"""[initial, final) of a fact, ms; ``None`` is no bound."""
+"""[initial, final) of a fact, ms; ``None`` for unbounded."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 FIRST: Final = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MS
-"""The time (ms) that an interval label writes for a fact that always held before."""
+"""The time (ms) written for a missing initial time: interval labels need both."""
 LAST: Final = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - _EPOCH) // _MS
-"""The time (ms) that a label writes for a fact whose end is not known."""
+"""The time (ms) written for an unknown final time."""
 _TIMES = frozenset((f"{XSD}dateTime", f"{XSD}dateTimeStamp", "xsd:dateTime", "xsd:dateTimeStamp"))
 
 
 class LabelError(ValueError):
-    """A time that is none, or a fact that a label can't say; the sentence names it."""
+    """A term that is not a time, or a fact that a label cannot express; the sentence names it."""
 
 
 def literal(at: int, vocabulary: Vocabulary) -> Term:
@@ -130,7 +130,7 @@ def instant(term: Term) -> int:
 
 
 def _read(text: str, term: Term) -> datetime:
-    """The time that a lexical form says; one that Python does not know (24:00:00) by its value."""
+    """The time of a lexical form; 24:00:00, which Python rejects, is converted to its value first."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:
@@ -138,7 +138,7 @@ def _read(text: str, term: Term) -> datetime:
 
 
 def as_labelled(fact: Fact, label: Label) -> Fact:
-    """A fact as a label can say it: an expiration leaves out since when the fact holds."""
+    """The fact as it can be read back from a label: an expiration does not store the initial time."""
     return Fact(fact.triple, None, fact.final) if label is Label.EXPIRATION else fact
 
 
@@ -148,9 +148,9 @@ def label_subject(style: Style, name: str) -> Term:
 
 
 def by_label(facts: Iterable[Fact], style: Style) -> tuple[list[ExpiringQuad], list[list[Fact]]]:
-    """Facts that hold always, as quads of the default graph; the others by what their label says.
+    """Static facts as quads of the default graph, and the other facts in groups with equal labels.
 
-    Each is alone in a style that does not group. LabelError for a fact whose predicate is one of labels.
+    Every group has one fact if the style is not grouped. LabelError for a fact whose predicate belongs to labels.
     """
     own = label_predicates(style.vocabulary)
     always: list[ExpiringQuad] = []
@@ -169,7 +169,7 @@ def by_label(facts: Iterable[Fact], style: Style) -> tuple[list[ExpiringQuad], l
 
 
 def latest_ends(quads: Iterable[ExpiringQuad]) -> list[ExpiringQuad]:
-    """Each quad once, with the last of its ends; ``None`` is later than any."""
+    """Each quad once, with its latest end; ``None``, an unknown end, is later than any."""
     ends: dict[Quad, int | None] = {}
     for quad, end in quads:
         known = ends.get(quad, end)
@@ -178,7 +178,7 @@ def latest_ends(quads: Iterable[ExpiringQuad]) -> list[ExpiringQuad]:
 
 
 def expiring_label(subject: Term, name: str, fact: Fact, style: Style) -> list[ExpiringQuad]:
-    """The quads of a fact's label on a subject, which end with the fact; ``name`` is for the node of an interval.
+    """The quads of a fact's label on a subject, which end with the fact; ``name`` is used for the interval's node.
 
     LabelError for an instant label on a fact that holds for longer than 1 ms.
     """
@@ -210,7 +210,7 @@ def _final_written(final: int | None, border: Border) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LabelPatterns:
-    """The patterns of a label, and its variables of time; an instant is both."""
+    """The patterns of a label and its time variables, which are one variable for an instant."""
 
     patterns: tuple[QuadPattern, ...]
     initial: Var | None
@@ -218,7 +218,7 @@ class LabelPatterns:
 
 
 def label_patterns(subject: Node, number: int, style: Style) -> LabelPatterns:
-    """The patterns that match the label on a subject; ``number`` keeps their variables apart."""
+    """The patterns that match the label of a subject; ``number`` makes their variables unique."""
     vocabulary, initial, final = style.vocabulary, Var(f"_initial{number}"), Var(f"_final{number}")
     match style.label:
         case Label.EXPIRATION:
@@ -234,7 +234,7 @@ def label_patterns(subject: Node, number: int, style: Style) -> LabelPatterns:
 
 
 def read_bounds(initial: Term | None, final: Term | None, style: Style) -> Bounds:
-    """[initial, final) of the values of a form's variables of time; LabelError when one is no time."""
+    """[initial, final) from the values of a form's time variables; LabelError if one is not a time."""
     if style.label is Label.INSTANT:
         at = instant(initial or final or "")
         return at, at + 1
@@ -244,14 +244,14 @@ def read_bounds(initial: Term | None, final: Term | None, style: Style) -> Bound
 
 
 def label_predicates(vocabulary: Vocabulary) -> frozenset[Term]:
-    """The predicates of labels, which facts can't have."""
+    """The predicates of labels, which facts may not use."""
     own = vocabulary.interval, vocabulary.initial, vocabulary.final, vocabulary.expiration, vocabulary.instant
     return frozenset(predicate for predicate in own if predicate is not None)
 
 
 @dataclass(slots=True)
 class Labels:
-    """The labels among quads: what is said of each subject; and the quads that are no labels."""
+    """The labels among some quads, by subject, and the quads that are not labels (``others``)."""
 
     style: Style
     others: list[Quad]
@@ -259,7 +259,7 @@ class Labels:
     _read: dict[Term, list[Bounds]] = field(default_factory=dict)
 
     def of(self, subject: Term) -> list[Bounds]:
-        """All bounds that labels on a subject say; none when it has no label."""
+        """The bounds of all labels of a subject; empty without a label."""
         known = self._read.get(subject)
         if known is None:
             known = self._read[subject] = self._of(subject)
@@ -280,6 +280,7 @@ class Labels:
     def _borders(self, node: Term) -> list[Bounds]:
         finals = self._at(node, self.style.vocabulary.final)
         initials = self._at(node, self.style.vocabulary.initial)
+        # Every pair: with several intervals on one node nothing says which initial belongs to which final.
         return [read_bounds(initial, final, self.style) for initial in initials for final in finals]
 
     def _at(self, subject: Term, predicate: Term) -> list[Term]:
@@ -287,7 +288,7 @@ class Labels:
 
 
 def read_labels(quads: Iterable[Quad], style: Style) -> Labels:
-    """The labels among quads."""
+    """The labels among quads, parsed when they are looked up."""
     own, values, others = label_predicates(style.vocabulary), dict[tuple[Term, Term], list[Term]](), []
     for quad in dict.fromkeys(quads):
         subject, predicate, object_, graph = quad

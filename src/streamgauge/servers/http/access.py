@@ -37,14 +37,15 @@ _Header: TypeAlias = tuple[str, str]
 
 
 class OriginError(MistakeError, ValueError):
-    """An origin that is none; the sentence says how one is written."""
+    """A text that is not an origin; the sentence says how one is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Origins whose pages are let in: those in ``exact``, or ``every`` one.
+    """Origins whose pages may use a service: those in ``exact``, or ``every`` one.
 
-    Where ``every`` one is and the service has no tokens, pages of other origins may only read (``only_reads``).
+    With ``only_reads`` pages of ``every`` origin may only read: the service has no tokens, so any page that a user of
+    this machine happens to visit could write otherwise.
     """
 
     exact: frozenset[str] = frozenset()
@@ -65,9 +66,9 @@ class Origins:
         return METHODS if self.admits(origin, "POST") else READS
 
     def headers(self, origin: str | None) -> list[_Header]:
-        """The headers that tell a browser which pages may read a response.
+        """The CORS headers of a response to a page of ``origin``.
 
-        A named origin may send credentials (a proxy's cookies, say), ``*`` may not: browsers refuse the pair.
+        A named origin may send credentials, such as a proxy's cookies. With ``*`` browsers refuse credentials.
         """
         varying = [("Vary", "Origin")] if self.exact else []
         if origin in self.exact:
@@ -80,9 +81,9 @@ class Origins:
 
 
 def read_origins(texts: Iterable[str], tokens: bool) -> Origins:
-    """The origins of ``--allow-origin``: each ``*``, or as a browser sends it, ``https://app.example:8443``.
+    """The origins of ``--allow-origin``: ``*``, or an origin as browsers send it, ``https://app.example:8443``.
 
-    ``tokens`` says whether the service asks for tokens. OriginError for any other text.
+    ``tokens`` says whether the service requires tokens. OriginError for any other text.
     """
     origins = list(texts)
     return Origins(
@@ -106,7 +107,7 @@ def _origin(text: str) -> str:
 
 
 class CrossOrigin:
-    """Answers preflights, and tells browsers with each response whose pages may read it; all else is the app's."""
+    """Middleware that answers CORS preflights and adds CORS headers to the app's responses."""
 
     def __init__(self, app: ASGIApp, origins: Origins) -> None:
         self._app, self._origins = app, origins
@@ -119,17 +120,17 @@ class CrossOrigin:
         headers = Headers(scope=scope)
         origin, method = headers.get("origin"), headers.get("access-control-request-method")
 
-        async def told(message: Message) -> None:
+        async def send_with_origins(message: Message) -> None:
             if message["type"] == "http.response.start":
-                told_headers = MutableHeaders(raw=list(message.get("headers", ())))
-                _tell(told_headers, self._origins.headers(origin))
-                message = {**message, "headers": told_headers.raw}
+                response_headers = MutableHeaders(raw=list(message.get("headers", ())))
+                _replace_origins(response_headers, self._origins.headers(origin))
+                message = {**message, "headers": response_headers.raw}
             await send(message)
 
         if scope["method"] == "OPTIONS" and origin is not None and method is not None:
-            await self._preflight(origin, method)(scope, receive, told)
+            await self._preflight(origin, method)(scope, receive, send_with_origins)
         else:
-            await self._app(scope, receive, told)
+            await self._app(scope, receive, send_with_origins)
 
     def _preflight(self, origin: str, method: str) -> Response:
         if not self._origins.admits(origin, method):
@@ -143,8 +144,8 @@ class CrossOrigin:
         return Response(status_code=204, headers=allowed)
 
 
-def _tell(headers: MutableHeaders, fields: Iterable[_Header]) -> None:
-    """Put what a browser is told in the place of what the app says of origins by itself."""
+def _replace_origins(headers: MutableHeaders, fields: Iterable[_Header]) -> None:
+    """Replace the CORS headers that the app sets by itself."""
     for name in ("Access-Control-Allow-Origin", "Access-Control-Expose-Headers"):
         del headers[name]
     for name, value in fields:
@@ -155,20 +156,20 @@ def _tell(headers: MutableHeaders, fields: Iterable[_Header]) -> None:
 
 
 OPEN: Final = ""
-"""The identity of everybody who comes to a service without tokens."""
+"""The identity of every client of a service without tokens."""
 
-SHORTEST = 16
-"""Characters that a token needs, so that it cannot be guessed."""
+MIN_TOKEN_LENGTH = 16
+"""Characters; a shorter token could be guessed."""
 
 
 class TokenError(MistakeError, ValueError):
-    """A service that would be open to others, or a token that is none; the sentence says what to do."""
+    """A service that others could reach without a token, or an invalid token; the sentence says what to do."""
 
 
 def check_tokens(host: str, tokens: Collection[str]) -> None:
     """TokenError for a short token, and for an address that others can reach without any token."""
-    if any(len(token) < SHORTEST for token in tokens):
-        raise TokenError(f"a token has at least {SHORTEST} characters: make a longer one")
+    if any(len(token) < MIN_TOKEN_LENGTH for token in tokens):
+        raise TokenError(f"a token has at least {MIN_TOKEN_LENGTH} characters: make a longer one")
     if not tokens and not _loopback(host):
         raise TokenError(f"{host} can be reached by others: give a token, or bind to 127.0.0.1")
 
@@ -199,16 +200,23 @@ class Tokens:
         return bool(self._tokens)
 
     def identity(self, token: str | None) -> str:
-        """The identity of a request: ``OPEN`` without tokens, else a name from which the token cannot be told."""
+        """The identity of a request.
+
+        ``OPEN`` if the service has no tokens, else a hash that does not reveal the token.
+        """
         return identity(token) if self._tokens and token is not None else OPEN
 
     def admits(self, bearer: str | None) -> bool:
-        """Whether it is one of the tokens; takes the same time for all."""
+        """Whether it is one of the tokens, in constant time."""
+        # A sum, not any(): stopping at the first match would show by its time which of the tokens matched.
         return bearer is not None and sum(hmac.compare_digest(bearer.encode(), token) for token in self._tokens) > 0
 
 
 def identity(token: str) -> str:
-    """By which the holder of a token is known, 32 characters: what is kept of a token, as in a journal."""
+    """The identity of a token's holder.
+
+    32 hexadecimal digits of its hash, which journals store in place of the token.
+    """
     return sha256(b"streamgauge token\0" + token.encode()).hexdigest()[:32]
 
 
@@ -220,7 +228,7 @@ def bearer(header: str) -> str | None:
 
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 _FOREIGN: Final = ("cross-site", "same-site")
-"""Values for a page of another origin (Fetch Metadata), which browsers send also where they leave out ``Origin``."""
+"""Sec-Fetch-Site of requests from pages of another origin; browsers send it even where they omit ``Origin``."""
 
 ADMITTED: Final = "streamgauge.admitted"
 """The key in a scope of whether its request has a token, or none is needed."""
@@ -230,10 +238,11 @@ FREE: Final = ("/", "/health", "/ready", "/openapi.json")
 
 
 class Guard:
-    """Lets requests through that have a token where there are any; ``free`` paths need none.
+    """Middleware that requires a token, where the service has tokens, except on ``free`` paths.
 
-    A browser's requests from pages of other origins are refused unless ``origins`` has them, and without tokens all
-    that do not name this machine as their host, so that no page elsewhere can use a service on loopback.
+    Requests from pages of other origins are refused unless ``origins`` admits them. A service without tokens also
+    refuses every Host but this machine: otherwise a page whose own name resolves to 127.0.0.1 (DNS rebinding) would
+    be of the same origin as the service.
     """
 
     def __init__(
@@ -278,18 +287,19 @@ class Guard:
 
 
 def _authority(origin: str) -> str | None:
-    """The host and port of an origin; ``None`` for what is none."""
+    """The host and port of an origin; ``None`` for a text that is not a URL."""
     try:
         return urlsplit(origin).netloc
     except ValueError:
         return None
 
 
-def given(headers: Mapping[str, str], scope: Scope) -> str | None:
-    """The token of the header, or of the query string, which is all that EventSource and WebSocket can send."""
+def request_token(headers: Mapping[str, str], scope: Scope) -> str | None:
+    """The token of the Authorization header, else of the query string: EventSource and WebSocket set no headers."""
     token = bearer(headers.get("authorization", ""))
     if token is not None:
         return token
+    # Not for methods that change something: addresses with tokens end up in logs and histories.
     if scope["type"] == "websocket" or scope["method"] == "GET":
         tokens = parse_qs(scope["query_string"].decode("latin-1")).get("access_token")
         return tokens[0] if tokens else None
@@ -299,4 +309,5 @@ def given(headers: Mapping[str, str], scope: Scope) -> str | None:
 def guards(tokens: Tokens | Iterable[str], origins: Origins | None) -> list[Middleware]:
     """The middleware of a service with these tokens, whose pages of ``origins`` may use it."""
     guard = Middleware(Guard, tokens=tokens, free=FREE, origins=origins)
+    # CrossOrigin is outside: a preflight carries no token, and a refusal needs CORS headers for the page to read it.
     return [Middleware(CrossOrigin, origins=origins), guard] if origins else [guard]

@@ -1,4 +1,4 @@
-"""Connections of clients: patient, bounded in bytes and time, and left when they bring or take nothing."""
+"""HTTP/1.1 connections of clients, bounded in bytes and time: those that send or take nothing are closed."""
 
 import asyncio
 import socket
@@ -26,25 +26,26 @@ from streamgauge.servers.http.heads import (
 from streamgauge.servers.http.untaken import UntakenWatch
 
 HEAD_PATIENCE_S: Final = 30.0
-"""How long a request's head may take to arrive, and how long a connection may stay without one."""
+"""Time for a request's head to arrive, also for the first one of a connection."""
 
 LINGER_S: Final = 5.0
-"""How long what is left of a request that was answered already is taken, so that its client comes to read why."""
+"""How long the rest of a request that was already answered is read: closing at once would reset the connection, and
+the client would never read the reply (RFC 9112, 9.6)."""
 
 _LONG_WAY: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade"))
-"""Fields of requests that are not answered at once."""
+"""Fields of requests that always take the application, not the ``prompt``."""
 
 _READS: Final = frozenset(("GET", "HEAD"))
 """Methods whose bodies have no meaning (RFC 9110, 9.3)."""
 
 _EARLY_S: Final = 0.01
-"""How much earlier than due a timer may come."""
+"""How much too early a timer of the event loop may fire."""
 
 _REPLY: Final = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
 
 
 PIPELINED: Final = 64
-"""Requests of one connection that may wait for the one before them: each takes some KB."""
+"""Pipelined requests of one connection that may wait for the current one: each takes some KB."""
 
 
 class PipelineError(Exception):
@@ -52,20 +53,20 @@ class PipelineError(Exception):
 
 
 class ConnectionPhase(IntEnum):
-    """The parts of a connection that may last too long."""
+    """Phases of a connection that have a time limit."""
 
     HEAD = auto()
-    """A request's head is to come."""
+    """Waiting for a request's head."""
     LINGERING = auto()
-    """The rest of an answered request is to come."""
+    """Reading the rest of a request that was answered."""
 
 
 class PatientHttpProtocol(HttpToolsProtocol):
-    """HTTP/1.1 with an end to patience; a body has limits of its own.
+    """HTTP/1.1 with limits on heads, idleness and pipelining; bodies have their own (``limits``).
 
-    An application with a ``prompt`` (a ``PromptAnswer``) has the first request of what arrives at once answered by it,
-    without a task, where nothing is under way on the connection and its client takes what is sent. A head that is
-    another's but for its target is not parsed again.
+    If the application has a ``prompt`` (a ``PromptAnswer``), it answers the first request of each read directly,
+    without an asyncio task, provided that no request is under way on the connection and its write buffer is not full.
+    A head that equals a known one except for its target is not even parsed.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -75,14 +76,14 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._fault, self._too_long, self._in_head = "", False, False
         self._prompt: PromptAnswer | None = getattr(self.app, "prompt", None)
         self._begun = self._prompted = self._over_already = False
-        self._between, self._asked = True, 0
+        self._between, self._requests_in_read = True, 0
         self._line_open = True
         self._read_headers: Mapping[bytes, bytes] = {}
         self._idle_since = 0.0
         self._answering: Any = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for a request; what a client that is gone does not confirm ends the connection in time."""
+        """Wait for a request; TCP_USER_TIMEOUT ends the connection of a client that vanished without a FIN."""
         super().connection_made(transport)
         self._untaken = UntakenWatch(self.loop, transport)
         self._make_room()
@@ -97,12 +98,15 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     @property
     def idle_since(self) -> float | None:
-        """Since when (s of the loop) the connection brought no whole head; ``None`` while a request is under way."""
+        """When (s of the loop) the connection became idle; ``None`` while a request is under way.
+
+        An incomplete head does not count as a request, or clients could keep all connections by half heads.
+        """
         under_way = self.cycle is not None and not self.cycle.response_complete
         return None if under_way or self.transport.is_closing() else self._idle_since
 
     def _make_room(self) -> None:
-        """Where a new connection is one too many, leave the one that has been idle longest."""
+        """If this connection exceeds the limit, close the one that has been idle longest."""
         self._idle_since = self.loop.time()
         if self.limit_concurrency is None or len(self.connections) < self.limit_concurrency:
             return
@@ -117,39 +121,41 @@ class PatientHttpProtocol(HttpToolsProtocol):
             oldest.give_way()
 
     def give_way(self) -> None:
-        """Leave, for another connection."""
+        """Close, so that another connection has room."""
         self.connections.discard(self)
         self._refuse(b"503 Service Unavailable", b"too many connections: send the request at once")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Release timers, counted bytes and pipelined requests of a connection that has ended."""
         for phase in ConnectionPhase:
             self._done(phase)
         self._untaken.stop()
         self._head_bytes.begin()
         if self._answering is not None and not self._answering.response_complete:
-            self._answering.disconnected = True  # uvicorn tells the last request alone, behind which others may wait
+            self._answering.disconnected = True  # uvicorn notifies only the last one of a pipeline
             self._answering.message_event.set()
         self.pipeline.clear()
         super().connection_lost(exc)
         self._let_go()
 
     def _let_go(self) -> None:
-        """Break all cycles, and keep no request: a server without requests never collects garbage with cycles."""
+        """Break all reference cycles and drop the request: an idle server never collects cyclic garbage."""
         self.headers, self.url, self._read_headers = [], b"", {}
         self.scope = self.cycle = self._answering = self.parser = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        """Take more of a request; a head that has become too long is refused."""
-        between, self._asked = self._between, 0
+        """Handle bytes of the client; a head that has become too long is refused."""
+        between, self._requests_in_read = self._between, 0
         if between and self._prompt is not None and self._answered_again(data, self._prompt):
             return
+        # Taken from uvicorn, which cancels and recreates this timer for every request; `_rest` lets the old one go on.
         idle, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
         self._prompted = False
         self._parse(self._encoded(data) if self._line_open else data)
         if self._prompted and not self._begun and (self.cycle is None or self.cycle.response_complete):
             self._rest(idle)
-            if between and self._between and self._asked == 1:
+            # Only a read that was exactly one request: its bytes can be compared with the next read as a whole.
+            if between and self._between and self._requests_in_read == 1:
                 HEADS.keep(data, self._read_headers)
         elif idle is not None:
             idle.cancel()
@@ -157,13 +163,13 @@ class PatientHttpProtocol(HttpToolsProtocol):
             self._wait()
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """A request begins, perhaps behind others of the same read."""
         super().on_message_begin()
         self._head_bytes.begin()
         self._in_head = True
         self.scope["extensions"] = {PUSH: {CONNECTION: self}}
         self._begun, self._between = True, False
-        self._asked += 1
+        self._requests_in_read += 1
 
     def on_url(self, url: bytes) -> None:
         """A piece of the target."""
@@ -171,26 +177,29 @@ class PatientHttpProtocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A field; of trailers nothing is kept, so that they never pass for fields of the head (RFC 9110, 6.5.1)."""
+        """A header field. Trailers are dropped, so that they never pass for fields of the head (RFC 9110, 6.5.1)."""
         self._count(self._head_bytes.add_field, name, value)
         if self._in_head:
             super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
-        """A piece of a body, which has limits of its own; that of a read means nothing and is not kept."""
+        """A piece of a body; that of a GET or HEAD has no meaning and is dropped."""
         self._head_bytes.progress()
         if self.scope["method"] not in _READS:
             super().on_body(body)
 
     def write(self, data: bytes) -> bool:
-        """Write chunks of a response that has begun; false where the client takes no more for now, or is gone."""
+        """Write chunks of a response that has begun.
+
+        False, with nothing written, if the buffer is full or the client gone.
+        """
         if self.flow.write_paused or self.transport.is_closing():
             return False
         self.transport.write(data)
         return True
 
     def on_headers_complete(self) -> None:
-        """The head of a request is complete; a head that could be understood in two ways is refused."""
+        """Start the request whose head is complete; an ambiguous head (request smuggling) is refused."""
         if len(self.pipeline) >= PIPELINED:
             raise PipelineError
         self._begun = self._in_head = False
@@ -201,6 +210,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
             if self._prompt is None or not self._answered(self._prompt):
                 super().on_headers_complete()
             return
+        # uvicorn reads self.app when it starts the task, so that the refusal is queued behind pipelined requests.
         app, self.app = self.app, BadHead(self._fault)
         try:
             super().on_headers_complete()
@@ -208,7 +218,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
             self.app = app
 
     def handle_websocket_upgrade(self) -> None:
-        """Hand the connection on to a WebSocket, but for a head that is refused."""
+        """Hand the connection over to a WebSocket, unless its head is refused."""
         if self._fault:
             self._refuse(b"400 Bad Request", self._fault.encode("latin-1", "replace").replace(b'"', b"'"))
         else:
@@ -220,7 +230,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, partial(_while_connected, app))
 
     def on_message_complete(self) -> None:
-        """The request is complete."""
+        """Note that the request is complete; uvicorn does not know of one that ``prompt`` has answered."""
         self._between = self._line_open = True
         self._head_bytes.progress()
         if self._over_already:
@@ -230,24 +240,24 @@ class PatientHttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """The request is answered: a connection whose request came only in part ends soon."""
+        """After a response: if part of its request is still to come, read it for ``LINGER_S`` at most."""
         self._idle_since = self.loop.time()
         if self.cycle.response_complete and self.cycle.more_body:
             self._limit(ConnectionPhase.LINGERING, LINGER_S, self.transport.abort)
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """Bytes wait for the client: see that it takes some."""
+        """The write buffer is full: watch that the client takes some."""
         super().pause_writing()
         self._untaken.start()
 
     def resume_writing(self) -> None:
-        """The client has taken the bytes that waited."""
+        """The write buffer has drained."""
         self._untaken.stop()
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
-        """Refuse bytes that are not a request, or the parser was stopped for the length of its head."""
+        """Refuse bytes that are not a request, or whose head stopped the parser by its length."""
         if self._too_long:
             self._refuse(
                 b"431 Request Header Fields Too Large", b"a request has at most %d bytes beside its body" % HEAD
@@ -256,7 +266,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
             self._refuse(b"400 Bad Request", b"this is not a request of HTTP/1.1")
 
     def _encoded(self, data: bytes) -> bytes:
-        """The bytes of a request from its beginning, in whose line an address that is written in UTF-8 is encoded."""
+        """The bytes of a request with its request line percent-encoded: httptools rejects targets in raw UTF-8."""
         end = data.find(b"\n")
         self._line_open = end < 0
         line = data if end < 0 else data[:end]
@@ -271,7 +281,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
                 self.send_400_response("")
 
     def _count(self, add: Callable[..., None], *counted: Any) -> None:
-        """Count bytes; a LongHeadError stops the parser, which then has the request refused."""
+        """Count bytes; a LongHeadError stops the parser, which then calls ``send_400_response``."""
         try:
             add(*counted)
         except LongHeadError:
@@ -279,7 +289,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
             raise
 
     def _answered_again(self, data: bytes, prompt: PromptAnswer) -> bool:
-        """Whether the bytes are a request whose head, but for its target, is known, and it was answered at once."""
+        """Answer a request directly if its head, except for its target, is known; whether that was done."""
         line = PLAIN_TARGET.match(data)
         headers = HEADS.headers(data[line.end() :]) if line else None
         if line is None or headers is None or len(data) > HEAD or not self._free():
@@ -292,7 +302,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         return True
 
     def _answered(self, prompt: PromptAnswer) -> bool:
-        """Whether the request was answered at once."""
+        """Answer the parsed request directly if it may be; whether that was done."""
         parser = self.parser
         if self._prompted or not self._free():
             return False
@@ -306,7 +316,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         return self._prompted
 
     def _free(self) -> bool:
-        """Whether nothing is under way, the client takes what is sent, and no more come than may."""
+        """Whether no request is under way, the write buffer has room, and the limit of connections is not reached."""
         under_way = self.cycle is not None and not self.cycle.response_complete
         if under_way or self.flow.write_paused or self.transport.is_closing():
             return False
@@ -314,7 +324,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         return limit is None or (len(self.connections) < limit and len(self.tasks) < limit)
 
     def _answer(self, prompt: PromptAnswer, target: bytes, headers: Mapping[bytes, bytes]) -> bool:
-        """Whether a request is answered at once; then the answer is sent."""
+        """Send the response of ``prompt``, if it has one for the request; whether it was sent."""
         response = prompt(self.scheme or "", target, headers)
         if response is None:
             return False
@@ -323,14 +333,14 @@ class PatientHttpProtocol(HttpToolsProtocol):
         return True
 
     def _rest(self, idle: asyncio.TimerHandle | None) -> None:
-        """The connection is idle from now on; a timer that runs already looks again when it is over."""
+        """Become idle; a timer that is already running checks again when it fires, which costs less than a new one."""
         self._idle_since = self.loop.time()
         if idle is None:
             idle = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
         self.timeout_keep_alive_task = idle
 
     def timeout_keep_alive_handler(self) -> None:
-        """Leave a connection that has been idle for too long."""
+        """Close a connection that has been idle for too long."""
         left = self._idle_since + self.timeout_keep_alive - self.loop.time()
         if left > _EARLY_S:
             self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
@@ -352,7 +362,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._refuse(b"408 Request Timeout", b"no request came within %d s" % HEAD_PATIENCE_S)
 
     def _refuse(self, status: bytes, why: bytes) -> None:
-        """Answer, unless another response is under way, and leave."""
+        """Answer, unless another response has begun, and close."""
         self._done(ConnectionPhase.HEAD)
         if not self.transport.is_closing():
             if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
@@ -362,7 +372,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
 
 async def _while_connected(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Run an application; a client that leaves in the midst of its request is not an error of ours."""
+    """Run an application; a client that disconnects during its request is not an error to log."""
     try:
         await app(scope, receive, send)
     except ClientDisconnect:

@@ -1,9 +1,12 @@
-"""Evaluation that can be stopped: a thread that has computed for too long gets an exception at its next instruction.
+"""Limits on the CPU time and memory of an evaluation: its thread gets an asynchronous exception when it exceeds them.
 
-CPython delivers it between two instructions of Python, so what runs within must be Python for the most part, calls into
-C that each end soon, and must leave nothing half done that others see. Time is CPU time of the thread: a machine under
-load stops nobody early. Collections of garbage run in whichever thread is due, over the objects of all threads: to a
-thread they count as much as its own computing at most.
+CPython raises the exception between two bytecode instructions. The evaluation must therefore be mostly Python, call
+into C only briefly, and change no shared data outside ``uninterrupted``. Time is CPU time of the thread, so a busy
+machine does not cut evaluations short. CPython collects garbage in whichever thread triggers it, over the objects of
+all threads; such a collection counts at most as much as the thread's own computing.
+
+A worked example: a thread with 1 s of budget has used 1.5 s, of which 0.9 s were collections. Its own 0.6 s count
+twice at most, 1.2 s, so it is stopped. Had 1.2 s been collections, it would count 0.6 s and go on.
 """
 
 import ctypes
@@ -23,50 +26,51 @@ from typing import Final
 from streamgauge.incremental.budget import TooMuchError
 
 LOOK_S: Final = 0.02
-"""How often it is asked how long threads have computed."""
+"""Interval between two checks of all watched threads."""
 
 SOON_S: Final = 0.0002
-"""When a thread is looked at again that collected garbage when it was to be stopped; the switch interval until then.
+"""Interval between checks, and CPython's switch interval, while a thread to be stopped is collecting garbage.
 
-A thread that collects for most of the time lets others go on in a collection only: the usual interval, 5 ms, is
-longer than its way from one collection to the next.
+A thread that collects most of the time gives the interpreter lock up only inside a collection: between two collections
+it runs for less than the usual switch interval of 5 ms.
 """
 
-IDLE: Final = 25
-"""Looks without anybody to watch after which nobody looks any more: a thread takes longer to start than most work."""
+MAX_IDLE_CHECKS: Final = 25
+"""Checks without a watched thread after which that thread ends: starting one takes longer than most queries."""
 
 
 AGAIN_S: Final = 1.0
-"""After how much CPU a thread that was stopped and goes on is stopped again: CPython drops what comes in a finaliser.
+"""CPU time after which a thread that was interrupted but still runs is interrupted again.
 
-Releasing the objects of a thread that is stopped may take 0.1 s and more. An exception that came again meanwhile would
-come at the end of the block, where the thread says that it computes no more.
+The first exception may be lost, because CPython drops those raised in a finaliser. Unwinding a stopped thread releases
+its objects, which may take 0.1 s and more; a second exception in that time would reach the end of the block, where
+the thread is being unregistered.
 """
 
 
 class DeadlineError(TooMuchError):
-    """An evaluation that was stopped because it took too long."""
+    """An evaluation that exceeded its CPU time."""
 
     def __init__(self) -> None:
         super().__init__("its evaluation takes longer than it may")
 
 
 class GrowthError(TooMuchError):
-    """An evaluation that was stopped because the process grew too much meanwhile."""
+    """An evaluation during which the process grew beyond its memory limit."""
 
     def __init__(self) -> None:
         super().__init__("its evaluation takes more memory than it may")
 
 
 class Interruption(BaseException):
-    """The exception of a thread that is stopped: no handler of errors on the way takes it for one of its own."""
+    """Interrupts a thread. A BaseException, so that no ``except Exception`` on the way swallows it."""
 
 
 @dataclass(eq=False, slots=True)
 class Watched:
-    """A thread that computes: each of its ``steps`` may take ``seconds`` by its CPU clock, and ``growth`` bytes.
+    """A thread whose ``steps`` may each take ``seconds`` of CPU time and grow the process by ``growth`` bytes.
 
-    ``began`` is the clock (s) and ``held`` the bytes of the process when the last step was seen to begin.
+    ``began`` is its CPU clock (s), and ``base_bytes`` the size of the process, when the last step was seen to begin.
     """
 
     thread: int
@@ -74,32 +78,32 @@ class Watched:
     seconds: float
     growth: int | None
     began: float = 0.0
-    held: int = 0
+    base_bytes: int = 0
     worked: float = 0.0
-    """The seconds of its clock without collections of garbage when it was last looked at."""
+    """Its CPU time (s) without garbage collections at the last check."""
     charged: float = 0.0
-    """The bytes of growth that fell to it during the step, by its share of the CPU time between two looks."""
+    """Its share of the process's growth during the step (bytes), by its share of the CPU time between two checks."""
     steps: int = 0
     seen: int = -1
     stopped: type[TooMuchError] | None = None
-    """The error that it is stopped by, once it is."""
+    """The error of a thread that is being stopped."""
     sent: float = -inf
-    """Its clock when it was stopped last (s)."""
+    """Its CPU clock (s) when it was interrupted last."""
     whole: bool = False
-    """Whether what is done now is not to be stopped in its midst."""
+    """Whether it is in an ``uninterrupted`` block."""
     collected: float = 0.0
-    """The seconds of its clock that collections of garbage took, and ``collecting`` when the one that runs began."""
+    """CPU time (s) of its finished garbage collections; ``collecting`` is the clock when the current one began."""
     collecting: float | None = None
-    told: bool = False
-    """Whether a collection runs in this thread, with its callbacks (``gc.callbacks``): CPython drops errors there."""
+    in_collection: bool = False
+    """Whether a collection runs in it, callbacks (``gc.callbacks``) included: CPython drops exceptions there."""
     spared: float = 0.0
-    """The seconds of collections before the step."""
+    """CPU time (s) of collections before the step."""
     missed: bool = False
-    """Whether it collected garbage when it was to be stopped."""
+    """Whether the last attempt to interrupt it came during a collection."""
 
     def collect(self, phase: str) -> None:
-        """A collection of garbage begins (``start``) or ends in this thread."""
-        self.told = True
+        """A garbage collection begins (``start``) or ends in this thread."""
+        self.in_collection = True
         now = time.clock_gettime(self.clock)
         if phase == "start":
             self.collecting = now
@@ -108,37 +112,37 @@ class Watched:
             self.collecting = None
 
     def collected_by(self, now: float) -> float:
-        """The seconds of its clock that collections took, at a time of it."""
+        """CPU time (s) of all collections up to ``now``, a reading of its clock."""
         collecting = self.collecting
         return self.collected + (0.0 if collecting is None else now - collecting)
 
     def look(self, now: float, size: int) -> type[TooMuchError] | None:
-        """The error that stops it, if something does."""
+        """The error of a limit that is exceeded at CPU clock ``now`` and process size ``size``, if any."""
         collected = self.collected_by(now)
         if self.seen != self.steps:
-            self.seen, self.began, self.held, self.charged, self.spared = self.steps, now, size, 0.0, collected
+            self.seen, self.began, self.base_bytes, self.charged, self.spared = self.steps, now, size, 0.0, collected
         self.worked = now - collected
         took = now - self.began
+        # Collections count up to the thread's own time: it may have made the garbage, or only have been next in turn.
         if min(took, 2 * (took - (collected - self.spared))) >= self.seconds:
             return DeadlineError
-        if self.growth is not None and min(size - self.held, 2 * self.charged) >= self.growth:
+        # 2 * charged: at least half of the growth has to be this thread's, or it would be stopped for a neighbour's.
+        if self.growth is not None and min(size - self.base_bytes, 2 * self.charged) >= self.growth:
             return GrowthError
         return None
 
 
 class Deadlines:
-    """Watches those that compute, from one thread of its own, which is there while there are any, or just were.
+    """Checks the watched threads from a thread of its own, which ends soon after the last of them. Thread-safe.
 
-    Thread-safe.
-
-    ``size`` gives the bytes of the process. Its growth between two looks falls to the threads by the CPU time of each
-    meanwhile: of those that may not grow so much, and to whom half of that fell, the one is stopped that most fell to,
-    and until its memory is back the others are not charged with it.
+    ``size`` returns the bytes of the process. Growth between two checks is divided among the threads by the CPU time
+    that they used in between. If several exceed their limit, the one with the largest share is stopped, and the others
+    are not charged until it has ended and released its memory.
     """
 
     def __init__(self, size: Callable[[], int]) -> None:
         self._changed, self._watched = Lock(), dict[int, Watched]()
-        self._held = 0
+        self._last_size = 0
         self._leaving = False
         self._looking, self._size = False, size
         if hasattr(os, "register_at_fork"):
@@ -146,10 +150,10 @@ class Deadlines:
 
     @contextmanager
     def within(self, seconds: float, growth: int | None = None) -> Iterator[Watched]:
-        """DeadlineError in what is done here once this thread has computed for so many seconds.
+        """Raise DeadlineError in the block once this thread has used ``seconds`` of CPU time in it.
 
-        GrowthError where the process has grown by so many bytes meanwhile. A caller that counts ``steps`` has as
-        much for each of them.
+        GrowthError once the process has grown by ``growth`` bytes. A caller that increments ``steps`` has both limits
+        for each step.
         """
         ident = get_ident()
         clock = _clock(ident)
@@ -165,15 +169,16 @@ class Deadlines:
         except Interruption:
             stopped = watched.stopped
             self._forget(watched, before)  # the first may have been interrupted too
+            # Blocks nest: an exception sent for the outer block of this thread is the outer block's to translate.
             if stopped is None:
                 raise
             raise stopped from None
 
     @contextmanager
     def uninterrupted(self, watched: Watched) -> Iterator[None]:
-        """A block that the watched thread completes before it is stopped: for shared data, and for their locks.
+        """A block that the watched thread completes before it is stopped, for changes to shared data under a lock.
 
-        The error that was due before comes at the beginning, one that was due meanwhile at the end.
+        A stop that was pending is raised before the block, one that came during the block after it.
         """
         with self._changed:
             watched.whole = True
@@ -190,19 +195,20 @@ class Deadlines:
     def _watch(self, watched: Watched) -> None:
         with self._changed:
             if not self._watched:
-                self._held = watched.held
+                self._last_size = watched.base_bytes
             self._watched[watched.thread] = watched
             if not self._looking:
                 self._looking = True
                 if self._collect not in gc.callbacks:
+                    # First and last of all callbacks, so that `in_collection` is true while any other callback runs.
                     gc.callbacks.insert(0, self._collect)
                     gc.callbacks.append(self._collected)
                 Thread(target=self._look, name="streamgauge-deadlines", daemon=True).start()
 
     def _forget(self, watched: Watched, before: Watched | None) -> None:
-        """End the watch of a thread: an exception that was sent and has not come yet comes here.
+        """Unregister a thread, and receive an exception that was sent to it but not raised yet.
 
-        CPython can take one back, but looks for it at each call from then on: a traced thread never gets beyond that.
+        CPython can also revoke a pending exception (by NULL), but a thread under ``sys.settrace`` then loops for ever.
         """
         while True:
             try:
@@ -227,7 +233,7 @@ class Deadlines:
                 time.sleep(LOOK_S)
             with self._changed:
                 idle = 0 if self._watched else idle + 1
-                if idle > IDLE:
+                if idle > MAX_IDLE_CHECKS:
                     self._looking = False
                     gc.callbacks.remove(self._collect)
                     gc.callbacks.remove(self._collected)
@@ -236,19 +242,19 @@ class Deadlines:
                 missed = any(watched.missed for watched in self._watched.values())
 
     def _collect(self, phase: str, _about: Mapping[str, int]) -> None:
-        """Tell a watched thread of a collection. No lock is taken: a thread may come here with any lock held."""
+        """The first callback of a collection. Takes no lock: the collecting thread may hold any of them."""
         watched = self._watched.get(get_ident())
         if watched is not None:
             watched.collect(phase)
 
     def _collected(self, phase: str, _about: Mapping[str, int]) -> None:
-        """The last callback of a collection: the thread may be stopped again."""
+        """The last callback of a collection, after which the thread can be interrupted again."""
         watched = self._watched.get(get_ident())
         if watched is not None and phase == "stop":
-            watched.told = False
+            watched.in_collection = False
 
     def _begin_again(self) -> None:
-        """A forked child has nobody who looks."""
+        """Reset a forked child, in which the checking thread does not exist."""
         self._changed, self._watched, self._looking = Lock(), {}, False
 
     def _stop(self) -> None:
@@ -274,16 +280,16 @@ class Deadlines:
             self._excuse(size)
 
     def _excuse(self, size: int) -> None:
-        """Charge nobody with what one takes that was stopped for its growth, up to the look after its end."""
+        """Charge nobody while a thread stopped for its growth still has its memory, up to the check after its end."""
         taking = any(watched.stopped is GrowthError for watched in self._watched.values())
         if taking or self._leaving:
             for watched in self._watched.values():
-                watched.held, watched.charged = size, 0.0
+                watched.base_bytes, watched.charged = size, 0.0
         self._leaving = False
 
     def _charge(self, size: int, clocks: Sequence[tuple[Watched, float]]) -> None:
         """Divide the growth since the last look among the threads by the CPU time of each since then."""
-        grown, self._held = max(0, size - self._held), size
+        grown, self._last_size = max(0, size - self._last_size), size
         worked = [now - watched.collected_by(now) - watched.worked for watched, now in clocks]
         total = sum(worked)
         for (watched, _), own in zip(clocks, worked, strict=True):
@@ -291,20 +297,20 @@ class Deadlines:
 
 
 def _clock(thread: int) -> int:
-    """The clock of a thread's CPU time; of time itself where the system has none for threads (macOS)."""
+    """The clock id of a thread's CPU time; the monotonic clock where the system has no thread clocks (macOS)."""
     own = getattr(time, "pthread_getcpuclockid", None)
     return time.CLOCK_MONOTONIC if own is None else int(own(thread))
 
 
 _NAPPING: Final = Lock()
-"""Held while the switch interval is another one; a fork waits for its end, or the child would keep the interval."""
+"""Held while the switch interval is shortened. A fork waits for it, or the child would keep the short interval."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_NAPPING.acquire, after_in_parent=_NAPPING.release, after_in_child=_NAPPING.release)
 
 
 def _nap(seconds: float) -> None:
-    """Sleep, and go on as soon after it: not after the usual switch interval."""
-    with _NAPPING:  # of two, the second would take the interval of the first for the usual one
+    """Sleep with a switch interval of as many seconds, so that this thread gets the interpreter lock back promptly."""
+    with _NAPPING:  # a second thread would restore the short interval of the first
         usual = sys.getswitchinterval()
         sys.setswitchinterval(seconds)
         try:
@@ -314,10 +320,10 @@ def _nap(seconds: float) -> None:
 
 
 def _stop(watched: Watched) -> None:
-    """Stop a thread, and again when it goes on for ``AGAIN_S``.
+    """Interrupt a thread, and again if it still runs after ``AGAIN_S`` of CPU.
 
-    In a collection of garbage it is not stopped: its next instruction is one of those who are told of collections, and
-    CPython drops what comes there.
+    During a garbage collection it is not interrupted: the next bytecode would be that of a ``gc`` callback, where
+    CPython drops exceptions.
     """
     now = time.clock_gettime(watched.clock)
     due = not watched.whole and now - watched.sent >= AGAIN_S
@@ -327,32 +333,33 @@ def _stop(watched: Watched) -> None:
 
 
 def _send(watched: Watched) -> bool:
-    """Interrupt a thread; unless it collects garbage, which is asked last of all.
+    """Interrupt a thread; false while it collects garbage.
 
-    Between that question and the call is no instruction at which CPython lets another thread go on.
+    That is tested last: between the test and the call is no bytecode at which CPython switches threads.
     """
     number, send = ctypes.c_ulong(watched.thread), ctypes.pythonapi.PyThreadState_SetAsyncExc
     error = ctypes.py_object(Interruption)
-    if watched.told:
+    if watched.in_collection:
         return False
     send(number, error)
     return True
 
 
 def _receive() -> None:
-    """Instructions at which an exception comes that was sent to this thread."""
+    """Let a pending asynchronous exception be raised here."""
+    # CPython looks for pending exceptions when a loop jumps back.
     for _ in range(2):
         pass
 
 
 @cache
 def _statm(process: int) -> int:
-    """A file about a process, which stays open: opening costs more than the rest."""
+    """The descriptor of a process's ``statm``, kept open because opening costs more than reading."""
     return os.open(f"/proc/{process}/statm", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def resident() -> int:
-    """Bytes that the process has of the machine's memory; 0 where /proc does not say."""
+    """The resident set of this process in bytes; 0 without /proc."""
     try:
         return int(os.pread(_statm(os.getpid()), 128, 0).split()[1]) * PAGE
     except OSError:
@@ -361,4 +368,4 @@ def resident() -> int:
 
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 DEADLINES: Final = Deadlines(resident)
-"""Of this process."""
+"""The watched threads of this process."""

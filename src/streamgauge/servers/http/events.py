@@ -1,7 +1,7 @@
-"""Answers pushed to subscribers: numbered and the newest kept, sent as server-sent events (HTML standard, 9.2).
+"""Numbered answers pushed to subscribers as server-sent events (HTML standard, 9.2).
 
 ``Answers`` keeps the newest; an ``AnswerSubscription`` is one subscriber's place in them. ``Signal`` and ``LoopCall``
-take the news of an answer from any thread into the event loop.
+carry notifications from any thread into the event loop.
 """
 
 import asyncio
@@ -17,30 +17,30 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 Line = TypeVar("Line")
-"""The type of one answer: a line of JSON where nothing else is said."""
+"""The type of one answer, usually a line of JSON."""
 
 
 class AnswerBounds(Protocol):
-    """How many answers, of how many bytes, are kept, and how many of them a subscriber may be behind."""
+    """Limits of the answers kept, and of how far a subscriber may be behind."""
 
     @property
     def kept(self) -> int:
-        """The most answers that are kept."""
+        """Maximum number of answers kept."""
         ...
 
     @property
     def kept_bytes(self) -> int:
-        """The most bytes of them."""
+        """Maximum size of the answers kept, in bytes."""
         ...
 
     @property
     def lag(self) -> int:
-        """How many answers behind a subscriber is left."""
+        """Number of answers behind the newest at which a subscriber is disconnected."""
         ...
 
 
 class Numbered(msgspec.Struct, Generic[Line], frozen=True, gc=False):
-    """An answer with its number, from 1, and its size in bytes; the collector of garbage does not look at it."""
+    """An answer with its number, from 1, and its size in bytes; without ``gc``, since servers keep many thousands."""
 
     number: int
     line: Line
@@ -49,16 +49,19 @@ class Numbered(msgspec.Struct, Generic[Line], frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Why no more answers will come, a sentence; ``failed`` when the engine did (``error`` is EventSource's own)."""
+    """Why a sequence of answers has ended, as a sentence.
+
+    An engine's failure has the kind ``failed`` because ``error`` is an event of EventSource itself.
+    """
 
     why: str
     kind: Literal["over", "failed"] = "over"
 
 
 class AnswerSubscription(Generic[Line]):
-    """A place in the answers; ``wake`` is called, from any thread, when there is something to take.
+    """One subscriber's place in the answers; ``wake`` is called, from any thread, when there are new ones.
 
-    ``over`` says why no more will come: the query ended, or the subscriber fell too far behind (it may resume).
+    ``over`` says why it has ended: the query ended, or the subscriber fell too far behind (it may resume).
     """
 
     def __init__(self, answers: "Answers[Line]", place: int, wake: Callable[[], None], owner: str = "") -> None:
@@ -72,7 +75,7 @@ class AnswerSubscription(Generic[Line]):
 
     @property
     def missed(self) -> int:
-        """How many answers after its place are not kept any more."""
+        """The number of answers after its place that have been discarded."""
         return self._answers.missed(self.place)
 
     def before(self, answer: Numbered[Line]) -> int:
@@ -80,21 +83,21 @@ class AnswerSubscription(Generic[Line]):
         return answer.number - 1
 
     def pause(self) -> None:
-        """Be woken no more, until ``resume``."""
+        """Stop wake-ups until ``resume``."""
         self._answers.leave(self)
 
     def resume(self, place: int) -> None:
-        """Go on after an answer's number."""
+        """Continue after the answer of this number, with wake-ups."""
         self.place = place
         self._answers.enter(self)
 
     def close(self) -> None:
-        """Leave."""
+        """End the subscription."""
         self._answers.leave(self)
 
 
 class Answers(Generic[Line]):
-    """The newest answers and who takes them; ``number`` is that of the last one before."""
+    """The newest answers and their subscribers; ``number`` is the last number given out before. Thread-safe."""
 
     def __init__(self, limits: AnswerBounds, number: int = 0) -> None:
         self._limits, self._lock = limits, Lock()
@@ -105,22 +108,25 @@ class Answers(Generic[Line]):
 
     @property
     def subscribers(self) -> int:
-        """How many take answers now."""
+        """The number of active subscriptions."""
         return len(self._subscribers)
 
     def subscribers_of(self, owner: str) -> int:
-        """How many of them are an identity's."""
+        """The number of active subscriptions of an identity."""
         with self._lock:
             return sum(subscriber.owner == owner for subscriber in self._subscribers.values())
 
     @property
     def oldest(self) -> int:
-        """The number of the oldest answer that is kept, or of the next one."""
+        """The number of the oldest answer kept, or of the next one if none is kept."""
         kept = self._kept
         return kept[0].number if kept else self.number + 1
 
     def add(self, line: Line, size: int) -> int:
-        """A new answer of ``size`` bytes: kept, the oldest let go, subscribers woken; returns its number."""
+        """Add an answer of ``size`` bytes, discard the oldest beyond the limits, wake subscribers.
+
+        Return its number.
+        """
         limits, kept = self._limits, self._kept
         with self._lock:
             number = self.number = self.number + 1
@@ -129,6 +135,7 @@ class Answers(Generic[Line]):
             if len(kept) > limits.kept or self.bytes > limits.kept_bytes:
                 self._let_go()
             woken = list(self._subscribers.values()) if self._subscribers else ()
+        # Outside the lock: `wake` is the subscriber's code, and may take the answer in the same call.
         for subscription in woken:
             if number - subscription.place > limits.lag and not subscription.over:
                 behind = number - subscription.place
@@ -137,13 +144,13 @@ class Answers(Generic[Line]):
         return number
 
     def _let_go(self) -> None:
-        """The oldest go beyond the limits; the newest stays."""
+        """Discard the oldest answers beyond the limits, but never the newest."""
         limits, kept = self._limits, self._kept
         while len(kept) > limits.kept or (self.bytes > limits.kept_bytes and len(kept) > 1):
             self.bytes -= kept.popleft().size
 
     def shrink(self, size: int) -> int:
-        """Let go of the oldest until at most ``size`` bytes are kept; the newest stays. How many went."""
+        """Discard the oldest until at most ``size`` bytes are kept, but never the newest; returns how many."""
         with self._lock:
             before = len(self._kept)
             while self.bytes > size and len(self._kept) > 1:
@@ -151,10 +158,10 @@ class Answers(Generic[Line]):
             return before - len(self._kept)
 
     def subscribe(self, after: int | None, wake: Callable[[], None], owner: str = "") -> AnswerSubscription[Line]:
-        """Begin after an answer's number: of those kept, all later ones are given first; ``None`` for new ones only.
+        """Subscribe after an answer's number, first to the later ones that are kept; ``None`` for new answers only.
 
-        A number that was never given out, as from before a restart, begins with the oldest kept. ``owner`` is the
-        subscriber's identity.
+        A number that was never given out, such as one from before a restart, starts at the oldest answer kept.
+        ``owner`` is the subscriber's identity.
         """
         with self._lock:
             place = self.number if after is None else after if 0 <= after <= self.number else self.oldest - 1
@@ -163,13 +170,13 @@ class Answers(Generic[Line]):
         return subscription
 
     def enter(self, subscription: AnswerSubscription[Line]) -> None:
-        """Wake a subscription from now on."""
+        """Register a subscription for wake-ups."""
         with self._lock:
             subscription.over = subscription.over or self._over
             self._subscribers[id(subscription)] = subscription
 
     def since(self, subscription: AnswerSubscription[Line]) -> list[Numbered[Line]]:
-        """The kept answers after a subscription's place, which moves behind them."""
+        """The kept answers after a subscription's place, which moves past them."""
         with self._lock:
             place, answers = subscription.place, []
             for answer in reversed(self._kept):
@@ -187,17 +194,17 @@ class Answers(Generic[Line]):
             return list(self._kept)
 
     def missed(self, place: int) -> int:
-        """How many answers after a place were let go."""
+        """The number of answers after a place that were discarded."""
         with self._lock:
             return max(0, self.oldest - place - 1)
 
     def leave(self, subscription: AnswerSubscription[Line]) -> None:
-        """A subscriber goes."""
+        """Stop wake-ups of a subscription."""
         with self._lock:
             self._subscribers.pop(id(subscription), None)
 
     def end(self, end: End) -> None:
-        """No more answers will come; what is kept can still be taken."""
+        """End the sequence; kept answers can still be taken."""
         with self._lock:
             self._over = end
             woken = list(self._subscribers.values())
@@ -209,38 +216,42 @@ class Answers(Generic[Line]):
 
 MEDIA_TYPE = "text/event-stream"
 BEAT_S = 15.0
-"""How often a silent response shows that it is alive."""
+"""Interval between comments that keep a silent response alive."""
 
 SEND_S = 20.0
-"""How long a client may take to accept what is sent, before it is left."""
+"""How long a send may block before its client is disconnected."""
 
 BEAT = b": alive\n\n"
 
 
+_MAX_DIGITS: Final = 18
+"""Digits of an event's number: it fits SQLite's 64 bits, and ``int`` refuses thousands of digits by itself."""
+
+
 class EventError(ValueError):
-    """A number of an event that is none."""
+    """A text that is not the number of an event."""
 
 
 def event(data: bytes, number: int | str | None = None, kind: str = "") -> bytes:
-    """One event; ``data`` is lines, ``number`` what a client that comes back names as the last that it got."""
+    """One event. ``data`` may have several lines; a client that reconnects sends ``number`` as Last-Event-ID."""
     named = b"" if number is None else b"id: %s\n" % str(number).encode()
     head = (b"event: %s\n" % kind.encode() if kind else b"") + named
     return b"%sdata: %s\n\n" % (head, data.replace(b"\n", b"\ndata: "))
 
 
 def last_event(header: str | None) -> int | None:
-    """The number of the last event that a client got; ``None`` when it names none. EventError for what is none."""
+    """The number of the last event that a client received, ``None`` if it names none; EventError."""
     if header is None or header == "":
         return None
-    if not header.isascii() or not header.isdigit():
+    if not header.isascii() or not header.isdigit() or len(header) > _MAX_DIGITS:
         raise EventError(f"Last-Event-ID is {header!r:.40}: expected the number of an event")
     return int(header)
 
 
 class Events(StreamingResponse):
-    """The response that sends events as they come; it ends when the client takes none for ``SEND_S``.
+    """A response of server-sent events that ends when a send blocks for ``SEND_S``.
 
-    A HEAD gets the head: ``close`` ends what the events would have been of.
+    A HEAD gets only the headers; ``close`` then ends the subscription that the events would have come from.
     """
 
     def __init__(self, events: AsyncIterator[bytes], close: Callable[[], object] = lambda: None) -> None:
@@ -250,7 +261,7 @@ class Events(StreamingResponse):
         self._close = close
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the head, and the events unless it was a HEAD."""
+        """Send the headers, and the events unless the method is HEAD."""
         if scope["method"] == "HEAD":
             self._close()
             await self._leave()
@@ -275,34 +286,34 @@ class Events(StreamingResponse):
 
 
 async def in_time(sending: Awaitable[None]) -> None:
-    """Send, or TimeoutError when the client does not take it within ``SEND_S``."""
+    """Await a send; TimeoutError if it blocks for ``SEND_S``."""
     async with asyncio.timeout(SEND_S):
         await sending
 
 
 class Rung(Protocol):
-    """A task that a bell passes on to the event loop."""
+    """A callback that ``_Bell`` runs in the event loop."""
 
     def pass_on(self) -> None:
-        """Do it, in the event loop's thread."""
+        """Run, in the event loop's thread."""
         ...
 
 
 class LoopCall:
-    """Calls something in the event loop, once for all that set it before; from any thread."""
+    """Calls a function in the event loop, once for all ``set`` before it; from any thread."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call, self._bell = call, _bell(asyncio.get_running_loop())
         self._raised = False
 
     def set(self) -> None:
-        """Call soon; nothing when the event loop has ended."""
+        """Call soon; no effect once the event loop has ended."""
         if not self._raised:
             self._raised = True
             self._bell.ring(self)
 
     def pass_on(self) -> None:
-        """Call."""
+        """Call the function; a ``set`` from now on calls it again."""
         self._raised = False
         self._call()
 
@@ -317,7 +328,7 @@ class Signal:
         self._waiter: asyncio.Future[None] | None = None
 
     def set(self) -> None:
-        """Wake; nothing when its event loop has ended."""
+        """Wake the coroutine; no effect once its event loop has ended."""
         if not self._raised:
             self._raised = True
             self._bell.ring(self)
@@ -335,7 +346,7 @@ class Signal:
         return woken
 
     def pass_on(self) -> None:
-        """Wake who waits, unless it has seen already why; in the event loop's thread."""
+        """Wake the coroutine if it still waits, in the event loop's thread."""
         if self._raised and self._waiter is not None:
             _release(self._waiter)
 
@@ -346,7 +357,10 @@ def _release(waiter: "asyncio.Future[None]") -> None:
 
 
 class _Bell:
-    """Passes signals on in their event loop: one call for all that come together, in turns that let others in."""
+    """Delivers signals in their event loop, ``_TURN`` per callback so that other callbacks get turns.
+
+    One ``call_soon_threadsafe``, which writes to a pipe, serves all signals that are raised before it runs.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = ref(loop)
@@ -354,7 +368,7 @@ class _Bell:
         self._called = False
 
     def ring(self, signal: Rung) -> None:
-        """A signal is to be passed on; from any thread."""
+        """Deliver a signal soon; from any thread."""
         self._rung.append(signal)
         loop = self._loop()
         if not self._called and loop is not None and not loop.is_closed():
@@ -362,6 +376,7 @@ class _Bell:
             loop.call_soon_threadsafe(self._pass_on)
 
     def _pass_on(self) -> None:
+        # Reset before the deque is read, so that a signal that comes later schedules a call of its own.
         self._called = False
         for _ in range(min(len(self._rung), _TURN)):
             self._rung.popleft().pass_on()
@@ -377,4 +392,4 @@ def _bell(loop: asyncio.AbstractEventLoop) -> _Bell:
 
 _BELLS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Bell]] = WeakKeyDictionary()
 _TURN: Final = 64
-"""How many are woken before others have their turn: thousands of subscribers do not make a publisher wait."""
+"""Signals delivered in one callback: a publisher's request does not wait for thousands of subscribers."""

@@ -1,10 +1,9 @@
 """Messages to many subscribers: encoded once, written to all connections without waking a task for each.
 
-A subscriber that has taken all there was joins the ``Fanout`` of what it follows. From then on the fan-out takes what
-comes, encodes it once, and writes the same bytes to the connections of its members, some of them in each turn of the
-event loop. A connection that takes no more for now leaves with its place, and so does one whose subscription ends:
-its own coroutine (``as_events``, ``converse``) goes on from there, waits for the client, and comes back when it has
-caught up.
+A subscriber that has caught up joins the ``Fanout`` of its channel or query. The fan-out takes new items, encodes them
+once, and writes the same bytes to the connections of its members, a bounded number in each turn of the event loop. A
+member whose write buffer is full, or whose subscription ends, leaves and keeps its place: its own coroutine
+(``as_events``, ``converse``) goes on from there, waits for the client, and rejoins when it has caught up.
 
 A worked example: ``a`` and ``b`` are members at place 7. Entries 8 and 9 come: both are one piece, written to ``a``;
 the buffer of ``b`` is full, so ``b`` leaves at place 7. Its coroutine sends 8 and 9 when the client has taken what
@@ -24,13 +23,13 @@ from streamgauge.servers.http import events
 from streamgauge.servers.http.events import End, LoopCall, Signal
 
 PIECE: Final = 64 * 2**10
-"""Bytes above which no more are written to a connection, or sent as one message, at once."""
+"""Bytes after which a piece is complete: items are joined into pieces for writing."""
 
 TURN: Final = 128
-"""Connections that are written to before others have their turn."""
+"""Connections written to before the event loop's other callbacks get a turn."""
 
 PUSH: Final = "streamgauge.push"
-"""The extension of an ASGI scope of which ``CONNECTION`` is the connection itself, a ``Connection``."""
+"""The extension of an ASGI scope whose entry ``CONNECTION`` is the ``Connection`` itself."""
 
 CONNECTION: Final = "connection"
 
@@ -39,7 +38,7 @@ class Connection(Protocol):
     """A connection to which whole messages can be written from the event loop."""
 
     def write(self, data: bytes) -> bool:
-        """Write; false where the client takes no more for now, or is gone: then nothing is written."""
+        """Write; false, with nothing written, if the write buffer is full or the client has gone."""
         ...
 
 
@@ -48,7 +47,7 @@ class NumberedItem(Protocol):
 
     @property
     def number(self) -> int:
-        """From 1."""
+        """Its number, counted from 1."""
         ...
 
 
@@ -56,21 +55,21 @@ Sent = TypeVar("Sent", bound=NumberedItem)
 
 
 class Place(Protocol[Sent]):
-    """A place in what is sent, which may be given up for a while."""
+    """A subscriber's position in a sequence of items; wake-ups can be paused."""
 
     @property
     def place(self) -> int:
-        """The number of the last that was taken."""
+        """The number of the last item taken."""
         ...
 
     @property
     def over(self) -> End | None:
-        """Why no more will come."""
+        """Why the sequence has ended, ``None`` while it goes on."""
         ...
 
     @property
     def missed(self) -> int:
-        """How many after its place are not kept any more."""
+        """The number of items after its place that have been discarded."""
         ...
 
     def take(self) -> Sequence[Sent]:
@@ -78,19 +77,19 @@ class Place(Protocol[Sent]):
         ...
 
     def before(self, sent: Sent) -> int:
-        """The place just before one that was taken."""
+        """The place just before an item that was taken."""
         ...
 
     def pause(self) -> None:
-        """Be woken no more."""
+        """Stop wake-ups until ``resume``."""
         ...
 
     def resume(self, place: int) -> None:
-        """Go on after a place, and be woken."""
+        """Continue after ``place``, with wake-ups."""
         ...
 
     def close(self) -> None:
-        """Leave."""
+        """End the subscription."""
         ...
 
 
@@ -98,9 +97,9 @@ Encode = Callable[[Sequence[Sent]], bytes]
 
 
 class Member(Generic[Sent]):
-    """One subscriber: its place, its connection, and what wakes its coroutine. In the event loop's thread alone.
+    """One subscriber: its place, its connection, and the signal of its coroutine. For the event loop's thread only.
 
-    ``within`` gives the fan-out to join.
+    ``within`` returns the fan-out to join.
     """
 
     def __init__(
@@ -111,10 +110,10 @@ class Member(Generic[Sent]):
         """The place up to which the fan-out has written."""
         self._within = within
         self._inside: Fanout[Sent] | None = None
-        self._told = False
+        self._wrote = False
 
     def join(self) -> bool:
-        """Join the fan-out, which writes to this member from now on; false where there is something to take first."""
+        """Join the fan-out, which from then on writes to this member; false if this member has to take items first."""
         fan = self._within()
         if fan.place < self.place.place:
             fan.catch_up()
@@ -128,7 +127,7 @@ class Member(Generic[Sent]):
         return True
 
     def leave(self) -> None:
-        """Go on alone, after what was written."""
+        """Leave the fan-out and continue after the items that it wrote."""
         fan, self._inside = self._inside, None
         if fan is not None:
             del fan.members[self]
@@ -136,31 +135,34 @@ class Member(Generic[Sent]):
             self.place.resume(self.at)
 
     def release(self) -> None:
-        """Let the subscriber's coroutine go on alone."""
+        """Leave the fan-out and wake the subscriber's own coroutine."""
         self.leave()
         self.signal.set()
 
     def write(self, data: bytes) -> bool:
         """Write to the connection."""
-        self._told = True
+        self._wrote = True
         return self.connection.write(data)
 
     def was_silent(self) -> bool:
-        """Whether nothing was written since this was asked last."""
-        active, self._told = self._told, False
+        """Whether nothing was written since the last call."""
+        active, self._wrote = self._wrote, False
         return not active
 
 
 @dataclass(slots=True)
 class _Piece(Generic[Sent]):
-    """Items that came after place ``before``."""
+    """Items that directly follow place ``before``, encoded and written together."""
 
     before: int
     sent: list[Sent]
 
 
 class Fanout(Generic[Sent]):
-    """The members of one thing that is followed, all at its place. ``gone`` is called when there is none any more."""
+    """The members that follow one channel or query, all at the same place.
+
+    ``gone`` is called after the last has left.
+    """
 
     def __init__(
         self,
@@ -180,29 +182,29 @@ class Fanout(Generic[Sent]):
 
     @property
     def place(self) -> int:
-        """The number of the last that was taken, for all that are members now."""
+        """The number of the last item taken for all current members."""
         return self._place.place
 
     @property
     def over(self) -> End | None:
-        """Why no more will come."""
+        """Why the sequence has ended, ``None`` while it goes on."""
         return self._place.over
 
     def close_if_empty(self) -> None:
-        """Drop a fan-out without members: the next member has another one."""
+        """Close a fan-out without members; the next member gets a new one."""
         if not self.members:
             self._place.close()
             self._pieces.clear()
             self._gone()
 
     def catch_up(self) -> None:
-        """Take what has come, unless some of what was taken before is still to be written."""
+        """Take new items, unless earlier ones are still being written."""
         if not self._pieces:
             self._take()
             self._call.set()
 
     def _turn(self) -> None:
-        """Write some of what has come; the rest, and what comes while that is written, in other turns."""
+        """Write to some members; the others, and items that arrive meanwhile, have later turns."""
         under_way = bool(self._pieces)
         if not under_way:
             self._take()
@@ -214,7 +216,7 @@ class Fanout(Generic[Sent]):
                 member.release()
 
     def _take(self) -> None:
-        """The messages, in pieces, for the present members."""
+        """Take new items as pieces, to be written to the members of this moment."""
         size = 0
         for answer in self._place.take():
             if not size or size > PIECE:
@@ -226,18 +228,19 @@ class Fanout(Generic[Sent]):
         self._begin()
 
     def _begin(self) -> None:
-        """The next piece."""
+        """Encode the next piece, and list whom to write it to."""
         self._left = self._all.copy() if self._pieces else []
         self._data = self._encode(self._pieces[0].sent) if self._pieces else b""
         self._after = self._pieces[1].before if len(self._pieces) > 1 else self.place
 
     def _write(self) -> None:
-        """Write the piece to some that have not got it yet."""
+        """Write the current piece to at most ``TURN`` members that lack it."""
         if not self._pieces:
             return
         before = self._pieces[0].before
         for _ in range(min(TURN, len(self._left))):
             member = self._left.pop()
+            # Members may have left, or left and rejoined at a later place, since the piece was taken for them.
             if member.at == before and member in self.members:
                 if member.write(self._data):
                     member.at = self._after
@@ -252,7 +255,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Fanouts(Generic[Key, Sent]):
-    """Fan-outs by what is followed, and how it is encoded."""
+    """Fan-outs by key: the channel or query, and the encoding."""
 
     def __init__(self) -> None:
         self._fans: dict[Key, Fanout[Sent]] = {}
@@ -264,7 +267,7 @@ class Fanouts(Generic[Key, Sent]):
         encode: Encode[Sent],
         size: Callable[[Sent], int],
     ) -> Fanout[Sent]:
-        """The fan-out of a key, new where there is none."""
+        """The fan-out of a key, created if it does not exist or has ended."""
         fan = self._fans.get(key)
         if fan is None or fan.over:
             fan = self._fans[key] = Fanout(follow, encode, size, lambda: self._forget(key, fan))
@@ -294,7 +297,7 @@ def chunk(data: bytes) -> bytes:
 
 
 CODES = {"over": 1000, "failed": 1011}
-"""How a WebSocket is closed (RFC 6455, 7.4.1)."""
+"""Close codes of a WebSocket by kind of end (RFC 6455, 7.4.1)."""
 
 
 async def as_events(
@@ -303,9 +306,9 @@ async def as_events(
     signal: events.Signal,
     member: Member[Sent] | None = None,
 ) -> AsyncIterator[bytes]:
-    """Events until no more will come, or the subscriber is too slow; then an event that says why.
+    """Server-sent events until the sequence ends or the subscriber is too slow, then an event that says why.
 
-    While there is nothing to send, a ``member`` is written to by its fan-out.
+    A subscriber that has caught up is written to by the fan-out of its ``member``.
     """
     try:
         if missed := place.missed:
@@ -336,7 +339,7 @@ def _closed(place: Place[Sent], member: Member[Sent] | None) -> None:
 
 
 def _together(chunks_: Iterable[bytes]) -> Iterator[bytes]:
-    """Events joined to few pieces: sending a piece costs more than making it."""
+    """Events joined into pieces of ``PIECE`` bytes: a send costs more than a join."""
     waiting: list[bytes] = []
     size = 0
     for piece in chunks_:
@@ -358,9 +361,9 @@ async def converse(
     hear: Callable[[], Awaitable[None]],
     member: Member[Sent] | None = None,
 ) -> None:
-    """Messages until either side ends; ``hear`` listens to the client and ends when it is to be left.
+    """Send messages until either side ends; ``hear`` reads the client's messages and returns when it disconnects.
 
-    While there is nothing to send, a ``member`` is written to by its fan-out.
+    A subscriber that has caught up is written to by the fan-out of its ``member``.
     """
     hearing = asyncio.create_task(_heard(hear, signal))
     try:
@@ -371,7 +374,7 @@ async def converse(
             for answer in place.take():
                 await events.in_time(websocket.send_text(text(answer)))
             if over:
-                await websocket.close(CODES[over.kind], over.why[:120])
+                await websocket.close(CODES[over.kind], over.why[:120])  # a close frame has at most 123 bytes of reason
                 break
             inside = member is not None and member.join()
             while not await signal.wait(events.BEAT_S) and inside:
@@ -393,6 +396,6 @@ async def _heard(hear: Callable[[], Awaitable[None]], signal: events.Signal) -> 
 
 
 async def nothing(websocket: WebSocket) -> None:
-    """Hear a client whose words are not looked at, until it leaves."""
+    """Discard a client's messages until it disconnects."""
     while (await websocket.receive())["type"] != "websocket.disconnect":
         pass

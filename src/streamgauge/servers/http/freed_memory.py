@@ -1,4 +1,4 @@
-"""Memory that requests leave behind: garbage that is collected, and free blocks that go back to the system (glibc)."""
+"""Memory after requests: cyclic garbage is collected, and free blocks of malloc go back to the system (glibc)."""
 
 import ctypes
 import gc
@@ -9,16 +9,16 @@ from typing import Final
 from streamgauge.servers.http.deadlines import resident
 
 GIVE_BACK: Final = 4 * 2**20
-"""Bytes that are worth a call of malloc_trim, which looks at every gap between blocks in use."""
+"""Bytes that justify a call of malloc_trim, which visits every gap between used blocks."""
 
 LARGE_BLOCK: Final = 512 * 2**10
-"""Blocks of so many bytes are the system's once freed: glibc raises the bound to 32 MiB by itself, and keeps them."""
+"""Blocks of at least this size are unmapped when freed. By default glibc raises the bound to 32 MiB and keeps them."""
 
 ARENAS: Final = 2
-"""Heaps of malloc: each thread that has one of its own keeps 2 MiB of it, between blocks in use."""
+"""Heaps of malloc. By default most threads get their own, and each keeps about 2 MiB free between used blocks."""
 
 IDLE_SHARE: Final = 0.1
-"""The share of its time that an idle process computes at most."""
+"""Share of its time that a process computes at most while it counts as idle."""
 
 _MMAP_THRESHOLD, _ARENA_MAX = -3, -8
 """glibc's parameters of mallopt for both (malloc.h)."""
@@ -36,7 +36,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 def _free_blocks(library: ctypes.CDLL) -> Callable[[], int]:
-    """The bytes of free blocks that malloc has, whether they are the system's by now or not."""
+    """A function that returns the bytes of malloc's free blocks, resident or given back; 0 without mallinfo2."""
     mallinfo = getattr(library, "mallinfo2", None)
     if mallinfo is None:
         return int
@@ -45,26 +45,28 @@ def _free_blocks(library: ctypes.CDLL) -> Callable[[], int]:
 
 
 class Idleness:
-    """Whether a process has computed for less than ``IDLE_SHARE`` of the time since this was asked last."""
+    """Tells whether the process has computed for less than ``IDLE_SHARE`` of the time since the last call."""
 
     def __init__(self, clock: Callable[[], float], computed: Callable[[], float]) -> None:
         self._clock, self._computed = clock, computed
         self._last = clock(), computed()
 
     def __call__(self) -> bool:
-        """Ask, and begin to measure anew."""
+        """Whether it was idle; starts the next period."""
         (before, had), self._last = self._last, (self._clock(), self._computed())
         now, has = self._last
         return has - had < IDLE_SHARE * (now - before)
 
 
 class FreedMemory:
-    """Gives free blocks back once there are ``GIVE_BACK`` bytes of them that may be resident.
+    """Gives free blocks back to the system once ``GIVE_BACK`` bytes of them may be resident.
 
-    A block that was given back stays free and is not resident: neither number alone says how much can be given back.
-    Blocks freed after a call raise the ``free`` bytes, blocks taken again and freed the ``resident`` ones.
-    Garbage with cycles is collected when the process is idle, so that no request waits for the collection: CPython
-    collects when objects are made, which an idle server does not do.
+    A block that was given back still counts as free for malloc, so free bytes alone say nothing; nor do resident bytes,
+    which include used blocks. Growth of either since its minimum after the last call is a sign: newly freed blocks
+    raise the ``free`` bytes, blocks that were taken again and freed raise the ``resident`` ones.
+
+    Cyclic garbage is collected while the process is idle, so that no request waits for it. CPython by itself collects
+    only when objects are allocated, which an idle server does not do.
     """
 
     def __init__(
@@ -81,13 +83,13 @@ class FreedMemory:
         self._least_resident, self._least_free, self._littered = resident(), self._free(), False
 
     def keep_little(self) -> None:
-        """From now on large blocks are given back when they are freed, and threads share heaps."""
+        """Configure malloc to unmap large blocks when they are freed and to share heaps among threads."""
         if self._set is not None:
             self._set(_MMAP_THRESHOLD, LARGE_BLOCK)
             self._set(_ARENA_MAX, ARENAS)
 
     def give_back(self) -> bool:
-        """Give free blocks to the system where there may be enough of them; whether it did."""
+        """Give free blocks back if there may be enough of them; returns whether it did."""
         if self._trim is None:
             return False
         resident, free = self._resident(), self._free()

@@ -18,7 +18,7 @@ SECOND = 1000
 
 
 def http_date(value: str | None) -> int | None:
-    """A date of a header, ms since 1970; ``None`` for what is none."""
+    """A date of a header, ms since 1970; ``None`` if absent or not a date."""
     if value is None:
         return None
     try:
@@ -28,9 +28,10 @@ def http_date(value: str | None) -> int | None:
 
 
 def retry_after(headers: Mapping[str, str], now: int) -> float | None:
-    """The seconds that Retry-After asks to wait; ``None`` when it does not.
+    """The delay (s) that Retry-After asks for, ``None`` if it asks for none.
 
-    A date counts from the Date of the same response; ``now`` (ms) stands for that where there is none.
+    A date counts from the Date of the same response, so that wrong clocks do not matter; ``now`` (ms) replaces a
+    missing Date.
     """
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
@@ -55,7 +56,7 @@ _MEMBER = re.compile(r'[ \t]*((?:W/)?"[\x21\x23-\x7e\x80-\xff]*")?[ \t]*(?:,|$)'
 
 
 class ConditionError(ValueError):
-    """A header that is no list of entity tags; the sentence says what is expected."""
+    """A header that is not a list of entity tags; the sentence says what is expected."""
 
 
 class PreconditionError(ValueError):
@@ -64,13 +65,13 @@ class PreconditionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The demands of a request: entity tags of If-Match and If-None-Match, ``None`` for an absent field."""
+    """The conditions of a request: entity tags of If-Match and If-None-Match, ``None`` for an absent field."""
 
     match: tuple[str, ...] | None = None
     none_match: tuple[str, ...] | None = None
 
     def require(self, tags: Collection[str], target: str) -> None:
-        """PreconditionError unless a target with these current ``tags`` is as demanded; without any it is not there.
+        """PreconditionError unless the conditions hold for a target with these ``tags`` (none: it does not exist).
 
         If-Match compares strongly (weak tags never match), If-None-Match weakly (RFC 9110, 8.8.3.2).
         """
@@ -81,13 +82,13 @@ class Conditions:
             raise PreconditionError(f"If-None-Match does not hold: {target} is there already, nothing was done")
 
     def names(self, tags: Collection[str]) -> bool:
-        """Whether If-None-Match names one of the current tags: the client has what would be sent."""
+        """Whether If-None-Match names one of the current tags, so that the client already has the representation."""
         if self.none_match is None:
             return False
         return bool(tags) if self.none_match == ANY else any(tag.removeprefix("W/") in tags for tag in self.none_match)
 
     def refuse(self, target: str) -> None:
-        """PreconditionError for a target without entity tags, of which no condition can hold."""
+        """PreconditionError for any condition on a target without entity tags, where none can hold."""
         for name, condition in (("If-Match", self.match), ("If-None-Match", self.none_match)):
             if condition is not None:
                 raise PreconditionError(
@@ -99,7 +100,7 @@ UNCONDITIONAL: Final = Conditions()
 
 
 def read_conditions(headers: RawHeaders) -> Conditions:
-    """The conditions of a request; ConditionError for a header that is no list of entity tags."""
+    """The conditions of a request; ConditionError for a header that is not a list of entity tags."""
     fields = [(name, value.decode("latin-1")) for name, value in headers if name in _FIELDS]
     if not fields:
         return UNCONDITIONAL
@@ -137,6 +138,7 @@ def unchanged(validator: bytes, modified: bytes | None, none_match: bytes | None
 
     (RFC 9110, 13.1.2 and 13.1.3; ``modified`` is the representation's Last-Modified, ``since`` the field's value.)
     """
+    # If-Modified-Since is ignored beside If-None-Match (RFC 9110, 13.1.3): its seconds are coarser than a tag.
     if none_match is not None:
         tags = [part.strip().removeprefix(b"W/") for part in none_match.split(b",")]
         return validator in tags or tags == [b"*"]
@@ -144,28 +146,28 @@ def unchanged(validator: bytes, modified: bytes | None, none_match: bytes | None
     return changed is not None and known is not None and changed <= known
 
 
-SMALLEST: Final = 400
-"""Bytes below which coding saves nothing."""
+MIN_CODED_SIZE: Final = 400
+"""Bytes below which a content coding saves nothing."""
 
 
 CODINGS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "br": lambda body: bytes(brotli.compress(body, quality=5)),
     "gzip": partial(gzip.compress, compresslevel=6, mtime=0),
 }
-"""In order of preference."""
+"""Encoders by content coding, in order of preference."""
 
 CODING_NAMES: Final = tuple(CODINGS)
 
 
 _WEIGHT = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
-_LONGEST = 4000
-"""Characters of an Accept header that are looked at."""
+_MAX_ACCEPT = 4000
+"""Characters of an Accept header that are read."""
 
 
 def weights(header: str) -> list[tuple[str, float]]:
     """The names of an Accept header and their weights (RFC 9110, 12.4.2); a weight that cannot be read is 0."""
     weights_ = []
-    for part in header[:_LONGEST].split(","):
+    for part in header[:_MAX_ACCEPT].split(","):
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
         if name:
             weights_.append((name, _q(parameters)))
@@ -204,11 +206,11 @@ _BASE = re.compile(r"https?://[^\s/?#<>\"{}|\\^`@]+(?:/[^\s?#<>\"{}|\\^`]*)?", r
 
 
 class HostError(ValueError):
-    """A request that does not say what it takes this server for; the sentence says what is wrong."""
+    """A request from whose headers the server's own address cannot be derived; the sentence says why."""
 
 
 class BaseAddress(Protocol):
-    """Gives the base of all addresses, without a slash in the end; HostError when the headers make none."""
+    """Returns the base of all addresses, without a final slash; HostError if the headers give none."""
 
     def __call__(self, scheme: str, headers: Mapping[bytes, bytes]) -> str:
         """From the request's scheme and headers."""
@@ -216,23 +218,23 @@ class BaseAddress(Protocol):
 
 
 def of_host(scheme: str, headers: Mapping[bytes, bytes]) -> str:
-    """By the Host header; what Forwarded and X-Forwarded-* say is not listened to."""
-    return _told(scheme, headers.get(b"host", b""))
+    """The base by the Host header. Forwarded and X-Forwarded-* are ignored: any client could set them."""
+    return _base(scheme, headers.get(b"host", b""))
 
 
 def of_proxy(scheme: str, headers: Mapping[bytes, bytes]) -> str:
-    """By Forwarded (RFC 7239), else X-Forwarded-Host, -Proto and -Prefix, else Host: behind a proxy that sets them."""
+    """The base by a trusted proxy's Forwarded (RFC 7239), else X-Forwarded-Host, -Proto and -Prefix, else Host."""
     forwarded = _forwarded(headers.get(b"forwarded", b""))
     host = forwarded.get(b"host") or _first(headers, b"x-forwarded-host") or headers.get(b"host", b"")
     scheme_sent = forwarded.get(b"proto") or _first(headers, b"x-forwarded-proto")
     prefix = _first(headers, b"x-forwarded-prefix").rstrip(b"/").decode("latin-1")
     if not _PREFIX.fullmatch(prefix):
         raise HostError(f"X-Forwarded-Prefix: {prefix!r:.80} is not a path")
-    return f"{_told(scheme_sent.decode('latin-1') or scheme, host)}{prefix}"
+    return f"{_base(scheme_sent.decode('latin-1') or scheme, host)}{prefix}"
 
 
 def fixed(base: str) -> BaseAddress:
-    """The address given, whatever a request says; HostError for one that is no web address."""
+    """Always the address ``base``; HostError if it is not an address of http or https."""
     if not _BASE.fullmatch(base):
         raise HostError(f"{base!r:.80} is no address of a server: write one like https://data.example.org/ldf")
     return lambda _scheme, _headers: base.rstrip("/")
@@ -243,13 +245,13 @@ def _first(headers: Mapping[bytes, bytes], name: bytes) -> bytes:
 
 
 def _forwarded(header: bytes) -> dict[bytes, bytes]:
-    """The pairs that the first proxy gave."""
+    """The parameters that the first proxy, the one nearest to the client, set in Forwarded."""
     parts = (part.strip().partition(b"=") for part in header.partition(b",")[0].split(b";"))
     return {name.lower(): value.strip(b'"') for name, _, value in parts}
 
 
 @lru_cache(maxsize=1000)
-def _told(scheme: str, host_sent: bytes) -> str:
+def _base(scheme: str, host_sent: bytes) -> str:
     host = host_sent.decode("latin-1")
     if scheme.lower() not in ("http", "https"):
         raise HostError(f"the scheme is {scheme!r:.20}: http or https is served")

@@ -1,6 +1,7 @@
-"""Heads of requests: refused where two servers, or two parts of one, could read them differently; remembered.
+"""Heads of requests: ambiguous ones are refused (RFC 9112, 3.2 and 6), their size is bounded, known ones are reused.
 
-(RFC 9112, 3.2 and 6.)
+A head is ambiguous if a proxy and this server, or two parts of this server, could read it differently; attackers use
+that to smuggle a request past a proxy's checks.
 """
 
 import re
@@ -26,16 +27,16 @@ SINGLE: Final = frozenset(
         b"access-control-request-method",
     )
 )
-"""Fields of which a request has one (RFC 9110, 5.3), and on whose value something is decided here."""
+"""Fields that may occur once (RFC 9110, 5.3) and that this server bases decisions on."""
 
 _HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]+)(?::[0-9]*)?")
 _ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 
 
 def head_fault(version: str, target: bytes, headers: Sequence[tuple[bytes, bytes]]) -> str:
-    """Why a request is refused before anything looks at it, a sentence; empty for one that is clear.
+    """Why a head is refused, as a sentence; empty for an unambiguous one.
 
-    ``version`` is HTTP's (``1.1``), ``target`` the request's as sent, names of ``headers`` are in lower case.
+    ``version`` is HTTP's (``1.1``), ``target`` is as sent, names of ``headers`` are in lower case.
     """
     seen: set[bytes] = set()
     host: bytes | None = None
@@ -62,56 +63,56 @@ _BEYOND: Final = re.compile(rb"[\x80-\xff]")
 
 
 def encoded_target(line: bytes) -> bytes:
-    """A request line whose bytes beyond ASCII are percent-encoded, as an IRI becomes a URI (RFC 3987, 3.1)."""
+    """A request line with all bytes outside ASCII percent-encoded, as an IRI becomes a URI (RFC 3987, 3.1)."""
     return _BEYOND.sub(lambda match: b"%%%02X" % match[0][0], line)
 
 
 HEAD: Final = 64 * 2**10
-"""Bytes that a request may have beside its body: its head, trailers, and what frames a chunk."""
+"""Maximum bytes of a request without its body: head, trailers, and framing of chunks."""
 
 _FIELD_SYNTAX: Final = 4
-"""Bytes of a field line beside name and value."""
+"""Bytes of a field line besides name and value: ``: `` and CRLF."""
 
 
 class LongHeadError(Exception):
-    """More bytes beside a request's body than ``HEAD``."""
+    """A request with more than ``HEAD`` bytes besides its body, or one too many with a large head."""
 
 
 SMALL_HEAD: Final = 4 * 2**10
-"""Bytes of a head that are not counted among those of other connections."""
+"""Size up to which a head does not count towards ``LARGE_HEADS``."""
 
 LARGE_HEADS: Final = 24 * 2**20
-"""Bytes that larger heads of all connections may have together."""
+"""Maximum bytes of all larger heads of the process together."""
 
 
 class LargeHeads:
-    """The bytes of large heads that a process holds; LongHeadError for one too many."""
+    """The total size of large heads under way; LongHeadError for one too many. Thread-safe."""
 
     def __init__(self, limit: int = LARGE_HEADS) -> None:
         self._limit, self._total, self._lock = limit, 0, Lock()
 
     def hold(self, size: int) -> None:
-        """So many bytes more."""
+        """Add ``size`` bytes; LongHeadError if the limit would be exceeded."""
         with self._lock:
             if self._total + size > self._limit:
                 raise LongHeadError
             self._total += size
 
     def release(self, size: int) -> None:
-        """So many bytes less."""
+        """Subtract ``size`` bytes."""
         with self._lock:
             self._total -= size
 
 
 LARGE: Final = LargeHeads()
-"""Those of this process."""
+"""The large heads of this process."""
 
 
 class HeadBytes:
-    """Bytes of one request beside its body; LongHeadError above ``HEAD``.
+    """Counts the bytes of one request besides its body; LongHeadError above ``HEAD``.
 
-    Counted twice: fields as they are parsed, which bounds what one read of the socket may bring, and whole reads
-    without progress, which also see a field that does not end.
+    Two counts: of parsed fields, which bounds many fields in one read of the socket, and of whole reads without
+    progress, which bounds a single field that never ends and which the parser therefore does not report.
     """
 
     def __init__(self, large: LargeHeads = LARGE) -> None:
@@ -119,26 +120,26 @@ class HeadBytes:
         self._progressed, self._large = False, large
 
     def begin(self) -> None:
-        """A request begins, or the connection has ended: the head before is forgotten."""
+        """Start a new request, or end the connection: the previous head no longer counts."""
         self._fields = 0
         if self._held:
             size, self._held = self._held, 0
             self._large.release(size)
 
     def add_target(self, target: bytes) -> None:
-        """A piece of the target was parsed."""
+        """Count a parsed piece of the target."""
         self._add(len(target))
 
     def add_field(self, name: bytes, value: bytes) -> None:
-        """A field of the head or of the trailers was parsed."""
+        """Count a parsed field of the head or of the trailers."""
         self._add(len(name) + len(value) + _FIELD_SYNTAX)
 
     def progress(self) -> None:
-        """The head, the request or a piece of its body is complete."""
+        """Note progress: the head, a piece of the body or the request is complete."""
         self._progressed = True
 
     def read(self, size: int) -> None:
-        """So many bytes of the socket were parsed."""
+        """Count a read of the socket, ``size`` bytes."""
         self._idle_bytes = 0 if self._progressed else self._idle_bytes + size
         self._progressed = False
         self._check(self._idle_bytes)
@@ -156,54 +157,55 @@ class HeadBytes:
 
 
 class BadHead:
-    """The application of a request that is refused for its head: 400, and the connection ends."""
+    """The application for a refused head: answers 400 and closes the connection."""
 
     def __init__(self, sentence: str) -> None:
         self._sentence = sentence
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
+        """Answer with status 400."""
         await problem(400, self._sentence, {"Connection": "close"})(scope, receive, send)
 
 
 PromptAnswer: TypeAlias = Callable[[str, bytes, Mapping[bytes, bytes]], bytes | None]
-"""(scheme, target, headers) of a GET without a body -> the whole response, or ``None`` where that takes the app.
+"""(scheme, target, headers) of a GET without a body -> the whole response, or ``None`` if the app has to answer.
 
-It is ``None`` for a target that has other characters than RFC 3986 gives addresses.
+Must return ``None`` for a target with characters outside RFC 3986: ``KnownHeads`` passes targets that nobody parsed.
 """
 
 _REST: Final = b" HTTP/1.1\r\n"
 """The end of a request line."""
 
 PLAIN_TARGET: Final = re.compile(rb"GET (/[!-~]*)")
-"""The beginning of a request whose target has no byte that the parser could refuse or read otherwise."""
+"""The beginning of a request line whose target consists of bytes that every parser reads alike."""
 
 
 class KnownHeads:
-    """Heads of requests that were read, without what is before ``_REST``, and their headers: clients repeat them.
+    """A cache of parsed headers by the bytes of a head after its target: clients repeat them for every page.
 
-    At most ``most`` of at most ``longest`` bytes.
+    At most ``limit`` heads of at most ``longest`` bytes.
     """
 
     def __init__(self, limit: int = 500, longest: int = 2_000) -> None:
         self._headers: dict[bytes, Mapping[bytes, bytes]] = {}
-        self._most, self._longest = limit, longest
+        self._limit, self._longest = limit, longest
 
     def headers(self, rest: bytes) -> Mapping[bytes, bytes] | None:
-        """The headers, by lower-case name, of a head that goes on like this; ``None`` when none was read."""
+        """The headers, by lower-case name, of a head with these bytes after its target; ``None`` if unknown."""
         return self._headers.get(rest)
 
     def keep(self, data: bytes, headers: Mapping[bytes, bytes]) -> None:
-        """Remember the head of a GET that ``data`` are, no byte less or more, and that was answered at once."""
+        """Remember the head of ``data``, which must be exactly one GET that ``prompt`` has answered."""
         end = data.find(b" ", len(b"GET "))
         rest = data[end:]
         if not (data.startswith(b"GET /") and rest.startswith(_REST) and rest.find(b"\r\n\r\n") == len(rest) - 4):
             return
+        # A conditional head has a tag that is specific to one page, so it would fill the cache without being met again.
         if len(rest) <= self._longest and b"if-none-match" not in headers:
-            if len(self._headers) >= self._most:
+            if len(self._headers) >= self._limit:
                 self._headers.clear()
             self._headers[rest] = headers
 
 
 HEADS: Final = KnownHeads()
-"""The heads that this process read."""
+"""The known heads of this process."""

@@ -1,4 +1,4 @@
-"""Limits of servers: the size of bodies, work done by few at a time, amounts per second, patterns of queries."""
+"""Limits of servers: sizes of bodies, concurrent work, rates, and the cost of regular expressions in queries."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ PATIENCE_S = 30.0
 
 
 class BodyError(ValueError):
-    """A body that is too long, too slow or no text; the sentence says so."""
+    """A body that is too long, too slow or not text; the sentence says which."""
 
 
 class LateBodyError(BodyError):
@@ -32,19 +32,19 @@ class LateBodyError(BodyError):
 
 
 class TextError(BodyError):
-    """A body that is no text."""
+    """A body that is not UTF-8 text."""
 
 
 class CodedBodyError(BodyError):
-    """A body in a content coding that is not read here."""
+    """A body in an unsupported content coding."""
 
 
 class DamagedBodyError(BodyError):
-    """A body that is not what its content coding says."""
+    """A body that cannot be unpacked by the content coding that it declares."""
 
 
 class CrowdedBodiesError(BodyError):
-    """A body that does not fit beside those that are under way."""
+    """A body for which the budget of all bodies under way has no room."""
 
 
 STATUS: Final[Mapping[type[Exception], int]] = {
@@ -55,31 +55,31 @@ STATUS: Final[Mapping[type[Exception], int]] = {
     CrowdedBodiesError: 503,
     BodyError: 413,
 }
-"""The statuses that such requests are answered with (RFC 9110, 15.5); the first that fits."""
+"""Status by error (RFC 9110, 15.5); the first class that matches, so subclasses come first."""
 
 
-CALM: Final = 64 * 2**10
-"""Bytes of JSON-LD that take little memory whatever they say: 25 MiB."""
+SMALL_JSON_LD: Final = 64 * 2**10
+"""Bytes of JSON-LD that need at most 25 MiB to parse, whatever their content."""
 
-MODERATE: Final = 2**20
-"""Bytes of another syntax; its triples take about ten times as much."""
+SMALL_DOCUMENT: Final = 2**20
+"""Bytes of a document in another syntax; its triples take about ten times as much."""
 
 _DOCUMENT: Final = Lock()
 
 
 @contextmanager
 def document_turn(body: bytes, syntax: ox.RdfFormat | None = None) -> Iterator[None]:
-    """While a document is parsed: one large document at a time, as each may take 100 MiB."""
-    with _DOCUMENT if len(body) > (CALM if syntax in JSON_LD else MODERATE) else nullcontext():
+    """A turn to parse a document: one large document at a time, because each may take 100 MiB."""
+    with _DOCUMENT if len(body) > (SMALL_JSON_LD if syntax in JSON_LD else SMALL_DOCUMENT) else nullcontext():
         yield
 
 
 ARRIVING: Final = 16 * 2**20
-"""Bytes of bodies, as sent and unpacked, of all requests that are under way; one alone may have as many as allowed."""
+"""Bytes of the bodies, packed and unpacked, of all requests under way. A single body may exceed it, up to its limit."""
 
 
 class ArrivingBodies:
-    """The bodies that are being read, unpacked or understood, in one event loop's thread or several."""
+    """Counts the bytes of bodies that are being read, unpacked or parsed. Thread-safe."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._lock = limit, Lock()
@@ -87,12 +87,13 @@ class ArrivingBodies:
 
     @contextmanager
     def body(self) -> Iterator[Callable[[int], None]]:
-        """Count the bytes of one body; CrowdedBodiesError where it is one too many."""
+        """Yield a function that adds bytes of one body; CrowdedBodiesError where they exceed the budget."""
         own = 0
 
         def add(size: int) -> None:
             nonlocal own
             with self._lock:
+                # A body alone is never refused here: otherwise one larger than the budget could not be sent at all.
                 if self._total + size > self._limit and self._total > own:
                     raise CrowdedBodiesError("too many large requests are under way: send this one again later")
                 self._total += size
@@ -106,7 +107,7 @@ class ArrivingBodies:
 
 
 BODIES: Final = ArrivingBodies(ARRIVING)
-"""Those of this process."""
+"""The bodies of this process."""
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -143,7 +144,7 @@ def _unpacked(body: bytes, encoding: str, limit: int, add: Callable[[int], None]
 
 
 async def _read(request: Request, limit: int, add: Callable[[int], None]) -> bytes:
-    body = BytesIO()  # its value is no copy
+    body = BytesIO()  # getvalue() shares its buffer, no copy is made
     async for part in request.stream():
         if body.tell() + len(part) > limit:
             raise BodyError(f"the request is longer than {limit} bytes: send less at once")

@@ -11,7 +11,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric: its values by their labels. Of a summary the label "" is what follows its name: _sum or _count."""
+    """One metric: its values by labels. In a summary, the label "" is the suffix of its name, _sum or _count."""
 
     name: str
     kind: Literal["counter", "gauge", "summary"]
@@ -61,11 +61,11 @@ Clock: TypeAlias = Callable[[], float]
 GENERATIONS: Final = 3
 
 COUNTED_S: Final = 60.0
-"""For how long (s) a count of frozen objects is shown: to count them CPython goes through all of them."""
+"""How long (s) a count of frozen objects is reused: CPython visits all of them to count them."""
 
 
 class Pauses:
-    """Counts and adds up collections, from ``begin`` until ``end``. While one runs all threads wait for it."""
+    """Counts and times garbage collections from ``begin`` until ``end``. A collection stops all threads."""
 
     def __init__(self, clock: Clock = perf_counter) -> None:
         self._clock, self._began = clock, 0.0
@@ -73,16 +73,16 @@ class Pauses:
         self._frozen: tuple[float, int] | None = None
 
     def begin(self) -> None:
-        """Count from now on; once however often this is called."""
-        if self._told not in gc.callbacks:
-            gc.callbacks.append(self._told)
+        """Count from now on; calling it again has no effect."""
+        if self._record not in gc.callbacks:
+            gc.callbacks.append(self._record)
 
     def end(self) -> None:
-        """Count no more."""
-        if self._told in gc.callbacks:
-            gc.callbacks.remove(self._told)
+        """Stop counting; the counts are kept."""
+        if self._record in gc.callbacks:
+            gc.callbacks.remove(self._record)
 
-    def _told(self, phase: str, about: Mapping[str, int]) -> None:
+    def _record(self, phase: str, about: Mapping[str, int]) -> None:
         if phase == "start":
             self._began = self._clock()
             return

@@ -25,15 +25,16 @@ _GRAPHS: Final[Mapping[Kind, tuple[str, str]]] = {
     "update": ("using-graph-uri", "using-named-graph-uri"),
 }
 _PASSED: Final = {"access_token", "format", "output", "results"}
-"""Parameters that others read: the token, and what clients of other servers send beside Accept, which decides."""
+"""Parameters that are ignored here: the token, read by ``access``, and what clients of Virtuoso or Fuseki send as a
+substitute for Accept, which alone decides the format."""
 
 
 class ProtocolError(MistakeError, ValueError):
-    """A request that is none of the protocol; the sentence says what to send."""
+    """A request that breaks the protocol; the sentence says what to send."""
 
 
 class ProtocolTypeError(ProtocolError):
-    """A body of a media type that is not taken; the sentence lists those that are."""
+    """A body of an unsupported media type; the sentence lists the supported ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,9 @@ def media_types(kind: Kind) -> tuple[str, str]:
 def read_protocol(
     kind: Kind, address: str, content_type: str = "", body: str | None = None, beside: Iterable[str] = ()
 ) -> ProtocolRequest:
-    """The operation of a request with a query string and a body, ``None`` for a GET. ProtocolError.
+    """The operation that a request names in its query string or its body (``None`` for a GET); ProtocolError.
 
-    ``beside`` are parameters of the address that others read.
+    ``beside`` names parameters of the address that are not the protocol's, to be ignored.
     """
     parameters = _parameters(address)
     if body is None:
@@ -65,6 +66,8 @@ def read_protocol(
     if media_type(content_type) != direct:
         what = media_type(content_type) or "no content type"
         raise ProtocolTypeError(f"{what}: send {direct}, or {form} with {kind}=")
+    # A direct POST may name only graphs in its address (SPARQL 1.1 Protocol, 2.1.3 and 2.2.2). Taking either of two
+    # texts would run an operation that the client may not have meant.
     if any(name == kind for name, _ in parameters):
         raise ProtocolError(f"{kind}= in the address and a body: send one of them")
     return _request(kind, [*(pair for pair in parameters if pair[0] not in beside), (kind, body)])
@@ -90,6 +93,7 @@ def _request(kind: Kind, parameters: Iterable[tuple[str, str]]) -> ProtocolReque
     texts = values.get(kind, [])
     if len(texts) != 1:
         raise ProtocolError(f"{kind}= is given {len(texts)} times: give it once")
+    # None keeps the FROM or USING clauses of the text; graphs in the request override them (2.1.4, 2.2.3).
     if default not in values and named not in values:
         return ProtocolRequest(texts[0], None)
     return ProtocolRequest(texts[0], GraphNames(_iris(values.get(default, ())), _iris(values.get(named, ()))))
@@ -119,11 +123,12 @@ TRIPLES: Final = {
 
 
 def chosen(accept: str, formats: Iterable[str]) -> str | None:
-    """The media type that an Accept header weighs most, ``None`` where it takes none of them (RFC 9110, 12.5.1)."""
+    """The offered media type that an Accept header prefers, ``None`` if it accepts none of them (RFC 9110, 12.5.1)."""
     wanted = dict(weights(accept or "*/*"))
     names = list(formats)
 
     def weight(name: str) -> float:
+        # The most specific range that covers a type decides, even where a wider one weighs more.
         ranges = (name, f"{name.partition('/')[0]}/*", "*/*")
         return next((wanted[range_] for range_ in ranges if range_ in wanted), 0.0)
 

@@ -1,4 +1,4 @@
-"""Replies that all servers give alike: errors as sentences in JSON, data with its entity tag, plain ASGI replies."""
+"""Replies shared by all servers: errors as sentences in JSON, data with its entity tag, plain ASGI replies."""
 
 import asyncio
 import json
@@ -17,12 +17,12 @@ from streamgauge.servers.http.headers import Conditions, entity_tag
 _POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
 )
-LONGEST: Final = 1_000
-"""Characters of a sentence: what it quotes of a request may be long."""
+MAX_SENTENCE: Final = 1_000
+"""Characters of an error's sentence, which may quote parts of a request of any length."""
 
 
 def problem(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """``{"error": sentence}``, the sentence cut after ``LONGEST`` characters."""
+    """``{"error": sentence}``, the sentence cut after ``MAX_SENTENCE`` characters."""
     return JSONResponse({"error": clipped(sentence)}, status, dict(headers or {}))
 
 
@@ -37,7 +37,7 @@ def tagged_json(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The data with its tag; for a read, 304 when the client has it; PreconditionError when If-Match does not hold."""
+    """The data with its tag. With the ``conditions`` of a read: 304 if the client has it, PreconditionError."""
     response = JSONResponse(data, status, dict(headers or {}))
     tag = entity_tag(bytes(response.body))
     response.headers["ETag"] = tag
@@ -50,12 +50,12 @@ def tagged_json(
 
 @cache
 def style() -> str:
-    """The style sheet that the pages of all servers have in them: the report's colours, light and dark."""
+    """The style sheet embedded in the pages of all servers: the report's colours, light and dark."""
     return (files("streamgauge.servers.http") / "page.css").read_text(encoding="utf-8")
 
 
 def page(package: str) -> HTMLResponse:
-    """The page for people of a service, ``page.html`` of its package; it may speak with this service only."""
+    """The HTML page of a service, ``page.html`` of its package; its policy lets it connect to this service only."""
     return HTMLResponse(_page(package), headers={"Content-Security-Policy": _POLICY})
 
 
@@ -68,7 +68,7 @@ def _page(package: str) -> str:
 
 def clipped(sentence: str) -> str:
     """The sentence, or its beginning and three dots."""
-    return sentence if len(sentence) <= LONGEST else f"{sentence[:LONGEST]}..."
+    return sentence if len(sentence) <= MAX_SENTENCE else f"{sentence[:MAX_SENTENCE]}..."
 
 
 Header: TypeAlias = tuple[bytes, bytes]
@@ -80,10 +80,10 @@ ANYONE: Final[tuple[Header, ...]] = (
         b"Content-Location, Dataset-Version, ETag, Date, Server-Time, Link, Location, Age",
     ),
 )
-"""Pages of any origin may read what is served, whatever the status (Triple Pattern Fragments, 4.4)."""
+"""CORS headers of open data: pages of any origin may read every response (Triple Pattern Fragments, 4.4)."""
 
 BUFFERED: Final = 60_000
-"""Bytes that a connection takes without waiting for its client."""
+"""Body size up to which a send only fills the connection's write buffer (64 KiB), so it needs no timeout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def whole_text(lines: bytes, body: bytes, status: int = 200) -> bytes:
 
 
 async def send_reply(reply: Reply, method: str, send: Send, *more: Header) -> None:
-    """Send it, without its body to HEAD; a client that takes too long is left."""
+    """Send a reply, without its body to HEAD; gives up on a client that takes too long."""
     length = [] if reply.status in (204, 304) else [(b"content-length", b"%d" % len(reply.body))]
     headers = [*reply.headers, *length, *ANYONE, *more]
     body = b"" if method == "HEAD" else reply.body

@@ -12,7 +12,7 @@ LONGEST_KEY: Final = 200
 """Characters of an Idempotency-Key."""
 
 UNKNOWN_DIGEST: Final = b""
-"""The digest of a key of which only the name was kept: the next request with that key is taken for the same."""
+"""The digest of a key whose request is unknown: the next request with that key is taken for the same one."""
 
 Value = TypeVar("Value")
 
@@ -22,15 +22,15 @@ class KeyReuseError(ValueError):
 
 
 class KeyBusyError(RuntimeError):
-    """A key whose request is still under way; the sentence says to come again."""
+    """A key whose request is still under way; the sentence says to retry later."""
 
 
 class BadKeyError(ValueError):
-    """An Idempotency-Key that is none; the sentence says how long a key may be."""
+    """An invalid Idempotency-Key; the sentence says how long a key may be."""
 
 
 class RetryKey(NamedTuple):
-    """A key: the ``owner`` is an identity (``tokens.identity``), the ``digest`` is of the operation and the body."""
+    """A key: the ``owner`` is an identity (``access.identity``), the ``digest`` is of the operation and the body."""
 
     owner: str
     name: str
@@ -38,7 +38,7 @@ class RetryKey(NamedTuple):
 
 
 def request_digest(*parts: bytes) -> bytes:
-    """SHA-256 of the parts of a request, each with its length, so that no two lists of parts are taken for one."""
+    """SHA-256 of the parts of a request, each with its length, so that ("ab", "c") and ("a", "bc") differ."""
     return sha256(b"".join([b"%d:%b" % (len(part), part) for part in parts])).digest()
 
 
@@ -52,7 +52,7 @@ def read_key(text: str | None, owner: str, *parts: bytes) -> RetryKey | None:
 
 
 class RetryMemory(Generic[Value]):
-    """The results of requests with keys: of each owner the last ``most``, so that nobody displaces another's keys.
+    """Results of requests by key: the last ``limit`` of each owner, so that no owner displaces another's keys.
 
     >>> memory = RetryMemory[int](1)
     >>> memory.remember(RetryKey("a", "k", b"1"), 7)
@@ -64,17 +64,17 @@ class RetryMemory(Generic[Value]):
     """
 
     def __init__(self, limit: int, known: Iterable[tuple[RetryKey, Value]] = ()) -> None:
-        self._most = limit
+        self._limit = limit
         self._owners: dict[str, OrderedDict[str, tuple[bytes, Value]]] = {}
         for key, value in known:
             self._of(key.owner)[key.name] = key.digest, value
 
     def __len__(self) -> int:
-        """The keys that are kept, of all owners."""
+        """The number of remembered keys of all owners."""
         return sum(map(len, self._owners.values()))
 
     def known(self, key: RetryKey | None) -> Value | None:
-        """The result of the request of this key, ``None`` for a new key; KeyReuseError when the request differs."""
+        """The result of the request with this key, ``None`` for a new key; KeyReuseError if the request differs."""
         entry = None if key is None else self._of(key.owner).get(key.name)
         if key is None or entry is None:
             return None
@@ -92,13 +92,13 @@ class RetryMemory(Generic[Value]):
         return key is not None and key.name in self._of(key.owner)
 
     def remember(self, key: RetryKey, value: Value) -> list[Value]:
-        """Keep what a request came to; the values of this owner's oldest keys, which are forgotten."""
+        """Store the result of a request; returns the results of this owner's oldest keys, which are forgotten."""
         own = self._of(key.owner)
         own[key.name] = key.digest, value
-        return [own.popitem(last=False)[1][1] for _ in range(len(own) - self._most)]
+        return [own.popitem(last=False)[1][1] for _ in range(len(own) - self._limit)]
 
     def forget(self, key: RetryKey) -> None:
-        """The request had no effect: its key may be used again."""
+        """Forget a key, because its request had no effect."""
         self._of(key.owner).pop(key.name, None)
 
     def _of(self, owner: str) -> OrderedDict[str, tuple[bytes, Value]]:
@@ -106,16 +106,17 @@ class RetryMemory(Generic[Value]):
 
 
 class Once(Generic[Value]):
-    """Requests that are done once per key and answered alike when they come again; for one event loop.
+    """Runs a request once per key and repeats its result when the request is sent again; for one event loop.
 
-    A failed request is done anew the next time. The last ``most`` keys of each owner are remembered.
+    A failed request runs again the next time. The last ``limit`` keys of each owner are remembered.
     """
 
     def __init__(self, limit: int, known: Iterable[tuple[RetryKey, Value]] = ()) -> None:
+        # A list that is still empty marks a request under way, which cannot be told from a new one by its result.
         self._memory = RetryMemory[list[Value]](limit, [(key, [value]) for key, value in known])
 
     async def __call__(self, key: RetryKey | None, do: Callable[[], Awaitable[Value]]) -> Value:
-        """The result of ``do`` the first time; KeyReuseError, or KeyBusyError while the first time is under way."""
+        """The result of ``do``, or of the first request with this key. KeyReuseError, KeyBusyError while it runs."""
         if key is None:
             return await do()
         known = self._memory.known(key)

@@ -1,4 +1,4 @@
-"""Serving an application: sockets, limits of connections and descriptors, a server that leaves in good order."""
+"""Serving an application: sockets, limits of connections and descriptors, orderly shutdown."""
 
 import asyncio
 import errno
@@ -29,32 +29,35 @@ from streamgauge.servers.http.request_log import RequestLog
 from streamgauge.servers.http.websocket import PushingWebSocketProtocol
 
 SWITCH_S = 0.0005
-"""How long a thread that evaluates keeps the interpreter from the one that answers requests: 5 ms unless said."""
+"""CPython's switch interval: how long an evaluating thread keeps the interpreter lock from the event loop. The default
+is 5 ms, which every request would wait for."""
 
 BACKLOG = 2048
-"""Connections that wait to be accepted."""
+"""Length of the queue of connections to accept."""
 
 GRACE_S = 3
 """How long open connections may take to end: with all else a server ends within 5 s."""
 
 
 _OPTIONS: Final = {errno.EADDRINUSE: " with --port (0 for a free one)", errno.EADDRNOTAVAIL: " with --host"}
-"""Which option of the servers names another one."""
+"""The option that remedies an error of binding."""
 
 
 class PortError(MistakeError, OSError):
-    """An address or port at which this program cannot listen; the sentence says why, and which option names another."""
+    """An address or port that cannot be bound; the sentence says why, and which option changes it."""
 
 
 def listening(host: str, port: int) -> list[socket.socket]:
-    """Sockets at every address of a host, of one port (a free one for 0); PortError.
+    """Sockets bound to every address of a host at one port (a free one for 0); PortError.
 
-    ``::`` is every address of this machine, of IPv4 too, whatever the system has set for IPv6 alone (RFC 3493, 5.3).
+    ``::`` means every address of this machine, IPv4 included, whatever the system's default for IPV6_V6ONLY
+    (RFC 3493, 5.3).
     """
     opened: list[socket.socket] = []
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, address in dict.fromkeys((address_info[0], address_info[4]) for address_info in addresses):
+            # All families share the port that the system chose for the first, else one URL would not reach all of them.
             place = (str(address[0]), opened[0].getsockname()[1] if opened else port)
             both = family == socket.AF_INET6 and address[0] == "::" and socket.has_dualstack_ipv6()
             opened.append(socket.create_server(place, family=family, backlog=BACKLOG, dualstack_ipv6=both))
@@ -67,13 +70,13 @@ def listening(host: str, port: int) -> list[socket.socket]:
 
 
 SPARE_DESCRIPTORS: Final = 256
-"""Files and sockets that a server has open beside its connections."""
+"""Descriptors reserved for files and sockets other than client connections."""
 
 SAY_EVERY_S: Final = 10.0
-"""How often a server says that it is out of descriptors."""
+"""Minimum interval between two log lines about missing descriptors."""
 
 DESCRIPTOR_TICKS: Final = 10
-"""Ticks of uvicorn, ten a second, between two looks at how many there are."""
+"""Ticks of uvicorn, ten a second, between two counts of open descriptors."""
 
 _NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 _OPEN_FILES: Final = Path("/proc/self/fd")
@@ -82,7 +85,7 @@ _LOG: Final = getLogger("uvicorn.error")
 
 
 def provide_descriptors(connections: int) -> int:
-    """Raise this process's limit of open files so that ``connections`` fit; how many do."""
+    """Raise this process's limit of open files for ``connections``; returns how many of them fit."""
     wanted = connections + SPARE_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -92,11 +95,11 @@ def provide_descriptors(connections: int) -> int:
 
 
 GIVE_BACK_TICKS: Final = 30
-"""Ticks of uvicorn, ten a second, between two looks at what memory can be given back."""
+"""Ticks of uvicorn, ten a second, between two attempts to give memory back."""
 
 
 class Serving(uvicorn.Server):
-    """A server that calls ``leave`` as soon as it is told to stop, so that long responses end.
+    """A server that calls ``leave`` as soon as it is to stop, so that endless responses end.
 
     ``say`` is told each address that is served, ``connections`` bounds how many there are at once, ``settings`` are
     more of uvicorn's. SIGHUP calls ``reload``, in a thread of its own. A process that is there for this server
@@ -129,7 +132,7 @@ class Serving(uvicorn.Server):
             "http": PatientHttpProtocol,
             "ws": PushingWebSocketProtocol,
             "ws_max_size": 2**16,
-            "proxy_headers": False,  # else X-Forwarded-* of this machine are believed
+            "proxy_headers": False,  # uvicorn trusts X-Forwarded-* of local clients
         }
         super().__init__(uvicorn.Config(RequestLog(app), host, port, **(own | dict(settings or {}))))
         self._leave, self._say, self._alone, self._freed = leave, say, alone, FreedMemory()
@@ -138,7 +141,7 @@ class Serving(uvicorn.Server):
         sys.setswitchinterval(SWITCH_S)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to serve, and say where; PortError where nobody can listen."""
+        """Begin to serve, and report the addresses; PortError if one cannot be bound."""
         asyncio.get_running_loop().set_exception_handler(self._descriptors)
         await super().startup(sockets or listening(self.config.host, self.config.port))
         for server in self.servers:
@@ -175,7 +178,7 @@ class Serving(uvicorn.Server):
             _LOG.error("not reloaded, all stays as it was: %s", error)
 
     async def on_tick(self, counter: int) -> bool:
-        """Now and then give memory back that requests have left, and see whether there are descriptors."""
+        """Periodically give memory back and check for free descriptors."""
         if self._alone and counter % DESCRIPTOR_TICKS == 0:
             self._descriptors.look()
             self._manager.beat()
@@ -196,23 +199,23 @@ class Serving(uvicorn.Server):
 
 
 def _prepare() -> None:
-    """Load what the first requests need, and leave all that is there by now out of full collections (30 ms each)."""
+    """Load what the first requests need, and freeze all objects, which spares full collections 30 ms each."""
     load_parsers()
     gc.collect()
     gc.freeze()
 
 
 class DescriptorReports:
-    """An event loop's exception handler: that descriptors ran out is one sentence, now and then; all else as usual.
+    """An event loop's exception handler that logs missing descriptors as one line, at most every ``SAY_EVERY_S``.
 
-    Of a connection that there is no descriptor for uvloop says nothing, so that it has to be looked for.
+    uvloop drops a connection without a descriptor silently, so the descriptors also have to be counted (``look``).
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock, self._next = clock, 0.0
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Report what no code handled."""
+        """Log an unhandled exception of a callback or task."""
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS:
             self._say()
@@ -220,7 +223,7 @@ class DescriptorReports:
             loop.default_exception_handler(context)
 
     def look(self) -> None:
-        """Report that no descriptor is left."""
+        """Log if all descriptors are in use."""
         try:
             used, soft = sum(1 for _ in _OPEN_FILES.iterdir()), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         except OSError as error:

@@ -1,26 +1,25 @@
-"""Clients that take nothing of what is sent to them, whatever protocol they speak."""
+"""Clients that do not read what is sent to them: bounds on time and on bytes in write buffers, for all protocols."""
 
 import asyncio
 from typing import Final
 from weakref import WeakKeyDictionary
 
 TAKE_S: Final = 20.0
-"""How long a client may take nothing of what is sent to it."""
+"""How long a client may read nothing while bytes wait for it."""
 
 UNTAKEN: Final = 24 * 2**20
-"""Bytes that may wait for the clients of all connections before ``STALLED_S`` counts; for one alone as many as it is
-sent."""
+"""Bytes in all write buffers above which ``STALLED_S`` applies; a single connection may have more."""
 
 STALLED_S: Final = 1.0
-"""How long a client may take nothing while so many bytes wait."""
+"""How long a client may read nothing while more than ``UNTAKEN`` bytes wait."""
 
 
 _EARLY_S: Final = 0.01
-"""How much earlier than due a timer may come."""
+"""How much too early a timer of the event loop may fire."""
 
 
 class UntakenWatch:
-    """Aborts a connection whose client takes nothing for ``TAKE_S`` while bytes wait for it."""
+    """Aborts a connection whose client reads nothing for ``TAKE_S`` while bytes wait for it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
         self._loop, self._transport = loop, transport
@@ -30,31 +29,31 @@ class UntakenWatch:
 
     @property
     def size(self) -> int:
-        """The bytes that wait."""
+        """The bytes in the connection's write buffer."""
         return self._transport.get_write_buffer_size()
 
     def start(self) -> None:
-        """Bytes wait for the client from now on."""
+        """Start watching: the write buffer is full."""
         self.stop()
         self._waiting, self._since = self.size, self._loop.time()
         self._timer = self._loop.call_later(TAKE_S, self._look)
         self._all.enter(self)
 
     def stop(self) -> None:
-        """The client has taken the bytes that waited, or is gone."""
+        """Stop watching: the write buffer has drained, or the connection has ended."""
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
             self._all.leave(self)
 
     def stalled(self) -> float:
-        """For how long (s) the client has taken nothing; 0.0 where it took some since this was asked last."""
+        """How long (s) the client has read nothing; 0.0 if it has read some since the last call."""
         if self.size < self._waiting:
             self._waiting, self._since = self.size, self._loop.time()
         return self._loop.time() - self._since
 
     def abort(self) -> None:
-        """Leave the client."""
+        """Abort the connection without waiting for the client."""
         self.stop()
         self._transport.abort()
 
@@ -67,9 +66,9 @@ class UntakenWatch:
 
 
 class UntakenBytes:
-    """The bytes that wait for all clients of a loop.
+    """The bytes that wait for all clients of an event loop.
 
-    Beyond ``UNTAKEN`` those who took nothing for ``STALLED_S`` are left, who waits longest first.
+    Above ``UNTAKEN``, connections that have stalled for ``STALLED_S`` are aborted, the one watched longest first.
     """
 
     def __init__(self) -> None:
@@ -77,13 +76,13 @@ class UntakenBytes:
         self._timer: asyncio.TimerHandle | None = None
 
     def enter(self, watch: UntakenWatch) -> None:
-        """Bytes wait for one more client."""
+        """Include a connection whose write buffer is full."""
         self._waiting[watch] = None
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(STALLED_S, self._look)
 
     def leave(self, watch: UntakenWatch) -> None:
-        """Bytes wait for it no more."""
+        """Exclude a connection."""
         self._waiting.pop(watch, None)
 
     def _look(self) -> None:

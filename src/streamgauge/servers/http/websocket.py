@@ -1,4 +1,4 @@
-"""WebSockets of clients (RFC 6455): bounded in bytes and frames both ways, and left when they are invalid."""
+"""WebSockets of clients (RFC 6455): bytes and frames are bounded both ways, and invalid frames end the connection."""
 
 from typing import Any, Final
 
@@ -7,11 +7,11 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from streamgauge.servers.http.fanout import CONNECTION, PUSH
 from streamgauge.servers.http.untaken import UntakenWatch
 
-PARSED: Final = 4 * 2**10
-"""Bytes that are parsed at once: of a read of 256 KB, 40,000 frames without content would wait as 17 MB of messages."""
+PARSED_BYTES: Final = 4 * 2**10
+"""Bytes parsed in one go: a read of 256 KB may be 40,000 empty frames, which would wait as 17 MB of messages."""
 
-FRAGMENTS: Final = 1_000
-"""Frames of a message; without content they would not count towards its size."""
+MAX_FRAGMENTS: Final = 1_000
+"""Frames of a message; empty ones do not count towards its size."""
 
 _INVALID: Final = 1007
 _POLICY: Final = 1008
@@ -22,8 +22,8 @@ _BAD_HANDSHAKE: Final = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconne
 class PushingWebSocketProtocol(WebSocketsSansIOProtocol):
     """A WebSocket to which whole frames can be written.
 
-    No frame is parsed before the application accepts the connection, nor while a message waits for it; none is read
-    while the client takes nothing of what is sent, pongs included.
+    Frames are parsed only after the application has accepted the connection and while it has no message waiting.
+    Nothing is read while the client does not take what is sent to it, pongs included: every ping would add to that.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -31,36 +31,36 @@ class PushingWebSocketProtocol(WebSocketsSansIOProtocol):
         self._unparsed = bytearray()
 
     def connection_made(self, transport: Any) -> None:
-        """Take a connection over."""
+        """Begin a connection, or take it over from HTTP after the upgrade."""
         super().connection_made(transport)
         self._untaken = UntakenWatch(self.loop, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection has ended."""
+        """Release the memory of a connection that has ended."""
         self._untaken.stop()
         self._unparsed.clear()
         super().connection_lost(exc)
-        # A server without requests never collects garbage with cycles: these are broken, and part of a message or the
-        # 60 KiB of a compression are kept by nobody.
+        # An idle server never collects cyclic garbage, so cycles are broken here: else part of a message, or the
+        # 60 KiB of a compression context, would stay allocated.
         self.conn.parser.close()
         self.frames, self.conn.events, self.conn.extensions, self.conn.parser_exc = [], [], [], None
         if self.handshake_initiated:
             self.scope = {**self.scope, "extensions": None}  # type: ignore[typeddict-item]
 
     async def run_asgi(self) -> None:
-        """Run the application, which may write frames."""
+        """Run the application, with this connection in its scope so that a fan-out can write frames."""
         self.scope["extensions"] = {**(self.scope["extensions"] or {}), PUSH: {CONNECTION: self}}
         await super().run_asgi()
 
     def write(self, data: bytes) -> bool:
-        """Write whole frames of a server; false where the client takes no more for now, or either side is leaving."""
+        """Write whole server frames; false, with nothing written, if the buffer is full or either side is closing."""
         if not self.writable.is_set() or self.close_sent or self.disconnected or self.transport.is_closing():
             return False
         self.transport.write(data)
         return True
 
     def data_received(self, data: bytes) -> None:
-        """The request for a WebSocket comes first and whole, frames after it."""
+        """Handle bytes of the client: first the whole request for a WebSocket, then frames."""
         if self.handshake_initiated:
             self._unparsed += data
             self._parse()
@@ -71,27 +71,27 @@ class PushingWebSocketProtocol(WebSocketsSansIOProtocol):
             self.transport.close()
 
     async def send(self, message: Any) -> None:
-        """Send; frames are parsed once the connection is accepted."""
+        """Send a message of the application; accepting the connection starts the parsing of frames."""
         await super().send(message)
         if message["type"] == "websocket.accept":
             self._parse()
 
     async def receive(self) -> Any:
-        """The next message; more are parsed when none waits."""
+        """The next message; when none is left waiting, more are parsed."""
         message = await super().receive()
         if not self.read_paused:
             self._parse()
         return message
 
     def handle_cont(self, event: Any) -> None:
-        """One more frame of a message."""
-        if len(self.frames) < FRAGMENTS:
+        """Handle a continuation frame, at most ``MAX_FRAGMENTS`` in a message."""
+        if len(self.frames) < MAX_FRAGMENTS:
             super().handle_cont(event)
         else:
-            self._fail(_POLICY, f"a message has at most {FRAGMENTS} frames")
+            self._fail(_POLICY, f"a message has at most {MAX_FRAGMENTS} frames")
 
     def send_receive_event_to_app(self) -> None:
-        """Hand over a message that is complete; text that is not UTF-8 ends the connection."""
+        """Pass a complete message to the application; text that is not UTF-8 ends the connection (RFC 6455, 8.1)."""
         if self.curr_msg_data_type == "text":
             try:
                 b"".join(self.frames).decode()
@@ -101,7 +101,7 @@ class PushingWebSocketProtocol(WebSocketsSansIOProtocol):
         super().send_receive_event_to_app()
 
     def handle_parser_exception(self) -> None:
-        """Leave a client whose frames are invalid."""
+        """End a connection whose frames are invalid."""
         if self.conn.close_sent is None:
             self.queue.put_nowait({"type": "websocket.disconnect", "code": _ABNORMAL, "reason": ""})
             self.transport.abort()
@@ -109,32 +109,33 @@ class PushingWebSocketProtocol(WebSocketsSansIOProtocol):
             super().handle_parser_exception()
 
     def pause_writing(self) -> None:
-        """Bytes wait for the client: read nothing that may add to them, and see that it takes some."""
+        """The write buffer is full: stop reading, since replies add to it, and watch that the client takes some."""
         super().pause_writing()
         self._untaken.start()
         self._regulate()
 
     def resume_writing(self) -> None:
-        """The client has taken the bytes that waited."""
+        """The write buffer has drained: parse what waited."""
         super().resume_writing()
         self._untaken.stop()
         self._parse()
 
     def _parse(self) -> None:
         while self._unparsed and self._ready() and not self.transport.is_closing():
-            piece = bytes(self._unparsed[:PARSED])
-            del self._unparsed[:PARSED]
+            piece = bytes(self._unparsed[:PARSED_BYTES])
+            del self._unparsed[:PARSED_BYTES]
             super().data_received(piece)
         self._regulate()
 
     def _ready(self) -> bool:
-        """Whether the application can take a message, and the client an answer."""
+        """Whether the application can take a message and the client a reply."""
         return self.handshake_complete and not self.read_paused and self.writable.is_set()
 
     def _regulate(self) -> None:
-        """Read only what is parsed at once."""
+        """Read from the socket only while what is read can be parsed."""
         if self.transport.is_closing():
             return
+        # After our close frame the client's is awaited (RFC 6455, 5.5.1), which has to be read.
         if self._ready() or self.close_sent:
             self.transport.resume_reading()
         else:

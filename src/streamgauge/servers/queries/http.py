@@ -24,7 +24,7 @@ from streamgauge.semantics.jumps import TimeJumpError
 from streamgauge.semantics.profiles import PROFILES, UnknownProfileError
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http import events
-from streamgauge.servers.http.access import Origins, Tokens, given, guards
+from streamgauge.servers.http.access import Origins, Tokens, guards, request_token
 from streamgauge.servers.http.events import Numbered
 from streamgauge.servers.http.fanout import as_events, converse, nothing
 from streamgauge.servers.http.headers import (
@@ -442,7 +442,7 @@ class QueryService:
 
     def _owner(self, request: HTTPConnection) -> str:
         """The identity of who asks."""
-        return self._tokens.identity(given(request.headers, request.scope))
+        return self._tokens.identity(request_token(request.headers, request.scope))
 
     def _key(self, request: Request, body: bytes) -> RetryKey | None:
         """The key of a request, with all that another use of the key would differ in."""

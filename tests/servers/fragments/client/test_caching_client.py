@@ -449,3 +449,8 @@ def test_a_date_to_come_back_at_counts_from_the_servers_date(skew: int) -> None:
 def test_the_servers_time_in_ms_counts_where_date_agrees(exact: str, time: int) -> None:
     assert shown_time({"date": date(NOW), "server-time": exact}) == ShownTime(time, 1 if time != NOW else 1000)
     assert shown_time({"server-time": exact}) is None
+
+
+def test_a_gzip_body_may_have_several_members() -> None:
+    body = gzip.compress(b"one ") + gzip.compress(b"two")
+    assert getting(web(lambda request: reply(200, body, content_encoding="gzip"))) == [b"one two"]

@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.model.algebra import Var
-from streamgauge.servers.fragments.pages import MOST_BINDINGS, BindingsError, TermError, read_bindings
+from streamgauge.servers.fragments.pages import MAX_BINDINGS, BindingsError, TermError, read_bindings
 
 X, Y = Var("x"), Var("y")
 A, B = "<http://a>", "<http://b>"
@@ -43,7 +43,7 @@ def test_read(text, rows):
         ("(?x) { } x", "not understood"),
         ("(?x) { } }", "nothing may follow"),
         ("(?x) { <http://a> }", "where a row begins"),
-        ("(?x) { %s }" % ("(<http://a>)" * (MOST_BINDINGS + 1)), f"{MOST_BINDINGS} at most"),
+        ("(?x) { %s }" % ("(<http://a>)" * (MAX_BINDINGS + 1)), f"{MAX_BINDINGS} at most"),
     ],
 )
 def test_refused_by_a_sentence(text, why):

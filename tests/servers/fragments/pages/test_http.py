@@ -6,7 +6,7 @@ import re
 import pytest
 
 from streamgauge.servers.fragments.pages import FragmentShape
-from streamgauge.servers.fragments.pages.dataset import SCANNED
+from streamgauge.servers.fragments.pages.dataset import MAX_SCANNED
 from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.pages.representations import FragmentLimits, acceptable_offers
 from streamgauge.servers.fragments.writes.http import WritesHandler
@@ -170,7 +170,7 @@ def test_options():
 def test_too_much_to_compare():
     server = Server()
     data = server.dataset("data", [])
-    data.store.count = lambda match: SCANNED + 1
+    data.store.count = lambda match: MAX_SCANNED + 1
     response = server.ask(address("data", subject="?x", object="?x"))
     assert (response.status_code, "compared one by one" in response.json()["error"]) == (422, True)
 

@@ -119,6 +119,7 @@ def test_what_was_is_kept_by_caches() -> None:
         ("at=tomorrow", 400, "'tomorrow' is no time"),
         ("at=now&colour=red", 400, "not a parameter"),
         ("at=5", 410, "not kept here"),
+        ("at=999999999999999", 400, "years 1 to 9999"),
         ("at=now&subject=x", 400, "not an absolute IRI"),
     ],
 )

@@ -22,7 +22,7 @@ EVERYTHING = (None, None, None, None)
 def short_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small blocks, and two versions remembered."""
     monkeypatch.setattr(keys_and_values, "FULL", 200)
-    monkeypatch.setattr(history, "VERSIONS", 2)
+    monkeypatch.setattr(history, "MAX_VERSIONS", 2)
 
 
 @pytest.mark.slow

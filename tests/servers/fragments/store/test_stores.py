@@ -165,8 +165,8 @@ def test_nearest_of_many_is_early_at_worst(store: Store, monkeypatch: pytest.Mon
 
 
 def test_changes_are_forgotten_when_there_are_too_many(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "QUADS", 20)
-    monkeypatch.setattr(history, "VERSIONS", 5)
+    monkeypatch.setattr(history, "MAX_LOGGED_QUADS", 20)
+    monkeypatch.setattr(history, "MAX_VERSIONS", 5)
     for number in range(9):
         store.change((), [((f"<urn:{number}>", "<urn:p>", '"1"', ""), None)])
     known = [store.changed(EVERYTHING, since) is not None for since in range(10)]

@@ -13,7 +13,7 @@ from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
 from streamgauge.servers.fragments.pages.http import FragmentsApp, application
 from streamgauge.servers.fragments.store.indexed import MemoryStore
-from streamgauge.servers.fragments.writes import TRIPLES, TripleAllowance, add
+from streamgauge.servers.fragments.writes import MAX_TRIPLES, TripleAllowance, add
 from streamgauge.servers.fragments.writes.http import (
     WriteRequest,
     WritesHandler,
@@ -144,7 +144,7 @@ def test_a_list_of_operations_is_one_change() -> None:
 
 def test_a_body_has_so_many_triples_and_no_more() -> None:
     """All operations of a list together; 100,000 where nothing else is said."""
-    assert TRIPLES == 100_000
+    assert MAX_TRIPLES == 100_000
     operations = json.dumps([{"add": turtle(LATE, SOON)}, {"add": turtle(PLATFORM)}])
     for kind, verb, body in ((JSON, "PATCH", operations), (TURTLE, "POST", turtle(LATE, SOON, PLATFORM))):
         request = WriteRequest(verb, {}, kind, body.encode(), Style(), "http://data.test", NOW, "f", TripleAllowance(2))

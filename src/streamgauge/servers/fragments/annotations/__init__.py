@@ -1,4 +1,4 @@
-"""Methods of annotating facts with time, a file each, found by listing (Taelman et al., ESWC 2016, section 4)."""
+"""Methods of annotating facts with time, one module each (Taelman et al., ESWC 2016, section 4)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ from streamgauge.servers.fragments import ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.labels import Style
 
 Namer: TypeAlias = Callable[[Sequence[Fact]], str]
-"""Gives the name (text for an IRI's end) of what facts with one label share; one that nothing else has."""
+"""Returns a unique name, the end of an IRI, for the node that facts with one label share."""
 
 
 class PathError(ValueError):
-    """A property path where a triple pattern was to have an annotated form."""
+    """A property path, which has no annotated form."""
 
 
 class UnknownMethodError(MistakeError, ValueError):
-    """A method that is not here; the sentence lists those that are."""
+    """An unknown annotation method; the sentence lists the known ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedVariable:
-    """A variable that is computed, not fetched: ``term`` of the triple that a triple pattern was matched by.
+    """A variable that is computed, not fetched, by ``term`` from the triple that matched ``pattern``.
 
-    It is the address of the triple's own fragment (implicit graphs) or its triple term (reifiers).
+    Its value is the address of the triple's own fragment (implicit graphs) or the triple term (reifiers).
     """
 
     variable: Var
@@ -41,13 +41,13 @@ class ComputedVariable:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedForm:
-    """The annotated form of a triple pattern: quads that are there with a fact, and the variables of its label.
+    """The annotated form of a triple pattern: the quads that represent a fact, and the variables of its label.
 
-    ``own`` are quads of the fact alone, ``label`` those of its label, which all facts of a group share: the ones with a
-    quad that matches ``member`` (``None``: it has its own). ``also`` are quads of its own that tell nothing new.
-    The label's variables are those of the time literals, ``None`` where the label has no such time; their values are
-    read by ``labels.read_bounds``. ``links`` are variables of ``patterns`` that are computed, not fetched. Names of
-    variables begin with ``_``.
+    ``own`` matches quads of the fact alone, ``label`` those of the label. All facts of a group share a label; their
+    quads match ``member`` (``None`` if every fact has its own label). ``also`` matches further quads of the fact that
+    carry no information. ``initial`` and ``final`` are the variables of the time literals, ``None`` if the label has
+    no such time; ``labels.read_bounds`` reads their values. ``links`` are variables of ``patterns`` that are
+    computed. All variables that the form introduces begin with ``_``, which users' queries cannot.
     """
 
     own: tuple[QuadPattern, ...]
@@ -60,35 +60,35 @@ class AnnotatedForm:
 
     @property
     def patterns(self) -> tuple[QuadPattern, ...]:
-        """The patterns to fetch: those of the fact, then those of its label."""
+        """The patterns to fetch: first those of the fact, then those of its label."""
         return self.own + self.label
 
 
 class Method(Protocol):
-    """The members of a module in this folder."""
+    """The functions that every module in this folder has."""
 
     def annotate(self, facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
-        """Quads that say facts and their times.
+        """Quads that represent facts and their times.
 
-        Static facts are triples of the default graph. Each quad ends when its fact does, one of several with the last.
-        LabelError for a fact that the label can't say.
+        Static facts become triples of the default graph. A quad ends with its fact, a shared one with the last of its
+        facts. LabelError for a fact that the label cannot express.
         """
         ...
 
     def facts(self, quads: Iterable[Quad], style: Style) -> list[Fact]:
-        """The facts that quads say, those without a time included; the inverse of ``annotate``.
+        """The facts that quads represent, static ones included; the inverse of ``annotate``.
 
-        LabelError for a label that is no time.
+        LabelError for a label that is not a time.
         """
         ...
 
     def form(self, pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
-        """The form to fetch for a triple pattern whose facts have times; ``number`` keeps its variables apart."""
+        """The form to fetch for a triple pattern whose facts have times; ``number`` makes its variables unique."""
         ...
 
 
 def triple_nodes(pattern: TriplePattern) -> tuple[Node, Node, Node]:
-    """The three places of a pattern; PathError for a property path, which has to be taken apart before."""
+    """The three nodes of a pattern; PathError for a property path, which callers expand before."""
     if not isinstance(pattern.predicate, Var | str):
         raise PathError("a property path has no annotated form: only triple patterns have one")
     return pattern.subject, pattern.predicate, pattern.object
@@ -100,7 +100,7 @@ def methods() -> tuple[str, ...]:
 
 
 def named(name: str) -> str:
-    """The method's name as it is written, from that name in any case; UnknownMethodError lists those there are."""
+    """The spelling of a method's name given in any case; UnknownMethodError."""
     if (spelling := spelled(name, methods())) is None:
         raise UnknownMethodError(f"there is no annotation method {name!r}: {offered(name, methods())}")
     return spelling
@@ -108,5 +108,5 @@ def named(name: str) -> str:
 
 @cache
 def method(name: str) -> Method:
-    """The method of that name, in any case; UnknownMethodError lists those there are."""
+    """The method of a name, in any case; UnknownMethodError."""
     return cast(Method, import_module(f"{__name__}.{named(name)}"))

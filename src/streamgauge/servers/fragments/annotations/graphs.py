@@ -9,7 +9,7 @@ from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, trip
 
 
 def annotate(facts: Sequence[Fact], style: labels.Style, fresh: Namer) -> list[ExpiringQuad]:
-    """A graph per group: a quad for each fact, and those of one label."""
+    """A named graph per group with a quad for each fact, and the label on the graph's name."""
     quads, timed = labels.by_label(facts, style)
     for group in timed:
         name = fresh(group)
@@ -20,7 +20,7 @@ def annotate(facts: Sequence[Fact], style: labels.Style, fresh: Namer) -> list[E
 
 
 def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
-    """A fact for each quad and label of its graph; one in a graph without a label holds always."""
+    """A fact for each quad and each label of its graph; a quad in a graph without a label is static."""
     read = labels.read_labels(quads, style)
     always = [(None, None)]
     return list(
@@ -31,7 +31,7 @@ def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
 
 
 def form(pattern: TriplePattern, number: int, style: labels.Style) -> AnnotatedForm:
-    """The pattern in a graph, and the graph's label."""
+    """The triple pattern in a graph variable, and the label of that graph."""
     graph = Var(f"_graph{number}")
     label = labels.label_patterns(graph, number, style)
     member = QuadPattern(Var("_s"), Var("_p"), Var("_o"), graph)

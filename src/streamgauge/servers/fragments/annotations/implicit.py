@@ -1,8 +1,9 @@
-"""Implicit graphs: the address of a triple's own fragment has its label (Taelman et al., ESWC 2016, 5.2).
+"""Implicit graphs: the label is on the address of the triple's own fragment (Taelman et al., ESWC 2016, 5.2).
 
-Grouped, that address is owl:sameAs a name that has the label of all facts of a group: a quad more for each fact, which
-saves its own label (an interval with a node: three quads; an expiration: one, so that nothing is saved). Flat intervals
-are always behind such a name, as those of a triple that held twice could not be told apart on its address.
+In a grouped style that address is owl:sameAs a name that carries the label of the whole group. This costs one quad per
+fact and saves the fact's own label: three quads for an interval with a node, one for an expiration, where nothing is
+gained. Flat intervals (borders on the subject itself) always use such a name: if a triple held twice, the four borders
+on its address would not tell which two belong together.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,7 @@ SAME_AS = "<http://www.w3.org/2002/07/owl#sameAs>"
 
 
 class FragmentTemplateError(ValueError):
-    """A template that no addresses can be made of; the sentence shows one."""
+    """A template without a form-style expression of three variables; the sentence shows one."""
 
 
 def fragment(triple: Triple, style: labels.Style) -> Term:

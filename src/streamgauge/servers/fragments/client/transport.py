@@ -391,8 +391,10 @@ class _Unpacking:
             return
         try:
             while data:
+                if self._inner.eof:  # a gzip body may have several members (RFC 1952, 2.2)
+                    self._inner = zlib.decompressobj(zlib.MAX_WBITS | 16)
                 yield self._inner.decompress(data, _PIECE)
-                data = self._inner.unconsumed_tail
+                data = self._inner.unused_data if self._inner.eof else self._inner.unconsumed_tail
         except zlib.error as error:
             raise CutResponseError(f"the body is not gzip: {error}") from error
 

@@ -1,9 +1,9 @@
-"""The request for a page: its address taken apart into terms, bindings and a selection of quads.
+"""Parsing the address of a page into terms, bindings and a selection of quads.
 
-Terms are written as in Triple Pattern Fragments, 4.2, and Quad Pattern Fragments, 3; N-Triples terms are taken too.
+Terms are written as in Triple Pattern Fragments, 4.2, and Quad Pattern Fragments, 3; N-Triples terms are accepted too.
 Bindings restrict a fragment: ``values=(?x ?y) { (<a> "b") (UNDEF <c>) }`` (Hartig, Buil-Aranda, ODBASE 2016), in the
-syntax of SPARQL's VALUES; a row that is too short leaves its last variables unbound. Blank nodes are IRIs in addresses
-and on pages, so that they hold outside their document (RDF 1.1 Concepts, 3.5: skolemisation).
+syntax of SPARQL's VALUES; a row that is too short leaves its last variables unbound. Blank nodes are replaced by IRIs
+in addresses and on pages, so that they can be used outside their document (RDF 1.1 Concepts, 3.5: skolemisation).
 """
 
 import re
@@ -32,17 +32,17 @@ _LITERAL_FORM = re.compile(
 _WAYS: Final = {"ltr": ox.BaseDirection.LTR, "rtl": ox.BaseDirection.RTL, None: None}
 
 SHORT: Final = 300
-"""Characters up to which what was read is remembered."""
+"""Bytes up to which a parsed term is cached."""
 
 _FORMS = 'write <IRI>, IRI, "text", "text"@en, "text"^^IRI, ?variable or nothing'
 
 
 class TermError(ValueError):
-    """Text that is no term; the sentence says how a term is written."""
+    """A text that is not a term; the sentence says how terms are written."""
 
 
 def read_node(text: str) -> Node | None:
-    """The term or variable of a place; ``None`` for an empty one. TermError for anything else."""
+    """The term or variable that a text denotes, ``None`` for an empty text; TermError."""
     if text == "":
         return None
     if text[0] in "?$":
@@ -57,7 +57,7 @@ def read_node(text: str) -> Node | None:
 
 
 def read_graph(text: str) -> Node | None:
-    """The term or variable of a graph's place, where the default graph has a name."""
+    """The term or variable in the graph's place; ``@default`` and ``sd:defaultGraph`` denote the default graph."""
     if text == "@default":
         return DEFAULT
     node = read_node(text)
@@ -67,7 +67,7 @@ def read_graph(text: str) -> Node | None:
 
 
 def canonical_term(text: Term) -> Term:
-    """The canonical form of an N-Triples term; TermError for what is none."""
+    """The canonical form of an N-Triples term; TermError."""
     try:
         return to_term(parse_term(text))
     except ValueError as error:
@@ -116,8 +116,8 @@ def _triple(text: str) -> Term:
 BindingRow: TypeAlias = dict[Var, Term]
 """The terms of one row of bindings by their variables."""
 
-MOST_BINDINGS: Final = 64
-"""Rows in one request (the paper's maxMpR, 30 there); Comunica sends as many."""
+MAX_BINDINGS: Final = 64
+"""Rows in one request (maxMpR in the paper, which has 30); Comunica sends up to 64."""
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<sign>[(){}])|(?P<unbound>UNDEF\b)|[?$](?P<name>\w+)"
@@ -126,7 +126,7 @@ _TOKEN = re.compile(
 )
 
 Token: TypeAlias = tuple[str, str]
-"""(sign, unbound, name or term; its text)."""
+"""Kind (``sign``, ``unbound``, ``name`` or ``term``) and text."""
 
 
 class BindingsError(ValueError):
@@ -134,14 +134,14 @@ class BindingsError(ValueError):
 
 
 def read_bindings(text: str) -> list[BindingRow]:
-    """The rows, at most ``MOST_BINDINGS``; BindingsError or TermError say what is wrong."""
+    """The rows, at most ``MAX_BINDINGS``; BindingsError or TermError say what is wrong."""
     tokens = _tokens(text)
     names = _names(tokens)
     rows = list(_rows(tokens, names))
     if next(tokens, None) is not None:
         raise BindingsError("values: nothing may follow the last }")
-    if len(rows) > MOST_BINDINGS:
-        raise BindingsError(f"values: {len(rows)} rows, {MOST_BINDINGS} at most: ask in several requests")
+    if len(rows) > MAX_BINDINGS:
+        raise BindingsError(f"values: {len(rows)} rows, {MAX_BINDINGS} at most: ask in several requests")
     return rows
 
 
@@ -203,25 +203,28 @@ def _expect(tokens: Iterator[Token], sign: str) -> None:
 
 
 EqualPlaces: TypeAlias = tuple[tuple[int, int], ...]
-"""Pairs of places (0 subject .. 3 graph) that hold the same term."""
+"""Pairs of places (0 subject .. 3 graph) that must have the same term."""
 
 RequestedNodes: TypeAlias = tuple[Node | None, Node | None, Node | None, Node | None]
-"""The nodes in the places of a request; ``None`` for an empty place."""
+"""The nodes in the four places of a request; ``None`` for an empty place."""
 
 
 class Branch(NamedTuple):
-    """Quads of a match that hold the same term in each pair of ``same``."""
+    """Quads of a match that have the same term in each pair of places of ``same``."""
 
     match: Match
     same: EqualPlaces = ()
 
     def takes(self, quad: Quad) -> bool:
-        """Whether a quad is one of them."""
+        """Whether the branch selects a quad."""
         return fits(quad, self.match) and all(quad[one] == quad[other] for one, other in self.same)
 
 
 class Selection(NamedTuple):
-    """Quads of any of the branches; ``plain`` where each branch is a match and no quad is one of two."""
+    """The union of branches; ``plain`` if no branch has ``same`` and the branches are disjoint.
+
+    The size of a plain selection is the sum of its matches' counts; for others every quad has to be visited.
+    """
 
     branches: tuple[Branch, ...]
     plain: bool = True
@@ -232,14 +235,18 @@ class Selection(NamedTuple):
 
     @property
     def matches(self) -> tuple[Match, ...]:
-        """The matches that all that is selected is among."""
+        """Matches that together contain all selected quads."""
         if len(self.branches) == 1:
             return (self.branches[0].match,)
         return tuple(dict.fromkeys(branch.match for branch in self.branches))
 
 
 def select(wanted: RequestedNodes, rows: Sequence[BindingRow] | None = None) -> Selection:
-    """The selection of a pattern, restricted to quads that are compatible with one of ``rows`` where there are any."""
+    """The selection of a pattern; with ``rows`` only quads that are compatible with one of them.
+
+    Each row gives a branch: the rows (x=<a>) and (x=<a>, y=<b>) of ``?x <p> ?y`` give (<a>, <p>, ?) and (<a>, <p>,
+    <b>). The second is within the first and is dropped; branches that overlap otherwise make it not ``plain``.
+    """
     if rows is None:
         s, p, o, g = wanted
         if not (type(s) is Var or type(p) is Var or type(o) is Var or type(g) is Var):
@@ -247,6 +254,7 @@ def select(wanted: RequestedNodes, rows: Sequence[BindingRow] | None = None) -> 
         branch = _branch(wanted)
         return Selection((branch,), not branch.same)
     branches = list(dict.fromkeys(_branch(wanted, row) for row in rows))
+    # Distinct branches that bind the same places are disjoint: no pairwise comparison is needed.
     if len({tuple(term is None for term in branch.match) for branch in branches}) == 1 and not branches[0].same:
         return Selection(tuple(branches))
     least = [one for one in branches if not any(_within(one, other) for other in branches if other != one)]
@@ -255,35 +263,38 @@ def select(wanted: RequestedNodes, rows: Sequence[BindingRow] | None = None) -> 
 
 
 def fits(quad: Quad, match: Match) -> bool:
-    """Whether a quad is one of a match."""
+    """Whether a match selects a quad."""
     return all(wanted is None or wanted == term for term, wanted in zip(quad, match, strict=True))
 
 
 def matches_of(quads: Iterable[Quad]) -> set[Match]:
-    """The matches that select some of the quads, sixteen for each."""
+    """All matches that select one of the quads: sixteen per quad, each place bound or not."""
     selections = (product((s, None), (p, None), (o, None), (g, None)) for s, p, o, g in quads)
     return set(chain.from_iterable(selections))
 
 
 SWEEP: Final = 2_000
-"""Quads in a change beyond which all selections count as touched, as looking for those it touches takes longer."""
+"""Quads of a change above which all selections count as touched: computing 16 matches per quad would cost more."""
 
 Item = TypeVar("Item", bound=Hashable)
 
 
 class SelectionIndex(Generic[Item]):
-    """Items by the matches of their selections, to find those that a change touches."""
+    """Items indexed by the matches of their selections, to find those that a change affects.
+
+    A quad is in exactly sixteen possible matches, so a change costs sixteen lookups per quad, however many items exist.
+    """
 
     def __init__(self) -> None:
         self._by_match: dict[Match, set[Item]] = {}
 
     def put(self, item: Item, selection: Selection) -> None:
-        """Add an item."""
+        """Add an item under all matches of its selection."""
         for match in selection.matches:
             self._by_match.setdefault(match, set()).add(item)
 
     def drop(self, item: Item, selection: Selection) -> None:
-        """Remove an item."""
+        """Remove an item that was added with this selection."""
         for match in selection.matches:
             items = self._by_match[match]
             items.discard(item)
@@ -291,13 +302,13 @@ class SelectionIndex(Generic[Item]):
                 del self._by_match[match]
 
     def touched(self, quads: Sequence[Quad]) -> set[Item]:
-        """The items whose selections some of the quads may be in."""
+        """The items whose selections may contain one of the quads."""
         if len(quads) > SWEEP:
             return set[Item]().union(*self._by_match.values())
         return self.of(matches_of(quads) if self._by_match else ())
 
     def of(self, matches: Collection[Match]) -> set[Item]:
-        """The items whose selections have one of the matches."""
+        """The items that are indexed under one of the matches."""
         return set[Item]().union(*[self._by_match[match] for match in matches if match in self._by_match])
 
 
@@ -309,13 +320,13 @@ def _branch(wanted: RequestedNodes, row: BindingRow | None = None) -> Branch:
 
 
 def _same(nodes: Sequence[Node | None]) -> EqualPlaces:
-    """The places of variables that are there more than once."""
+    """The pairs of places with the same variable."""
     named = [(place, node) for place, node in enumerate(nodes) if isinstance(node, Var)]
     return tuple((one, other) for (one, this), (other, that) in combinations(named, 2) if this == that)
 
 
 def _within(one: Branch, other: Branch) -> bool:
-    """Whether all that one selects the other does."""
+    """Whether ``other`` selects everything that ``one`` selects."""
     wider = all(wide is None or wide == narrow for narrow, wide in zip(one.match, other.match, strict=True))
     return wider and all(
         pair in one.same or (one.match[pair[0]] is not None and one.match[pair[0]] == one.match[pair[1]])
@@ -333,12 +344,12 @@ Placed = TypeVar("Placed")
 
 
 def skolemised(term: Term, base: str) -> Term:
-    """The term with an IRI below ``base`` for each blank node, those in a triple term too."""
+    """The term with an IRI below ``base`` in place of each blank node, also within triple terms."""
     return with_blank_nodes(term, lambda blank: f"<{base}{_PATH}{blank[2:]}>")
 
 
 def unskolemised(node: Placed, base: str) -> Placed | Term:
-    """The blank node that an IRI was given for, in a triple term too; anything else as it is."""
+    """The inverse of ``skolemised``; anything else is returned unchanged."""
     start = f"<{base}{_PATH}"
 
     def blank(term: Term) -> Term:
@@ -361,10 +372,10 @@ PLACES: Final = {
     FragmentShape.QUADS: ("subject", "predicate", "object", "graph"),
     FragmentShape.TRIPLES: ("subject", "predicate", "object"),
 }
-"""The names of a form's places."""
+"""The names of a form's places by interface."""
 
 LAST_PAGE: Final = 10**7
-"""The greatest number that a page may have."""
+"""The largest page number that can be requested."""
 
 _PLACE_NAMES: Final = {name.encode(): name for name in PLACES[FragmentShape.QUADS]}
 _KNOWN: Final = {shape: (*names, "page", "values", "limit") for shape, names in PLACES.items()}
@@ -375,13 +386,13 @@ _PLAIN = re.compile(rb"[A-Za-z0-9!$%&'()*+,\-./:;=?@\[\]_~]*")
 
 
 class FragmentRequestError(ValueError):
-    """A request that cannot be understood; the sentence says what to write."""
+    """An invalid address of a page; the sentence says what to write."""
 
 
 class FragmentRequest(NamedTuple):
-    """A page of a fragment: what stands in its places, what it selects, its number, the addresses (path on) of both.
+    """A requested page: its nodes by place, its selection and number, and the addresses of ``fragment`` and ``page``.
 
-    ``limit`` is how many quads it is to have, where that was said.
+    Addresses begin with the path. ``limit`` is the requested number of quads, if any.
     """
 
     wanted: RequestedNodes
@@ -397,11 +408,11 @@ class FragmentRequest(NamedTuple):
 
 
 def read_fragment_request(path: bytes, query: bytes, shape: FragmentShape, base: str, largest: int) -> FragmentRequest:
-    """The request of the address ``path?query`` below ``base``; FragmentRequestError says what is wrong with it.
+    """The request of an address ``path?query`` below ``base``; FragmentRequestError.
 
     A page has at most ``largest`` quads.
     """
-    parameters = _given(query, shape)
+    parameters = _parameters(query, shape)
     try:
         wanted = _requested(parameters, shape, base)
         rows = read_bindings(_text(parameters["values"])) if parameters.get("values") else None
@@ -419,12 +430,12 @@ def read_fragment_request(path: bytes, query: bytes, shape: FragmentShape, base:
 
 
 def raw_path(scope: Scope) -> bytes:
-    """The path of a request, as it came."""
+    """The path of a request as the client sent it, percent-encoded."""
     raw: bytes | None = scope.get("raw_path")
     return raw or str(scope["path"]).encode()
 
 
-def _given(query: bytes, shape: FragmentShape) -> dict[str, bytes]:
+def _parameters(query: bytes, shape: FragmentShape) -> dict[str, bytes]:
     """The value of each parameter, still percent-encoded."""
     parameters, known = dict[str, bytes](), _KNOWN[shape]
     for part in query.split(b"&") if query else ():
@@ -471,7 +482,7 @@ def _number(name: str, raw: bytes, limit: int) -> int:
 
 
 def _text(raw: bytes) -> str:
-    """A part of a query without its percent signs; most have no others than those of an IRI's separators."""
+    """The decoded text of a part of a query; the encodings of ``/``, ``:`` and ``#``, often the only ones, are fast."""
     if raw.isalnum():
         return raw.decode()
     plain = raw.replace(b"%2F", b"/").replace(b"%3A", b":").replace(b"%23", b"#")
@@ -489,11 +500,11 @@ def _address(path: bytes, query: bytes) -> str:
 
 
 def is_plain(target: bytes) -> bool:
-    """Whether an address has only characters that stay in an IRI as they are."""
+    """Whether an address consists of characters that need no encoding in an IRI."""
     return _PLAIN.fullmatch(target) is not None
 
 
 _FEW: Final = ("predicate", "graph")
-"""The places in which the same terms are asked for again and again, so that what was read is worth remembering."""
+"""Places in which the same few terms recur across requests, so that caching them pays."""
 
 _short_node = lru_cache(maxsize=20_000)(_any_node)

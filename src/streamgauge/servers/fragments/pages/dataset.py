@@ -1,6 +1,6 @@
-"""A data set as it is served: pages of selections, and the facts that its quads say.
+"""A served data set: cached pages of selections, and the facts that its quads represent.
 
-Pages are kept until a change or an end of a fact touches them. The times that a request says of facts are read here.
+A page is cached until a change affects it or one of its facts ends. Also parses the times of facts in requests.
 """
 
 import asyncio
@@ -16,6 +16,8 @@ from streamgauge.query.clauses import duration
 from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Match, Quad, QuadPattern
 from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, method, triple_nodes
 from streamgauge.servers.fragments.labels import (
+    FIRST,
+    LAST,
     Bounds,
     Label,
     LabelError,
@@ -30,17 +32,17 @@ from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.fragments.store.indexed import Store
 
 VALIDITY_PARAMETERS: Final[tuple[str, ...]] = ("from", "until", "for")
-"""The parameters that say when the facts of a request hold."""
+"""The parameters for the validity of a request's facts."""
 
 
 class ValidityError(ValueError):
-    """A time that is none, or that a label can't say; the sentence says what to write."""
+    """An invalid time, or one that a label cannot express; the sentence says what to write."""
 
 
 def validity(options: Mapping[str, str], label: Label, now: int) -> Bounds:
-    """[initial, final) of a request's facts, ms, by ``from``, ``until`` and ``for`` at ``now`` (ms).
+    """[initial, final) of a request's facts (ms), from the parameters ``from``, ``until`` and ``for`` at ``now`` (ms).
 
-    Without ``from`` intervals begin now; without all three facts hold always.
+    Without ``from`` an interval begins now; without all three parameters facts are static. ValidityError.
     """
     if "until" in options and "for" in options:
         raise ValidityError("until and for say the same: give one")
@@ -62,10 +64,12 @@ def validity(options: Mapping[str, str], label: Label, now: int) -> Bounds:
 
 
 def read_time(text: str, now: int) -> int:
-    """Ms of ``now``, of whole ms since 1970, or of an xsd:dateTime with a time zone; ValidityError for others."""
+    """The ms of ``now``, of an integer (ms since 1970) or of an xsd:dateTime with a time zone; ValidityError."""
     if text == "now":
         return now
     if text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() and len(text) <= 15:
+        if not FIRST <= int(text) <= LAST:
+            raise ValidityError(f"{text} ms is not within the years 1 to 9999")
         return int(text)
     try:
         return instant(f'"{text}"^^<{XSD}dateTime>')
@@ -83,7 +87,7 @@ def _duration(text: str) -> int:
 VariableRow: TypeAlias = dict[Var, Term]
 TermOrAny: TypeAlias = Term | None
 TripleMatch: TypeAlias = tuple[TermOrAny, TermOrAny, TermOrAny]
-"""Which triples: a term, or ``None`` for any."""
+"""A selection of triples: a term in each place, or ``None`` for any."""
 
 _BATCH: Final = 1000
 _PLACES: Final = (Var("s"), Var("p"), Var("o"))
@@ -92,9 +96,9 @@ _ANY: Final = TriplePattern(*_PLACES)
 
 @dataclass(frozen=True, slots=True)
 class LocatedFact:
-    """A fact in a store: quads of its own, those of its label, and what its group's quads match (``None``: no group).
+    """A fact in a store: its own quads, those of its label, and the match of its group's quads (``None``: no group).
 
-    ``name`` is what its annotation was given as a name, ``None`` when it has none or one that is not ours.
+    ``name`` is the name that the annotation was created with, ``None`` if the annotation was not written by us.
     """
 
     fact: Fact
@@ -105,7 +109,7 @@ class LocatedFact:
 
 
 def located_facts(store: Store, wanted: TripleMatch, style: Style) -> Iterator[LocatedFact]:
-    """All facts of wanted triples, those that hold always too; the store must not change meanwhile."""
+    """All facts of the selected triples, static ones included; the store must not change meanwhile."""
     nodes = [term if term is not None else var for term, var in zip(wanted, _PLACES, strict=True)]
     pattern = TriplePattern(nodes[0], nodes[1], nodes[2])
     form = method(style.method).form(pattern, 0, style)
@@ -120,10 +124,7 @@ def located_facts(store: Store, wanted: TripleMatch, style: Style) -> Iterator[L
 
 
 def graph_times(store: Store, graph: Term, style: Style) -> list[Bounds]:
-    """The times that the labels on a graph's name say (ms); none of the default graph.
-
-    A label that is no time says none.
-    """
+    """The bounds (ms) of all labels on a graph's name; empty for the default graph, and if a label is not a time."""
     if graph == DEFAULT:
         return []
     statements = store.page((graph, None, None, DEFAULT), 0, LABELLED)
@@ -136,7 +137,7 @@ def graph_times(store: Store, graph: Term, style: Style) -> list[Bounds]:
 
 
 LABELLED: Final = 100
-"""The most quads of a name, or of an interval's node, among which its label is looked for."""
+"""Quads of a name, or of an interval's node, that are searched for its label."""
 
 
 def _located(row: VariableRow, pattern: TriplePattern, form: AnnotatedForm, style: Style) -> LocatedFact:
@@ -158,7 +159,7 @@ def _terms(nodes: tuple[Node, Node, Node, Node], row: VariableRow) -> Quad:
 
 
 def _name(quads: Sequence[Quad], triple: Triple, style: Style) -> str | None:
-    """The name in the subject of a label."""
+    """The name in the IRI of a label's subject, ``None`` if the IRI is not one of ours."""
     times = label_predicates(style.vocabulary)
     for start in (f"<{style.vocabulary.names}", f"{triple[1][:-1]}-"):
         for subject, predicate, _, _ in quads:
@@ -170,7 +171,7 @@ def _name(quads: Sequence[Quad], triple: Triple, style: Style) -> str | None:
 def _rows(
     store: Store, patterns: Sequence[QuadPattern], links: Sequence[ComputedVariable], row: VariableRow
 ) -> Iterator[VariableRow]:
-    """All solutions, each next pattern the one that the fewest quads match."""
+    """All solutions of the patterns, by a nested loop that always continues with the pattern of fewest quads."""
     if not patterns:
         yield row
         return
@@ -184,7 +185,7 @@ def _rows(
 
 
 def _extended(row: VariableRow, pattern: QuadPattern, quad: Quad) -> VariableRow | None:
-    """The row with a quad's terms; ``None`` when it does not fit. A variable is a named graph only."""
+    """The row extended by a quad's terms; ``None`` if it does not match. Variables match named graphs only."""
     extended = dict(row)
     for node, term in zip(pattern.nodes, quad, strict=True):
         if isinstance(node, Var) and (extended.setdefault(node, term) != term or term == DEFAULT):
@@ -193,7 +194,7 @@ def _extended(row: VariableRow, pattern: QuadPattern, quad: Quad) -> VariableRow
 
 
 def _linked(row: VariableRow | None, links: Sequence[ComputedVariable]) -> VariableRow | None:
-    """The row with the variables that can be computed; ``None`` when one is something else."""
+    """The row with the computable variables added; ``None`` if one contradicts the row."""
     for link in links if row is not None else ():
         assert row is not None
         s, p, o = (row.get(node) if isinstance(node, Var) else node for node in triple_nodes(link.pattern))
@@ -205,7 +206,7 @@ def _linked(row: VariableRow | None, links: Sequence[ComputedVariable]) -> Varia
 
 
 def _quads(store: Store, match: Match) -> Iterator[Quad]:
-    """All quads of a match, some at a time."""
+    """All quads of a match, read in batches."""
     offset = 0
     while batch := store.page(match, offset, _BATCH):
         yield from batch
@@ -213,7 +214,7 @@ def _quads(store: Store, match: Match) -> Iterator[Quad]:
 
 
 def _says_times(quad: Quad, store: Store, style: Style) -> bool:
-    """Whether a quad of the default graph is part of an annotation: a label, or on what has one."""
+    """Whether a quad of the default graph is part of an annotation: a label, or a quad of a labelled node."""
     times = label_predicates(style.vocabulary)
     if quad[1] in times:
         return True
@@ -231,36 +232,36 @@ Clock: TypeAlias = Callable[[], int]
 """The time, ms since 1970."""
 
 Listener: TypeAlias = Callable[[QuadChanges], None]
-"""Is told what each change made."""
+"""Called with the effect of every change."""
 
 Key: TypeAlias = Match | tuple[Selection, int, int]
-"""The key of a page: its match, where that is all, of a first page of the usual size; else what ``page`` is asked."""
+"""The key of a cached page: the match of a plain first page of the default size; else the arguments of ``page``."""
 
-KEPT = 20_000
-"""Pages that a data set keeps."""
+MAX_PAGES = 20_000
+"""Pages in the cache of a data set."""
 
-LARGER = 10
-"""How many times as many quads as usual a page may have when that is asked for."""
+LARGEST_PAGE = 10
+"""Maximum size of a page, as a multiple of the default size."""
 
 FEW_SCANNED = 1_000
-"""Quads that are looked at sooner than a thread is asked to."""
+"""Quads up to which a scan runs in the event loop: handing it to a thread costs more."""
 
-KEPT_SCANS = 16
-"""Selections whose quads, compared one by one, are kept until something changes."""
+MAX_SCANS = 16
+"""Scanned selections whose quads are cached until the data set changes."""
 
-SCANNED = 100_000
-"""Quads that are looked at one by one for a page: where places have to hold the same term, or bindings overlap."""
+MAX_SCANNED = 100_000
+"""Quads that a scan may visit: selections with repeated variables or overlapping bindings are scanned."""
 
 
 class TooManyError(ValueError):
-    """A selection beyond limits; the sentence says what to do."""
+    """A selection that exceeds a limit; the sentence says what to do."""
 
 
 @dataclass(slots=True)
 class Page:
-    """A page: its quads, how many the fragment has, when the first of the fragment's facts ends (ms).
+    """A page: its quads, the fragment's total, and the earliest end (ms) of the fragment's facts (``until``).
 
-    ``changed`` is the latest time at which the page can have changed; ``current`` is true until a change touches it.
+    ``changed`` is the latest time at which the page can have changed; ``current`` is true until a change affects it.
     """
 
     quads: tuple[Quad, ...]
@@ -271,9 +272,9 @@ class Page:
 
 
 class DataSet:
-    """A store under a name; every change goes through ``change``, so that pages and listeners know of it.
+    """A store under a name; every change goes through ``change`` or ``adopt``, which update pages and notify listeners.
 
-    ``clock`` gives ms; ``period`` (ms) is what its publisher promises not to change within, where facts say no end.
+    ``clock`` returns ms. ``period`` (ms): the publisher promises not to change facts without an end for so long.
     """
 
     def __init__(
@@ -296,17 +297,17 @@ class DataSet:
         self._listeners: list[Listener] = []
         self._scans: OrderedDict[Selection, tuple[int, list[Quad]]] = OrderedDict()
         self.writers = asyncio.Lock()
-        """The right to change it, where several write beside each other."""
+        """Held by the writer whose change is being applied."""
 
     def change(self, removed: Iterable[Quad], added: Iterable[ExpiringQuad]) -> QuadChanges:
-        """Remove, then add, as one; what really changed, which listeners are told too."""
+        """Remove, then add, atomically; returns the net changes, which listeners are notified of."""
         gone, come = list(removed), list(added)
         changes = self.store.change(gone, come, self.clock())
         self.adopt(changes, gone, come)
         return changes
 
     def adopt(self, changes: QuadChanges, gone: Sequence[Quad], come: Sequence[ExpiringQuad]) -> None:
-        """Take changes that were made in the store elsewhere: drop the pages they touch, notify listeners."""
+        """Follow a change made in the store by another thread: drop affected pages, notify listeners."""
         if changes.version != self._version:
             self._version, self._changed = changes.version, self.clock()
             self._touch([*gone, *(quad for quad, _ in come)])
@@ -314,33 +315,33 @@ class DataSet:
                 listener(changes)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Tell a listener of every change from now on; what is returned ends that."""
+        """Notify a listener of every change; returns a function that ends this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     @property
     def largest(self) -> int:
-        """The most quads that a page may be asked to have."""
-        return LARGER * self.page_size
+        """Maximum number of quads per page that can be requested."""
+        return LARGEST_PAGE * self.page_size
 
     @property
     def size(self) -> int:
-        """How many quads there are."""
+        """The number of quads."""
         return self.store.count((None, None, None, None))
 
     @property
     def version(self) -> bytes:
-        """The version of all of it, other after a restart, as the header VERSION says it."""
+        """The value of the header VERSION. It differs after a restart, since a store in memory starts again at 0."""
         return b"%d.%d" % (self._began, self.store.version)
 
     def shows(self, page: Page) -> bool:
-        """Whether a page is still what it would be now."""
+        """Whether a page is still up to date."""
         return (
             page.current and self.store.version == self._version and (page.until is None or page.until > self.clock())
         )
 
     def page(self, selection: Selection, number: int, size: int | None = None) -> Page:
-        """The page of that number, from 1, of the usual size or another; TooManyError when it takes too long."""
+        """A page by its number, from 1, of the default size or ``size``; TooManyError if a scan would be too long."""
         if self.store.version != self._version:
             self._version, self._changed = self.store.version, self.clock()
             self._forget()
@@ -353,13 +354,13 @@ class DataSet:
         return page
 
     def until(self, selection: Selection) -> int | None:
-        """When the first of the selected facts ends, ms; ``None`` when none does."""
+        """The earliest end of the selected facts (ms); ``None`` if no end is known."""
         now = self.clock()
         ends = [self.store.nearest(match, now) for match in selection.matches]
         return min((end for end in ends if end is not None), default=None)
 
     def quads(self, selection: Selection, offset: int, limit: int) -> tuple[list[Quad], int]:
-        """Some of the selected quads, in the store's order, and how many there are in all."""
+        """Selected quads in the store's order, from ``offset`` on at most ``limit``, and their total number."""
         if not selection.plain:
             scanned = self._scan(selection)
             return scanned[offset : offset + limit], len(scanned)
@@ -374,14 +375,14 @@ class DataSet:
         return quads_, total
 
     def lacks(self, selection: Selection) -> bool:
-        """Whether many quads would be looked at one by one, and ``scanned`` is to do it beside the loop."""
+        """Whether the selection needs a long scan first, to be done by ``scanned`` in a thread."""
         known = self._scans.get(selection)
         if selection.plain or (known is not None and known[0] == self.store.version):
             return False
         return sum(map(self.store.count, selection.matches)) > FEW_SCANNED
 
     def scanned(self, selection: Selection) -> tuple[int, list[Quad]]:
-        """The version, and the quads that a selection takes when they are compared one by one; from any thread."""
+        """Scan a selection, from any thread; returns the store's version and the quads."""
         while True:
             version = self.store.version
             quads = self._scanned(selection)
@@ -389,9 +390,9 @@ class DataSet:
                 return version, quads
 
     def hold(self, selection: Selection, scanned: tuple[int, list[Quad]]) -> None:
-        """Hold ``scanned`` quads, of which pages are made while nothing changes."""
+        """Cache the result of ``scanned``, from which pages are cut until the data set changes."""
         self._scans[selection] = scanned
-        if len(self._scans) > KEPT_SCANS:
+        if len(self._scans) > MAX_SCANS:
             self._scans.popitem(last=False)
 
     def _scan(self, selection: Selection) -> list[Quad]:
@@ -400,8 +401,8 @@ class DataSet:
 
     def _scanned(self, selection: Selection) -> list[Quad]:
         total = sum(map(self.store.count, selection.matches))
-        if total > SCANNED:
-            raise TooManyError(f"{total} quads would be compared one by one, {SCANNED} at most: bind another place")
+        if total > MAX_SCANNED:
+            raise TooManyError(f"{total} quads would be compared one by one, {MAX_SCANNED} at most: bind another place")
         quads = (quad for match in selection.matches for quad in _quads(self.store, match))
         return list(dict.fromkeys(filter(selection.takes, quads)))
 
@@ -421,7 +422,7 @@ class DataSet:
         self._pages[key] = page
         if len(key) == 3:
             self._index.put(key, key[0])
-        if len(self._pages) > KEPT:
+        if len(self._pages) > MAX_PAGES:
             self._drop(next(iter(self._pages)))
         return page
 
@@ -431,7 +432,7 @@ class DataSet:
             self._index.drop(key, key[0])
 
     def _touch(self, quads: list[Quad]) -> None:
-        """Forget the pages that quads are, or were, on."""
+        """Drop the cached pages whose fragments contain, or contained, one of the quads."""
         if len(quads) > SWEEP:
             self._forget()
         elif self._pages:

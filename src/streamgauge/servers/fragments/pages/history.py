@@ -1,9 +1,9 @@
 """The history of a fragment as resources: its changes since a version, its state at an instant, its events.
 
-``?since=VERSION`` is a resource that a cache can keep, without state for any client. ``?at=TIME`` is served from data
-sets whose store keeps the quads that left. With ``Accept: text/event-stream`` the changes come as they happen (HTML
-standard, 9.2): a subscriber has no queue, but is woken, and the changes since the last event sent come from the store's
-log. A slow subscriber gets several changes as one; one that takes nothing at all is left.
+``?since=VERSION`` is a cacheable resource, without state for any client. ``?at=TIME`` is available for data sets whose
+store keeps removed quads. With ``Accept: text/event-stream`` changes are sent as they happen (HTML standard, 9.2): a
+subscriber has no queue, but is woken, and reads the changes since its last event from the store's log. A slow
+subscriber gets several changes combined; one that reads nothing is disconnected.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from streamgauge.servers.fragments.pages import (
     skolemised,
 )
 from streamgauge.servers.fragments.pages.dataset import (
-    SCANNED,
+    MAX_SCANNED,
     DataSet,
     Page,
     TooManyError,
@@ -58,14 +58,14 @@ from streamgauge.servers.http.replies import ANYONE, Header, Reply, error_reply,
 Headers = Mapping[bytes, bytes]
 
 LARGE: Final = 1_000
-"""Changed quads beyond which a fragment with fewer quads is to be fetched again."""
+"""Changed quads above which a smaller fragment is to be fetched again instead."""
 
 _KEPT: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRequest:
-    """A request for a fragment's history: the fragment, and the version since which its changes are requested."""
+    """A request for a fragment's changes since ``version``; ``what`` events are to contain (``EVENT_CONTENTS``)."""
 
     fragment: FragmentRequest
     version: str | None
@@ -74,7 +74,7 @@ class HistoryRequest:
 
 
 def read_history_request(dataset: DataSet, scope: Scope, headers: Headers, addressing: BaseAddress) -> HistoryRequest:
-    """The request for a history; FragmentRequestError or HostError says what is wrong with it."""
+    """The request for a history; FragmentRequestError, HostError."""
     base = addressing(scope["scheme"], headers)
     fragment, parameters = split_request(dataset, scope, base, ("since", "what"))
     return HistoryRequest(fragment, parameters.get("since"), parameters.get("what"), base)
@@ -83,7 +83,7 @@ def read_history_request(dataset: DataSet, scope: Scope, headers: Headers, addre
 def split_request(
     dataset: DataSet, scope: Scope, base: str, names: Collection[str]
 ) -> tuple[FragmentRequest, dict[str, str]]:
-    """The fragment of a request, and the named parameters beside it; FragmentRequestError for other parameters."""
+    """The fragment of a request, and the values of the parameters ``names``; FragmentRequestError."""
     parameters: dict[str, str] = {}
     parts = []
     for part in scope["query_string"].split(b"&"):
@@ -96,14 +96,14 @@ def split_request(
 
 
 def store_version(dataset: DataSet, version: str) -> int | None:
-    """The store's version behind a version of a data set; ``None`` for that of another process, or none at all."""
+    """The store's version in a version of a data set; ``None`` if invalid or from before a restart."""
     began, _, digits = version.partition(".")
     known = dataset.version.decode().partition(".")[0]
     return int(digits) if began == known and digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
 
 def fragment_changes(dataset: DataSet, selection: Selection, since: int | None) -> QuadChanges | None:
-    """The changes of a fragment; ``None`` when they are not known, or more than the fragment's quads."""
+    """The changes of a fragment; ``None`` if they are not logged, or are more than the fragment's quads."""
     changes = [None if since is None else dataset.store.changed(match, since) for match in selection.matches]
     known = [change for change in changes if change is not None]
     if len(known) < len(changes):
@@ -121,7 +121,7 @@ def _taken(selection: Selection, quads: Iterable[Sequence[Quad]]) -> tuple[Quad,
 
 
 def patch_lines(changes: QuadChanges, base: str) -> Iterator[str]:
-    """The lines of a patch: what goes, what comes."""
+    """The lines of an RDF Patch: deletions, then additions."""
     for letter, quads in (("D", changes.removed), ("A", changes.added)):
         for quad in quads:
             yield f"{letter} {' '.join(skolemised(term, base) for term in quad if term)} ."
@@ -133,14 +133,14 @@ def _has(query: bytes, name: bytes) -> bool:
 
 
 class ChangesHandler:
-    """Answers ``?since=VERSION``; what it sent is kept while the data set stays as it is."""
+    """Answers ``?since=VERSION``; replies are cached per version of the data set."""
 
     def __init__(self, addressing: BaseAddress) -> None:
         self._addressing = addressing
         self._kept: OrderedDict[Hashable, Reply] = OrderedDict()
 
     def takes(self, method: str, query: bytes, headers: Headers) -> bool:
-        """Reading with ``since``, but for streams of events."""
+        """Whether it is a read with ``since`` that does not accept events."""
         return (
             method in ("GET", "HEAD")
             and _has(query, b"since=")
@@ -148,7 +148,7 @@ class ChangesHandler:
         )
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        """Answer with a patch, or say that the fragment has to be fetched again."""
+        """Answer with a patch, or 410 if the fragment has to be fetched again."""
         now, headers = dataset.clock(), dict(scope["headers"])
         try:
             since = read_history_request(dataset, scope, headers, self._addressing)
@@ -188,23 +188,23 @@ class ChangesHandler:
 
 
 WAITING: Final = 64
-"""Requests that wait for those before them: each is answered in a thread."""
+"""Requests that may wait for others: each is answered in a thread, one at a time."""
 
 _FOR_EVER: Final = b"max-age=31536000, immutable"
 
 
 class PastHandler:
-    """Answers ``?at=TIME``: what was there then changes no more, so that caches may keep it."""
+    """Answers ``?at=TIME``; a past state never changes, so caches may keep it for ever."""
 
     def __init__(self, addressing: BaseAddress) -> None:
         self._addressing, self._gate = addressing, Gate(WAITING, "ask what was there")
 
     def takes(self, method: str, query: bytes, _headers: Mapping[bytes, bytes]) -> bool:
-        """Reading with ``at``."""
+        """Whether it is a read with ``at``."""
         return method in ("GET", "HEAD") and _has(query, b"at=")
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        """Answer with a page, or say that what was there is not known."""
+        """Answer with a page, or 410 if the history does not reach back so far."""
         now = dataset.clock()
         try:
             async with self._gate.through():
@@ -238,20 +238,20 @@ class PastHandler:
 
 
 def _past_quads(dataset: DataSet, fragment: FragmentRequest, instant: int) -> list[Quad] | None:
-    """All that the fragment had; ``None`` when that is not known."""
+    """All quads of the fragment at an instant; ``None`` if the history does not reach back so far."""
     quads_: dict[Quad, None] = {}
     for match in fragment.selection.matches:
-        quads = dataset.store.at(match, instant, 0, SCANNED + 1)
+        quads = dataset.store.at(match, instant, 0, MAX_SCANNED + 1)
         if quads is None:
             return None
         quads_.update((quad, None) for quad in quads if fragment.selection.takes(quad))
-        if len(quads_) > SCANNED:
-            raise TooManyError(f"more than {SCANNED} quads were there: bind another place")
+        if len(quads_) > MAX_SCANNED:
+            raise TooManyError(f"more than {MAX_SCANNED} quads were there: bind another place")
     return list(quads_)
 
 
 def _then(fragment: FragmentRequest, at: str) -> FragmentRequest:
-    """The request with ``at`` in its addresses."""
+    """The request with ``at`` in its addresses, for the links of a page."""
     parameter = f"at={quote(at, safe=':')}"
     first, page = (
         f"{address}{'&' if '?' in address else '?'}{parameter}" for address in (fragment.fragment, fragment.page)
@@ -260,12 +260,12 @@ def _then(fragment: FragmentRequest, at: str) -> FragmentRequest:
 
 
 EVENT_CONTENTS: Final = ("changes", "version")
-"""The contents that events may carry: the lines of a patch, or only the version."""
+"""Contents of events: the lines of a patch, or only the version."""
 
 
 @dataclass(eq=False, slots=True)
 class FragmentSubscriber:
-    """A subscriber of a fragment; ``sent`` is the store's version that was sent last, ``None`` if unknown."""
+    """A subscriber of a fragment; ``sent`` is the store's version of its last event, ``None`` if unknown."""
 
     since: HistoryRequest
     signal: events.Signal
@@ -278,7 +278,7 @@ class FragmentSubscriber:
 
 
 class EventsHandler:
-    """Answers those who accept ``text/event-stream``; ``limit`` of them at once."""
+    """Answers requests that accept ``text/event-stream``, at most ``limit`` at once."""
 
     def __init__(self, addressing: BaseAddress, limit: int) -> None:
         self._addressing, self._limit = addressing, limit
@@ -288,11 +288,11 @@ class EventsHandler:
 
     @property
     def subscribers(self) -> int:
-        """How many listen."""
+        """The number of current subscribers."""
         return len(self._subscribers)
 
     def takes(self, method: str, _query: bytes, headers: Mapping[bytes, bytes]) -> bool:
-        """Reading by those who accept events."""
+        """Whether it is a GET that accepts events."""
         return method == "GET" and accepts(headers.get(b"accept", b""), events.MEDIA_TYPE)
 
     def leave(self) -> None:
@@ -302,7 +302,7 @@ class EventsHandler:
             subscriber.signal.set()
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the client goes, or the server leaves."""
+        """Send events until the client disconnects or the server stops."""
         headers = dict(scope["headers"])
         try:
             since = read_history_request(dataset, scope, headers, self._addressing)
@@ -325,6 +325,7 @@ class EventsHandler:
     async def _events(self, dataset: DataSet, since: HistoryRequest, last: str | None) -> AsyncIterator[bytes]:
         sent = dataset.store.version if last is None else store_version(dataset, last)
         subscriber = FragmentSubscriber(since, events.Signal(), sent)
+        # Registered before the log is read: a change in between wakes the subscriber, and none is missed.
         self._enter(dataset, subscriber)
         try:
             if last is None:
@@ -351,13 +352,13 @@ class EventsHandler:
 
 
 def _wake(index: SelectionIndex[FragmentSubscriber], changes: QuadChanges) -> None:
-    """Tell those whose fragments may have changed."""
+    """Wake the subscribers whose fragments may have changed."""
     for subscriber in index.touched((*changes.added, *changes.removed)):
         subscriber.signal.set()
 
 
 def _due(dataset: DataSet, subscriber: FragmentSubscriber) -> bytes:
-    """The event of what changed since the last; nothing when nothing did."""
+    """The event of all changes since the last one; empty without changes."""
     since, version = subscriber.since, dataset.version.decode()
     changes = fragment_changes(dataset, subscriber.selection, subscriber.sent)
     subscriber.sent = dataset.store.version

@@ -1,4 +1,4 @@
-"""The fragments server over HTTP: a plain ASGI application, so that a request costs little more than its handler."""
+"""The fragments server over HTTP, an ASGI application without a framework: a request costs little besides its page."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ _TIME: Final = "now, an xsd:dateTime with a time zone, or ms since 1970."
 
 
 def description(datasets: Sequence[str]) -> Json:
-    """The description of a server of these data sets."""
+    """The OpenAPI description of a server of these data sets."""
     operations = (
         DescribedOperation(method, path, operation)
         for path, methods in _operations().items()
@@ -186,26 +186,26 @@ _WRITTEN: Final = _change(["version", "facts", "quads"], version=_TEXT, facts=_C
 Headers: TypeAlias = Mapping[bytes, bytes]
 
 Mounted: TypeAlias = Callable[[DataSet, Scope, Receive, Send], Awaitable[None]]
-"""The handler of a request that is not for a page."""
+"""Handles a request that is not for a page."""
 
 READS: Final = ("GET", "HEAD", "OPTIONS")
 WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
 
-SCANS: Final = 64
-"""Requests that wait for quads to be looked at one by one."""
+MAX_WAITING_SCANS: Final = 64
+"""Requests that may wait for a scan."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class MountedHandler(Protocol):
-    """Requests of a data set that are not for a page: writing, events, changes."""
+    """Handler of requests to a data set that are not for a page: writes, events, changes."""
 
     def takes(self, method: str, query: bytes, headers: Headers) -> bool:
-        """Whether such a request is for it."""
+        """Whether it handles such a request."""
         ...
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer it."""
+        """Answer the request."""
         ...
 
 
@@ -232,17 +232,17 @@ class FragmentsApp:
             PastHandler(addressing),
             *mounts,
         )
-        self._scans = Gate(SCANS, "have quads compared one by one")
+        self._scans = Gate(MAX_WAITING_SCANS, "have quads compared one by one")
         self._clock, self.counts = datasets[0].clock, FragmentCounts()
         self._reading = Representations(datasets, limits, addressing, self.counts)
         self._allowed = ", ".join((*READS, *(method for method in WRITES if self._mount(method, b"", {})))).encode()
 
     def leave(self) -> None:
-        """End streams of events, from any thread."""
+        """End all event streams, from any thread."""
         self._events.leave()
 
     def prompt(self, scheme: str, target: bytes, headers: Headers) -> bytes | None:
-        """The whole response to GET of a page that is kept or made at once; ``None`` for any other (PromptAnswer)."""
+        """A ``PromptAnswer``: the whole response to a GET of a page that needs no scan, ``None`` for other requests."""
         path, _, query = target.partition(b"?")
         dataset = self._by_path.get(path)
         if dataset is None or len(target) > self._limits.address or not is_plain(target):
@@ -255,7 +255,7 @@ class FragmentsApp:
                     return None
                 shown = self._reading.made(dataset, key, headers)
         except Exception:
-            return None  # it is answered, and logged, where everything else is
+            return None  # __call__ answers and logs it
         if len(shown.body) >= BUFFERED:
             return None
         now = self._clock()
@@ -267,7 +267,7 @@ class FragmentsApp:
         return whole_response(reply, *clock_headers(now))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Answer a request; unexpected errors are logged and answered with 500."""
         if scope["type"] != "http":
             await _other(scope, receive, send)
             return
@@ -287,7 +287,7 @@ class FragmentsApp:
             await reply(self._datasets[name], scope, receive, self._counted(name, send))
 
     def _answer(self, scope: Scope, headers: Headers) -> tuple[str, Reply | Mounted]:
-        """The reply, and the name of the data set that it is about."""
+        """The name of the data set, empty for none, and the reply or the handler that sends it."""
         method, path = scope["method"], scope["path"]
         if len(scope["query_string"]) + len(path) > self._limits.address:
             return "", error_reply(
@@ -321,7 +321,7 @@ class FragmentsApp:
         receive: Receive,  # noqa: ARG002
         send: Send,
     ) -> None:
-        """A page of what has to be looked at quad by quad: in a thread, for one request after the other."""
+        """Answer with a page of a selection that has to be scanned, in a thread, one scan at a time."""
         headers = dict(scope["headers"])
         try:
             async with self._scans.through():
@@ -390,7 +390,7 @@ class FragmentsApp:
         self.counts.bytes += size
 
     def _counted(self, name: str, send: Send) -> Send:
-        """Count the responses of mounted handlers, which send by themselves, events for as long as a client listens."""
+        """A ``send`` that counts the responses of mounted handlers, event streams included."""
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -424,7 +424,7 @@ def _json_reply(status_body: StatusBody) -> Reply:
 
 
 async def _other(scope: Scope, receive: Receive, send: Send) -> None:
-    """Begin and end of the process; nothing else is spoken here than HTTP."""
+    """Answer the lifespan messages, and refuse WebSockets."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008, "reason": "not served here"})
         return

@@ -1,8 +1,8 @@
-"""The metadata of a page (Hydra, VoID): its fragment, its data set and its form, as triples and as text.
+"""The metadata of a page (Hydra, VoID) about its fragment, its data set and its form, as triples and as text.
 
-They are those of Triple and Quad Pattern Fragments. Their text is written once for each layout of a page, with holes
-for the parts that differ. Their order matters to clients: a data set's subsets come before the fragment's, as the last
-that names the page tells the primary topic.
+The triples are those of Triple and Quad Pattern Fragments. Their text is generated once per layout of a page, with
+holes for the parts that differ between pages. The order of triples matters to some clients: ``void:subset`` of the data
+set comes before that of the fragment, because the last one that names the page determines the primary topic.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple
 from streamgauge.servers.fragments import CHANGES, DEFAULT_IRI, LIMIT, MOST_QUADS, MOST_VALUES, VALUES
-from streamgauge.servers.fragments.pages import MOST_BINDINGS, PLACES, FragmentShape
+from streamgauge.servers.fragments.pages import MAX_BINDINGS, PLACES, FragmentShape
 
 PREFIXES: Final = {
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
@@ -27,7 +27,7 @@ PREFIXES: Final = {
     "foaf": "http://xmlns.com/foaf/0.1/",
 }
 _DECLARED: Final = {prefix: iri for prefix, iri in PREFIXES.items() if prefix != "foaf"}
-"""The prefixes that occur more than once on a page."""
+"""The prefixes declared on a page: those used more than once."""
 
 _PROPERTIES: Final = {
     "subject": "rdf:subject",
@@ -41,11 +41,11 @@ _INTEGER = f"^^<{XSD}integer>"
 
 GRAPH, FRAGMENT, PAGE, FIRST, PREVIOUS, NEXT = (f"<\x00{letter}>" for letter in "GFPABC")
 TOTAL: Final = f'"\x00N"{_INTEGER}'
-"""Holes: the metadata's graph, the fragment, the page, its neighbours, the count."""
+"""Holes: the metadata's graph, the fragment, the page, its neighbours, the count. No IRI contains their NUL."""
 
 
 class Syntax(Enum):
-    """How triples are written."""
+    """The syntaxes in which pages are written."""
 
     LINES = "lines"  # N-Triples
     QUAD_LINES = "quad lines"  # N-Quads
@@ -57,9 +57,9 @@ class Syntax(Enum):
 
 
 class Layout(NamedTuple):
-    """All that the triples of a page depend on, beside what fills their holes.
+    """Everything that the metadata of a page depends on, except what fills the holes.
 
-    ``whole``: page and fragment are one; ``entry``: no term is asked for, as where clients begin.
+    ``whole``: page and fragment have the same address; ``entry``: no term is bound, as on the page where clients start.
     """
 
     base: str
@@ -74,17 +74,17 @@ class Layout(NamedTuple):
 
     @property
     def dataset(self) -> str:
-        """The data set's address."""
+        """The address of the data set."""
         return dataset_address(self.base, self.name)
 
 
 def dataset_address(base: str, name: str) -> str:
-    """The address of a data set of that name."""
+    """The address of a data set by its name."""
     return f"{base}/{quote(name)}"
 
 
 def iri_of(name: str) -> Term:
-    """The IRI of a prefixed name; a term as it is."""
+    """The IRI of a prefixed name; other terms unchanged."""
     prefix, _, local = name.partition(":")
     return f"<{PREFIXES[prefix]}{local}>" if prefix in PREFIXES else name
 
@@ -103,7 +103,7 @@ def page_triples(layout: Layout) -> list[Triple]:
 
 
 def dataset_triples(base: str, name: str) -> list[Triple]:
-    """The triples about a data set that are on every page."""
+    """The triples about a data set that every page has."""
     dataset = f"<{base}/{quote(name)}#dataset>"
     return _terms(
         (f"<{base}/#dataset>", "hydra:member", dataset),
@@ -113,13 +113,14 @@ def dataset_triples(base: str, name: str) -> list[Triple]:
 
 
 FORM: Final[Term] = "_:form"
-"""The first form on a page of its data set."""
+"""The blank node of the first form of a data set."""
 
 
 def form_triples(layout: Layout, form: Term) -> list[Triple]:
-    """The forms of a data set: ``form`` of its places alone, which clients look for, and one with bindings and a limit.
+    """The forms of a data set: ``form`` with its places only, and on entry pages one with bindings and a page size.
 
-    The second form and the template of changes stand where clients begin, on the pages of the data set itself.
+    Clients of Triple Pattern Fragments look for the first. The second form and the template of changes are only on
+    pages of the whole data set, where clients start, which keeps all other pages small.
     """
     dataset, places = f"<{layout.dataset}#dataset>", PLACES[layout.shape]
     bindings, more = f"<{layout.dataset}#bindings>", (*places, "values", "limit")
@@ -134,14 +135,14 @@ def form_triples(layout: Layout, form: Term) -> list[Triple]:
         (dataset, CHANGES, f'"{layout.dataset}{{?{",".join((*places, "since"))}}}"'),
         *_form(layout, form, places),
         *_form(layout, bindings, more),
-        (bindings, MOST_VALUES, f'"{MOST_BINDINGS}"{_INTEGER}'),
+        (bindings, MOST_VALUES, f'"{MAX_BINDINGS}"{_INTEGER}'),
         (bindings, MOST_QUADS, f'"{layout.largest}"{_INTEGER}'),
         *(triple for name in more for triple in _mapping(name)),
     )
 
 
 def _form(layout: Layout, form: Term, names: tuple[str, ...]) -> list[Triple]:
-    """A form; that it is a hydra:IriTemplate follows from the range of hydra:search, and is not said."""
+    """A form; its type, hydra:IriTemplate, follows from the range of hydra:search and is left out."""
     return [
         (form, "hydra:template", f'"{layout.dataset}{{?{",".join(names)}}}"'),
         (form, "hydra:variableRepresentation", "hydra:ExplicitRepresentation"),
@@ -173,7 +174,7 @@ def _terms(*triples: Triple) -> list[Triple]:
 
 
 class MetadataTemplate(NamedTuple):
-    """The text of a layout in parts; the places among them that are ``holes``, by letters; ``digest`` of the text."""
+    """The text of a layout, split into parts; ``holes`` has the index and letter of each part to fill in."""
 
     parts: tuple[str, ...]
     holes: tuple[tuple[int, str], ...]
@@ -182,7 +183,7 @@ class MetadataTemplate(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def metadata_template(layout: Layout, syntax: Syntax) -> MetadataTemplate:
-    """The template of a layout in a syntax."""
+    """The template of a layout in a syntax, cached."""
     names = {FRAGMENT: "f:", **({PAGE: "f:"} if layout.whole else {})}
     names |= {GRAPH: "m:"} if syntax is Syntax.TRIG else {}
     text = triples_text(page_triples(layout), syntax, GRAPH, {"d": f"{layout.dataset}#"}, names)
@@ -199,10 +200,10 @@ def triples_text(
     prefixes: Mapping[str, str] = MappingProxyType({}),
     names: Mapping[Term, str] = MappingProxyType({}),
 ) -> str:
-    """Triples in a syntax, in their order, in a graph where the syntax has any.
+    """Triples in a syntax, in their order, in ``graph`` if the syntax has graphs.
 
-    Turtle and TriG declare ``prefixes`` beside those of the vocabularies, and prefixes that are the ``names`` of whole
-    IRIs (``f:`` for the fragment's).
+    Turtle and TriG also declare ``prefixes``, and the prefixes in ``names``, each of which abbreviates a whole IRI
+    (``f:`` for the fragment's).
     """
     if syntax is Syntax.LINES:
         return "".join(f"{s} {p} {o} .\n" for s, p, o in triples)

@@ -1,6 +1,6 @@
-"""Representations of pages: negotiated, coded, tagged, kept while they are right.
+"""Representations of pages: negotiated, compressed, tagged, and cached while they are up to date.
 
-Also the limits and the counts of a server of fragments.
+Also the limits and the counters of a fragments server.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from streamgauge.servers.fragments.store import DamagedStoreError
 from streamgauge.servers.http.headers import (
     CODING_NAMES,
     CODINGS,
-    SMALLEST,
+    MIN_CODED_SIZE,
     BaseAddress,
     HostError,
     content_coding,
@@ -35,9 +35,9 @@ from streamgauge.servers.http.replies import Header, Reply, error_reply, header_
 
 @dataclass(frozen=True, slots=True)
 class FragmentLimits:
-    """Bytes of an address and of a written body, bytes of bodies that are kept, requests answered at once.
+    """Limits of a server: bytes of an address and of a body written, bytes of cached bodies, open connections.
 
-    ``subscribers`` may listen to fragments at once.
+    ``subscribers`` is the number of open event streams.
     """
 
     address: int = 16_384
@@ -48,14 +48,14 @@ class FragmentLimits:
 
 
 class FragmentCounts:
-    """Requests by data set and status, bytes sent, bodies that were kept or made."""
+    """Counters: requests by data set and status, bytes sent, bodies from the cache and bodies generated."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()
         self.bytes = self.kept = self.made = 0
 
     def metrics(self, datasets: Sequence[DataSet], kept_bytes: int) -> Iterator[Metric]:
-        """All counts, and the sizes of the data sets; ``held`` are the bytes of bodies that are kept."""
+        """All counters, and the sizes of the data sets; ``kept_bytes`` is the size of the cache."""
         requests = sorted(self.requests.items())
         name = "streamgauge_fragments"
         yield Metric(
@@ -75,25 +75,25 @@ class FragmentCounts:
 
 
 _OVERHEAD = 1_500
-"""Bytes that one takes beside its body, about."""
+"""Approximate bytes of memory of a representation besides its body."""
 
 
 @dataclass(slots=True)
 class Representation:
-    """A page as it is sent: its body, its validator, the headers that do not depend on the time."""
+    """A page as it is sent: its body, its validator, and the headers that do not depend on the time."""
 
     dataset: DataSet
     page: Page
     body: bytes
     tag: bytes
     typed: tuple[Header, ...]
-    """The headers that say its type and coding."""
+    """Content-Type and, if compressed, Content-Encoding."""
     until: int | None
-    """The end of facts that the body shows; ``None`` where it shows none."""
+    """The earliest end of facts that the body itself displays; ``None`` if it displays none."""
 
     @property
     def kept_headers(self) -> list[Header]:
-        """The part of ``headers`` that is also sent when the client has the body."""
+        """The headers that a 304 has as well (RFC 9110, 15.4.5)."""
         return [(b"etag", self.tag), VARY]
 
     @property
@@ -103,12 +103,12 @@ class Representation:
 
     @property
     def size(self) -> int:
-        """The bytes that keeping it takes, about."""
+        """Approximate bytes of memory."""
         return len(self.body) + _OVERHEAD
 
 
 YEAR_S: Final = 31_536_000
-"""Longer is what caches need not understand (RFC 9111, 1.2.2)."""
+"""The longest lifetime sent; RFC 2616, 14.21, advised against more than a year."""
 
 
 _TIME: Final = TIME.lower().encode()
@@ -121,29 +121,29 @@ def clock_headers(now: int) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
 
 
 def freshness_headers(dataset: DataSet, page: Page, now: int) -> list[tuple[bytes, bytes]]:
-    """Fresh until the first of its facts ends, in whole seconds; else for the period that its publisher declared.
+    """Cache-Control and Expires: fresh until the page's first fact ends, else for the publisher's period.
 
-    Where there is neither, or less than a second, it has to be asked for again each time; at most a year. The end is
-    also said as a time (Expires), which stays true behind proxies that write Date anew and say no Age.
+    Without either, or with less than a second left, clients have to revalidate (no-cache). Expires repeats the end as
+    a time, which stays correct behind proxies that replace Date and send no Age.
     """
     return _freshness(_lasting(dataset, page, now), now // 1000)
 
 
 def _lasting(dataset: DataSet, page: Page, now: int) -> int:
-    """The whole seconds for which a page is fresh; none or less where that is not known."""
+    """The whole seconds for which a page is fresh; 0 or less if unknown."""
     lasting = page.until - now if page.until is not None else dataset.period
     return min((lasting or 0) // 1000, YEAR_S)
 
 
 def _freshness(seconds: int, second: int) -> list[Header]:
-    """The headers of a page that is fresh for so many seconds from this one on."""
+    """The headers of a page that is fresh for ``seconds`` from ``second`` (s since 1970) on."""
     if seconds <= 0:
         return [(b"cache-control", b"no-cache")]
     return [(b"cache-control", b"max-age=%d" % seconds), (b"expires", date_text(second + seconds))]
 
 
 def timed_headers(dataset: DataSet, page: Page, now: int) -> list[Header]:
-    """The headers that depend on when a page is sent: its freshness, the data set's version, Last-Modified."""
+    """The headers that depend on when a page is sent: freshness, the data set's version, Last-Modified."""
     return _timed(_lasting(dataset, page, now), now // 1000, dataset.version, page.changed // 1000)
 
 
@@ -162,7 +162,7 @@ def _timed_lines(seconds: int, second: int, version: bytes, changed: int) -> byt
 
 
 def page_response(shown: Representation, now: int) -> bytes:
-    """The whole response to GET of a page without conditions, as ``send_reply`` has it sent."""
+    """The whole response to an unconditional GET of a page, the same bytes as by ``send_reply``."""
     dataset, page = shown.dataset, shown.page
     timed = _timed_lines(_lasting(dataset, page, now), now // 1000, dataset.version, page.changed // 1000)
     date, (_, shown_time) = clock_headers(now)
@@ -175,12 +175,12 @@ _lines: Final = lru_cache(maxsize=200)(header_lines)
 
 
 def tag(body: bytes, suffix: str) -> bytes:
-    """The strong validator of a representation: its content, or what stands for that, and how it is coded."""
+    """The strong validator of a representation: a hash of its content or identity, and a suffix for its coding."""
     return b'"%s%s"' % (blake2b(body, digest_size=9).hexdigest().encode(), suffix.encode())
 
 
 def last_modified(page: Page, now: int) -> bytes | None:
-    """When a page last changed; ``None`` in that same second, as it may change again within it."""
+    """Last-Modified; ``None`` within the same second, in which the page may change again (RFC 9110, 8.8.2.2)."""
     return _modified(page.changed // 1000, now // 1000)
 
 
@@ -190,7 +190,7 @@ def _modified(changed: int, second: int) -> bytes | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Offer:
-    """A format under a media type."""
+    """A format under one of its media types."""
 
     format: PageFormat
     type: str
@@ -198,7 +198,7 @@ class Offer:
 
 @lru_cache(maxsize=2000)
 def acceptable_offers(header: str) -> tuple[Offer, ...]:
-    """The formats that a client accepts, best first; all of them without an Accept header."""
+    """The formats that an Accept header accepts, best first; all of them without a header."""
     wanted = weights(header or "*/*")
     offers = [Offer(form, name) for form in FORMATS for name in form.types]
     first = {form.name: number for number, form in enumerate(FORMATS)}
@@ -208,7 +208,7 @@ def acceptable_offers(header: str) -> tuple[Offer, ...]:
 
 
 def _weight(offer: Offer, wanted: Sequence[tuple[str, float]]) -> float:
-    """The weight of the most specific range that holds a media type; other names of a format are only meant by name."""
+    """The weight of the most specific range for a media type; ranges cover only a format's first media type."""
     kind = offer.type.partition("/")[0]
     ranges = (f"{kind}/*", "*/*") if offer.type == offer.format.types[0] else ()
     for offered in (offer.type, *ranges):
@@ -222,7 +222,7 @@ Headers: TypeAlias = Mapping[bytes, bytes]
 
 
 class PageKey(NamedTuple):
-    """All that a representation depends on beside its page: the server's base; path, query and two fields as they came.
+    """Everything that a representation depends on besides the data: base, path, query, and two headers as sent.
 
     ``kind`` is Accept, ``coding`` is Accept-Encoding.
     """
@@ -235,29 +235,29 @@ class PageKey(NamedTuple):
 
 
 class SeenKeys:
-    """Keys that were seen lately, a byte each, so that a few seem seen that were not; after ``most`` all are forgotten.
+    """An approximate set of recently seen keys, one byte per hash; it is cleared after ``limit`` new keys.
 
-    Caches that admit only what was asked for before have it at their door (Einziger, Friedman, Manes: TinyLFU, ACM
-    Transactions on Storage 13(4), 2017).
+    The cache admits only keys that are requested a second time, so that a crawl does not evict everything (the
+    doorkeeper of TinyLFU: Einziger, Friedman, Manes, ACM Transactions on Storage 13(4), 2017).
     """
 
     def __init__(self, limit: int = 20_000) -> None:
-        self._seen, self._most, self._left = bytearray(_SEEN_PLACES), limit, limit
+        self._seen, self._limit, self._left = bytearray(_SEEN_PLACES), limit, limit
 
     def again(self, key: Hashable) -> bool:
-        """Whether a key seems to have been seen; it is from now on."""
+        """Whether a key has probably been seen before; adds it."""
         place = hash(key) % _SEEN_PLACES
         if self._seen[place]:
             return True
         if not self._left:
-            self._seen, self._left = bytearray(_SEEN_PLACES), self._most
+            self._seen, self._left = bytearray(_SEEN_PLACES), self._limit
         self._seen[place] = 1
         self._left -= 1
         return False
 
 
 _SEEN_PLACES: Final = 1 << 18
-"""Bytes of ``SeenKeys``."""
+"""Size of the table of ``SeenKeys`` in bytes."""
 
 _WITH_TRIPLE_TERMS: Final = tuple(form for form in FORMATS if form.syntax is not Syntax.JSON_LD)
 
@@ -265,7 +265,7 @@ VARY: Final[Header] = (b"vary", b"Accept, Accept-Encoding")
 
 
 class UnacceptableError(ValueError):
-    """A client that accepts nothing that can be sent; the sentence lists what can."""
+    """A client that accepts none of the available formats; the sentence lists them."""
 
 
 REFUSALS: Final[dict[type[Exception], int]] = {
@@ -277,17 +277,17 @@ REFUSALS: Final[dict[type[Exception], int]] = {
     DamagedStoreError: 503,
     CrowdedError: 503,
 }
-"""The statuses of requests that cannot be answered."""
+"""Status by error of requests that cannot be answered."""
 
 
 def refusal(error: Exception) -> Reply:
-    """The reply to a request that cannot be answered; after a crowd of others it may be repeated."""
+    """The reply to a request that cannot be answered; one that was refused for load may be retried."""
     again = ((b"retry-after", b"1"),) if isinstance(error, CrowdedError) else ()
     return error_reply(REFUSALS[type(error)], str(error), *again)
 
 
 class Representations:
-    """Pages of data sets as they are sent: those that are asked for a second time are kept."""
+    """Representations of pages; those that are requested a second time are cached."""
 
     def __init__(
         self, datasets: Sequence[DataSet], limits: FragmentLimits, addressing: BaseAddress, counts: FragmentCounts
@@ -298,20 +298,20 @@ class Representations:
 
     @property
     def held(self) -> int:
-        """The bytes of what is kept."""
+        """The size of the cache in bytes."""
         return self._bodies.size
 
     def key(self, scheme: str, path: bytes, query: bytes, headers: Headers) -> PageKey:
-        """The key of a request; HostError."""
+        """The key of a request by its parts; HostError."""
         base = self._addressing(scheme, headers)
         return PageKey(base, path, query, headers.get(b"accept"), headers.get(b"accept-encoding"))
 
     def key_of(self, scope: Scope, headers: Headers) -> PageKey:
-        """The key of a request; HostError."""
+        """The key of an ASGI request; HostError."""
         return self.key(scope["scheme"], raw_path(scope), scope["query_string"], headers)
 
     def kept(self, key: PageKey) -> Representation | None:
-        """The representation that was sent for the same request, if it is kept and still right."""
+        """The cached representation for a request, if it is still up to date."""
         kept = self._bodies.get(key)
         if kept is None or not kept.dataset.shows(kept.page):
             return None
@@ -319,7 +319,10 @@ class Representations:
         return kept
 
     def made(self, dataset: DataSet, key: PageKey, headers: Headers) -> Representation:
-        """The requested page; UnacceptableError, FragmentRequestError and TooManyError say why there is none."""
+        """The representation for a request, generated if necessary.
+
+        UnacceptableError, FragmentRequestError, TooManyError.
+        """
         request = read_fragment_request(key.path, key.query, dataset.shape, key.base, dataset.largest)
         page = dataset.page(request.selection, request.number, request.limit)
         before = self._bodies.get(key)
@@ -332,9 +335,9 @@ class Representations:
         return representation
 
     def lacks(self, dataset: DataSet, key: PageKey) -> Selection | None:
-        """The selection whose quads have to be compared one by one, beside the loop, before the requested page is made.
+        """The selection of a request that needs a long scan first; ``None`` for most. FragmentRequestError.
 
-        Only a variable that is there twice, or bindings, make that of a selection. FragmentRequestError.
+        Only bindings or a repeated variable require a scan, so requests without either are not parsed here.
         """
         base, path, query, _, _ = key
         if b"values=" not in query and query.count(b"?") + query.count(b"%3F") + query.count(b"%3f") < 2:
@@ -343,14 +346,14 @@ class Representations:
         return request if dataset.lacks(request) else None
 
     def listing(self, scope: Scope, headers: Headers) -> Reply:
-        """The list of data sets."""
+        """The reply with the list of data sets."""
         offer = _offer(headers, FORMATS)
         body = dataset_list(self._addressing(scope["scheme"], headers), self._datasets, offer.format).encode()
         return Reply(200, [*_typed(offer, plain=True), (b"cache-control", b"no-cache"), VARY], body)
 
 
 def represent(view: PageView, headers: Headers) -> Representation:
-    """A page in the best of the formats that a client accepts; UnacceptableError when there is none."""
+    """A page in the best format that a client accepts; UnacceptableError."""
     able: Sequence[PageFormat] = FORMATS
     for quad in view.page.quads:
         if quad[2].startswith("<<"):
@@ -364,7 +367,7 @@ def represent(view: PageView, headers: Headers) -> Representation:
 
 
 def accepted_coding(headers: Headers) -> str:
-    """The content coding that a client likes best."""
+    """The content coding that a client prefers."""
     wanted = headers.get(b"accept-encoding")
     return content_coding(wanted.decode("latin-1"), CODING_NAMES) if wanted else "identity"
 
@@ -372,11 +375,11 @@ def accepted_coding(headers: Headers) -> str:
 def encoded(
     body: bytes, name: str, headers: Headers, identity: bytes | None = None
 ) -> tuple[bytes, bytes, list[Header]]:
-    """A body in the best content coding where that pays: its bytes, its validator, the header that names the coding.
+    """A body, compressed if that pays: its bytes, its validator and the header of its coding.
 
-    ``identity`` are fewer bytes that are the same for the same body only.
+    ``identity`` is a shorter text to hash in place of the body; it must differ whenever the body differs.
     """
-    coding = accepted_coding(headers) if len(body) >= SMALLEST else ""
+    coding = accepted_coding(headers) if len(body) >= MIN_CODED_SIZE else ""
     known = body if identity is None else identity
     if coding not in CODINGS:
         return body, tag(known, name), []
@@ -384,13 +387,13 @@ def encoded(
 
 
 def _offer(headers: Headers, able: Sequence[PageFormat]) -> Offer:
-    """The best of what a client accepts, among the formats that can say what is to be sent."""
+    """The best format that a client accepts, among those that can express the page."""
     return _best_offer(headers.get(b"accept", b""), able)
 
 
 @lru_cache(maxsize=2000)
 def _typed_offer(accepted: bytes, plain: bool) -> tuple[Offer, tuple[Header, ...]]:
-    """The best of what a client accepts for a page that is ``plain`` or has triple terms, and the headers of that."""
+    """The best accepted format, and its headers, for a page that is ``plain`` or has triple terms."""
     offer = _best_offer(accepted, FORMATS if plain else _WITH_TRIPLE_TERMS)
     return offer, _typed(offer, plain)
 

@@ -1,6 +1,11 @@
-"""The parts below a store of quads: keys with values, sorted keys in counted blocks over these, a prepared change.
+"""The layers below a store of quads: a key-value store, sorted indexes in counted blocks over it, prepared changes.
 
-A range of a sorted index is counted, and read from any offset, without a walk through the range.
+A range of a sorted index is counted, and read from any offset, without visiting the keys in between: fragments state
+their total number of quads, and their pages start at any offset.
+
+A worked example with blocks of two keys: the keys aa ab | ba bb | ca are in blocks with the borders (first possible
+keys) 00, ba and ca and the counts 2, 2, 1. The range of prefix b starts in block 1 at 0 and ends in block 2 at 0, so it
+has 2 + 0 - 0 = 2 keys; only the blocks at its two ends are read. Key bc would go into block 1, whose border stays.
 """
 
 from bisect import bisect_left, bisect_right
@@ -17,21 +22,21 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.fragments import Quad
 
 Writes: TypeAlias = Mapping[bytes, bytes | None]
-"""New values by key; ``None`` drops the key."""
+"""New values by key; ``None`` deletes the key."""
 
 SortedRun: TypeAlias = tuple[Sequence[bytes], Sequence[bytes]]
-"""Keys in their order, at least one and all with one first byte, and the value of each."""
+"""Sorted keys, at least one and all with the same first byte, and their values."""
 
 SIZED: Final = b"012345ABCDEFGHekl"
-"""First bytes of the keys whose values' sizes are asked for: orders, runs, ends, the log."""
+"""First bytes of keys that ``sizes`` supports: blocks of the six orders, of runs and of ends, and the log."""
 
 TEXT: Final = b"t"
 NAMED: Final = b"n="
-"""The beginnings of the keys of a term: before its number, with its text as the value; before its text, if short."""
+"""Prefixes of a term's two records: ``TEXT`` + number -> text, and ``NAMED`` + text -> number, if the text is short."""
 
 
 class FullError(MistakeError, RuntimeError):
-    """There is no room for a change; nothing of it was made."""
+    """The storage has no room for a change; nothing of it was applied."""
 
 
 class DamagedStoreError(MistakeError, RuntimeError):
@@ -39,68 +44,71 @@ class DamagedStoreError(MistakeError, RuntimeError):
 
 
 class KeyValueStore(Protocol):
-    """Keys with values, in order; what was committed is read only once it is shown."""
+    """Keys with values, in order. Committed writes become readable only by ``show``.
+
+    The two steps let a store write without a lock, and then swap its in-memory borders and the readable state at once.
+    """
 
     @property
     def remembered(self) -> int:
-        """How many terms a dictionary over it remembers at most: few where looking one up costs as little."""
+        """Maximum number of terms that a ``TermDictionary`` caches: few if a lookup costs as little."""
         ...
 
     def get(self, key: bytes) -> bytes | None:
-        """The value shown. DamagedStoreError when it is not the one that was written."""
+        """The readable value of a key; DamagedStoreError if its checksum does not hold."""
         ...
 
     def lost(self, key: bytes) -> DamagedStoreError:
-        """The error for a record that must be there and is not."""
+        """The error for a required record that is missing."""
         ...
 
     def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
-        """Keys that begin so (with one of ``SIZED``), in order, with the number of bytes of each value."""
+        """Keys with a prefix (its first byte in ``SIZED``), sorted, with the size of each value in bytes."""
         ...
 
     def commit(self, writes: Writes) -> None:
-        """Write all or nothing; kept when it returns, not yet shown. FullError when there is no room."""
+        """Write all or nothing; durable when it returns, but not readable before ``show``. FullError."""
         ...
 
     def show(self) -> None:
-        """From now on what was committed is read."""
+        """Make committed writes readable."""
         ...
 
     def fill(self, *runs: SortedRun) -> None:
-        """Write records of keys that are not there, each run in the order of keys, and show them. FullError."""
+        """Write and show records of new keys, in sorted runs. FullError."""
         ...
 
     def trouble(self) -> str:
-        """Why changes are refused just now, a sentence; empty where they are made."""
+        """Why changes are currently refused, as a sentence; empty if they are accepted."""
         ...
 
     def close(self) -> None:
-        """Close: nothing is read or written any more."""
+        """Close; the store can no longer be used."""
         ...
 
 
 FULL: Final = 4000
-"""Bytes of a full block: with what a page of 4096 bytes says of itself, one page."""
+"""Maximum bytes of a block: with LMDB's headers it fills one page of 4096 bytes."""
 
 _SPLICED: Final = 16
-"""Changes of a block beyond which it is sorted anew."""
+"""Changes of a block up to which they are spliced in one by one; above it the block is sorted again."""
 
 _SPARSE: Final = FULL // 4
-"""Bytes of a block below which it is joined with the next."""
+"""Bytes below which a block is merged with the next one."""
 
 Blocks: TypeAlias = list[tuple[bytes, bytes]]
-"""Blocks in order: the border from which on keys are in it, and its keys."""
+"""Blocks in order: the border, the smallest key that belongs into it, and its keys, concatenated."""
 
 
 Span: TypeAlias = tuple[int, int, int, int]
-"""Of sorted keys that are taken out, and of those that are put in, from where to where."""
+"""Start and end in the sorted keys to remove, then start and end in the sorted keys to add."""
 
 
 @dataclass(slots=True)
 class EditSketch:
-    """Sorted keys to be taken out and put in, and what was worked out of it while others change the order.
+    """Sorted keys to remove and to add, and blocks that were prepared while other changes went on.
 
-    ``blocks`` has, by its border, the block that was read, the span of the keys in it, and the block with them.
+    ``blocks`` maps a block's border to its bytes when it was read, the span of the keys in it, and the new blocks.
     """
 
     removed: Sequence[bytes]
@@ -110,7 +118,7 @@ class EditSketch:
 
 @dataclass(frozen=True, slots=True)
 class IndexEdit:
-    """The effect of a change on an index: by the number of a block, the blocks that take its place."""
+    """The effect of a change on an index: by block number, the blocks that replace it."""
 
     blocks: dict[int, Blocks]
     writes: Writes
@@ -118,10 +126,10 @@ class IndexEdit:
 
 
 class SortedIndex:
-    """A set of keys of ``width`` bytes, blocks of them over a key-value store under ``name`` and the block's border.
+    """A sorted set of keys of ``width`` bytes, in blocks that a key-value store has under ``name`` + border.
 
-    Borders and counts of blocks are in memory (about 60 bytes for 100 keys). One writer: edits are made of the state
-    that is there, written, and then applied.
+    Borders and counts of blocks are in memory (about 60 bytes for 100 keys). There is one writer: it derives an edit
+    from the current state (``edit``), commits its writes, and then updates the memory (``apply``).
     """
 
     def __init__(self, name: bytes, width: int, records: KeyValueStore) -> None:
@@ -139,7 +147,7 @@ class SortedIndex:
         return body[at : at + self.width] == key
 
     def count(self, prefix: bytes) -> int:
-        """How many keys begin so."""
+        """The number of keys with a prefix."""
         if not prefix:
             return self._size
         first = self._place(prefix.ljust(self.width, b"\0"))
@@ -148,25 +156,26 @@ class SortedIndex:
         return between + last[1] - first[1]
 
     def read(self, prefix: bytes, offset: int, limit: int) -> bytes:
-        """Keys that begin so, one after the other, from the ``offset``-th on, at most ``limit``."""
+        """Keys with a prefix, concatenated, from the ``offset``-th on, at most ``limit``."""
         lowest, highest = prefix.ljust(self.width, b"\0"), prefix + b"\xff" * (self.width - len(prefix) + 1)
         block = self._block(lowest)
         body = self._body(block)
         at = _smaller(body, prefix, self.width) + offset
+        # Most ranges end in the block in which they begin; then no count and no second search is needed.
         if block + 1 == len(self._borders) or self._borders[block + 1] > highest:
             end = min(self._end(body, at, prefix, highest), at + limit)
             return body[at * self.width : end * self.width]
         return self._take(block, at, min(limit, self.count(prefix) - offset))
 
     def one(self, prefix: bytes) -> bytes:
-        """The first key that begins so; nothing when none does."""
+        """The first key with a prefix; empty if there is none."""
         lowest = prefix.ljust(self.width, b"\0")
         body, at = self._find(lowest)
         key = body[at : at + self.width] or next(self.above(lowest), b"")
         return key if key.startswith(prefix) else b""
 
     def rank(self, key: bytes) -> int:
-        """How many keys are smaller than a key."""
+        """The number of keys smaller than ``key``."""
         block, at = self._place(key)
         return int(self._counts[:block].sum()) + at
 
@@ -175,11 +184,11 @@ class SortedIndex:
         return self._cut(self._take(0, 0, min(limit, self._size)))
 
     def within(self, prefix: bytes) -> Iterator[bytes]:
-        """Keys that begin so."""
+        """Keys with a prefix, in order."""
         return takewhile(lambda key: key.startswith(prefix), self.above(prefix.ljust(self.width, b"\0")))
 
     def above(self, key: bytes) -> Iterator[bytes]:
-        """Keys from a key on."""
+        """Keys not smaller than ``key``, in order."""
         block = self._block(key)
         body = self._body(block)
         yield from self._cut(body, _smaller(body, key, self.width))
@@ -187,9 +196,9 @@ class SortedIndex:
             yield from self._cut(self._body(later))
 
     def edit(self, sketch: EditSketch) -> IndexEdit:
-        """The edit that removes keys which are there and adds keys which are not.
+        """The edit that removes present keys and adds absent ones.
 
-        Blocks that were ``sketched``, and that others left nearly as they were, are not worked out again.
+        Blocks that ``sketched`` has prepared are reused if other changes left them nearly as they were.
         """
         removed, added = sketch.removed, sketch.added
         if sketch.blocks is not None:
@@ -205,7 +214,7 @@ class SortedIndex:
     def _reconciled(
         self, sketch: EditSketch, sketched: Mapping[bytes, tuple[bytes, Span, list[bytes]]]
     ) -> dict[int, Blocks]:
-        """Blocks as they were sketched, and anew those that others changed much meanwhile."""
+        """Blocks as they were sketched, but computed again where other changes altered them much since."""
         bodies: dict[int, bytes] = {}
         ready: dict[int, Blocks] = {}
         for block, span in self._spans(sketch.removed, sketch.added):
@@ -220,7 +229,7 @@ class SortedIndex:
         return self._settled(bodies, ready)
 
     def sketched(self, sketch: EditSketch, lock: AbstractContextManager[object]) -> None:
-        """Work out what blocks would become; each is read under the lock, for as short as that takes."""
+        """Compute the new blocks of a sketch; only the reading of a block takes the lock."""
         at, came = 0, 0
         sketch.blocks = {}
         while at < len(sketch.removed) or came < len(sketch.added):
@@ -232,7 +241,7 @@ class SortedIndex:
             sketch.blocks[border] = body, span, self._cut_up(changed)
 
     def _spans(self, removed: Sequence[bytes], added: Sequence[bytes]) -> list[tuple[int, Span]]:
-        """The blocks that sorted keys are in, with the span of those in each."""
+        """The blocks that the sorted keys fall into, each with the span of its keys."""
         spans, at, came = [], 0, 0
         while at < len(removed) or came < len(added):
             block, span = self._span(removed, added, at, came)
@@ -241,7 +250,7 @@ class SortedIndex:
         return spans
 
     def _span(self, removed: Sequence[bytes], added: Sequence[bytes], at: int, came: int) -> tuple[int, Span]:
-        """The block of the first of the keys from these places on, and the span of those that are in it."""
+        """The block of the first key from these positions on, and the span of the keys that fall into it."""
         goes_first = at < len(removed) and (came == len(added) or removed[at] < added[came])
         block = bisect_right(self._borders, removed[at] if goes_first else added[came]) - 1
         if block + 1 == len(self._borders):
@@ -250,7 +259,10 @@ class SortedIndex:
         return block, (at, bisect_left(removed, border, at), came, bisect_left(added, border, came))
 
     def _followed(self, body: bytes, read: bytes, pieces: list[bytes]) -> list[bytes] | None:
-        """Pieces that were made of a block, with what few changes of others made of it since it was read."""
+        """Prepared pieces of a block with the changes since it was read.
+
+        ``None`` if they are many, or a piece overflows.
+        """
         if body == read:
             return pieces
         before, now = set(self._cut(read)), set(self._cut(body))
@@ -264,7 +276,8 @@ class SortedIndex:
         return followed if all(0 < len(piece) <= FULL for piece in followed) else None
 
     def apply(self, edit: IndexEdit) -> None:
-        """Hold what an edit made, once its writes are shown."""
+        """Update borders and counts in memory, once the edit's writes are shown."""
+        # From the last block on, because a split shifts the numbers of all later ones.
         for block in sorted(edit.blocks, reverse=True):
             pieces = edit.blocks[block]
             self._borders[block : block + 1] = [border for border, _ in pieces]
@@ -277,9 +290,10 @@ class SortedIndex:
         self._size += edit.growth
 
     def _take(self, block: int, at: int, wanted: int) -> bytes:
-        """``wanted`` keys, which are there, from the ``at``-th after a block's beginning on."""
+        """``wanted`` existing keys from the ``at``-th on, counted from the beginning of a block."""
         if wanted <= 0:
             return b""
+        # Doubling spans: a small offset is found at once, a large one in a number of steps logarithmic in the blocks.
         span = 1
         while at >= (passed := int(self._counts[block : block + span].sum())):
             block, at, span = block + span, at - passed, span * 2
@@ -307,7 +321,10 @@ class SortedIndex:
         return bisect_right(self._borders, key) - 1
 
     def _end(self, body: bytes, at: int, prefix: bytes, highest: bytes) -> int:
-        """The place in a block behind the keys from ``at`` on that begin so: most often there are one or two."""
+        """The position behind the keys from ``at`` on with a prefix.
+
+        One or two are so common that they are tried first.
+        """
         for place in (at, at + 1, at + 2):
             if not body.startswith(prefix, place * self.width):
                 return place
@@ -318,7 +335,7 @@ class SortedIndex:
         return body, _smaller(body, key, self.width) * self.width
 
     def _place(self, key: bytes) -> tuple[int, int]:
-        """The block of the first key that is not smaller, and how many of the block's keys are before it."""
+        """The block where ``key`` is or would be, and the number of smaller keys in that block."""
         block = self._block(key)
         return block, _smaller(self._body(block), key, self.width)
 
@@ -334,15 +351,15 @@ class SortedIndex:
         return body
 
     def _cut(self, body: bytes, first: int = 0) -> Iterator[bytes]:
-        """Keys one by one, from the ``first``-th on."""
+        """The single keys of a block, from the ``first``-th on."""
         return (body[at : at + self.width] for at in range(first * self.width, len(body), self.width))
 
     def _settled(
         self, bodies: dict[int, bytes], ready: Mapping[int, Blocks] = MappingProxyType({})
     ) -> dict[int, Blocks]:
-        """Blocks that are too large split, those that are nearly empty joined with the next where that is untouched.
+        """Split blocks that are too large, and merge nearly empty ones with the next, unless that one changes too.
 
-        ``ready`` are blocks that are settled already.
+        ``ready`` are blocks that need neither.
         """
         settled = dict(ready)
         for block, body in bodies.items():
@@ -357,15 +374,16 @@ class SortedIndex:
         return settled
 
     def _bordered(self, block: int, pieces: list[bytes]) -> Blocks:
-        """The pieces of a block with their borders; the first block is there even when it is empty."""
+        """The pieces of a block with their borders; the first block exists even when it is empty, for ``_block``."""
         if not pieces:
             return [(self._borders[0], b"")] if block == 0 else []
         return [(self._borders[block], pieces[0]), *((piece[: self.width], piece) for piece in pieces[1:])]
 
     def _cut_up(self, body: bytes) -> list[bytes]:
-        """A block's keys as blocks that are not too large; none for no keys."""
+        """A block's keys in pieces of valid size; empty without keys."""
         if len(body) <= FULL:
             return [body] if body else []
+        # Three quarters full: the next keys of each piece do not split it again at once.
         size = FULL * 3 // 4 // self.width * self.width
         return [body[at : at + size] for at in range(0, len(body), size)]
 
@@ -377,7 +395,7 @@ class SortedIndex:
 
 
 def _smaller(body: bytes, key: bytes, width: int) -> int:
-    """How many keys of a block are smaller than a key, or than all that begin so."""
+    """The number of a block's keys that are smaller than ``key``, which may be a prefix."""
     first, last = 0, len(body) // width
     while first < last:
         middle = (first + last) // 2
@@ -391,7 +409,7 @@ def _smaller(body: bytes, key: bytes, width: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class QuadChanges:
-    """The effect of one or several changes on a data set: quads that are there now and were not, and the reverse."""
+    """The net effect of one or several changes on a data set: quads that were added and that were removed."""
 
     version: int
     added: tuple[Quad, ...]
@@ -400,7 +418,7 @@ class QuadChanges:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The past that a store keeps of quads that left: for how long (ms), and how many in all; ``None``: all."""
+    """How much history a store keeps of removed quads: for ``span`` ms, at most ``runs``; ``None`` for no limit."""
 
     span: int | None = None
     runs: int | None = None
@@ -410,11 +428,11 @@ class Keep:
 class KeyedChange:
     """A change whose quads have keys; times are ms.
 
-    ``come`` are the quads to be put in by their keys, with their ends in ``ends``: ``there`` are the keys of those that
-    are there already, ``added`` the others. ``removed`` are the quads that are there and go, ``ended`` the ends that
-    what is there has now. ``writes`` are to be made with it for new terms, ``numbers`` are those of its terms,
-    ``fresh`` those of them that were written ahead of it. ``beside`` is true of a change that is worked out while
-    others are made, ``stale`` once one of them was of the same quads.
+    ``come`` has the quads to insert by key, with their ends in ``ends``: the keys of those that exist already are in
+    ``there``, the others in ``added``. ``removed`` has the existing quads to delete, ``ended`` the current ends of
+    existing quads. ``writes`` are the records of new terms, written with the change; ``numbers`` are those of all its
+    terms, ``fresh`` those that were written ahead of it. ``beside`` marks a change that is prepared while others are
+    applied; it becomes ``stale`` when one of them concerns the same quads.
     """
 
     come: dict[bytes, Quad] = field(default_factory=dict)
@@ -431,25 +449,25 @@ class KeyedChange:
     stale: bool = False
 
     def touches(self, keys: Iterable[bytes]) -> bool:
-        """Whether some of the keys are of its quads."""
+        """Whether it inserts or deletes a quad with one of the keys."""
         return any(key in self.come or key in self.removed for key in keys)
 
 
 @dataclass(frozen=True, slots=True)
 class StoreDraft:
-    """A change that is worked out and not yet made."""
+    """A computed change that is not applied yet."""
 
     version: int
     writes: dict[bytes, bytes | None]
     edits: list[tuple[SortedIndex, IndexEdit]]
     logged: tuple[bytes, bytes]
     touched: list[bytes]
-    """Keys of quads that come, go or get another end."""
+    """Keys of quads that are inserted, deleted or get another end."""
     added: tuple[Quad, ...]
     removed: tuple[Quad, ...]
     forgotten: bytes
     leaving: bytes
-    """Keys that the log forgets, and all those whose terms may be in nothing any more."""
+    """Keys that the log forgets, and all keys whose terms may have become unused."""
     looked_at: list[bytes]
     unused: list[bytes]
-    """Terms that may be in no quad: the ones looked at so far, and the ones that are in none."""
+    """Terms checked for use, and those of them that are in no quad."""

@@ -1,10 +1,11 @@
-"""A store in a folder, on LMDB, which survives restarts and kill -9; memory holds only where blocks begin.
+"""A store in a folder, on LMDB, which survives restarts and kill -9; memory has only the borders of blocks.
 
-A record's checksum is CRC-32 (ISO 3309) of its key and value, four bytes behind the value: a record that changed, or
-that is another's, is found when it is read. A missing record cannot be found so: records whose absence would pass for
-an answer (numbers of terms, sizes of blocks, the marks of a store) are counted and their checksums added up in the
-seal, which every change writes anew. Before LMDB maps the file, every page of its trees is checked (``lmdb_file``), the
-records against the seal, and the seal against the witness beside the data.
+A record's checksum is the CRC-32 (ISO 3309) of its key and value, appended to the value: a record that was altered, or
+stored under another key, is detected when it is read. That cannot detect a missing record. Records whose absence would
+look like a valid answer (numbers of terms, sizes of blocks, marks) are therefore counted, and their checksums summed,
+in the seal, which every change rewrites. A whole file of an older date still has a valid seal; the witness beside it,
+which has the number of the last acknowledged change, detects that. Before LMDB maps the file, every page of its trees
+is checked (``lmdb_file``), the records against the seal, and the seal against the witness.
 """
 
 import fcntl
@@ -41,15 +42,15 @@ FORMAT: Final = b"m:format"
 SEAL: Final = b"m:seal"
 PLAIN: Final = b"1"
 SUMMED: Final = b"2"
-"""The formats: without checksums, and with."""
+"""Values of ``FORMAT``: without checksums, and with."""
 
 SEALED: Final = b"nsm"
-"""First bytes of the keys of records that the seal sums up: numbers of terms, sizes, marks (but itself)."""
+"""First bytes of keys that the seal covers: numbers of terms, sizes, marks (except the seal itself)."""
 
 _SEALED: Final = frozenset(SEALED)
 _SUM: Final = 4
 _RESIDUE: Final = 0x2144DF1C
-"""The CRC-32 of whatever has its own CRC-32 behind it, the lowest byte first."""
+"""The CRC-32 of any bytes followed by their own CRC-32 in little-endian order: a property of the polynomial."""
 _WRAP: Final = (1 << 64) - 1
 _SEAL_FORM: Final = Struct(">16sQQQ")
 _KINDS: Final = {
@@ -66,7 +67,7 @@ _KINDS: Final = {
 
 
 class StoreSeal(NamedTuple):
-    """The store's own name (16 random bytes), the number of its last change, how many records, their sums added up."""
+    """A store's id (16 random bytes), the number of its last change, the count and sum of checksums of its records."""
 
     store: bytes
     number: int
@@ -81,24 +82,24 @@ class StoreSeal(NamedTuple):
 
 @dataclass(slots=True)
 class RunningSeal:
-    """A seal as records come and go."""
+    """A seal and the difference that the records of the current change make to it."""
 
     seal: StoreSeal
     records: int = 0
     total: int = 0
 
     def enter(self, record: bytes) -> None:
-        """A value with its checksum is there."""
+        """Count a new record, a value with its checksum."""
         self.records += 1
         self.total += int.from_bytes(record[-_SUM:], "little")
 
     def leave(self, record: bytes) -> None:
-        """A value with its checksum is there no more."""
+        """Subtract a deleted record, a value with its checksum."""
         self.records -= 1
         self.total -= int.from_bytes(record[-_SUM:], "little")
 
     def next(self) -> bytes:
-        """The seal of the change that was made, as bytes."""
+        """Complete the change; returns the new seal as bytes."""
         store, number, records, total = self.seal
         self.seal = StoreSeal(store, number + 1, records + self.records, total + self.total & _WRAP)
         self.records = self.total = 0
@@ -106,47 +107,48 @@ class RunningSeal:
 
 
 def with_checksum(key: bytes, value: bytes) -> bytes:
-    """A value with its checksum."""
+    """The value followed by its checksum."""
     return value + crc32(value, crc32(key)).to_bytes(_SUM, "little")
 
 
 def checksum_holds(key: bytes, record: bytes) -> bool:
-    """Whether the checksum of a value holds."""
+    """Whether a value followed by its checksum is intact."""
     return crc32(record, crc32(key)) == _RESIDUE
 
 
 def read_seal(record: bytes) -> StoreSeal | None:
-    """The seal of a record whose checksum holds; ``None`` for any other."""
+    """The seal in a record; ``None`` if its size or checksum is wrong."""
     if len(record) != _SEAL_FORM.size + _SUM or not checksum_holds(SEAL, record):
         return None
     return StoreSeal(*_SEAL_FORM.unpack_from(record))
 
 
 def record_name(key: bytes) -> str:
-    """A record in words."""
+    """A description of a record, for messages."""
     return f"{_KINDS.get(key[0], 'a record of no known kind') if key else 'a record without a key'} ({key[:24].hex()})"
 
 
 def data_file(folder: Path) -> Path:
-    """LMDB's file in a folder."""
+    """The path of LMDB's file in a folder."""
     return folder / "data.mdb"
 
 
 def lock_file(folder: Path) -> Path:
-    """The file of a folder's lock and witness."""
+    """The path of the file that is a folder's lock and contains its witness."""
     return folder / "held"
 
 
 def saving_advice(folder: Path) -> str:
-    """How what is sound in a damaged store is saved."""
+    """The remedy for a damaged store, the end of a message."""
     return f"`streamgauge fragments verify {folder} --save-to NEW` saves the sound quads; or give an empty folder"
 
 
 def refuse_vanished(folder: Path, before: Witness | None, *, begun: bool) -> None:
-    """DamagedStoreError when the data are missing or empty, and a file beside them shows that there were some."""
+    """DamagedStoreError if the data file is missing or empty although another file shows that it had content."""
     data, lock = data_file(folder), folder / "lock.mdb"
     if data.exists() and data.stat().st_size:
         return
+    # A witness of change 0 is written before the first data: its store was killed while it was being created.
     making = before is not None and before.number == 0
     if not making and (begun or lock.exists()):
         state = "empty" if data.exists() else "missing"
@@ -158,9 +160,9 @@ def refuse_vanished(folder: Path, before: Witness | None, *, begun: bool) -> Non
 
 
 def check_store(folder: Path, before: Witness | None) -> RunningSeal | None:
-    """The seal of a sound store, one of number 0 where nothing was written yet, ``None`` for a store without sums.
+    """The seal of an intact store, with number 0 if nothing was written yet, ``None`` for the format without checksums.
 
-    ``before`` is what the folder's witness says. DamagedStoreError, in one sentence.
+    ``before`` is the folder's witness. DamagedStoreError, in one sentence.
     """
     data = data_file(folder)
     try:
@@ -174,6 +176,8 @@ def _check_leaves(leaves: Iterable[Records], before: Witness | None) -> RunningS
     form, seal, running, count = None, None, RunningSeal(StoreSeal(b"", 0, 0, 0)), 0
     for records in leaves:
         count += len(records)
+        # Leaves of texts only, most of the file, are not covered by the seal. Records are sorted by key, so the format
+        # (m) is known before the first number (n) or size (s).
         if form == PLAIN or records[0][0][:1] == records[-1][0][:1] == b"t":
             continue
         for key, value in records:
@@ -200,12 +204,12 @@ def _check_leaves(leaves: Iterable[Records], before: Witness | None) -> RunningS
 
 
 def _agree(form: Value | None, seal: StoreSeal | None, counted: RunningSeal, before: Witness | None) -> None:
-    """DamagedStoreError where records, seal and witness contradict each other."""
+    """DamagedStoreError if records, seal and witness contradict each other."""
     if form != with_checksum(FORMAT, SUMMED):
         raise DamagedStoreError("the mark of its format is missing or none that this reads")
     if seal is None:
         raise DamagedStoreError("its seal is missing")
-    if (seal.records, seal.total) != (counted.records, counted.total & (1 << 64) - 1):
+    if (seal.records, seal.total) != (counted.records, counted.total & _WRAP):
         raise DamagedStoreError(
             f"its records are not those that were written ({counted.records:,} of {seal.records:,} that a seal counts)"
         )
@@ -213,6 +217,7 @@ def _agree(form: Value | None, seal: StoreSeal | None, counted: RunningSeal, bef
         return
     if before.store != seal.store:
         raise DamagedStoreError("it is another folder's: the witness beside it names another store")
+    # A seal ahead of the witness is fine: a crash came between the commit and the write of the witness.
     if seal.number < before.number:
         lost = before.number - seal.number
         raise DamagedStoreError(f"after change {seal.number:,}: {lost:,} acknowledged changes are missing")
@@ -221,11 +226,11 @@ def _agree(form: Value | None, seal: StoreSeal | None, counted: RunningSeal, bef
 
 
 LIMIT: Final = 1 << 38
-"""Bytes that a folder may grow to unless said: address space is reserved for them, nothing else."""
+"""Default size limit of a folder (bytes); LMDB reserves as much address space, but no memory or disk."""
 
 _SIZE_PREFIX = b"s"
 _LARGE: Final = 256
-"""Bytes from which on a value that was found whole is not looked at again until it changes."""
+"""Bytes above which an intact value is not checked again until it changes."""
 
 
 class FolderError(MistakeError, RuntimeError):
@@ -233,22 +238,20 @@ class FolderError(MistakeError, RuntimeError):
 
 
 class LmdbKeyValues:
-    """One LMDB environment; FolderError when it is in use, damaged, or of another format.
+    """A key-value store in one LMDB environment; FolderError if it is in use, damaged, or has another format.
 
-    Each value has a checksum behind it; the records by which others are found are summed up in a seal, and the folder's
-    witness says which the last acknowledged change was. LMDB maps the file only when every page of its trees was found
-    whole. Values are looked at when they are read first.
+    All pages, the seal and the witness are checked before LMDB maps the file; a value is checked when it is first read.
     """
 
     remembered: Final = 200_000
-    """Terms that a dictionary remembers."""
+    """Terms cached by a ``TermDictionary``."""
 
     def __init__(self, folder: Path, limit: int = LIMIT) -> None:
         self._folder, self._held = folder, _locked(folder)
         self._witness = WitnessFile(self._held)
         self._whole: set[bytes] = set()
         try:
-            self._sealing = self._looked_at()
+            self._sealing = self._checked()
             self._environment = lmdb.open(
                 str(folder), map_size=limit, readahead=False, max_readers=8, mode=PRIVATE_FILE
             )
@@ -266,8 +269,8 @@ class LmdbKeyValues:
         if self._sealing is not None and not self._sealing.seal.number:
             self._begin()
 
-    def _looked_at(self) -> RunningSeal | None:
-        """The sums of a sound store, those of nothing for a new one, ``None`` for one without sums."""
+    def _checked(self) -> RunningSeal | None:
+        """The seal of an intact store, an empty one for a new store, ``None`` for the format without checksums."""
         before = self._witness.read()
         refuse_vanished(self._folder, before, begun=not self._witness.empty)
         data = data_file(self._folder)
@@ -281,7 +284,7 @@ class LmdbKeyValues:
         return sealing
 
     def _begin(self) -> None:
-        """Mark an empty folder with the format. FolderError when there is no room even for that."""
+        """Mark an empty folder with the format; FolderError if the disk has no room even for that."""
         try:
             self.commit({FORMAT: SUMMED})
         except FullError as error:
@@ -290,21 +293,21 @@ class LmdbKeyValues:
         self.show()
 
     def get(self, key: bytes) -> bytes | None:
-        """The value shown. DamagedStoreError when its checksum does not hold."""
+        """The readable value of a key; DamagedStoreError if its checksum is wrong."""
         with self._lock:
             value: bytes | None = self._reading.get(key)
         if key in self._whole and value is not None:
-            return value[:-4]
+            return value[:-_SUM]
         if value is None or self._sealing is None:
             return value
         if not checksum_holds(key, value):
             raise self._damaged(key, "its checksum does not hold")
         if len(value) > _LARGE:
             self._whole.add(key)
-        return value[:-4]
+        return value[:-_SUM]
 
     def lost(self, key: bytes) -> DamagedStoreError:
-        """The error for a record that must be there and is not."""
+        """The error for a required record that is missing or not text."""
         return self._damaged(key, "it is missing, or no text")
 
     def _damaged(self, key: bytes, what: str) -> DamagedStoreError:
@@ -312,7 +315,7 @@ class LmdbKeyValues:
         return DamagedStoreError(f"{data}: damaged: {record_name(key)}: {what}; {saving_advice(self._folder)}")
 
     def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
-        """Keys that begin so (with one of ``SIZED``), in order, with the number of bytes of each value."""
+        """Keys with a prefix (its first byte in ``SIZED``), sorted, with the size of each value in bytes."""
         with self._environment.begin() as reading, reading.cursor() as cursor:
             if cursor.set_range(_SIZE_PREFIX + prefix):
                 for key, size in cursor:
@@ -321,7 +324,7 @@ class LmdbKeyValues:
                     yield key[len(_SIZE_PREFIX) :], int.from_bytes(size[:8])
 
     def commit(self, writes: Writes) -> None:
-        """Write all or nothing; on the disk when it returns, not yet shown. FullError when there is no room."""
+        """Write all or nothing; on disk when it returns, but not readable before ``show``. FullError."""
         sealing = None if self._sealing is None else RunningSeal(self._sealing.seal)
         try:
             with self._environment.begin(write=True) as writing:
@@ -338,10 +341,7 @@ class LmdbKeyValues:
             self._witness.follow(sealing.seal.witness)
 
     def fill(self, *runs: SortedRun) -> None:
-        """Write records of keys that are not there, each run in the order of keys, and show them. FullError.
-
-        DamagedStoreError for a key that is there.
-        """
+        """Write and show records of new keys, in sorted runs. FullError; DamagedStoreError for an existing key."""
         sealing = None if self._sealing is None else RunningSeal(self._sealing.seal)
         sized = [run for records in runs for run in _with_sizes(*records)]
         written = [(keys, values if sealing is None else _summed(keys, values, sealing)) for keys, values in sized]
@@ -360,7 +360,7 @@ class LmdbKeyValues:
         self.show()
 
     def _fill_run(self, writing: lmdb.Transaction, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
-        """Put sorted records of keys that are not there; behind all that is there without a search for each."""
+        """Put sorted records of new keys; those behind all existing keys are appended without a search."""
         with writing.cursor() as cursor:
             last = not cursor.last() or bytes(cursor.key()) < keys[0]
             records = zip(keys, values, strict=True)
@@ -369,19 +369,19 @@ class LmdbKeyValues:
             raise self._damaged(keys[0], "some of the records after it were there before they were made")
 
     def trouble(self) -> str:
-        """Why changes are refused; empty where they are made, and once the disk takes files again."""
+        """Why changes are refused; empty if they are accepted, and again once the disk accepts files."""
         if self._trouble and not self._lasting and probe(self._folder) is None:
             self._trouble = ""
         return self._trouble
 
     def _full(self, error: lmdb.Error) -> FullError:
-        """The error for a change that was not made; ``trouble`` tells it too."""
+        """The error for a change that LMDB refused, which ``trouble`` returns from now on."""
         self._trouble = f"{self._folder}: the change was not made, as {self._why(error)}"
         self._lasting = isinstance(error, lmdb.MapFullError | lmdb.PanicError)
         return FullError(self._trouble)
 
     def _why(self, error: lmdb.Error) -> str:
-        """Why LMDB did not write."""
+        """Why LMDB did not write, as part of a sentence."""
         if isinstance(error, lmdb.MapFullError):
             return f"the folder has reached its limit and cannot be written: {error}"
         if isinstance(error, lmdb.PanicError):
@@ -389,13 +389,13 @@ class LmdbKeyValues:
         return f"it cannot be written: {explained(self._folder, str(error), full=isinstance(error, lmdb.DiskError))}"
 
     def show(self) -> None:
-        """From now on what was committed is read."""
+        """Make committed writes readable: begin a new read transaction."""
         with self._lock:
             before, self._reading = self._reading, self._environment.begin()
             before.abort()
 
     def close(self) -> None:
-        """Close the environment: nothing is read or written any more."""
+        """Close the environment; the store can no longer be used."""
         with self._lock:
             self._reading.abort()
             self._environment.close()
@@ -403,7 +403,7 @@ class LmdbKeyValues:
 
 
 def _summed(keys: Sequence[bytes], values: Sequence[bytes], sealing: RunningSeal) -> list[bytes]:
-    """Values of a run of new records with their checksums, which are added to the seal where that sums them up."""
+    """The values of new records with their checksums, which are added to the seal if it covers the keys."""
     sums = [*map(crc32, map(add, keys, values))]
     if keys[0][0] in _SEALED:
         sealing.records += len(sums)
@@ -413,7 +413,7 @@ def _summed(keys: Sequence[bytes], values: Sequence[bytes], sealing: RunningSeal
 
 
 def _write(writing: lmdb.Transaction, key: bytes, value: bytes | None, sealing: RunningSeal | None) -> None:
-    """Put or delete a record; those that the seal sums up are exchanged for the one before."""
+    """Put or delete a record; if the seal covers its key, the seal is updated by the old and the new record."""
     record = value if value is None or sealing is None else with_checksum(key, value)
     if sealing is None or key[0] not in SEALED:
         if record is None:
@@ -429,7 +429,7 @@ def _write(writing: lmdb.Transaction, key: bytes, value: bytes | None, sealing: 
 
 
 def _locked(folder: Path) -> BinaryIO:
-    """The file by which this process alone has the folder, which is made when it is not there; the witness is in it."""
+    """The locked file that gives this process the folder, created if missing; it also contains the witness."""
     try:
         folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         lock = open_beside(lock_file(folder))
@@ -444,7 +444,7 @@ def _locked(folder: Path) -> BinaryIO:
 
 
 def _sized(writes: Writes) -> Iterator[tuple[bytes, bytes | None]]:
-    """Writes, and those of sizes apart from the values, which are as many pages to read as there is data."""
+    """Writes, and records of the values' sizes, so that ``sizes`` need not read the pages of all values."""
     for key, value in writes.items():
         yield key, value
         if key[0] in SIZED:
@@ -452,7 +452,7 @@ def _sized(writes: Writes) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def _with_sizes(keys: Sequence[bytes], values: Sequence[bytes]) -> list[SortedRun]:
-    """A run of records whose first bytes are one, and the run of their sizes where these are asked for."""
+    """A run of records with one first byte, and the run of their sizes if ``sizes`` supports that byte."""
     if keys[0][0] not in SIZED:
         return [(keys, values)]
     sizes = [_SIZE_PREFIX + key for key in keys], [len(value).to_bytes(8) for value in values]
@@ -460,9 +460,9 @@ def _with_sizes(keys: Sequence[bytes], values: Sequence[bytes]) -> list[SortedRu
 
 
 class DiskStore(Store):
-    """Quads in a folder, which is made when it is not there; with ``keep`` those that left too.
+    """Quads in a folder, created if missing; with ``keep`` also removed quads.
 
-    ``limit`` is the most bytes that it may grow to.
+    ``limit`` is its maximum size in bytes.
     """
 
     def __init__(self, folder: Path, keep: Keep | None = None, limit: int = LIMIT) -> None:

@@ -1,7 +1,7 @@
-"""The times of quads: when they end, which changes were last, and when those that left were there.
+"""Times of quads, in three structures over a key-value store.
 
-Three parts, each over a key-value store: ``EndTimes`` (the nearest end first), ``ChangeLog`` (quads removed and added,
-by version) and ``PastRuns`` (runs of time of quads that left, kept only where a data set keeps its past).
+``EndTimes`` has the known ends of current quads (sorted by time), ``ChangeLog`` the quads removed and added by version,
+and ``PastRuns`` the intervals during which removed quads held, for data sets that keep their past.
 """
 
 from collections import Counter, deque
@@ -23,7 +23,7 @@ from streamgauge.servers.fragments.store.quad_keys import (
 )
 
 BEFORE_ALL: Final = bytes(TIME)
-"""Before any time."""
+"""The stamp of "always": smaller than any time."""
 
 BY_KEY: Final = b"k"
 BY_END: Final = b"e"
@@ -31,10 +31,7 @@ BY_END: Final = b"e"
 
 
 class EndTimes:
-    """Ends (ms) of keys of ``width`` bytes over a key-value store; a key has one or none.
-
-    ``few`` ends at most are looked at for the nearest.
-    """
+    """Ends (ms) of keys of ``width`` bytes, at most one per key; ``nearest`` inspects at most ``few`` of them."""
 
     few: Final = 256
 
@@ -46,16 +43,20 @@ class EndTimes:
         )
 
     def __len__(self) -> int:
-        """How many keys have an end."""
+        """The number of keys with an end."""
         return len(self._by_key)
 
     def end(self, key: bytes) -> int | None:
-        """When a key ends."""
+        """The end of a key (ms), ``None`` if unknown."""
         entry = self._by_key.one(key)
         return time_of(entry[self._width :]) if entry else None
 
     def nearest(self, wanted: Callable[[bytes], bool], now: int) -> int | None:
-        """The earliest end after ``now`` of a wanted key, or that of the last that was looked at, which is before."""
+        """A lower bound of the earliest end after ``now`` of a wanted key; ``None`` if no key ends.
+
+        It is exact if that end is among the first ``few`` after ``now``, else the last of these. The caller uses it as
+        the expiry of a cached page, which may be too early but never too late.
+        """
         last = None
         for entry in islice(self._by_end.above(stamped(now + 1)), self.few):
             last = time_of(entry[:TIME])
@@ -65,14 +66,14 @@ class EndTimes:
         return last if longer else None
 
     def until(self, now: int, limit: int) -> Iterator[bytes]:
-        """Keys that ended at or before ``now``, those that ended first, at most ``limit``."""
+        """At most ``limit`` keys that ended at or before ``now``, earliest end first."""
         count = min(limit, self._by_end.rank(stamped(now + 1)))
         return (entry[TIME:] for entry in self._by_end.first(count))
 
     def edits(
         self, ended: Mapping[bytes, int | None], ends: Mapping[bytes, int | None]
     ) -> list[tuple[SortedIndex, EditSketch]]:
-        """The orders that change by other ends, ``ended`` being those there are; none when they are the same."""
+        """The edits that replace the current ends ``ended`` by ``ends``; empty if nothing differs."""
         gone = [(key, end) for key, end in ended.items() if end is not None and ends.get(key) != end]
         come = [(key, end) for key, end in ends.items() if end is not None and ended.get(key) != end]
         if not (gone or come):
@@ -86,17 +87,21 @@ class EndTimes:
         return [(self._by_key, by_key), (self._by_end, by_end)]
 
 
-VERSIONS: Final = 1_000
-QUADS: Final = 100_000
-"""Remembered are at most so many versions, and versions of at most so many quads in all (but always the last)."""
+MAX_VERSIONS: Final = 1_000
+MAX_LOGGED_QUADS: Final = 100_000
+"""Limits of the log: versions, and quads of all versions together; the last version is always kept."""
 
 _LOG = b"l"
 LoggedChange: TypeAlias = tuple[bytes, bytes]
-"""Keys of quads removed, one after the other; and added."""
+"""Keys of the removed quads, concatenated, and of the added ones."""
 
 
 class ChangeLog:
-    """The log over a key-value store; ``width`` is that of a quad's key."""
+    """The log of changes by version; ``width`` is the size of a quad's key.
+
+    A removed quad may be the last use of a term. Its number must not be reused while a logged change names it, so the
+    log counts the terms of removed quads (``mentions``).
+    """
 
     def __init__(self, width: int, records: KeyValueStore) -> None:
         self._width, self._records = width, records
@@ -107,30 +112,30 @@ class ChangeLog:
             self._mentioned.update(_term_numbers(self._change(version)[0]))
 
     def since(self, version: int, now: int) -> Iterator[LoggedChange] | None:
-        """The changes after a version up to ``now``, oldest first; ``None`` when they are not all remembered."""
+        """The changes after a version up to version ``now``, oldest first; ``None`` if some are no longer logged."""
         if version > now or (version < now and (not self._kept or self._kept[0][0] > version + 1)):
             return None
         return (self._change(change) for change, _ in self._kept if change > version)
 
     def writes(self, version: int, change: LoggedChange) -> Writes:
-        """The writes of a new version: its own record, and the removal of versions forgotten for it."""
+        """The writes of a new version: its record, and the deletion of the oldest ones beyond the limits."""
         removed, added = change
         value = len(removed).to_bytes(8) + removed + added
         gone = {self._key(key): None for key in self._forgotten((len(removed) + len(added)) // self._width)}
         return {**gone, self._key(version): value}
 
     def forgets(self, change: LoggedChange) -> bytes:
-        """The keys of quads removed in the versions that are forgotten for a new one."""
+        """The keys of quads removed in the versions that a new one displaces."""
         removed, added = change
         versions = self._forgotten((len(removed) + len(added)) // self._width)
         return b"".join(self._change(version)[0] for version in versions)
 
     def mentions(self, number: bytes) -> bool:
-        """Whether a term of that number is in a quad that was removed in a version that is remembered."""
+        """Whether a term is in a quad that a logged version removed."""
         return number in self._mentioned
 
     def apply(self, version: int, change: LoggedChange, forgotten: bytes) -> None:
-        """Hold a new version, and not the keys it ``forgets``, once its writes are shown."""
+        """Update the counts in memory for a new version and the keys that it ``forgets``, once its writes are shown."""
         quads = sum(map(len, change)) // self._width
         for _ in self._forgotten(quads):
             self._quads -= self._kept.popleft()[1]
@@ -143,11 +148,11 @@ class ChangeLog:
         self._quads += quads
 
     def _forgotten(self, quads: int) -> list[int]:
-        """The versions that go when one of so many quads comes."""
+        """The versions that a new one with ``quads`` quads displaces."""
         gone: list[int] = []
         left, versions = self._quads + quads, len(self._kept) + 1
         for version, size in self._kept:
-            if left <= QUADS and versions <= VERSIONS:
+            if left <= MAX_LOGGED_QUADS and versions <= MAX_VERSIONS:
                 break
             gone.append(version)
             left, versions = left - size, versions - 1
@@ -176,7 +181,10 @@ _DROPPED = 64
 
 @dataclass(frozen=True, slots=True)
 class _RunChanges:
-    """The effect of a change on runs (key, final, initial) and on beginnings (key, initial)."""
+    """Runs (key, final, initial) and beginnings (key, initial) that a change inserts and deletes.
+
+    ``runs`` are inserted and ``ended`` deleted; ``begun`` are beginnings inserted and ``left`` those deleted.
+    """
 
     runs: set[bytes] = field(default_factory=set)
     ended: set[bytes] = field(default_factory=set)
@@ -185,9 +193,12 @@ class _RunChanges:
 
 
 class PastRuns:
-    """Runs on a records, in the orders of quads and by their ends; ``keep`` says which are dropped.
+    """Runs (intervals) of removed quads in the six orders and by their ends; ``keep`` limits how many are kept.
 
-    A quad that is added again at the instant at which it ended goes on: its two runs are one.
+    Beginnings of current quads are kept too, unless they held before the store was loaded. A quad that is added again
+    at the instant at which it ended continues its run. For example: a quad is added at 10 and removed at 20, which
+    gives the run [10, 20). Added again at 20, that run is deleted and the quad's beginning is 10; added again at 25
+    instead, the run stays and the beginning is 25.
     """
 
     def __init__(self, keep: Keep, records: KeyValueStore) -> None:
@@ -200,18 +211,19 @@ class PastRuns:
 
     @property
     def since(self) -> int | None:
-        """From when on (ms) it is known what was there; ``None`` before the first change."""
+        """The time (ms) from which on the past is complete; ``None`` before the first change."""
         since = self._records.get(_SINCE)
         return None if since is None else time_of(since)
 
     def began(self, key: bytes) -> int | None:
-        """Since when a key is there; ``None`` since ever."""
+        """When a current quad began (ms); ``None`` if it was loaded."""
         initial = self._initial(key)
         return None if initial == BEFORE_ALL else time_of(initial)
 
     def at(self, number: int, prefix: bytes, wanted: Callable[[bytes], bool], instant: int) -> Iterator[bytes]:
-        """Keys that were there at an instant and left, of those that begin so in a sequence, which are ``wanted``."""
+        """Keys of removed quads that held at an instant, with a prefix in order ``number``; ``wanted`` tests a key."""
         later = stamped(instant + 1)
+        # The smaller of two ranges is scanned: runs with the prefix, or runs of any quad that ended after the instant.
         if self._runs[number].count(prefix) > len(self) - self._by_final.rank(later):
             ended_later = (entry[TIME : TIME + KEY] for entry in self._by_final.above(later) if entry[-TIME:] < later)
             return filter(wanted, ended_later)
@@ -219,7 +231,7 @@ class PastRuns:
         return (quad_key(run[:KEY], number) for run in runs if run[-TIME:] < later <= run[KEY:-TIME])
 
     def loaded(self, at: int) -> Writes:
-        """The writes of a load, whose quads count as there since ever."""
+        """The writes of a load at ``at``, whose quads count as always having held."""
         return {_SINCE: stamped(at), _LAST: stamped(at)}
 
     def edit(
@@ -229,9 +241,10 @@ class PastRuns:
         renewed: Mapping[bytes, int | None],
         come: Mapping[bytes, int | None],
     ) -> tuple[list[tuple[SortedIndex, IndexEdit]], Writes, bytes]:
-        """The edits and writes of a change at ``at``: keys that leave or are renewed, with their former end; new keys.
+        """The edits, the writes and the keys of dropped runs for a change at ``at`` (ms).
 
-        Third are the keys of runs that are dropped. A change dated before the last one counts at the last one's time.
+        ``left`` and ``renewed`` are the keys of quads that are removed or get another end, with their former end;
+        ``come`` are the new keys with their ends. A change dated before the last one takes effect at that one's time.
         """
         last = self._records.get(_LAST)
         at = at if last is None else max(at, time_of(last))
@@ -239,6 +252,7 @@ class PastRuns:
         for key, end in left.items():
             self._leave(recorded, key, at if end is None else min(at, end))
         for key, end in renewed.items():
+            # A quad that had ended by itself before it got a new end did not hold in between.
             if end is not None and end < at:
                 self._leave(recorded, key, end)
                 recorded.begun.add(key + stamped(at))
@@ -251,7 +265,8 @@ class PastRuns:
         return self._edits(recorded), {_LAST: stamped(at), _SINCE: since}, keys
 
     def uses(self, number: bytes) -> bool:
-        """Whether a term of that number is in a run."""
+        """Whether a term is in a quad of a run."""
+        # The first four of six orders begin with each of the four places.
         return any(order.one(number) for order in self._runs[:4])
 
     def _initial(self, key: bytes) -> bytes:
@@ -265,7 +280,10 @@ class PastRuns:
             recorded.runs.add(key + stamped(final) + initial)
 
     def _come(self, recorded: _RunChanges, key: bytes, at: int, end: int | None) -> None:
-        """A key begins now, or when the run did that ends now, unless it comes when it has ended already."""
+        """Record the beginning of a key: now, or that of a run that ends now.
+
+        A quad that has already ended has none.
+        """
         run = self._runs[0].one(key + stamped(at)) if end is None or end > at else b""
         recorded.ended.update([run] if run else ())
         initial = run[-TIME:] if run else stamped(at)
@@ -273,13 +291,16 @@ class PastRuns:
             recorded.begun.add(key + initial)
 
     def _outlived(self, recorded: _RunChanges, at: int) -> list[bytes]:
-        """The oldest runs, by their ends, that the policy does not keep, at most a number for each change."""
+        """The runs that ``keep`` no longer covers, earliest end first.
+
+        Bounded, so that no change pays for all at once.
+        """
         surplus = 0 if self._keep.runs is None else len(self) + len(recorded.runs) - self._keep.runs
         outlived = 0 if self._keep.span is None else self._by_final.rank(stamped(at - self._keep.span))
         return list(self._by_final.first(min(max(surplus, outlived), _DROPPED + 2 * len(recorded.runs))))
 
     def _edits(self, recorded: _RunChanges) -> list[tuple[SortedIndex, IndexEdit]]:
-        """The orders that change: runs that came and went within the change are in none."""
+        """The edits of all indexes of runs."""
         runs, ended = recorded.runs, recorded.ended
         edits = [
             (order, order.edit(EditSketch(_in_order(ended, number), _in_order(runs, number))))

@@ -1,4 +1,4 @@
-"""A store over keys with values: quads in six orders, so that the quads of any match are one range of one of them."""
+"""A store of quads over a key-value store: six sorted orders, so that the quads of any match are one range of one."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
@@ -46,25 +46,29 @@ from streamgauge.servers.fragments.store.quad_keys import (
 _VERSION, _KEEPS = b"m:version", b"m:keeps"
 _REMEMBERED: Final = 10_000
 _LOOKED_AT: Final = 64
-"""Terms that left a quad, and that a change of nothing else sees whether they are still in one."""
+"""Terms of removed quads that every change checks for further use, besides those in proportion to its size."""
 _PART: Final = 200
-"""Quads that are looked up for a change beside others under the lock at once: about a millisecond."""
+"""Quads that a prepared change looks up while it has the lock: about a millisecond."""
 _TERMS: Final = 1_000
-"""Terms that are written ahead of such a change at a time, and terms that are seen to be in no quad."""
+"""Terms that a prepared change writes ahead in one transaction; ``tidy`` checks half as many."""
 _NAMES: Final = tuple(str(number).encode() for number in range(len(INDEX_ORDERS)))
 
 Ends: TypeAlias = Mapping[bytes, int | None]
-"""When keys end, ms."""
+"""Ends of keys (ms), ``None`` if unknown."""
 
 
 class KeepError(MistakeError, ValueError):
-    """A store with a past opened without, or the reverse, or changed without a time; the sentence says which."""
+    """A store with history opened without ``keep``, or the reverse, or changed without a time."""
 
 
 class Store:
-    """A set of quads that changes; times are ms. ``version`` grows with each change that changed something.
+    """A set of quads that changes; times are ms. ``version`` grows with each change that has an effect.
 
-    One thread changes the store at a time, any number read it, and each call sees one state.
+    One thread at a time changes the store (``_changing``), any number read it, and each call sees one state (``_lock``,
+    which is taken only for reads and for the in-memory end of a change). ``_changing`` is always taken first.
+
+    Terms that no quad uses any more are removed lazily: a removed quad puts its terms into ``_leaving``, with the place
+    from which they left, and each change checks and drops some of these.
     """
 
     def __init__(self, records: KeyValueStore, keep: Keep | None = None) -> None:
@@ -93,7 +97,7 @@ class Store:
         self._leaving: dict[bytes, int] = {}
 
     def _drop_blocks(self) -> None:
-        """Forget what a load that did not end wrote: until then its blocks are on the records, and in no order."""
+        """Delete the blocks of an interrupted load, which no index knows of."""
         stray = [key for name in (*_NAMES, BY_KEY, BY_END) for key, _ in self._records.sizes(name)]
         if stray:
             self._records.commit(dict.fromkeys(stray))
@@ -102,13 +106,13 @@ class Store:
 
     @property
     def version(self) -> int:
-        """The number of the last change; kept over restarts."""
+        """The number of the last change, which survives restarts."""
         return self._version
 
     def change(self, removed: Iterable[Quad], added: Iterable[ExpiringQuad], at: int | None = None) -> QuadChanges:
-        """Remove, then add, as one: all or nothing, durable when it returns; what really changed.
+        """Remove, then add, atomically, durable when it returns; returns the quads that really changed.
 
-        Adding a quad that is there changes when it ends. FullError when there is no room, KeepError without a time.
+        Adding an existing quad changes its end. FullError, KeepError if ``at`` is missing.
         """
         gone, come = dict.fromkeys(removed), dict(added)
         with self._changing:
@@ -117,9 +121,9 @@ class Store:
             return self._made(self._keyed(gone, come), at)
 
     def prepare(self, removed: Iterable[Quad], added: Iterable[ExpiringQuad]) -> KeyedChange:
-        """Work out a change for ``make``, from any thread, while others are made: each of them waits a few ms at most.
+        """Prepare a change for ``make``, from any thread; other changes wait for it a few ms at most.
 
-        The change's terms are written already; ``abandon`` it when it is not made. FullError.
+        Its new terms are written already, so a change that is not made must be passed to ``abandon``. FullError.
         """
         gone, come = dict.fromkeys(removed), dict(added)
         change = KeyedChange(beside=True)
@@ -144,19 +148,19 @@ class Store:
         return change
 
     def make(self, change: KeyedChange, at: int | None = None) -> QuadChanges | None:
-        """Make a change that was prepared, as ``change`` does; ``None`` when others changed the same quads since."""
+        """Apply a prepared change, as ``change`` does; ``None`` if others have changed the same quads since."""
         with self._changing:
             return None if change.stale else self._made(change, at)
 
     def abandon(self, change: KeyedChange) -> None:
-        """A change that was prepared is not made: its new terms may be in no quad."""
+        """Give up a prepared change; its new terms are checked for use later."""
         with self._lock:
             self._beside.discard(change)
             for number in change.fresh:
                 self._leaving.setdefault(number, 0)
 
     def tidy(self) -> bool:
-        """Drop some of the terms that are in no quad any more; whether there are more to look at. FullError."""
+        """Drop some unused terms; returns whether more are to be checked. FullError."""
         with self._changing:
             looked_at = list(islice(self._leaving, _TERMS // 2))
             unused = self._unused(looked_at, set())
@@ -168,15 +172,15 @@ class Store:
                 return bool(self._leaving)
 
     def _written_ahead(self, change: KeyedChange, come: Iterable[Quad]) -> dict[Term, bytes]:
-        """Numbers for the terms of quads that come, those that are new are written a part at a time."""
+        """Numbers of the terms of quads to insert; new ones are written, some in each transaction."""
         numbers: dict[Term, bytes] = {}
         terms = iter(dict.fromkeys(term for quad in come for term in quad))
         while part := list(islice(terms, _TERMS)):
             with self._changing:
-                fresh, writes = self._terms.give(part)
+                fresh, writes = self._terms.assign(part)
                 change.numbers.update(fresh.values())
                 if writes:
-                    change.fresh += self._terms.given(writes)
+                    change.fresh += self._terms.assigned(writes)
                     self._records.commit(writes)
                     with self._lock:
                         self._records.show()
@@ -184,9 +188,9 @@ class Store:
         return numbers
 
     def _keyed(self, gone: dict[Quad, None], come: dict[Quad, int | None]) -> KeyedChange:
-        """A change to be made at once; its new terms are written with it."""
+        """A change to be applied directly; its new terms are written with it."""
         change = KeyedChange()
-        numbers, change.writes = self._terms.give(term for quad in come for term in quad)
+        numbers, change.writes = self._terms.assign(term for quad in come for term in quad)
         change.numbers = set(numbers.values())
         self._look_up(change, {b"".join([numbers[term] for term in quad]): quad for quad in come}, come)
         self._look_up_gone(change, (quad for quad in gone if quad not in come))
@@ -194,7 +198,7 @@ class Store:
         return change
 
     def _look_up(self, change: KeyedChange, keys: dict[bytes, Quad], ends: Mapping[Quad, int | None]) -> None:
-        """Look up which of the quads that come are there, and their ends."""
+        """Look up which of the quads to insert exist, and their ends."""
         first, end = self._orders[0], self._endings.end
         change.come |= keys
         for key, quad in keys.items():
@@ -206,7 +210,7 @@ class Store:
                 change.added[key] = quad
 
     def _look_up_gone(self, change: KeyedChange, quads: Iterable[Quad]) -> None:
-        """Look up which of the quads that go are there, and their ends."""
+        """Look up which of the quads to delete exist, and their ends."""
         for quad in quads:
             key = self._terms.key(quad)
             if key is not None and key in self._orders[0]:
@@ -214,7 +218,7 @@ class Store:
                 change.ended[key] = self._endings.end(key)
 
     def _edits(self, change: KeyedChange) -> list[tuple[SortedIndex, EditSketch]]:
-        """The orders that change, by which keys."""
+        """The indexes that change, and the keys by which they change."""
         edits = self._endings.edits(change.ended, change.ends)
         gone, come = list(change.removed), list(change.added)
         if not (gone or come):
@@ -235,14 +239,14 @@ class Store:
         return QuadChanges(draft.version, draft.added, draft.removed)
 
     def load(self, quads: Iterable[ExpiringQuad], at: int | None = None) -> int:
-        """Fill an empty store, as one change that ``changed`` does not tell; how many quads there are.
+        """Fill an empty store as one change, which ``changed`` does not report; returns the number of quads.
 
-        Of a quad that comes twice the last end counts. ValueError when something is there, or was.
+        Of several ends of a quad the latest counts. ValueError if the store has ever been changed.
         """
         return self.load_batches(batches(quads), at)
 
     def load_batches(self, loaded: Iterable[QuadBatch], at: int | None = None) -> int:
-        """Fill an empty store, as ``load``."""
+        """Fill an empty store from batches, otherwise as ``load``."""
         with self._changing, self._lock:
             if self._version:
                 raise ValueError("only a store that was never changed can be loaded: use change, or another folder")
@@ -256,6 +260,7 @@ class Store:
             fill(BY_KEY, ended := latest(ends), self._records)
             fill(BY_END, by_end(ended), self._records)
             past = {} if self._past is None else {_KEEPS: b"1", **self._past.loaded(self._instant(at))}
+            # Last: until the version is 1, a crash leaves blocks that `_drop_blocks` deletes when the store is opened.
             self._records.commit({_VERSION: (1).to_bytes(8), **past})
             self._records.show()
             self._stray = False
@@ -263,13 +268,13 @@ class Store:
             return len(self._orders[0])
 
     def count(self, match: Match) -> int:
-        """How many quads match, exactly, without looking at them one by one."""
+        """The exact number of matching quads, without visiting them."""
         with self._lock:
             prefix = self._prefix(match)
             return 0 if prefix is None else self._orders[order_for(match)].count(prefix)
 
     def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
-        """Matching quads in an order that is fixed for a version: that of the numbers of their terms."""
+        """Matching quads in the order of their terms' numbers, which is fixed for a version."""
         with self._lock:
             prefix = self._prefix(match)
             if prefix is None:
@@ -278,7 +283,7 @@ class Store:
             return self._sequenced(self._orders[number].read(prefix, offset, limit), number, match)
 
     def first_page(self, match: Match, limit: int, now: int) -> tuple[list[Quad], int, int | None]:
-        """The first quads that match, as ``page`` has them; how many match; and the end of one as ``nearest`` says."""
+        """``page`` at offset 0, ``count`` and ``nearest`` in one call, with one lookup of the range."""
         with self._lock:
             number = order_for(match)
             prefix = self._prefix(match, number)
@@ -297,7 +302,10 @@ class Store:
             return quads, total, min([end for end in ends if end is not None and end > now], default=None)
 
     def _sequenced(self, keys: bytes, number: int, match: Match) -> list[Quad]:
-        """The quads of keys in the sequence of that number, all of which a match selects."""
+        """The quads of matching keys in the order of that number.
+
+        Bound terms are taken from the match, not looked up.
+        """
         s, p, o, g = PLACES[number]
         subject, predicate, item, graph = match
         term = self._terms.texts
@@ -312,7 +320,7 @@ class Store:
         ]
 
     def nearest(self, match: Match, now: int) -> int | None:
-        """The earliest end after ``now`` among the matching quads, or a time before it when that is costly to find."""
+        """The earliest end after ``now`` among the matching quads, or an earlier time if that is costly to find."""
         with self._lock:
             return self._remembered_nearest(match, now) if self._endings else None
 
@@ -327,12 +335,12 @@ class Store:
         return end
 
     def expired(self, now: int, limit: int) -> list[Quad]:
-        """Quads that ended at or before ``now``, those that ended first."""
+        """At most ``limit`` quads that ended at or before ``now``, earliest end first."""
         with self._lock:
             return self._quads(self._endings.until(now, limit))
 
     def changed(self, match: Match, since: int) -> QuadChanges | None:
-        """The changes among the matching quads since a version; ``None`` when they are no longer known."""
+        """The net changes of matching quads since a version; ``None`` if they are no longer logged."""
         with self._lock:
             changes = self._log.since(since, self._version)
             if changes is None:
@@ -344,6 +352,8 @@ class Store:
             for removed, added in changes:
                 for keys, state in ((removed, False), (added, True)):
                     for key in cut_keys(keys):
+                        # A logged change alternates between added and removed for a key, so an opposite state cancels
+                        # the first one.
                         if key_matches(key, places) and there.setdefault(key, state) is not state:
                             del there[key]
             added_keys = [key for key, state in there.items() if state]
@@ -351,9 +361,9 @@ class Store:
             return QuadChanges(self._version, tuple(self._quads(added_keys)), tuple(self._quads(removed_keys)))
 
     def at(self, match: Match, instant: int, offset: int, limit: int) -> list[Quad] | None:
-        """Matching quads that were there at an instant (ms) and had not ended; ``None`` when that is not known.
+        """Matching quads that held at an instant (ms); ``None`` if the history does not reach back so far.
 
-        Quads that are there still come first; the time it takes grows with ``offset``.
+        Quads that still exist come first. The cost is linear in ``offset``.
         """
         with self._lock:
             if self._past is None or self._past.since is None or instant < self._past.since:
@@ -369,7 +379,7 @@ class Store:
 
     @property
     def kept(self) -> int:
-        """How many runs of quads that left are kept."""
+        """The number of runs of removed quads that are kept."""
         return 0 if self._past is None else len(self._past)
 
     def _holds(self, past: PastRuns, key: bytes, instant: int) -> bool:
@@ -377,12 +387,12 @@ class Store:
         return (began is None or began <= instant) and (end is None or instant < end)
 
     def close(self) -> None:
-        """Close the store: nothing is read or changed any more."""
+        """Close the store; it can no longer be used."""
         with self._changing, self._lock:
             self._records.close()
 
     def _draft(self, change: KeyedChange, at: int | None) -> StoreDraft | None:
-        """The draft of a change; ``None`` when nothing changes."""
+        """The computed change; ``None`` if it has no effect."""
         added, removed, there, ended = change.added, change.removed, change.there, change.ended
         if not (removed or added or change.edits):
             return None
@@ -417,19 +427,19 @@ class Store:
     def _recorded(
         self, at: int | None, left: Ends, renewed: Ends, come: Ends
     ) -> tuple[list[tuple[SortedIndex, IndexEdit]], dict[bytes, bytes | None], bytes]:
-        """The effect of a change on the past, when that is kept: edits, writes, the keys of runs that are dropped."""
+        """The effect of a change on the history, if it is kept: edits, writes, and the keys of dropped runs."""
         if self._past is None:
             return [], {}, b""
         edits, writes, dropped = self._past.edit(self._instant(at), left, renewed, come)
         return edits, {**writes, _KEEPS: b"1"}, dropped
 
     def _unused(self, numbers: Iterable[bytes], coming: set[bytes]) -> list[bytes]:
-        """The numbers of terms that are in no quad, run or log, and come with no change that is being worked out."""
+        """Those numbers whose terms are in no quad, run or log, nor in a change that is being prepared."""
         expected = coming.union(*(draft.numbers for draft in self._beside)) if self._beside else coming
         return [term for term in numbers if term not in expected and self._terms.has(term) and not self._uses(term)]
 
     def _uses(self, number: bytes) -> bool:
-        """Whether a term that left a quad is in one (the place that it left is looked at first), a run or the log."""
+        """Whether a term is in a quad, in a run or in the log; the place that it left is checked first."""
         places = self._leaving[number], *range(4)
         return (
             any(self._orders[place].one(number) for place in places)
@@ -456,7 +466,7 @@ class Store:
             other.stale = other.stale or other.touches(draft.touched)
 
     def _let_go(self, looked_at: Iterable[bytes], unused: Iterable[bytes]) -> None:
-        """Terms were looked at, and those that are in nothing are dropped."""
+        """Remove checked terms from the list of candidates, and unused ones from the dictionary's cache."""
         self._terms.forget(unused)
         for number in looked_at:
             self._leaving.pop(number, None)
@@ -472,7 +482,7 @@ class Store:
         return min((end for end in ends if end is not None and end > now), default=None)
 
     def _prefix(self, match: Match, order: int | None = None) -> bytes | None:
-        """The prefix of the matching quads' keys in their order; ``None`` when a term is not in any quad."""
+        """The prefix of the matching quads' keys in their order; ``None`` if no quad has one of the terms."""
         prefix = b""
         for place in INDEX_ORDERS[order_for(match) if order is None else order]:
             if (term := match[place]) is None:
@@ -483,7 +493,7 @@ class Store:
         return prefix
 
     def _places(self, match: Match) -> list[tuple[int, bytes]] | None:
-        """Where in a key which numbers are to be found; ``None`` when a term has none."""
+        """Byte offsets and numbers of the bound terms of a match; ``None`` if a term has no number."""
         wanted = [(place * WIDTH, self._terms.number(term)) for place, term in enumerate(match) if term is not None]
         places = [(at, number) for at, number in wanted if number is not None]
         return places if len(places) == len(wanted) else None
@@ -494,7 +504,7 @@ class Store:
 
 
 class MemoryStore(Store):
-    """Quads in memory; with ``keep`` those that left too."""
+    """Quads in memory; with ``keep`` also removed ones."""
 
     def __init__(self, keep: Keep | None = None) -> None:
         super().__init__(MemoryKeyValues(), keep)

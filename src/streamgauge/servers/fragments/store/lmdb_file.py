@@ -1,14 +1,15 @@
-"""LMDB's file (data version 1, of LMDB 0.9) read without LMDB, so that a damaged one never reaches its memory map.
+"""LMDB's file (data version 1, of LMDB 0.9) read without LMDB, so that a damaged file is never memory-mapped.
 
-LMDB trusts what it maps: a page number that is too large is a bus error, an offset that is too large reads what it may
-not. Here every page that can be reached is held against the rules that LMDB relies on, with ordinary reads of the file:
-its own number, its kind, where its nodes begin and end, the order of keys, that no page is used twice or is in the list
-of free ones, and the counts in the meta page.
+LMDB trusts the file that it maps: a page number beyond its end is a bus error, a wrong offset reads foreign memory.
+This module checks every reachable page, with ordinary reads, against the rules that LMDB relies on: its number and
+kind, the bounds of its nodes, the order of keys, that no page is used twice or also listed as free, and the counts in
+the meta page.
 
-The file: pages of ``psize`` bytes; 0 and 1 are metas, of which the one with the later transaction counts. A page has a
-header of 16 bytes (number, padding, flags, and where free room begins and ends, or how many pages an overflow has); a
-branch or leaf has offsets of nodes behind it. A node is the size of its value or the number of its child page, flags,
-the size of its key, key, value; a value of more than about half a page is in pages of its own (an overflow).
+The file consists of pages of ``psize`` bytes. Pages 0 and 1 are meta pages; the one with the later transaction counts.
+A page has a header of 16 bytes (number, padding, flags, bounds of its free space, or the number of an overflow's
+pages). In a branch or leaf the offsets of nodes follow. A node consists of the size of its value or the number of its
+child page, flags, the size of its key, the key and the value. Values of more than about half a page are in pages of
+their own (overflow).
 """
 
 import errno
@@ -39,11 +40,11 @@ _NONE: Final = (1 << 64) - 1
 _FLAGS: Final = (8, 0)
 """Flags of the tree of free pages (keys are integers) and of the main tree."""
 _TAIL: Final = 4096
-"""Pages beyond the end of the file that may be reckoned with: LMDB gives out some that are never written."""
+"""Pages that a meta page may count beyond the end of the file: LMDB allocates some that it never writes."""
 
 
 class PageError(ValueError):
-    """A page that is not as LMDB left it; ``page`` is its number."""
+    """A damaged page; ``page`` is its number."""
 
     def __init__(self, page: int, what: str) -> None:
         super().__init__(f"page {page} (byte {page * 4096}): {what}")
@@ -51,7 +52,7 @@ class PageError(ValueError):
 
 
 class LmdbTree(NamedTuple):
-    """A tree as a meta page has it."""
+    """The description of a tree in a meta page."""
 
     page_size: int
     flags: int
@@ -64,7 +65,7 @@ class LmdbTree(NamedTuple):
 
 
 class MetaPage(NamedTuple):
-    """A meta page: its number, the trees of free pages and of records, the last page, the transaction."""
+    """A meta page: its number, the trees of free pages and of records, the last used page, the transaction."""
 
     page: int
     free: LmdbTree
@@ -74,7 +75,7 @@ class MetaPage(NamedTuple):
 
 
 class Overflow(NamedTuple):
-    """A value in pages of its own: the first of them, how many bytes it has."""
+    """A value in pages of its own: the first page, the size in bytes."""
 
     page: int
     size: int
@@ -87,7 +88,7 @@ Records: TypeAlias = list[tuple[bytes, Value]]
 
 @dataclass(slots=True)
 class _TreeWalk:
-    """The counts and borders met on the way through a tree."""
+    """Counts and the last key during the traversal of a tree."""
 
     tree: LmdbTree
     branches: int = 0
@@ -98,13 +99,13 @@ class _TreeWalk:
     border: bytes = b""
 
     def follow(self, number: int, key: bytes) -> None:
-        """A branch says that the keys from now on are not before this one."""
+        """Note a branch's key, a lower bound of the keys that follow; PageError if it is not above the last key."""
         self.border = key[::-1] if self.tree.flags else key
         if self.entries and not self.last < self.border:
             raise PageError(number, "its keys are not in order")
 
     def enter(self, number: int, keys: list[bytes]) -> None:
-        """A leaf with these keys, in order, is next."""
+        """Note a leaf with these sorted keys; PageError if they do not continue the tree's order."""
         self.leaves += 1
         if (self.entries and not self.last < keys[0]) or keys[0] < self.border:
             raise PageError(number, "its keys are not in order with those of its neighbours")
@@ -113,7 +114,7 @@ class _TreeWalk:
 
 @dataclass(slots=True)
 class LmdbFile:
-    """A file of LMDB's, opened for reading. PageError from whatever reads a page that is damaged."""
+    """An LMDB file opened for reading. All methods that read a damaged page raise PageError."""
 
     path: Path
     page_size: int = 4096
@@ -127,22 +128,23 @@ class LmdbFile:
         self._used = bytearray(self.pages)
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the file descriptor."""
         os.close(self._descriptor)
 
     def meta(self) -> MetaPage:
-        """The meta page that counts; both are whole."""
+        """The valid meta page; both must be intact."""
         one, two = self.read_meta(0), self.read_meta(1)
         return one if one.transaction >= two.transaction else two
 
     def read_meta(self, page: int) -> MetaPage:
-        """One of the two meta pages."""
+        """One of the two meta pages, checked."""
         data = self._page(page, _METAS)
         magic, version, _, _ = _META.unpack_from(data, _HEAD)
         trees = [LmdbTree(*_TREE.unpack_from(data, _TREES_AT + index * _TREE.size)) for index in range(2)]
         last, transaction = _END.unpack_from(data, _TREES_AT + 2 * _TREE.size)
         if (magic, version, trees[0].page_size) != (_MAGIC, 1, self.page_size):
             raise PageError(page, "no meta page of LMDB 0.9 with pages of 4096 bytes")
+        # LMDB alternates between the two pages, so that one of them survives an interrupted write.
         if transaction and transaction & 1 != page:
             raise PageError(page, f"transaction {transaction} is never written here")
         for tree, flags in zip(trees, _FLAGS, strict=True):
@@ -160,13 +162,13 @@ class LmdbFile:
         self._check_free(meta)
 
     def value(self, value: Value) -> bytes:
-        """The bytes of a value."""
+        """The bytes of a value, read from its own pages if necessary."""
         if isinstance(value, bytes):
             return value
         return self._read(value.page, value.size, _HEAD)
 
     def free(self, meta: MetaPage) -> set[int]:
-        """The pages in the list of free ones; that they are not in use is not looked at."""
+        """The pages in the list of free pages; whether some of them are in use is not checked."""
         pages: set[int] = set()
         self._used = bytearray(max(self.pages, meta.last + 1))
         for leaf in self._walked(meta, meta.free, meta.page):
@@ -175,7 +177,7 @@ class LmdbFile:
         return pages
 
     def live_leaves(self, meta: MetaPage) -> Iterator[tuple[int, Records | PageError]]:
-        """The leaves that are in use, whether or not a tree leads there, each with its records or what is wrong."""
+        """All leaves that are not free, reachable by a tree or not, with their records or the error, for salvage."""
         free = self.free(meta)
         free.update(page for page, used in enumerate(self._used) if used)
         number = 2
@@ -197,7 +199,7 @@ class LmdbFile:
                 number += 1
 
     def _read(self, page: int, size: int, offset: int = 0) -> bytes:
-        """Bytes from an offset in a page on; PageError where the disk fails."""
+        """Bytes from an offset in a page; PageError if the disk cannot read them."""
         try:
             return os.pread(self._descriptor, size, page * self.page_size + offset)
         except OSError as error:
@@ -252,7 +254,7 @@ class LmdbFile:
         records = self._records(number, self._page(number, _LEAF))
         keys = [key for key, _ in records]
         if walk.tree.flags:
-            keys = [key[::-1] for key in keys]  # integers, the lowest byte first
+            keys = [key[::-1] for key in keys]  # keys are little-endian integers
         if not all(map(lt, keys, keys[1:])):
             raise PageError(number, "its keys are not in order")
         walk.enter(number, keys)
@@ -262,7 +264,7 @@ class LmdbFile:
         return records
 
     def _records(self, number: int, data: bytes) -> Records:
-        """The records of a leaf."""
+        """The checked records of a leaf."""
         lower, upper = self._bounds(number, data)
         size, used, records, unpack = self.page_size, 0, [], _NODE.unpack_from
         for offset in memoryview(data)[_HEAD:lower].cast("H"):
@@ -273,6 +275,7 @@ class LmdbFile:
             end = value_at + (8 if flags else low | high << 16)
             if end > size or flags > _BIG:
                 raise PageError(number, "a node reaches beyond it, or has flags that are not LMDB's")
+            # LMDB rounds nodes up to even sizes, and they fill the end of the page without gaps.
             used += end - offset + 1 & -2
             value: Value = data[value_at:end]
             if flags:
@@ -283,7 +286,7 @@ class LmdbFile:
         return records
 
     def _children(self, number: int, data: bytes) -> list[tuple[bytes, int]]:
-        """The keys and page numbers of a branch."""
+        """The checked keys and child page numbers of a branch."""
         lower, upper = self._bounds(number, data)
         size, used, children = self.page_size, 0, []
         for offset in memoryview(data)[_HEAD:lower].cast("H"):
@@ -300,7 +303,7 @@ class LmdbFile:
         return children
 
     def _bounds(self, number: int, data: bytes) -> tuple[int, int]:
-        """Where the free room of a page begins and ends."""
+        """The bounds of a page's free space, checked."""
         _, _, _, lower, upper = _HEADER.unpack_from(data)
         if lower & 1 or not _HEAD < lower <= upper <= self.page_size:
             raise PageError(number, "the offsets of its nodes are damaged")
@@ -317,7 +320,7 @@ class LmdbFile:
         return (_HEAD - 1 + value.size) // self.page_size + 1
 
     def _overflow(self, meta: MetaPage, value: Overflow) -> int:
-        """How many pages a value has, which are marked as used."""
+        """Check a value's own pages and mark them as used; returns their number."""
         head = self._read(value.page, _HEAD)
         own, _, flags, lower, upper = _HEADER.unpack(head)
         spans = self._spans(value)
@@ -328,7 +331,7 @@ class LmdbFile:
         return spans
 
     def _check_free(self, meta: MetaPage) -> None:
-        """The list of free pages is in order, and none of them is in use."""
+        """Check the list of free pages: its order, its transactions, and that none of the pages is in use."""
         lists = list(self._walked(meta, meta.free, meta.page))
         for key, value in (record for leaf in lists for record in leaf):
             if len(key) != 8 or not 0 < int.from_bytes(key, "little") <= meta.transaction:

@@ -1,4 +1,4 @@
-"""A store without a server: an inspection for damage, and the sound quads saved as a new store."""
+"""Offline checks of a store: inspecting it for damage, and saving its sound quads as a new store."""
 
 import fcntl
 from collections import Counter
@@ -29,7 +29,7 @@ _RECORD_KINDS: Final = {
 
 
 def verify(folder: Path) -> Inspection:
-    """All damages of a store; nothing of it is changed. FolderError when it is not there or in use."""
+    """All damage of a store, which is not changed. FolderError if it does not exist or is in use."""
     _refuse_absent(folder)
     inspection, before = Inspection(), _before(folder)
     begun = disk.lock_file(folder).exists() and disk.lock_file(folder).stat().st_size > 0
@@ -51,7 +51,10 @@ def verify(folder: Path) -> Inspection:
 
 
 def save(folder: Path, new: Path) -> Saved:
-    """Load the sound quads, each of which is in six orders, into a new folder. FolderError when nothing can be read."""
+    """Load the sound quads into a new folder; FolderError if nothing can be read.
+
+    Each quad is in six orders, so a damaged block loses nothing unless the other five blocks are damaged as well.
+    """
     _refuse_absent(folder)
     if new.exists() and any(new.iterdir()):
         raise disk.FolderError(f"{new}: it is there already: name a folder that is not")
@@ -71,18 +74,19 @@ def save(folder: Path, new: Path) -> Saved:
 
 @dataclass(slots=True)
 class _Salvage:
-    """The terms, keys and ends found in the sound records of a store."""
+    """Terms, keys and ends collected from the sound records of a store."""
 
     texts: dict[bytes, Term] = field(default_factory=dict)
     keys: set[bytes] = field(default_factory=set)
     ends: dict[bytes, int] = field(default_factory=dict)
-    many: Counter[int] = field(default_factory=Counter)
+    counts: Counter[int] = field(default_factory=Counter)
+    """Quads by order, from the sizes of its blocks, which are stored apart from the blocks."""
     keeps: bool = False
     last: int = 0
     without_text: int = 0
 
     def take(self, key: bytes, value: bytes) -> None:
-        """Take one record."""
+        """Collect the content of a sound record."""
         kind = key[0]
         if kind in _ORDERS:
             number = kind - _ORDERS[0]
@@ -98,14 +102,14 @@ class _Salvage:
         elif key.startswith(b"n="):
             self.texts[value] = key[2:].decode()
         elif kind == ord("s") and key[1] in _ORDERS:
-            self.many[key[1]] += int.from_bytes(value) // KEY
+            self.counts[key[1]] += int.from_bytes(value) // KEY
         elif key == b"m:keeps":
             self.keeps = True
         elif key == b"m:last":
             self.last = time_of(value)
 
     def quads(self) -> Iterator[ExpiringQuad]:
-        """The quads all of whose terms are known, with their ends."""
+        """The quads whose four terms are known, with their ends."""
         for key in sorted(self.keys):
             terms = [self.texts.get(key[at : at + WIDTH]) for at in range(0, KEY, WIDTH)]
             if None in terms:
@@ -115,8 +119,8 @@ class _Salvage:
             yield (s, p, o, g), self.ends.get(key)
 
     def losses(self, saved: int) -> Iterator[str]:
-        """The losses, a sentence each."""
-        lost = max(self.many.values(), default=0) - saved
+        """Sentences that describe what could not be saved."""
+        lost = max(self.counts.values(), default=0) - saved
         if lost > 0:
             yield f"{lost:,} quads are lost"
         if self.without_text:
@@ -127,7 +131,7 @@ class _Salvage:
 
 
 def _sound(folder: Path, inspection: Inspection) -> Iterator[tuple[bytes, bytes]]:
-    """The records of a store's live pages that are as they were written; others are noted. FolderError without any."""
+    """The intact records of a store's pages in use; damage is noted. FolderError if no meta page can be read."""
     data = disk.data_file(folder)
     with closing(LmdbFile(data)) as file:
         meta = _readable(file, data)
@@ -149,13 +153,13 @@ def _sound(folder: Path, inspection: Inspection) -> Iterator[tuple[bytes, bytes]
 
 
 def _plain(file: LmdbFile, meta: MetaPage) -> bool:
-    """Whether a store is of the format without checksums."""
+    """Whether the store has the older format without checksums."""
     leaves = (records for _, records in file.live_leaves(meta) if not isinstance(records, PageError))
     return any((disk.FORMAT, disk.PLAIN) in records for records in leaves)
 
 
 def _readable(file: LmdbFile, data: Path) -> MetaPage:
-    """The newest meta page whose list of free pages can be read."""
+    """The newest meta page whose list of free pages can be read: without it, stale pages would pass for data."""
     metas = []
     for page in range(2):
         try:

@@ -1,9 +1,9 @@
-"""Changes of facts in a data set: add, remove, replace, expire, as one draft; the quads of annotations follow.
+"""Changes of facts in a data set: add, remove, replace and expire, collected in a draft that becomes changes of quads.
 
-A label that all facts of a group move away from together is written anew in place, so that renewing a thousand facts
-changes a quad or two. With an expiration label only the latest version of a fact is kept; intervals of one triple that
-touch become one (Taelman et al., ESWC 2016, 5.1: intervals of a fact do not overlap). Operations are the same changes
-as data: all operations of a request are applied to one draft.
+If all facts of a group change their label together, the label is rewritten in place, so that renewing a thousand facts
+changes a quad or two. With an expiration label only the latest version of a fact is kept; touching intervals of a
+triple are merged (Taelman et al., ESWC 2016, 5.1: intervals of a fact do not overlap). All operations of a request are
+applied to one draft.
 """
 
 from collections import Counter
@@ -30,15 +30,15 @@ from streamgauge.sparql.needs import Looks, TooManySolutionsError, is_plain
 from streamgauge.sparql.updates import change
 
 MAX_PATTERN_FACTS: Final = 100_000
-"""Facts that one request may touch by a pattern."""
+"""Facts that one request may change by a pattern."""
 
 SWEPT: Final = 10_000
-"""Quads that are forgotten at once."""
+"""Ended quads that one sweep removes."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """The effect of a write: how many facts came, how many went (a new validity counts as both), and the quads."""
+    """The effect of a write: numbers of facts added and removed (a new validity counts as both), and the quads."""
 
     added: int
     removed: int
@@ -47,7 +47,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """A change of facts as quads: how many facts come and go, which quads go and come."""
+    """A change as quads, with the numbers of facts added (``come``) and removed (``gone``)."""
 
     come: int
     gone: int
@@ -56,31 +56,31 @@ class PlannedChange:
 
 
 def add(dataset: DataSet, facts: Iterable[Fact]) -> WriteResult:
-    """Add facts, as ``FactDraft.add``, at once."""
+    """Add facts in a change of their own."""
     draft = FactDraft(dataset)
     draft.add(facts)
     return draft.commit()
 
 
 def sweep(dataset: DataSet, before: int) -> QuadChanges:
-    """Forget what had ended by an instant (ms)."""
+    """Remove quads that had ended by an instant (ms), ``SWEPT`` at most."""
     return dataset.change(dataset.store.expired(before, SWEPT), ())
 
 
 class FactDraft:
-    """Several changes that become one, each seeing those before it; nothing is changed until ``commit``."""
+    """Several changes that become one, each of which sees the effect of the earlier ones; ``commit`` applies them."""
 
     def __init__(self, dataset: DataSet, limit: int = MAX_PATTERN_FACTS) -> None:
-        self._dataset, self._store, self._style, self._most = dataset, dataset.store, dataset.style, limit
+        self._dataset, self._store, self._style, self._limit = dataset, dataset.store, dataset.style, limit
         self._now, self._version, self._open = dataset.clock(), dataset.store.version, False
-        self._asked: dict[TripleMatch, list[Triple]] = {}
+        self._holding: dict[TripleMatch, list[Triple]] = {}
         self._before: dict[Triple, list[LocatedFact]] = {}
         self._after: dict[Triple, list[Fact]] = {}
         self._places: dict[tuple[int, Term], dict[Triple, None]] = {}
         self._fetched = set[TripleMatch]()
 
     def add(self, facts: Iterable[Fact]) -> None:
-        """Facts hold, beside what holds already; a new expiration takes the place of that of the same triple."""
+        """Add facts to the existing ones; a new expiration replaces that of the same triple."""
         label = self._style.label
         for fact in facts:
             known = joined(self._of(fact.triple), as_labelled(fact, label), label)
@@ -88,17 +88,17 @@ class FactDraft:
             self._after[fact.triple] = [] if over else known
 
     def remove(self, wanted: TripleMatch) -> None:
-        """Remove all facts of the wanted triples, their history included."""
+        """Remove all facts of the selected triples, their past included."""
         for triple in self._matching(wanted):
             self._after[triple] = []
 
     def expire(self, wanted: TripleMatch, at: int) -> None:
-        """Wanted triples hold no longer from an instant (ms) on; what had ended by then stays."""
+        """End the facts of the selected triples at an instant (ms); earlier intervals stay."""
         for triple in self._matching(wanted):
             self._after[triple] = self._ended(triple, at)
 
     def replace(self, wanted: TripleMatch, facts: Iterable[Fact]) -> None:
-        """Wanted triples end now, but for those of ``facts``, which hold on."""
+        """End the selected triples now and add ``facts``; a triple that is in both continues."""
         come = list(facts)
         staying = {fact.triple for fact in come}
         for triple in self._matching(wanted):
@@ -114,22 +114,22 @@ class FactDraft:
         if self._style.label is not Label.EXPIRATION or at > self._now:
             self._after[triple] += ended
 
-    def asked(self, wanted: TripleMatch) -> list[Triple]:
-        """As ``holding``, looked up once for all that ask the same; for questions between which nothing changes."""
-        facts = self._asked.get(wanted)
+    def cached_holding(self, wanted: TripleMatch) -> list[Triple]:
+        """``holding``, cached; only for calls between which the draft does not change."""
+        facts = self._holding.get(wanted)
         if facts is None:
-            facts = self._asked[wanted] = self.holding(wanted)
+            facts = self._holding[wanted] = self.holding(wanted)
         return facts
 
     def holding(self, wanted: TripleMatch) -> list[Triple]:
-        """The wanted triples that hold now."""
+        """The selected triples that hold now."""
         return [t for t in self._matching(wanted) if any(fact.holds(self._now) for fact in self._after[t])]
 
     def stale(self) -> bool:
-        """Whether others changed what this rests on since it began.
+        """Whether others have changed something since the draft began that it depends on.
 
-        That is anything where it asked by a pattern; else facts of the same triples, and the names in their labels,
-        wherever in a quad those are.
+        A draft that has read by a pattern depends on everything. Otherwise it depends on quads that mention a subject
+        of its triples or of their annotations, wherever in the quad.
         """
         if self._store.version == self._version:
             return False
@@ -141,20 +141,20 @@ class FactDraft:
         return any(not known.isdisjoint(quad) for quad in (*changes.added, *changes.removed))
 
     def commit(self) -> WriteResult:
-        """Make the change; what it made."""
+        """Apply the change and return its effect."""
         planned = self.planned()
         if planned is None:
             return self.nothing()
         return WriteResult(planned.come, planned.gone, self._dataset.change(planned.removed, planned.added))
 
     def nothing(self) -> WriteResult:
-        """The result of a change that changes nothing."""
+        """The result of a change without an effect."""
         return WriteResult(0, 0, QuadChanges(self._store.version, (), ()))
 
     def planned(self, serial: str = "") -> PlannedChange | None:
-        """The quads that the change takes and brings; ``None`` when there are none.
+        """The change as quads; ``None`` if it has no effect.
 
-        ``serial`` is part of the names that are given, so that changes which are planned at once give different ones.
+        ``serial`` becomes part of new names, so that changes which are planned concurrently use different ones.
         """
         triples = list(self._after)
         gone = [
@@ -187,14 +187,14 @@ class FactDraft:
             self._places.setdefault(place, {})[triple] = None
 
     def _matching(self, wanted: TripleMatch) -> list[Triple]:
-        """The wanted triples that have facts now, or had when this began."""
+        """The selected triples that have facts in the store or in the draft."""
         self._open = self._open or None in wanted
         if not self._fetched.isdisjoint(_wider(wanted)):
             return self._known(wanted)
         facts_by_triple: dict[Triple, list[LocatedFact]] = {}
         for number, fact in enumerate(located_facts(self._store, wanted, self._style)):
-            if number >= self._most:
-                raise TooManyError(f"more than {self._most} facts match: name more of their triples")
+            if number >= self._limit:
+                raise TooManyError(f"more than {self._limit} facts match: name more of their triples")
             facts_by_triple.setdefault(fact.fact.triple, []).append(fact)
         for triple, facts in facts_by_triple.items():
             if triple not in self._after:
@@ -203,7 +203,7 @@ class FactDraft:
         return self._known(wanted)
 
     def _known(self, wanted: TripleMatch) -> list[Triple]:
-        """The wanted triples that this knows, in the order in which they came to be known."""
+        """The selected triples that the draft has loaded, in that order."""
         places = [(place, term) for place, term in enumerate(wanted) if term is not None]
         among = min((self._places.get(place, {}) for place in places), key=len, default=self._after)
         if len(places) == len(wanted):
@@ -212,13 +212,16 @@ class FactDraft:
         return [triple for triple in among if fits((*triple, DEFAULT), (*wanted, None))]
 
     def _ended(self, triple: Triple, at: int) -> list[Fact]:
-        """The facts of a triple ended at ``at``; a fact that its label could not say any more is left out."""
+        """The facts of a triple, ended at ``at``; an expiration that has passed is dropped."""
         kept = [fact for fact in self._of(triple) if (FIRST if fact.initial is None else fact.initial) < at]
         ended = [fact if fact.final is not None and fact.final <= at else altered(fact, final=at) for fact in kept]
         return [fact for fact in ended if self._style.label is not Label.EXPIRATION or at > self._now]
 
     def _vacated(self, gone: Sequence[LocatedFact]) -> tuple[dict[Quad, None], dict[Triple, list[str]]]:
-        """Quads that nobody needs when facts go, and the names that become free, by triple."""
+        """Quads to remove with facts, and the names of their annotations that become free, by triple.
+
+        The quads of a group's label are removed only with the last quad of the group.
+        """
         removed = dict.fromkeys(quad for located in gone for quad in located.own)
         names: dict[Triple, list[str]] = {}
         leaving = Counter(member for member, _ in set(_members(gone)))
@@ -231,7 +234,7 @@ class FactDraft:
         return removed, names
 
     def _shared_by_those_that_stay(self, triples: Sequence[Triple]) -> dict[Quad, int | None]:
-        """Quads that facts which stay need, of triples that have others too, and when the last of those ends."""
+        """Quads of facts that remain, for triples of which other facts change, with the latest end of those facts."""
         staying: dict[Quad, int | None] = {}
         for triple in triples:
             for located in self._before[triple]:
@@ -243,24 +246,25 @@ class FactDraft:
 
 
 def _wider(wanted: TripleMatch) -> Iterator[TripleMatch]:
-    """The matches that all wanted triples are among, itself included."""
+    """All matches that contain a match, itself included."""
     s, p, o = ((term, None) if term is not None else (None,) for term in wanted)
     return product(s, p, o)
 
 
 class _Names:
-    """Names for groups: one that its facts leave empty, else one that nothing has."""
+    """Names for groups: preferably one that its facts leave unused, else a new one."""
 
     def __init__(self, dataset: DataSet, vacated: dict[Triple, list[str]], serial: str) -> None:
         self._store, self._style = dataset.store, dataset.style
-        self._vacated, self._given = vacated, set[str]()
+        self._vacated, self._used = vacated, set[str]()
         start = f"{self._store.version + 1:x}{serial}"
         self._fresh = (f"{start}.{number:x}" for number in count())
 
     def __call__(self, facts: Sequence[Fact]) -> str:
+        # Reusing a name leaves the quads that mention it unchanged: of a renewed group only the label's quads differ.
         own = (name for fact in facts for name in self._vacated.get(fact.triple, ()))
-        name = next(name for candidates in (own, self._unused(facts)) for name in candidates if name not in self._given)
-        self._given.add(name)
+        name = next(name for candidates in (own, self._unused(facts)) for name in candidates if name not in self._used)
+        self._used.add(name)
         return name
 
     def _unused(self, facts: Sequence[Fact]) -> Iterator[str]:
@@ -272,7 +276,10 @@ class _Names:
 
 
 def joined(facts: Sequence[Fact], fact: Fact, label: Label) -> list[Fact]:
-    """The facts of a triple with one more, as the label keeps them."""
+    """The facts of a triple after adding one, as far as the label can express them.
+
+    Intervals [0, 10) and [20, 30) with [10, 15) added become [0, 15) and [20, 30).
+    """
     if label is Label.EXPIRATION:
         return [fact]
     if label is Label.INSTANT:
@@ -296,72 +303,72 @@ def _later(one: int | None, other: int | None) -> int | None:
 
 
 def _members(gone: Iterable[LocatedFact]) -> Iterator[tuple[Match, Quad]]:
-    """The quads by which facts are members of their groups."""
+    """The quads that make facts members of their groups, with the groups' matches."""
     for located in gone:
         if located.member is not None:
             yield from ((located.member, quad) for quad in located.own if fits(quad, located.member))
 
 
-TRIPLES: Final = 100_000
-"""Triples that the body of one request may have, all of its operations together."""
+MAX_TRIPLES: Final = 100_000
+"""Triples that the body of one request may have, in all its operations together."""
 
 
 class TripleAllowance:
-    """How many triples a body may still have."""
+    """Counts the triples of a body against a limit."""
 
-    def __init__(self, limit: int = TRIPLES) -> None:
-        self._most = self._left = limit
+    def __init__(self, limit: int = MAX_TRIPLES) -> None:
+        self._limit = self._left = limit
 
     def take(self) -> None:
-        """One triple more; TooManyError when it is one too many."""
+        """Count a triple; TooManyError above the limit."""
         self._left -= 1
         if self._left < 0:
-            raise TooManyError(f"the body has more than {self._most} triples: send them in several requests")
+            raise TooManyError(f"the body has more than {self._limit} triples: send them in several requests")
 
 
 ALONE: Final = 1_000_000
-"""The cost of an operation that is always worked out beside others."""
+"""The cost of an operation that is always planned in a thread."""
 
-LOOKS: Final = 50_000
-"""Facts that WHERE of an update looks at, and those that its templates make."""
+MAX_LOOKUPS: Final = 50_000
+"""Facts that the WHERE of an update may visit, and its templates produce."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One change of a request: ``apply`` makes it in a draft, ``cost`` is about how many facts it looks at."""
+    """One change of a request: ``apply`` adds it to a draft, ``cost`` estimates the number of facts it visits."""
 
     apply: Callable[[FactDraft], None]
     cost: Callable[[DataSet], int]
 
 
 def addition(facts: Sequence[Fact]) -> Operation:
-    """Facts hold, beside those that hold already."""
+    """Add facts to those that hold."""
     return Operation(lambda draft: draft.add(facts), lambda _: len(facts))
 
 
 def replacement(wanted: TripleMatch, facts: Sequence[Fact]) -> Operation:
-    """The given facts hold from now on, and no other of the wanted triples."""
+    """Replace the selected triples by facts from now on."""
     return Operation(lambda draft: draft.replace(wanted, facts), lambda data: _matching(data, wanted) + len(facts))
 
 
 def expiration(wanted: TripleMatch, at: int | None) -> Operation:
-    """Wanted triples hold no longer from ``at`` (ms) on; without a time they never held."""
+    """End the selected triples at ``at`` (ms); without a time remove them with their past."""
     if at is None:
         return Operation(lambda draft: draft.remove(wanted), lambda data: _matching(data, wanted))
     return Operation(lambda draft: draft.expire(wanted, at), lambda data: _matching(data, wanted))
 
 
 def modification(operation: UpdateOperation, at: int, bounds: Bounds) -> Operation:
-    """SPARQL's DELETE and INSERT with WHERE over the triples that hold now (SPARQL 1.1 Update, 3.1.3).
+    """DELETE and INSERT with a WHERE over the triples that hold now (SPARQL 1.1 Update, 3.1.3).
 
-    Its cost is the number of its templates times the solutions that WHERE may have. TooManyError from ``apply`` for
-    more solutions than facts that a request may touch, and for what is not evaluated.
+    The cost is the number of templates times an upper bound of WHERE's solutions. ``apply`` raises TooManyError for
+    too many solutions, and for a WHERE that is not supported.
     """
 
     def apply(draft: FactDraft) -> None:
         try:
             deleted, inserted = change(
-                operation, lambda *pattern: draft.asked(pattern), MAX_PATTERN_FACTS, Looks(LOOKS)
+                operation, lambda *pattern: draft.cached_holding(pattern), MAX_PATTERN_FACTS, Looks(MAX_LOOKUPS)
             )
         except TooManySolutionsError as error:
             raise TooManyError(str(error)) from error

@@ -1,4 +1,4 @@
-"""Data sets filled from streams, and the sweep of facts that ended, while the server is up."""
+"""Background work of a fragments server: feeding data sets from streams, and removing facts that have ended."""
 
 import asyncio
 import logging
@@ -28,20 +28,22 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 Say: TypeAlias = Callable[[str], None]
 
 MAX_WAITING_ELEMENTS: Final = 4_096
-"""Elements that wait to be applied; a source that brings more waits itself."""
+"""Elements that may wait to be applied; then the source is paused."""
 
-TOGETHER: Final = 512
-"""Elements that came at once and become one change, at most."""
+MAX_BATCH: Final = 512
+"""Waiting elements that are applied as one change."""
 
-REASONS: Final = 10
+MAX_REASONS: Final = 10
+"""Refused elements whose errors are reported."""
+
 _WAIT_S: Final = 0.05
 
 
 @dataclass(slots=True)
 class FeedCounts:
-    """The counts of a feed: elements applied, facts written by them, elements that could not be applied.
+    """Counters of a feed: elements applied, facts written, elements refused.
 
-    ``over`` are facts that had ended before they came, which an expiration label does not keep.
+    ``over`` are facts that had ended before they arrived, which an expiration label does not keep.
     """
 
     elements: int = 0
@@ -51,9 +53,9 @@ class FeedCounts:
     reasons: list[str] = field(default_factory=list)
 
     def refuse(self, element: StreamElement, why: Exception) -> None:
-        """One element could not be applied."""
+        """Count an element that could not be applied."""
         self.refused += 1
-        if len(self.reasons) < REASONS:
+        if len(self.reasons) < MAX_REASONS:
             self.reasons.append(f"element {element.sequence} of {element.time} ms: {why}"[:300])
 
     def __str__(self) -> str:
@@ -64,21 +66,22 @@ class FeedCounts:
 
 @dataclass(frozen=True, slots=True)
 class FeedPace:
-    """How a recorded stream comes: ``factor`` of application time over the clock's; its first element comes now.
+    """Replaying a recorded stream: its first element comes now, ``factor`` times as fast as it was recorded.
 
-    Times are moved and scaled so that facts hold as long as they would; without a pace all is as it is said, at once.
+    All times are shifted and scaled alike, ends included. A feed without a pace applies elements immediately, with
+    their recorded times.
     """
 
     factor: float
 
     def moved(self, time: int, first: int, begin: int) -> int:
-        """When (ms of the clock) what was at a time is now, the first element being at ``begin``."""
+        """The clock time (ms) of a recorded time, if the first element's ``first`` is replayed at ``begin``."""
         return begin + round((time - first) / self.factor)
 
 
 @dataclass(frozen=True, slots=True)
 class DataSetFeed:
-    """A source for a data set; facts without an end hold for ``lasting`` ms where that is given."""
+    """A source for a data set; facts without an end hold for ``lasting`` ms, or indefinitely."""
 
     dataset: DataSet
     source: Source
@@ -87,7 +90,7 @@ class DataSetFeed:
 
 
 class FeedRunner:
-    """A feed under way: the source is read in a thread, what came is applied in the loop."""
+    """Runs a feed: a thread reads the source, the event loop applies its elements."""
 
     def __init__(self, feed: DataSetFeed, say: Say, sleep: Sleep = asyncio.sleep) -> None:
         self._feed, self._say, self._sleep = feed, say, sleep
@@ -113,7 +116,7 @@ class FeedRunner:
         return status | ({"fault": self._fault} if self._fault else {})
 
     async def run(self) -> None:
-        """Apply what comes until the source ends or ``close``; then say what became of it."""
+        """Apply elements until the source ends or ``close`` is called, then report the counters."""
         reader = Thread(target=self._read, name=f"streamgauge-feed-{self._feed.dataset.name}", daemon=True)
         reader.start()
         name, why = self._feed.dataset.name, "has ended"
@@ -155,7 +158,7 @@ class FeedRunner:
         return False
 
     async def _next(self) -> list[Input | Exception] | None:
-        """The waiting items, at least one; ``None`` at the end."""
+        """The waiting items, at least one, ``MAX_BATCH`` at most; ``None`` at the end."""
         items: list[Input | Exception] = []
         while not self._closing.is_set() and not self._ended:
             try:
@@ -169,7 +172,7 @@ class FeedRunner:
                 self._ended = True
                 break
             items.append(item)
-            if len(items) >= TOGETHER:
+            if len(items) >= MAX_BATCH:
                 break
         return items or None
 
@@ -190,7 +193,7 @@ class FeedRunner:
                 self._write([StreamElement(*numbered)])
 
     def _write(self, elements: Sequence[StreamElement]) -> None:
-        """Write elements as one change; one by one when one of them cannot be written."""
+        """Write elements as one change; if one of them is invalid, write them one by one to refuse only that one."""
         if not elements:
             return
         try:
@@ -226,7 +229,7 @@ class FeedRunner:
         return Fact(self._local(triple), element.time, until)
 
     def _local(self, triple: Triple) -> Triple:
-        """The triple with blank nodes that nothing else in the data set has."""
+        """The triple with blank nodes renamed, so that none collides with others of the data set."""
         subject, predicate, object_ = triple
         return self._named(subject), predicate, self._named(object_)
 
@@ -236,14 +239,14 @@ class FeedRunner:
 
 _LOG = logging.getLogger(__name__)
 TICK_S: Final = 0.2
-"""How often what ended is looked for."""
+"""Interval between sweeps of ended facts."""
 
 
 @asynccontextmanager
 async def background_tasks(
     datasets: Sequence[DataSet], feedings: Sequence[FeedRunner] = (), history: int | None = None
 ) -> AsyncIterator[None]:
-    """Time passes while the block lasts; ``history`` is how long (ms) ended intervals stay, ``None`` for ever."""
+    """Run feeds and sweeps during the block; ended intervals stay for ``history`` ms, ``None`` for ever."""
     tasks = [asyncio.create_task(feeding.run()) for feeding in feedings]
     tasks.append(asyncio.create_task(_sweeping(datasets, history)))
     try:
@@ -256,7 +259,7 @@ async def background_tasks(
 
 
 class BackgroundApp:
-    """An application whose data sets live as long as it is up."""
+    """An application that runs the background tasks of its data sets while it is up."""
 
     def __init__(
         self, app: ASGIApp, datasets: Sequence[DataSet], feedings: Sequence[FeedRunner], history: int | None
@@ -265,7 +268,7 @@ class BackgroundApp:
         self.prompt: PromptAnswer | None = getattr(app, "prompt", None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand on; begin and end with the process."""
+        """Pass requests on; the lifespan of the process starts and ends the tasks."""
         if scope["type"] != "lifespan":
             await self._app(scope, receive, send)
             return
@@ -283,7 +286,7 @@ async def _sweeping(datasets: Sequence[DataSet], history: int | None) -> None:
 
 
 async def _swept(dataset: DataSet, keep: int) -> None:
-    """Forget what ended so long ago; what cannot be forgotten now is tried again."""
+    """Remove facts that ended more than ``keep`` ms ago; after an error the next sweep tries again."""
     try:
         await sweep_beside(dataset, dataset.clock() - keep)
     except (FullError, DamagedStoreError) as error:

@@ -1,8 +1,8 @@
-"""Data sets filled from files: quads in every format, and when annotated ones end.
+"""Loading data sets from files: quads in every format, and the ends of annotated ones.
 
-Most lines of N-Quads and N-Triples are written as their terms are kept: no escape, an IRI of plain characters, a
-language tag in lower case. One regular expression, which accepts no other lines, reads these ten thousand at a time;
-all others are given to the parser. A line of these formats is read alike whatever stands before it.
+Most lines of N-Quads and N-Triples are already in the form in which terms are stored: no escapes, IRIs of plain
+characters, language tags in lower case. One regular expression, which accepts only such lines, reads ten thousand of
+them at a time; all other lines go to the parser. This is possible because no line of these formats depends on others.
 """
 
 import re
@@ -30,21 +30,21 @@ from streamgauge.servers.fragments.store.indexed import Store
 from streamgauge.servers.fragments.store.quad_keys import BATCH, QuadBatch
 
 BLOCK: Final = 2**20
-"""Bytes that are searched at once."""
+"""Bytes read at a time when a file is searched."""
 
 _PART: Final = 8 * BLOCK
-"""Bytes of lines that are read at once."""
+"""Bytes of lines parsed at a time."""
 
 ANY: Final[Match] = (None, None, None, None)
 _PAGE: Final = 10_000
-"""Quads that are read from a store at once."""
+"""Quads read from a store at a time."""
 
 RESERVED: Final = frozenset({"health", "metrics", "."})
-"""Names that no data set may have, as something else is there."""
+"""Names that no data set may have: paths of the server, and the current folder."""
 
 
 def name_of(path: Path) -> str:
-    """The name of a file's data set: what is before its first ending."""
+    """The name of a file's data set: the file name up to its first dot; FormatError."""
     name = path.name.split(".")[0]
     if not name or name in RESERVED:
         raise FormatError(f"{path}: a data set cannot be named {name!r}: rename the file")
@@ -58,7 +58,7 @@ def read_quads(path: Path) -> Iterator[Quad]:
 
 
 def read_parts(path: Path) -> Iterator[Sequence[Quad]]:
-    """The quads of ``read_quads``, many together."""
+    """The quads of ``read_quads`` in batches."""
     if (syntax := rdf_syntax(path)) in _LINES:
         yield from _line_parts(path, syntax)
         return
@@ -67,6 +67,7 @@ def read_parts(path: Path) -> Iterator[Sequence[Quad]]:
         yield part
 
 
+# Possessive quantifiers (Python 3.11): on a line that does not match, the expression must not backtrack.
 _PLAIN: Final = r"[A-Za-z0-9._~!$&'()*+,;=:@/?-]*+(?:%[0-9A-Fa-f]{2}[A-Za-z0-9._~!$&'()*+,;=:@/?-]*+)*+"
 _IRI: Final = rf"<(?:https?://[A-Za-z0-9.-]++(?::[0-9]{{1,5}})?(?=[/?#>])|urn:[A-Za-z0-9]++:){_PLAIN}(?:#{_PLAIN})?>"
 _BLANK: Final = "_:[A-Za-z0-9]++"
@@ -79,11 +80,14 @@ _LINES: Final = {
         (ox.RdfFormat.N_TRIPLES, "()"),
     )
 }
-"""Lines that are written as their terms are kept, in four groups; the last is empty for the default graph."""
+"""Lines whose terms are in stored form, as four groups; the last is empty for the default graph.
+
+``_OTHERWISE`` excludes datatypes that a term never states: xsd:string is implied, the others need a language.
+"""
 
 
 def _line_parts(path: Path, syntax: ox.RdfFormat) -> Iterator[Sequence[Quad]]:
-    """The quads of a file of lines; where there is a mistake in it, the parser reads it all and tells the line."""
+    """The quads of a file of lines; after an error the parser reads the whole file, to report the right line."""
     naming = Relabel("s")
     try:
         with open_bytes(path) as file:
@@ -96,7 +100,7 @@ def _line_parts(path: Path, syntax: ox.RdfFormat) -> Iterator[Sequence[Quad]]:
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """The bytes of a file in blocks of whole lines; the last line ends too."""
+    """The bytes of a file in blocks of whole lines, the last one completed by a line feed."""
     rest = b""
     while block := file.read(_PART):
         end = block.rfind(b"\n") + 1
@@ -110,7 +114,7 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _block_quads(block: bytes, place: str, syntax: ox.RdfFormat, naming: Relabel) -> list[Quad]:
-    """The quads of whole lines."""
+    """The quads of whole lines, by the expression or the parser, whichever fits."""
     try:
         text = block.decode()
     except UnicodeDecodeError:
@@ -123,7 +127,7 @@ def _block_quads(block: bytes, place: str, syntax: ox.RdfFormat, naming: Relabel
 
 
 def _mixed(text: str, place: str, syntax: ox.RdfFormat, naming: Relabel) -> list[Quad]:
-    """The quads of lines some of which only the parser reads."""
+    """The quads of lines, some of which only the parser can read."""
     quads: list[Quad] = []
     line, at, left = _LINES[syntax], 0, 0
     while at < len(text):
@@ -139,23 +143,23 @@ def _mixed(text: str, place: str, syntax: ox.RdfFormat, naming: Relabel) -> list
 
 
 def _parsed(lines: bytes, place: str, syntax: ox.RdfFormat, naming: Relabel) -> list[Quad]:
-    """The quads of whole lines, as the parser reads them; FormatError with a line that counts from the first."""
+    """The quads of whole lines by the parser; a FormatError counts lines from the first of these."""
     file = BufferedReader(BytesIO(lines))
     return [named_quad(quad, naming) for quad in parse_open(file, place, syntax)]
 
 
 def _named(quad: Quad, naming: Relabel) -> Quad:
-    """A quad as it was written; blank nodes get the names of their document, as ``named_quad`` gives them."""
+    """A quad with its blank nodes renamed, as ``named_quad`` does."""
     s, p, o, g = quad
     graph = naming.blank(g) if g[:1] == "_" else g
     return naming.blank(s) if s[0] == "_" else s, p, naming.blank(o) if o[0] == "_" else o, graph
 
 
 def load(path: Path, store: Store, style: Style, at: int | None = None) -> int:
-    """Fill an empty store with a file's quads; how many there are.
+    """Fill an empty store with a file's quads; returns their number.
 
-    A file in which no label is mentioned is read as it comes. Where facts are annotated in graphs, the labels are read
-    first, and then all as it comes; else the file is held in memory once, to tell which quads end with which label.
+    A file without labels is streamed. With the method ``graphs`` the labels are read in a first pass and the quads
+    streamed in a second; other methods need the whole file in memory to find which quads end with which label.
     """
     own = label_predicates(style.vocabulary)
     if not _mentions(path, own):
@@ -167,9 +171,9 @@ def load(path: Path, store: Store, style: Style, at: int | None = None) -> int:
 
 
 def refill(path: Path, store: Store, style: Style, at: int | None = None) -> QuadChanges:
-    """Replace what a store holds by a file's quads, as one change; quads that are in both stay. FormatError, FullError.
+    """Replace the content of a store by a file's quads, as one change; quads in both stay. FormatError, FullError.
 
-    Both are held in memory.
+    Both are loaded into memory.
     """
     if _mentions(path, label_predicates(style.vocabulary)):
         come = dict(ending_quads(list(read_quads(path)), style))
@@ -182,7 +186,7 @@ def refill(path: Path, store: Store, style: Style, at: int | None = None) -> Qua
 
 
 def _ends(quads: Sequence[Quad], ends: Mapping[Term, int | None]) -> list[tuple[int, int]]:
-    """The places of the quads that end, and when: as ``_named_end`` says of each."""
+    """(index, end) of the quads that end; the same as ``_named_end`` for each quad, but for many at once."""
     ends_by_place = dict[int, int | None]()
     for part in (1, 0, 3):  # predicate, subject, graph: the last one that has a label counts
         if not ends.keys().isdisjoint(map(itemgetter(part), quads)):
@@ -191,24 +195,24 @@ def _ends(quads: Sequence[Quad], ends: Mapping[Term, int | None]) -> list[tuple[
 
 
 def _label_quads(path: Path, own: Collection[Term]) -> list[Quad]:
-    """The quads by which others end: labels, and terms that are the same.
+    """The quads that determine the ends of others: labels, and owl:sameAs.
 
-    Of a file with a quad on each line only the lines are parsed that may be one, unless they have blank nodes, which
-    are named as all of the file is read.
+    In a format of lines only those are parsed that mention one of these predicates, unless they have blank nodes, whose
+    names depend on the lines before.
     """
     syntax, wanted = rdf_syntax(path), {*own, SAME_AS}
     if syntax in _LINES:
         lines = b"".join(_lines_with([term[1:-1].encode() for term in wanted], path))
         if b"_:" not in lines:
             relabel = Relabel("s")
-            with suppress(FormatError):  # the whole file is read then, which tells the line
+            with suppress(FormatError):  # then the whole file is read, which reports the right line
                 quads = [named_quad(quad, relabel) for quad in parse_open(BytesIO(lines), str(path), syntax)]
                 return [quad for quad in quads if quad[1] in wanted]
     return [quad for part in read_parts(path) for quad in part if quad[1] in wanted]
 
 
 def _lines_with(names: Sequence[bytes], path: Path) -> Iterator[bytes]:
-    """The lines of a file in which one of the names is somewhere."""
+    """The lines of a file that contain one of the names."""
     named, rest = re.compile(b"|".join(map(re.escape, names))), b""
     with open_bytes(path) as file:
         while block := file.read(BLOCK):
@@ -222,7 +226,7 @@ def _lines_with(names: Sequence[bytes], path: Path) -> Iterator[bytes]:
 
 
 def _named_end(quad: Quad, ends: Mapping[Term, int | None]) -> int | None:
-    """When a quad ends: with the label of its graph, subject or predicate."""
+    """The end of a quad, by the label of its graph, subject or predicate, in this order."""
     for term in (quad[3], quad[0], quad[1]):
         if term in ends:
             return ends[term]
@@ -230,7 +234,7 @@ def _named_end(quad: Quad, ends: Mapping[Term, int | None]) -> int | None:
 
 
 def _mentions(path: Path, own: Collection[Term]) -> bool:
-    """Whether the namespace of one of the IRIs is somewhere in the file, as it has to be in each format."""
+    """Whether a file contains the namespace of one of the IRIs: every format has to write it somewhere."""
     spaces = {re.sub(r"[^/#:]*$", "", term[1:-1]).encode() for term in own}
     longest, before = max(map(len, spaces)), b""
     with open_bytes(path) as file:
@@ -242,7 +246,7 @@ def _mentions(path: Path, own: Collection[Term]) -> bool:
 
 
 def ending_quads(quads: Sequence[Quad], style: Style) -> list[ExpiringQuad]:
-    """Each quad once, with when it ends: with the label of its graph, subject or predicate, else with its fact."""
+    """The distinct quads with their ends: by the label of graph, subject or predicate, else by the quad's fact."""
     ends = _labelled(quads, style)
     facts = method(style.method).facts(quads, style)
     final_by_quad = dict(latest_ends(((*fact.triple, DEFAULT), fact.final) for fact in facts))
@@ -254,7 +258,7 @@ def _end(quad: Quad, ends: dict[Term, int | None], final_by_quad: dict[Quad, int
 
 
 def _labelled(quads: Sequence[Quad], style: Style) -> dict[Term, int | None]:
-    """The subjects with a label, interval nodes and terms owl:sameAs such a subject included, with their last end."""
+    """The latest end of every labelled term: subjects of labels, nodes of intervals, and terms owl:sameAs a subject."""
     read, vocabulary, own = read_labels(quads, style), style.vocabulary, label_predicates(style.vocabulary)
     subjects = dict.fromkeys(quad[0] for quad in quads if quad[1] in own)
     ends = {subject: _latest([final for _, final in read.of(subject)]) for subject in subjects if read.of(subject)}

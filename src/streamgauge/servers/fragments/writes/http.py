@@ -1,4 +1,4 @@
-"""Writes over HTTP: with a token, within limits, once per key, under conditions, all of a request or nothing."""
+"""Writes over HTTP: authorised, limited, idempotent by key, conditional, and atomic per request."""
 
 import asyncio
 import json
@@ -77,7 +77,7 @@ from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKe
 
 PLACES: Final = ("subject", "predicate", "object")
 STYLES: Final = ("method", "label", "vocabulary", "border")
-"""Parameters that say how an annotated body is annotated."""
+"""Parameters that describe the annotations of a body."""
 
 _KNOWN: Final = {
     "POST": {*VALIDITY_PARAMETERS, *STYLES},
@@ -86,28 +86,28 @@ _KNOWN: Final = {
     "PATCH": {*VALIDITY_PARAMETERS, "at"},
 }
 _TIMES: Final = {"add": VALIDITY_PARAMETERS, "remove": (), "replace": ("by", *VALIDITY_PARAMETERS), "expire": ("at",)}
-"""The members that may stand beside an operation in JSON."""
+"""The operations in JSON, each with the further members that it may have."""
 
 _SHAPE: Final = '[{"add": TURTLE, "until": TIME}, {"remove" | "expire": PATTERN}, {"replace": PATTERN, "by": TURTLE}]'
 
 
-OPERATIONS: Final = 1_000
-"""Operations that one request may have."""
+MAX_OPERATIONS: Final = 1_000
+"""Operations in one request."""
 
 
 class WriteRequestError(ValueError):
-    """A write that cannot be understood; the sentence says what to send."""
+    """An invalid write; the sentence says what to send."""
 
 
 class WriteMediaTypeError(ValueError):
-    """A body of a kind that is not taken; the sentence lists those that are."""
+    """A body of an unsupported media type; the sentence lists the supported ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """A write as it came; ``base`` is the server's address, ``fresh`` the beginning of new blank nodes' names.
+    """A write request; ``base`` is the server's address, ``fresh`` the prefix of new blank nodes' labels.
 
-    ``triples`` are those that its body may still have.
+    ``triples`` limits the triples of its body.
     """
 
     method: str
@@ -122,10 +122,9 @@ class WriteRequest:
 
 
 def read_request(request: WriteRequest) -> list[Operation]:
-    """The operations of a write.
+    """The operations of a write request.
 
-    WriteRequestError, WriteMediaTypeError, TooManyError, TermError, ValidityError, QueryError and LabelError say why
-    there are none.
+    WriteRequestError, WriteMediaTypeError, TooManyError, TermError, ValidityError, QueryError, LabelError.
     """
     unknown = request.parameters.keys() - _KNOWN[request.method]
     if unknown:
@@ -168,13 +167,13 @@ def _patch(request: WriteRequest) -> list[Operation]:
         raise
     except ValueError as error:
         raise WriteRequestError(f"not JSON: {error}"[:200]) from None
-    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data) or len(data) > OPERATIONS:
-        raise WriteRequestError(f"expected a list of at most {OPERATIONS} operations: {_SHAPE}")
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data) or len(data) > MAX_OPERATIONS:
+        raise WriteRequestError(f"expected a list of at most {MAX_OPERATIONS} operations: {_SHAPE}")
     return [_operation(request, item, number) for number, item in enumerate(data)]
 
 
 def _operation(request: WriteRequest, item: dict[str, Any], number: int) -> Operation:
-    """One of a list in JSON; times beside it go before those of the address."""
+    """An operation of a list in JSON; its own times take precedence over those of the address."""
     here = f"operation {number + 1}"
     kind = next((name_ for name_ in _TIMES if name_ in item), None)
     if kind is None or item.keys() - {kind, *_TIMES[kind]}:
@@ -214,7 +213,7 @@ def _ending(wanted: TripleMatch, at: str | None, now: int) -> Operation:
 
 
 def _wanted(names: Mapping[str, str], base: str) -> TripleMatch:
-    """A pattern with at least one term; variables and nothing stand for any."""
+    """A selection with at least one term; variables and empty places stand for any."""
     subject, predicate, object_ = (_place(names.get(name, ""), base) for name in PLACES)
     if subject is None and predicate is None and object_ is None:
         raise WriteRequestError("this would touch every fact: give a subject, predicate or object")
@@ -222,7 +221,10 @@ def _wanted(names: Mapping[str, str], base: str) -> TripleMatch:
 
 
 def _replaced(request: WriteRequest) -> TripleMatch:
-    """The pattern of a PUT: all facts where the address has none (Graph Store Protocol, 5.3)."""
+    """The selection of a PUT: all facts if the address has none (Graph Store Protocol, 5.3).
+
+    An empty body must not delete everything by accident, so it requires a pattern.
+    """
     if request.parameters.keys().isdisjoint(PLACES) and request.body.strip():
         return None, None, None
     return _wanted(request.parameters, request.base)
@@ -234,7 +236,7 @@ def _place(text: str, base: str) -> Term | None:
 
 
 def _facts(request: WriteRequest) -> list[Fact]:
-    """The facts of a body: as it is annotated, or all with the validity that the parameters say."""
+    """The facts of a body: by its annotations, or all with the validity in the parameters."""
     parameters, style = request.parameters, request.style
     quads = list(_quads(request))
     if any(name in parameters for name in STYLES):
@@ -260,7 +262,7 @@ def _style(parameters: Mapping[str, str], own: Style) -> Style:
 
 
 def _quads(request: WriteRequest) -> Iterator[Quad]:
-    """The quads of an RDF body, with the server's own names of blank nodes read back."""
+    """The quads of an RDF body, with the server's skolem IRIs turned into blank nodes."""
     syntax = SENT.get(request.media_type)
     if syntax is None:
         raise WriteMediaTypeError(f"{request.media_type or 'no content type'}: facts come as one of {', '.join(SENT)}")
@@ -271,6 +273,7 @@ def _quads(request: WriteRequest) -> Iterator[Quad]:
             for quad in ox.parse(without_versions(request.body, syntax), format=syntax):
                 request.triples.take()
                 s, p, o, graph = named_quad(quad, relabel)
+                # Prefixes and datatypes make terms much longer than their text: a few MB could expand to gigabytes.
                 capacity -= len(s) + len(p) + len(o)
                 if capacity < 0:
                     limit = most_characters(len(request.body))
@@ -291,15 +294,15 @@ def _text(body: bytes) -> str:
 
 
 _DIGEST: Final = 18
-"""Characters of a tag that are the digest of its content; the name of its format is the next one."""
+"""Characters of the digest in an entity tag; the letter of the format follows."""
 
 
 def require_conditions(dataset: DataSet, scope: Scope, base: str) -> None:
-    """PreconditionError when the fragment is not as a write demands.
+    """PreconditionError unless a write's conditions hold for the fragment in its address.
 
-    The fragment is that of the subject, predicate and object in the address. Any of its representations counts; one
-    without quads is taken for none, so that If-None-Match: * writes only where nothing matches. The version of the data
-    set, in quotes, is a tag of every fragment: a page of facts in graphs stays as it is when only their times change.
+    The tag of any of its representations matches. An empty fragment has none, so ``If-None-Match: *`` writes only where
+    nothing matches. The version of the data set, in quotes, is also a tag of every fragment, because a page of facts in
+    graphs does not change when only their times do.
     """
     conditions = read_conditions(scope["headers"])
     since = dict(scope["headers"]).get(b"if-unmodified-since")
@@ -319,7 +322,7 @@ def require_conditions(dataset: DataSet, scope: Scope, base: str) -> None:
 
 
 def _tags(dataset: DataSet, base: str, fragment: FragmentRequest, page: Page, conditions: Conditions) -> Iterator[str]:
-    """The tags of the page in each format that the conditions name, however it would be coded."""
+    """The tags of the page in the formats that the conditions mention, in every content coding."""
     named = {tag for tag in (*(conditions.match or ()), *(conditions.none_match or ())) if tag not in ANY}
     formats = {tag.removeprefix("W/")[_DIGEST + 1 : _DIGEST + 2] for tag in named}
     if page.total:
@@ -332,8 +335,8 @@ def _tags(dataset: DataSet, base: str, fragment: FragmentRequest, page: Page, co
 
 
 METHODS: Final = ("POST", "PUT", "PATCH", "DELETE")
-KEYS: Final = 10_000
-"""Idempotency keys of a token that are remembered, the last ones, until the server ends."""
+MAX_KEYS: Final = 10_000
+"""Idempotency keys remembered per token, in memory only."""
 
 _STATUS: Final[dict[type[Exception], int]] = {
     **STATUS,
@@ -359,13 +362,13 @@ _STATUS: Final[dict[type[Exception], int]] = {
     ),
 }
 _PARALLEL: Final = 4
-"""Bodies that are understood at once; others wait."""
+"""Bodies parsed at the same time; others wait."""
 
 Headers: TypeAlias = Mapping[bytes, bytes]
 
 
 class WritesHandler:
-    """Answers POST, PUT, PATCH and DELETE of those who have a token; without tokens nobody may write."""
+    """Handles POST, PUT, PATCH and DELETE of clients with a token; without tokens nobody may write."""
 
     def __init__(self, tokens: Tokens | Sequence[str], addressing: BaseAddress, body: int) -> None:
         self._tokens, self._addressing, self._limit = Tokens.of(tokens), addressing, body
@@ -375,11 +378,11 @@ class WritesHandler:
         self._requests, self._turns = 0, asyncio.Semaphore(_PARALLEL)
 
     def takes(self, method: str, _query: bytes, _headers: Headers) -> bool:
-        """Any write."""
+        """Whether it is a write, by its method."""
         return method in METHODS
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:
-        """Change the data set, and say what changed and its version."""
+        """Change the data set, and answer with the effect and the new version."""
         refused = self._refused(dict(scope["headers"]))
         try:
             reply = refused or await self._reply(dataset, scope, receive)
@@ -405,17 +408,18 @@ class WritesHandler:
             return self._done.known(key) or await self._done_anew(dataset, scope, body, key)
 
     async def _done_anew(self, dataset: DataSet, scope: Scope, body: bytes, key: RetryKey | None) -> Reply:
+        # Checked before the body is parsed, to refuse cheaply, and again in `_make` with the lock, which decides.
         require_conditions(dataset, scope, self._addressing(scope["scheme"], dict(scope["headers"])))
         async with self._turns:
             request = self._request(dataset, scope, body)
-            operations = await asyncio.to_thread(_understood, request)
+            operations = await asyncio.to_thread(_parsed, request)
         async with self._once(key):
-            known = self._done.known(key)  # the same request may have come twice at once
+            known = self._done.known(key)  # the same request may have been under way
             return known if known is not None else await self._make(dataset, scope, operations, key)
 
     @asynccontextmanager
     async def _once(self, key: RetryKey | None) -> AsyncIterator[None]:
-        """One request with a key at a time."""
+        """Serialise the requests with one key."""
         if key is None:
             yield
             return
@@ -431,7 +435,7 @@ class WritesHandler:
     async def _make(
         self, dataset: DataSet, scope: Scope, operations: Sequence[Operation], key: RetryKey | None
     ) -> Reply:
-        """Make the change; what is demanded is asked when nobody else may write any more."""
+        """Apply the change; its conditions are checked with the data set's lock."""
         base = self._addressing(scope["scheme"], dict(scope["headers"]))
         written = await self._writers.write(dataset, operations, lambda: require_conditions(dataset, scope, base))
         reply = _written_reply(written, dataset)
@@ -440,7 +444,7 @@ class WritesHandler:
         return reply
 
     def _key(self, dataset: DataSet, scope: Scope, body: bytes) -> RetryKey | None:
-        """The key of a request, with all that another use of the key would differ in."""
+        """The idempotency key of a request, with a digest of everything that has to be equal in a retry."""
         headers = dict(scope["headers"])
         header = headers.get(b"idempotency-key")
         owner = self._tokens.identity(bearer(headers.get(b"authorization", b"").decode("latin-1")))
@@ -468,8 +472,8 @@ class WritesHandler:
         )
 
 
-def _understood(request: WriteRequest) -> list[Operation]:
-    """The operations of a write; DeadlineError when reading them takes too long."""
+def _parsed(request: WriteRequest) -> list[Operation]:
+    """The operations of a write, parsed within a deadline; DeadlineError."""
     load_parsers()
     with DEADLINES.within(SECONDS):
         return read_request(request)
@@ -487,7 +491,7 @@ def _parameters(query: bytes) -> dict[str, str]:
 
 
 def _written_reply(written: WriteResult, dataset: DataSet) -> Reply:
-    """The reply to a write, as JSON: changed facts, changed quads, the version."""
+    """The reply to a write, as JSON: numbers of changed facts and quads, and the version."""
     quads = {"added": len(written.quads.added), "removed": len(written.quads.removed)}
     facts = {"added": written.added, "removed": written.removed}
     body = json.dumps({"version": dataset.version.decode(), "facts": facts, "quads": quads}).encode()

@@ -1,11 +1,10 @@
-"""Writes beside the event loop: long writes are worked out in a thread, and made when nothing they rest on changed.
+"""Optimistic writes: long ones are prepared in a thread and applied if nothing that they depend on has changed since.
 
-Few facts are written at once, between two requests. A write of more facts, or one that asks by a pattern, is drafted
-and planned in a thread, and the store works the plan out, while reads and other writes go on, for ``SECONDS`` of CPU at
-most. Then, with the only right to change the data set, the queue sees whether others changed what the draft rests on:
-facts of the same triples, or, where the draft asked by a pattern, anything. If they did, all is done again; a draft
-that took ``SHORT_S`` is made a last time while other writes wait. So another write waits only for the change itself:
-blocks that are put in place.
+A write of few facts is applied directly in the event loop. A larger one is drafted, planned and prepared by the store
+in a thread, for ``SECONDS`` of CPU at most, while reads and other writes continue. Then, with the data set's lock, the
+queue checks whether others have changed something that the draft depends on: facts of the same triples, or anything if
+it read by a pattern. If so, it is prepared again; in the last attempt a draft that took less than ``SHORT_S`` is
+prepared again with the lock held. Other writes thus wait only while prepared blocks are put in place.
 """
 
 import asyncio
@@ -24,41 +23,41 @@ from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.limits import Gate
 
 FEW: Final = 50
-"""Facts that are looked at or written sooner than a thread is asked to."""
+"""Facts up to which a write runs in the event loop: handing it to a thread costs more."""
 
 FEW_QUADS: Final = 200
-"""Quads that are changed sooner than a thread is asked to."""
+"""Quads up to which a sweep runs in the event loop."""
 
 TRIES: Final = 3
 SHORT_S: Final = 0.1
-"""How long, in CPU seconds, a draft may have taken that is made while other writes wait."""
+"""CPU seconds of a draft up to which it may be repeated while other writes wait."""
 
 SECONDS: Final = 10.0
 """CPU seconds that a draft may take."""
 
 GROWTH: Final = 512 * 2**20
-"""Bytes that the process may grow by while a draft is made."""
+"""Bytes by which the process may grow during a draft."""
 
-WAITING: Final = 64
-"""Long writes that wait for those before them."""
+MAX_WAITING_WRITES: Final = 64
+"""Long writes that may wait for others."""
 
 
 class WriteBusyError(RuntimeError):
-    """A write that could not be made because of others; the sentence says what to do."""
+    """A write that lost every race against other writes; the sentence says what to do."""
 
 
 class WriteQueue:
-    """Makes the writes of a server's data sets: short ones at once, long ones one after the other beside them."""
+    """Applies the writes of a server's data sets: short ones directly, long ones one at a time in a thread."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
-        self._seconds, self._long = seconds, Gate(WAITING, "write so much")
+        self._seconds, self._long = seconds, Gate(MAX_WAITING_WRITES, "write so much")
 
     async def write(
         self, dataset: DataSet, operations: Sequence[Operation], require: Callable[[], object] = bool
     ) -> WriteResult:
-        """Make the operations, as one change; BusyError, CrowdedError, DeadlineError and what operations raise.
+        """Apply operations as one change; WriteBusyError, CrowdedError, DeadlineError, and errors of the operations.
 
-        ``require`` is asked just before, with the right to write; what it raises is raised and nothing is written.
+        ``require`` is called with the data set's lock directly before the change, and may raise to prevent it.
         """
         if sum(operation.cost(dataset) for operation in operations) <= FEW:
             async with dataset.writers:
@@ -88,18 +87,19 @@ class WriteQueue:
         raise WriteBusyError(f"the data changed {TRIES} times while this was worked out: ask for less, or come again")
 
     def _planned(self, dataset: DataSet, operations: Sequence[Operation]) -> "_PlannedWrite":
-        """Draft the change, and have the store work it out."""
+        """Draft and plan a change, and have the store prepare it."""
         began = thread_time()
         with gc_young(), DEADLINES.within(self._seconds, GROWTH):
             draft = _drafted(dataset, operations)
             planned = draft.planned(f"w{next(_SERIALS):x}")
+        # Outside the deadline: an interruption inside the store could leave its shared state half changed.
         change = None if planned is None else _prepared(dataset, planned)
         return _PlannedWrite(dataset, draft, planned, change, thread_time() - began)
 
 
 @dataclass
 class _PlannedWrite:
-    """A change that was worked out in ``took`` CPU seconds; there is none of the store's where nothing changes."""
+    """A planned change that took ``took`` CPU seconds; ``planned`` and ``change`` are ``None`` if it has no effect."""
 
     dataset: DataSet
     draft: FactDraft
@@ -108,17 +108,17 @@ class _PlannedWrite:
     took: float
 
     def stale(self) -> bool:
-        """Whether others changed facts that the plan rests on."""
+        """Whether others have changed facts that the plan depends on."""
         return self.draft.stale()
 
     def abandon(self) -> None:
-        """Abandon the prepared change, unless it was made."""
+        """Abandon the prepared change, unless it was applied."""
         if self.change is not None:
             self.dataset.store.abandon(self.change)
             self.change = None
 
     async def made(self) -> WriteResult | None:
-        """Make the change, with the right to write; ``None`` when others changed the same quads."""
+        """Apply the change, with the lock held; ``None`` if others have changed the same quads."""
         if self.planned is None or self.change is None:
             return self.draft.nothing()
         changes = await _changed(self.dataset, self.planned, self.change)
@@ -129,7 +129,7 @@ class _PlannedWrite:
 
 
 async def sweep_beside(dataset: DataSet, before: int) -> None:
-    """Remove quads that had ended by an instant (ms); FullError. Quads that others change meanwhile stay."""
+    """Remove quads that had ended by an instant (ms), except those that others change meanwhile; FullError."""
     gone = dataset.store.expired(before, SWEPT)
     if not gone:
         return
@@ -148,17 +148,14 @@ async def sweep_beside(dataset: DataSet, before: int) -> None:
 
 
 async def tidied(dataset: DataSet) -> None:
-    """Drop the terms that are in no quad any more, some at a time, while others read and write.
-
-    Where the disk does not take that, they are dropped by a later change.
-    """
+    """Drop unused terms, some at a time, while others read and write; if the disk is full, a later change does it."""
     with suppress(FullError):
         while await asyncio.to_thread(dataset.store.tidy):
             pass
 
 
 _SERIALS: Final = count()
-"""Numbers of changes that are worked out beside others."""
+"""Serial numbers of concurrent plans."""
 
 
 def _drafted(dataset: DataSet, operations: Sequence[Operation]) -> FactDraft:
@@ -169,12 +166,12 @@ def _drafted(dataset: DataSet, operations: Sequence[Operation]) -> FactDraft:
 
 
 def _prepared(dataset: DataSet, planned: PlannedChange) -> KeyedChange:
-    """The store's prepared change for a plan, in time proportional to the plan's size."""
+    """The store's prepared change for a plan."""
     return dataset.store.prepare(planned.removed, planned.added)
 
 
 async def _changed(dataset: DataSet, planned: PlannedChange, change: KeyedChange) -> QuadChanges | None:
-    """As ``DataSet.change``, beside the loop; for who has the right to change it."""
+    """Apply a prepared change in a thread and have the data set follow; requires the lock. ``None`` if it is stale."""
     changes = await asyncio.to_thread(dataset.store.make, change, dataset.clock())
     if changes is not None:
         dataset.adopt(changes, planned.removed, planned.added)

@@ -1,4 +1,4 @@
-"""SPARQL Update of a data set: its operations over facts, with the server's own names of blank nodes read back."""
+"""SPARQL Update of a data set: its operations over facts, with skolem IRIs of the server turned into blank nodes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,9 +14,9 @@ from streamgauge.servers.http.protocol import ProtocolRequest
 def read_local_update(
     sent: ProtocolRequest, start: str, base: str, now: Term, take: Callable[[], None]
 ) -> list[UpdateOperation]:
-    """The operations of an update at the time ``now``; names of new blank nodes begin with ``start``.
+    """The operations of an update at the time ``now``; labels of new blank nodes begin with ``start``.
 
-    ``base`` is the server's address; ``take`` is called for each triple of data, and may refuse. QueryError.
+    ``base`` is the server's address; ``take`` is called for each triple of data, and may raise. QueryError.
     """
     names: dict[str, Term] = {}
     context = UpdateContext(lambda name: names.setdefault(name, f"_:{start}b{len(names)}"), False, sent.graphs, now)
@@ -28,7 +28,7 @@ def read_local_update(
 
 
 def _local(operation: UpdateOperation, base: str) -> UpdateOperation:
-    """The operation with blank nodes for the server's names of them."""
+    """The operation with blank nodes in place of their skolem IRIs."""
     local = partial(unskolemised, base=base)
 
     def fact(triple: Triple) -> Triple:
