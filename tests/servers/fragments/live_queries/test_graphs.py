@@ -17,7 +17,7 @@ from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.client import LinkedDataError
 from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.live_queries import live_query
-from streamgauge.servers.fragments.live_queries.incremental import MOST_GRAPHS, IncrementalPlan
+from streamgauge.servers.fragments.live_queries.incremental import MAX_GRAPHS, IncrementalPlan
 from streamgauge.servers.fragments.live_queries.poll_loop import Failed
 from streamgauge.servers.fragments.live_queries.watch import watch
 from tests.examples import examples
@@ -162,7 +162,7 @@ def test_what_is_joined_with_a_graphs_name_is_all_that_is_asked_for():
 def test_too_many_graphs_are_a_failure_that_says_what_to_do():
     style, web = Style("singleton"), FakeWeb()
     source = FakeSource(web, style)
-    source.put((), {f"<urn:g{at}>": [("<urn:a>", "<urn:p>", "<urn:b>")] for at in range(MOST_GRAPHS + 1)})
+    source.put((), {f"<urn:g{at}>": [("<urn:a>", "<urn:p>", "<urn:b>")] for at in range(MAX_GRAPHS + 1)})
     plan = IncrementalPlan(live_query("SELECT ?g { GRAPH ?g { ?s <urn:p> ?o } }"), [source], style, web, 0)
     with pytest.raises(LinkedDataError, match="name the graph"):
         asyncio.run(plan.poll())

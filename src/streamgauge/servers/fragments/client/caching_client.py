@@ -1,6 +1,6 @@
-"""The one client of all requests: responses are cached, equal requests coalesced, failures retried, costs counted.
+"""The client of all requests: responses are cached, concurrent equal requests coalesced, failures retried.
 
-It is a private cache (HTTP Caching, RFC 9111) that estimates the clock of each server by its responses.
+It is a private cache (HTTP Caching, RFC 9111) and estimates the clock of each server from its responses.
 """
 
 import asyncio
@@ -43,10 +43,10 @@ from streamgauge.servers.http.headers import SECOND, http_date
 from streamgauge.sources.sse.events import EventParser, ServerEvent
 
 DRIFT: Final = 200e-6
-"""How fast two clocks may drift apart: each by 100 ppm."""
+"""Maximum drift between two clocks, 100 ppm each."""
 
 SET_BACK: Final = 2 * SECOND
-"""How far (ms) a server's clock has to be behind all that was expected of it to count as set back."""
+"""By how much (ms) a server's clock has to fall behind every expectation to count as set back."""
 
 
 @dataclass(slots=True)
@@ -72,9 +72,9 @@ class ServerClock:
     _last: int | None = None
 
     def seen(self, shown: ShownTime, sent: int, came: int) -> None:
-        """A response that was asked for and came at these own times, which are rounded down, shows a time.
+        """Note an exchange, ``sent`` and ``came`` at these own times (rounded down), whose response showed a time.
 
-        An exchange that contradicts those before it means that a clock was set: it counts alone.
+        An exchange that contradicts the earlier ones means that a clock was set, and replaces them.
         """
         low, high = float(shown.time - came - 1), float(shown.time + shown.resolution - sent)
         wider = self._drift(came)
@@ -89,30 +89,33 @@ class ServerClock:
 
     @property
     def known(self) -> bool:
-        """Whether any exchange was seen."""
+        """Whether an exchange has been noted."""
         return self._low <= self._high < float("inf")
 
     @property
     def ahead(self) -> float:
-        """The estimate of the offset: by how many ms the server's clock is ahead; 0 when nothing is known."""
+        """The estimated offset: by how many ms the server's clock is ahead; 0 if unknown."""
         return (self._low + self._high) / 2 if self.known else 0.0
 
     def uncertainty(self, own: int) -> float:
-        """The most by which the estimate may be wrong at an own time (ms); infinite when nothing is known."""
+        """The maximum error (ms) of the estimate at an own time; infinite if unknown."""
         return (self._high - self._low) / 2 + self._drift(own)
 
     def time(self, own: int) -> int:
-        """The server's time at an own time, by the estimate; never earlier than what was given before."""
+        """The estimated server time at an own time; never earlier than the last result."""
         now = int(own + self.ahead)
         self._last = now if self._last is None else max(now, self._last)
         return self._last
 
     def reached(self, time: int) -> int:
-        """The own time at which the server's clock shows a time, by the estimate; rounded up."""
+        """The estimated own time at which the server's clock shows ``time``, rounded up."""
         return -int(-(time - self.ahead) // 1)
 
     def surely(self, time: int) -> int:
-        """The own time from which on the server's clock shows a time or a later one, however it drifts; rounded up."""
+        """The own time from which the server's clock certainly shows ``time`` or later, however it drifts.
+
+        Rounded up.
+        """
         if not self.known:
             return time
         own = time - self._low
@@ -126,34 +129,34 @@ CacheKey: TypeAlias = tuple[str, str]
 """Address and Accept."""
 
 _OVERHEAD = 500
-_READ = 4
-"""How much more memory what readers make of a body takes than the body, about: quads are tuples of strings."""
+_PARSED_FACTOR = 4
+"""Approximate memory of what is parsed from a body, as a multiple of the body: quads are tuples of strings."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """A response in the cache; ``fresh`` is until when it may be used unasked, ms of the own clock."""
+    """A response in the cache; ``fresh`` is until when it may be used without a request (own clock, ms)."""
 
     response: Response
     condition: dict[str, str]
-    """The header field that asks whether it has changed."""
+    """The header field of a conditional request."""
     fresh: float
     number: int
-    """Of all that came, in order."""
+    """Its serial number among all responses."""
 
     @property
     def size(self) -> int:
-        """Bytes of memory that it takes, about."""
-        return (1 + _READ) * len(self.response.body) + len(self.response.address) + _OVERHEAD
+        """Approximate bytes of memory."""
+        return (1 + _PARSED_FACTOR) * len(self.response.body) + len(self.response.address) + _OVERHEAD
 
     def again(self, lifetime: Lifetime, version: str | None, fresh: float, number: int) -> "CacheEntry":
-        """The entry after its server said that the response has not changed (304)."""
+        """The entry after a 304, with the lifetime of that response."""
         response = replace(self.response, at=lifetime.at, until=lifetime.until, version=version)
         return replace(self, response=response, fresh=fresh, number=number)
 
 
 ResponseCache: TypeAlias = SizedCache[CacheKey, CacheEntry]
-"""Responses by address and Accept; a size counts what was read of bodies too."""
+"""Responses by address and Accept; sizes include what is parsed from bodies."""
 
 EVENT_STREAM: Final = "text/event-stream"
 """The media type of server-sent events (HTML standard, 9.2)."""
@@ -162,19 +165,19 @@ RDF: Final = (
     "application/trig,application/n-quads;q=0.9,text/turtle;q=0.8,application/n-triples;q=0.7,"
     "application/ld+json;q=0.6,application/rdf+xml;q=0.5"
 )
-"""The Accept header: formats that keep data and metadata apart come first."""
+"""The Accept header: formats with graphs, which separate data from metadata, come first."""
 
 _SENDABLE = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 
 _CLOCKS = 1000
-"""Origins whose clocks are remembered."""
+"""Number of origins whose clocks are remembered."""
 
 _NUMBERS = count(1)
-"""Of all responses of all clients, as caches may be shared."""
+"""Serial numbers of the responses of all clients, because caches may be shared."""
 
 
 class CacheUse(Enum):
-    """The places that a response may be taken from."""
+    """Where a response may be taken from."""
 
     CACHED = "the cache, where it is fresh or of this round"
     REVALIDATE = "the server, if only to say that nothing has changed"
@@ -182,7 +185,7 @@ class CacheUse(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """A poll: the number that it began with, and where from what came before it may be taken."""
+    """A poll: the serial number at its start, and how earlier responses may be used."""
 
     begun: int
     use: CacheUse
@@ -199,11 +202,11 @@ class _Flight:
 
 @dataclass(slots=True)
 class CachingHttpClient:
-    """Requests through one client, for any number of queries of one event loop.
+    """Requests through one client, for any number of queries in one event loop.
 
-    ``clock`` gives ms since 1970 and is never set, ``sleep`` waits seconds of it. ``allowed`` are hosts that may be
-    asked whatever their address, and that links may lead to. The cache may be shared with other clients. With
-    ``same_clock`` the servers are in this process and their clock is this one, to the millisecond.
+    ``clock`` returns ms since 1970 and is never adjusted, ``sleep`` waits seconds of it. ``allowed`` are hosts that may
+    be requested whatever their address, and that links may lead to. The cache may be shared with other clients. With
+    ``same_clock`` the servers run in this process and use the same clock.
     """
 
     client: AsyncHttpClient
@@ -223,15 +226,15 @@ class CachingHttpClient:
         self._sender = HttpSender(self.client, self.clock, self.sleep, self.limits, self.random, self.counters)
 
     def reach(self, start: str) -> AddressRules:
-        """The addresses that a source named by its start address may lead to."""
+        """The address rules of a source with this start address."""
         return address_rules(start, self.allowed)
 
     @contextmanager
     def round(self, use: CacheUse = CacheUse.CACHED) -> Iterator[None]:
-        """A round, in which a response that comes is used again, fresh or not: a poll sees one state of a page.
+        """A round: responses that arrive in it are reused until its end, fresh or not, so that a poll sees one state.
 
-        With ``CacheUse.REVALIDATE`` no response of before the round is used without its server's word. A round within a
-        round is the same round, but for that.
+        With ``CacheUse.REVALIDATE`` earlier responses are revalidated. A nested round belongs to the outer one, unless
+        it revalidates.
         """
         token = _ROUND.set(_Round(next(_NUMBERS), use)) if _ROUND.get() is None or use is CacheUse.REVALIDATE else None
         try:
@@ -243,7 +246,7 @@ class CachingHttpClient:
     async def get(
         self, address: str, within: AddressRules, accept: str = RDF, use: CacheUse = CacheUse.CACHED
     ) -> Response:
-        """The response of an address; LinkedDataError when there is none, or when the address may not be asked."""
+        """The response of an address, from the cache if possible; LinkedDataError."""
         within.check(address)
         key = address, accept
         kept = self.cache.get(key)
@@ -253,12 +256,12 @@ class CachingHttpClient:
         return await self._joined((key, use), lambda: self._fetch(key, within, kept))
 
     def last(self, address: str, accept: str = RDF) -> Response | None:
-        """The last response, however old: to plan by, not to answer from."""
+        """The last response, however old: good enough for planning, not for answers."""
         kept = self.cache.get((address, accept))
         return None if kept is None else kept.response
 
     async def post(self, address: str, within: AddressRules, content: bytes, headers: Mapping[str, str]) -> Response:
-        """The answer to what is posted, which is not cached."""
+        """The response to a POST, which is not cached."""
         answer = await self._sender.send(HttpRequest(address, within, {"accept-encoding": "gzip", **headers}, content))
         return self._response(answer, self._lived(answer))
 
@@ -266,9 +269,9 @@ class CachingHttpClient:
     async def events(
         self, address: str, within: AddressRules, last: str | None
     ) -> AsyncIterator[AsyncIterator[ServerEvent]]:
-        """The events of an address from now on, or since the ``last``, while the block lasts.
+        """The server-sent events of an address from now on, or since the ``last`` one, during the block.
 
-        StatusError or LinkedDataError when it has none, UnavailableError when they break.
+        StatusError or LinkedDataError if it has no events, UnavailableError if they break off.
         """
         since = {} if last is None else {"last-event-id": last}
         headers = {"accept": EVENT_STREAM, "accept-encoding": "identity", "cache-control": "no-store", **since}
@@ -282,13 +285,13 @@ class CachingHttpClient:
                 raise LinkedDataError(address, f"is {kind or 'of no stated media type'!r:.80}, no stream of events")
             yield _parsed(chunks, EventParser(self.limits.event, last))
 
-    def asks(self) -> bool:
-        """Whether this round takes nothing unasked that came before it."""
+    def revalidates(self) -> bool:
+        """Whether the current round revalidates earlier responses."""
         round_ = _ROUND.get()
         return round_ is not None and round_.use is CacheUse.REVALIDATE
 
     def server_clock(self, address: str) -> ServerClock:
-        """The clock of an address's server, as its responses have shown it."""
+        """The estimated clock of an address's server."""
         host = "{}://{}:{}".format(*origin(web_address(address)))
         if host not in self._clocks:
             if len(self._clocks) >= _CLOCKS:
@@ -297,31 +300,31 @@ class CachingHttpClient:
         return self._clocks[host]
 
     def time(self, address: str) -> int:
-        """The time of an address's server now (ms), by the estimate; the own time where nothing is known."""
+        """The estimated current time (ms) of an address's server; the own time if unknown."""
         return self.clock() if self.same_clock else self.server_clock(address).time(self.clock())
 
-    def due(self, address: str, time: int, stated: bool) -> int:
-        """The own time (ms) at which a time of an address's server is due.
+    def due(self, address: str, time: int, pushes: bool) -> int:
+        """The own time (ms) at which to poll for a time of an address's server.
 
-        Where changes are ``told`` by events, when the server's clock shows it, by the estimate; else in the first whole
-        second of that clock at which a response is certain to show it.
+        If the source ``pushes`` its changes, that is the estimated own time of it. Otherwise it is when a response is
+        certain to show the time in its Date, which has whole seconds.
         """
-        shown = time if stated else -(-time // SECOND) * SECOND
+        shown = time if pushes else -(-time // SECOND) * SECOND
         if self.same_clock:
             return shown
         clock = self.server_clock(address)
-        return clock.reached(shown) if stated else clock.surely(shown)
+        return clock.reached(shown) if pushes else clock.surely(shown)
 
     def sets(self, address: str) -> int:
-        """How often the clock of an address's server was found to have been set back."""
+        """How often the clock of an address's server has been set back."""
         return self.server_clock(address).sets
 
     def forget(self, address: str, accept: str = RDF) -> None:
-        """Ask anew for an address next time, as something said that it has changed."""
+        """Drop the cached response of an address."""
         self.cache.drop((address, accept))
 
     async def aclose(self) -> None:
-        """Leave what is under way, close the client."""
+        """Cancel requests under way and close the client."""
         for flight in tuple(self._flights.values()):
             flight.task.cancel()
         await asyncio.gather(*(flight.task for flight in tuple(self._flights.values())), return_exceptions=True)
@@ -336,11 +339,11 @@ class CachingHttpClient:
     async def _joined(
         self, key: tuple[CacheKey, CacheUse], work: Callable[[], Coroutine[None, None, Response]]
     ) -> Response:
-        """The result of the work; equal requests are under way once, and are cancelled when nobody waits for them."""
+        """The result of the work, shared by concurrent equal requests and cancelled when none of them waits for it."""
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = _Flight(asyncio.create_task(work()))
-            flight.task.add_done_callback(_looked_at)
+            flight.task.add_done_callback(_retrieve)
         else:
             self.counters.coalesced += 1
         flight.waiting += 1
@@ -377,8 +380,9 @@ class CachingHttpClient:
 
     def _lived(self, answer: HttpAnswer) -> Lifetime:
         clock, shown = self.server_clock(answer.address), shown_time(answer.headers)
+        # A response from a shared cache shows an old time of the server.
         if shown is not None and "age" not in answer.headers:
-            clock.seen(shown, answer.asked, answer.came)
+            clock.seen(shown, answer.sent, answer.came)
         return lifetime(answer.headers, answer.came + int(clock.ahead))
 
     def _response(self, answer: HttpAnswer, lived: Lifetime) -> Response:
@@ -397,15 +401,15 @@ async def _parsed(chunks: AsyncIterator[bytes], parser: EventParser) -> AsyncIte
             yield event
 
 
-def _looked_at(task: asyncio.Task[Response]) -> None:
-    """So that a failure that nobody waited for is no warning."""
+def _retrieve(task: asyncio.Task[Response]) -> None:
+    """Mark a task's exception as retrieved: asyncio would log one that nobody waited for."""
     if not task.cancelled():
         task.exception()
 
 
 def _fresh(lived: Lifetime, answer: HttpAnswer) -> float:
-    """Until when it may be used unasked, ms of the own clock: what is left of its life, from when it was asked for."""
-    return float("-inf") if lived.until is None else answer.asked + lived.until - lived.now
+    """Until when (own clock, ms) a response may be used: its remaining lifetime, counted from when it was requested."""
+    return float("-inf") if lived.until is None else answer.sent + lived.until - lived.now
 
 
 def _condition(answer: HttpAnswer) -> dict[str, str]:
@@ -416,7 +420,7 @@ def _condition(answer: HttpAnswer) -> dict[str, str]:
 
 
 def _excerpt(answer: HttpAnswer) -> str:
-    """The sentence of an error's body, its beginning where the body is none of ours."""
+    """The sentence in an error's body, or the beginning of a body that is not one of our servers'."""
     try:
         text = str(json.loads(answer.body)["error"])[:300]
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -1,6 +1,6 @@
-"""Pages of fragments (Triple and Quad Pattern Fragments; Hydra): data apart from controls, and whole fragments.
+"""Pages of fragments (Triple and Quad Pattern Fragments; Hydra): separating data from controls, reading all pages.
 
-A fragment is read page by page, as it was at one instant: pages that straddle a change are read again.
+The pages of a fragment have to show one state: if the fragment changed while they were read, they are read again.
 """
 
 import re
@@ -32,36 +32,36 @@ PLACES: Final = {
     f"<{_RDF}object>": "object",
     f"<{_SD}graph>": "graph",
 }
-"""The places of a pattern by the property that a form maps to them."""
+"""The places of a pattern, by the property that forms map to them."""
 
 VALUES: Final = "values"
-"""The further place of a form that takes solution mappings (brTPF: Hartig and Buil-Aranda, 2016)."""
+"""The place of a form for solution mappings (brTPF: Hartig and Buil-Aranda, 2016)."""
 
 SIZE: Final = "limit"
-"""The further place of a form that takes how many quads a page is to have."""
+"""The place of a form for the number of quads per page."""
 
 _BINDINGS = re.compile(r"<.*[#/:](values|bindings)>")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchForm:
-    """A search form: its template's names of places, whether terms are bare text.
+    """A search form: its template, the variable ``names`` by place, and whether terms are ``bare`` text.
 
-    ``most`` are the solution mappings in a request, ``largest`` the quads that a page may have, where it says so.
+    ``max_values`` and ``largest`` are its limits of solution mappings and of quads per page, if stated.
     """
 
     template: str
     names: Mapping[str, str]
     bare: bool
-    most: int | None
+    max_values: int | None
     largest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentPage:
-    """A page of a fragment: ``size`` and ``count`` as it states them, ``following`` the next page's reference.
+    """A page of a fragment, with its stated ``size`` and total ``count``, and the ``following`` page's reference.
 
-    ``default`` is the IRI that stands for the default graph in requests, ``changes`` the template of what changed.
+    ``default`` is the IRI of the default graph in requests, ``changes`` the template of addresses of changes.
     """
 
     data: tuple[Quad, ...]
@@ -74,7 +74,7 @@ class FragmentPage:
 
 
 class _Metadata:
-    """Metadata by predicate, in document order."""
+    """Metadata indexed by predicate, in document order."""
 
     def __init__(self, quads: Iterable[Quad]) -> None:
         self._by: dict[Term, list[tuple[Term, Term]]] = {}
@@ -88,14 +88,17 @@ class _Metadata:
         return [object_ for other, object_ in self._by.get(predicate, ()) if other == subject]
 
     def about(self, subjects: Iterable[Term], *predicates: Term) -> Term | None:
-        """The object for the first of the subjects that has one, else any object of the predicates."""
+        """The object for the first of the subjects that has one, else any object of the predicates.
+
+        Some servers state the count or the next page of a subject that cannot be derived from the request.
+        """
         pairs = self.pairs(*predicates)
         first = next((object_ for want in subjects for subject, object_ in pairs if subject == want), None)
         return first if first is not None else next((object_ for _, object_ in pairs), None)
 
 
 def read_page(quads: tuple[Quad, ...], response: Response, requested: str) -> FragmentPage:
-    """The page of a body's quads, requested at the address ``asked``."""
+    """The page in a body's quads, which was requested at the address ``requested``."""
     own = tuple(dict.fromkeys((f"<{requested}>", f"<{response.address}>")))
     graph = _metadata_graph(quads, own)
     statements = [quad for quad in quads if quad[3] == graph] if graph is not None else quads
@@ -117,7 +120,7 @@ def read_page(quads: tuple[Quad, ...], response: Response, requested: str) -> Fr
 
 
 def _metadata_graph(quads: tuple[Quad, ...], own: tuple[Term, ...]) -> Term | None:
-    """The graph whose topic is the page, or what that is part of; or else one that has a topic and Hydra's controls."""
+    """The graph whose primary topic is the page or contains it, else any graph with a topic and controls."""
     topics: dict[Term, list[Term]] = {}
     wholes: dict[Term, list[Term]] = {}
     controlled: set[Term] = set()
@@ -133,7 +136,7 @@ def _metadata_graph(quads: tuple[Quad, ...], own: tuple[Term, ...]) -> Term | No
 
 
 def _wholes(metadata: _Metadata, own: tuple[Term, ...]) -> tuple[Term, ...]:
-    """The wholes that the page is stated to be part of, in reverse order: the fragment, then the data set."""
+    """The resources that contain the page, in reverse order of their statements: the fragment, then the data set."""
     parts = (*metadata.pairs(_SUBSET), *metadata.pairs(_VIEW))
     return tuple(whole for whole, part in reversed(parts) if part in own)
 
@@ -144,7 +147,7 @@ def _forms(metadata: _Metadata) -> tuple[SearchForm, ...]:
 
 
 def _form(metadata: _Metadata, form: Term) -> SearchForm | None:
-    """A form that asks by subject, predicate and object, with a template."""
+    """A form that searches by subject, predicate and object; ``None`` for any other."""
     names: dict[str, str] = {}
     for mapping in metadata.of(form, f"<{_HYDRA}mapping>"):
         place = next((_place(property_) for property_ in metadata.of(mapping, f"<{_HYDRA}property>")), None)
@@ -166,7 +169,10 @@ def _place(property_: Term) -> str | None:
 
 
 def _without_controls(quads: tuple[Quad, ...], metadata: _Metadata) -> tuple[Quad, ...]:
-    """The data of a document that does not keep its metadata apart: all but what is said of controls in their terms."""
+    """The data of a document without a metadata graph: everything but the statements about controls.
+
+    Those are recognised by subject and vocabulary together, as the data may be about data sets too.
+    """
     forms = {form for _, form in metadata.pairs(f"<{_HYDRA}search>")}
     subjects = {dataset for dataset, _ in metadata.pairs(f"<{_HYDRA}search>")} | forms
     subjects |= {mapping for form in forms for mapping in metadata.of(form, f"<{_HYDRA}mapping>")}
@@ -182,13 +188,13 @@ def _number(term: Term | None) -> int | None:
     return int(digits[:18]) if digits.isascii() and digits.isdigit() else None
 
 
-_IDLE = 3
-"""Pages in a row that may bring nothing new."""
+_MAX_IDLE_PAGES = 3
+"""Consecutive pages without new quads that are accepted: some servers link their pages endlessly."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageResponse:
-    """A page as it came."""
+    """A page with its response."""
 
     response: Response
     page: FragmentPage
@@ -196,7 +202,7 @@ class PageResponse:
 
 @dataclass(frozen=True, slots=True)
 class PageReader:
-    """Reads the pages of one source."""
+    """Reads the pages of one source, within its address rules."""
 
     web: CachingHttpClient
     reach: AddressRules
@@ -206,7 +212,7 @@ class PageReader:
         return await self.of(await self.web.get(address, self.reach, use=use), address)
 
     async def of(self, response: Response, address: str) -> PageResponse:
-        """A response as a page; one that cannot be read is asked for once more, as it may have been cut."""
+        """A response as a page; if it cannot be parsed it is requested once more, since it may have been truncated."""
         try:
             return self._leaf(response, address)
         except LinkedDataError:
@@ -215,15 +221,15 @@ class PageReader:
 
     def _leaf(self, response: Response, address: str) -> PageResponse:
         key = "page", address
-        page = response.made.get(key)
+        page = response.parsed.get(key)
         if not isinstance(page, FragmentPage):
-            page = response.made[key] = read_page(read_quads(response, self.web.limits.quads), response, address)
+            page = response.parsed[key] = read_page(read_quads(response, self.web.limits.quads), response, address)
         return PageResponse(response, page)
 
     async def all(self, address: str) -> tuple[PageResponse, ...]:
-        """All pages of the fragment that begins at an address.
+        """All pages of the fragment whose first page is at an address.
 
-        Pages that straddle a change are read again; UnavailableError when it changes faster than it can be read.
+        Pages that straddle a change are read again; UnavailableError if the fragment changes too fast for that.
         """
         leaves = await self._read(address, CacheUse.CACHED)
         for _ in range(self.web.limits.readings):
@@ -262,7 +268,7 @@ class PageReader:
 
     def _check(self, address: str, pages: int, quads: int, idle: int) -> None:
         limits = self.web.limits
-        if idle > _IDLE:
+        if idle > _MAX_IDLE_PAGES:
             raise LinkedDataError(address, f"has {idle} pages in a row, to number {pages}, that bring nothing new")
         if pages > limits.pages:
             raise LinkedDataError(address, f"has more than {limits.pages} pages: raise the limit `pages`")
@@ -271,9 +277,10 @@ class PageReader:
 
 
 def _settled(leaves: tuple[PageResponse, ...]) -> bool:
-    """Whether the pages certainly, or as far as their server lets one know, show one state.
+    """Whether the pages show one state, as far as the server's responses let one decide.
 
-    They do when the last that changed did so before the first was served. Without validators only counts tell.
+    They do if all have one version, or if the latest change of any page precedes the response of the first. Without
+    versions and validators only their counts can be compared.
     """
     if len(leaves) == 1:
         return True
@@ -285,5 +292,6 @@ def _settled(leaves: tuple[PageResponse, ...]) -> bool:
     changed = [leaf.response.changed for leaf in leaves]
     known = [page for page in changed if page is not None]
     if len(known) == len(leaves):
+        # Last-Modified has whole seconds: a change may have come up to a second after the time that it states.
         return max(known) + SECOND <= min(leaf.response.at for leaf in leaves)
     return all(leaf.response.validator is None for leaf in leaves)

@@ -1,7 +1,7 @@
-"""The parts that ``tree:shape`` gives a member: the nodes along the paths of its property shapes (TREE; SHACL, 2.1).
+"""The quads that belong to a member by ``tree:shape``: along the paths of its property shapes (TREE; SHACL, 2.1).
 
-Without a shape a member is its own quads and those of blank nodes that it leads to. A property shape adds the triples
-along its path, and where it names a shape of its own (``sh:node``) the nodes at the end of the path by that shape:
+Without a shape a member has its own quads and those of blank nodes that it leads to. A property shape adds the triples
+along its path and, if it names a shape of its own (``sh:node``), the quads of the nodes at its end by that shape:
 
     <shape> sh:property [ sh:path ex:by ; sh:node [ sh:property [ sh:path ex:name ] ] ] .
     <m> ex:by <p> .  <p> ex:name "Ada" .            the member <m> has both triples
@@ -21,19 +21,19 @@ _INVERSE, _ALTERNATIVE = f"{_SHACL}inversePath>", f"{_SHACL}alternativePath>"
 _REPEATED: Final = tuple(f"{_SHACL}{name}Path>" for name in ("zeroOrMore", "oneOrMore", "zeroOrOne"))
 _FIRST, _REST = (f"<http://www.w3.org/1999/02/22-rdf-syntax-ns#{name}>" for name in ("first", "rest"))
 MAX_DEPTH: Final = 50
-"""Paths, lists and shapes of shapes within each other that are read."""
+"""Maximum nesting of paths and shapes, and length of lists: shapes may refer to themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeGraph:
-    """Quads by what they are about (subject, or the graph that a member names) and by object."""
+    """Quads indexed by subject (or graph, for members in named graphs) and by object."""
 
     about: dict[Term, list[Quad]] = field(default_factory=dict)
     to: dict[Term, list[Quad]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, quads: Iterable[Quad]) -> "ShapeGraph":
-        """The graph of quads."""
+        """Build the indexes of quads."""
         graph = cls()
         for quad in quads:
             graph.about.setdefault(quad[3] if quad[3] != DEFAULT else quad[0], []).append(quad)
@@ -41,11 +41,11 @@ class ShapeGraph:
         return graph
 
     def objects(self, subject: Term, *predicates: Term) -> list[Term]:
-        """The objects of a subject by some predicates."""
+        """The objects of a subject for any of the predicates."""
         return [quad[2] for quad in self.about.get(subject, ()) if quad[1] in predicates]
 
     def items(self, head: Term) -> Iterator[Term]:
-        """The items of a list."""
+        """The items of an RDF list, ``MAX_DEPTH`` at most."""
         for _ in range(MAX_DEPTH):
             yield from self.objects(head, _FIRST)[:1]
             following = self.objects(head, _REST)
@@ -63,7 +63,7 @@ class PathWalk:
 
 
 def described(member: Term, graph: ShapeGraph, shapes: Sequence[Term]) -> Iterator[Quad]:
-    """The quads of a member by shapes of the graph; each may come several times."""
+    """The quads of a member by its shapes; the same quad may be yielded several times."""
     waiting = [(member, tuple(shapes))]
     seen = set(waiting)
     while waiting:
@@ -82,7 +82,7 @@ def _plain(quad: Quad) -> Quad:
 
 
 def _own(node: Term, graph: ShapeGraph) -> Iterator[Quad]:
-    """The quads about a node, and about blank nodes that they lead to."""
+    """The quads of a node, and of blank nodes that they lead to."""
     seen, reached = {node}, [node]
     while reached:
         for quad in graph.about.get(reached.pop(), ()):
@@ -93,7 +93,7 @@ def _own(node: Term, graph: ShapeGraph) -> Iterator[Quad]:
 
 
 def _links(shape: Term, graph: ShapeGraph, depth: int) -> Iterator[tuple[Term, tuple[Term, ...]]]:
-    """The paths of a shape, each with the shapes of the nodes at its end; those of shapes that it refers to too."""
+    """The paths of a shape and of those it refers to, each with the shapes of the nodes at its end."""
     if not depth:
         return
     for part in graph.objects(shape, _PROPERTY):
@@ -105,7 +105,7 @@ def _links(shape: Term, graph: ShapeGraph, depth: int) -> Iterator[tuple[Term, t
 
 
 def _walk(path: Term, start: Term, graph: ShapeGraph, depth: int) -> PathWalk:
-    """A path of SHACL (2.3.1) from a node."""
+    """Follow a property path of SHACL (2.3.1) from a node."""
     if not depth:
         return PathWalk((), ())
     inner = graph.about.get(path, ())

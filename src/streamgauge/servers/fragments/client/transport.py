@@ -1,9 +1,9 @@
-"""Requests of one client: where they may go, what they may cost, redirects and further attempts.
+"""Requests of one client: permitted addresses, limits on costs, redirects and retries.
 
 Requests go to http and https only, without credentials in addresses, and never from https to http (OWASP, server-side
-request forgery). Addresses that are not of the public Internet are asked only at the origin of a start address that
-names one itself, or at hosts that are allowed by name. Redirects may lead to other public origins, links only to the
-origins of the start and of where the start was redirected to.
+request forgery). Private addresses are requested only at the origin of a start address that is itself private, or at
+hosts that are allowed by name. Redirects may lead to other public origins, links only to the origins of the start
+address and of its redirect.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from streamgauge.servers.http.headers import retry_after
 
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
-    """Bounds on what sources may cost; each is refused by a sentence that names it."""
+    """Limits on what a source may cost; an error names the limit that was exceeded."""
 
     received: int = 32 * 2**20
     """Bytes of a body on the wire."""
@@ -38,56 +38,56 @@ class ClientLimits:
     """Bytes of a body after decompression."""
     redirects: int = 5
     seconds: float = 30.0
-    """For one attempt at a request, its redirects and body included."""
+    """Time for one attempt at a request, including redirects and body."""
     attempts: int = 4
-    """Of one request, when there is no answer or one that says to come back."""
+    """Attempts at one request if there is no response, or one that asks to retry."""
     patience: float = 60.0
     """The longest wait (s) before a further attempt, whatever Retry-After says."""
     put_off: bool = False
-    """Whether there is no further attempt when Retry-After asks for more than ``patience``: the caller waits."""
+    """Whether to give up when Retry-After exceeds ``patience``, because the caller schedules the next attempt."""
     at_once: int = 6
-    """Requests under way to one origin."""
+    """Concurrent requests to one origin."""
     address: int = 6_000
-    """Characters of an address that is made, as servers bound their request lines."""
+    """Characters of a generated address, since servers limit request lines."""
     pages: int = 10_000
-    """Of one fragment, or nodes of one feed."""
+    """Pages of one fragment, or nodes of one feed."""
     event: int = 4 * 2**20
-    """Bytes of one event; what changed with a larger one is asked for."""
+    """Bytes of one event; the change of a larger one is requested instead."""
     silence: float = 45.0
-    """Seconds without a byte after which a stream of events counts as cut; servers show every 15 s that they live."""
+    """Seconds without a byte after which an event stream counts as broken: three of the 15 s between keep-alives."""
     quads: int = 5_000_000
-    """Of one fragment or file."""
+    """Quads of one fragment or file."""
     rows: int = 1_000_000
-    """Of a join, at every step."""
+    """Rows of every step of a join."""
     readings: int = 4
-    """Of a fragment that changes while its pages are read."""
+    """Repeated readings of a fragment that changes while its pages are read."""
 
 
 class RefusedAddressError(LinkedDataError):
-    """An address that the rules do not allow."""
+    """An address that the rules do not permit."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressRules:
-    """The rules of one source: ``origins`` of links, origins that may be ``private``, hosts ``allowed`` by name."""
+    """The rules of one source: permitted ``origins`` of links, ``private`` origins, and hosts ``allowed`` by name."""
 
     origins: frozenset[Origin]
     private: frozenset[Origin]
     allowed: frozenset[str]
 
     def check(self, address: str) -> httpx.URL:
-        """The address, when a request may go there; RefusedAddressError says why it may not."""
+        """The address as a URL, if it may be requested; RefusedAddressError."""
         url = web_address(address)
         if names_private(url.host) and not self.takes_private(url):
             raise RefusedAddressError(address, f"{url.host} is no public host: allow it by name to ask it")
         return url
 
     def takes_private(self, url: httpx.URL) -> bool:
-        """Whether the host may have an address that is not public."""
+        """Whether the host may resolve to a private address."""
         return url.host in self.allowed or origin(url) in self.private
 
     def redirect(self, base: str, location: str) -> str:
-        """Where a redirect leads; RefusedAddressError when it may not."""
+        """The target of a redirect; RefusedAddressError."""
         target = resolved_address(base, location)
         if base.startswith("https:") and target.startswith("http:"):
             raise RefusedAddressError(base, f"redirects from https to {target:.300}")
@@ -95,7 +95,7 @@ class AddressRules:
         return target
 
     def link(self, base: str, target: str) -> str:
-        """Where a link in a document leads; RefusedAddressError when it is of another origin that is not allowed."""
+        """The target of a link in a document; RefusedAddressError for an origin that is not permitted."""
         address = resolved_address(base, target)
         url = self.check(address)
         if origin(url) not in self.origins and url.host not in self.allowed:
@@ -103,12 +103,12 @@ class AddressRules:
         return address
 
     def moved(self, address: str) -> "AddressRules":
-        """The rules with links allowed to one more origin: that which the start was redirected to."""
+        """The rules with links also permitted to the origin of ``address``, to which the start was redirected."""
         return replace(self, origins=self.origins | {origin(web_address(address))})
 
 
 def address_rules(start: str, allowed: Collection[str] = ()) -> AddressRules:
-    """The rules of a source by its start address; RefusedAddressError for what is no web address."""
+    """The rules of a source with this start address; RefusedAddressError if it is not a web address."""
     url = web_address(start)
     own = frozenset((origin(url),))
     return AddressRules(
@@ -118,7 +118,7 @@ def address_rules(start: str, allowed: Collection[str] = ()) -> AddressRules:
 
 @lru_cache(maxsize=2000)
 def web_address(address: str) -> httpx.URL:
-    """An address as requests are made of it; RefusedAddressError when it is not http or https, or has credentials."""
+    """An address as a URL; RefusedAddressError if it is not http or https, or contains credentials."""
     try:
         url = httpx.URL(address)
     except (httpx.InvalidURL, ValueError, TypeError) as error:
@@ -134,7 +134,7 @@ def web_address(address: str) -> httpx.URL:
 
 @lru_cache(maxsize=2000)
 def resolved_address(base: str, target: str) -> str:
-    """A reference resolved against an address, without its fragment; RefusedAddressError when it is none."""
+    """A reference resolved against an address, without its fragment; RefusedAddressError."""
     try:
         return str(httpx.URL(base).join(target).copy_with(fragment=None))
     except (httpx.InvalidURL, ValueError) as error:
@@ -142,7 +142,7 @@ def resolved_address(base: str, target: str) -> str:
 
 
 _OUTER: Final = clients.ExchangeLimits(seconds=3600.0, received=4 * 2**30, silence=3600.0)
-"""Wider than any ``ClientLimits``, which ``HttpSender`` holds each request to."""
+"""Outer limits of the HTTP client, wider than any ``ClientLimits``, which ``HttpSender`` enforces per request."""
 
 
 def guarded_client(resolving: Resolve = resolve) -> AsyncHttpClient:
@@ -156,7 +156,7 @@ _BACK_OFF_S = 0.5
 
 @dataclass(slots=True)
 class ClientCounters:
-    """The costs and savings of one client; bytes are bodies as sent and header lines, apart for both directions."""
+    """Counters of one client; ``sent`` and ``received`` are bytes of header lines and of bodies on the wire."""
 
     requests: int = 0
     sent: int = 0
@@ -170,7 +170,7 @@ class ClientCounters:
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request."""
+    """A request with the rules that its redirects must follow."""
 
     address: str
     reach: AddressRules
@@ -181,18 +181,18 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """A response: ``address`` is where redirects led, ``asked`` and ``came`` when (ms of the own clock)."""
+    """A response; ``address`` is the one after redirects, ``sent`` and ``came`` are times of the own clock (ms)."""
 
     address: str
     status: int
     headers: httpx.Headers
     body: bytes
-    asked: int
+    sent: int
     came: int
 
 
 class CutResponseError(Exception):
-    """A response that ended before its end."""
+    """A response that ended too early."""
 
 
 @dataclass(slots=True)
@@ -209,10 +209,10 @@ class HttpSender:
     _users: dict[Origin, int] = field(default_factory=dict)
 
     async def send(self, http_request: HttpRequest) -> HttpAnswer:
-        """The answer; UnavailableError when there is none after all attempts, LinkedDataError for one beyond limits.
+        """The response, after retries; UnavailableError if all attempts fail, LinkedDataError if a limit is exceeded.
 
-        With ``limits.put_off`` a server that asks to wait for longer than ``limits.patience`` is not asked again.
-        HopelessError and UnknownHostError at once.
+        HopelessError and UnknownHostError are raised without retries, and with ``limits.put_off`` an UnavailableError
+        if the server asks to wait for longer than ``limits.patience``.
         """
         wait: float | None = None
         for attempt in range(self.limits.attempts):
@@ -227,7 +227,7 @@ class HttpSender:
         raise UnavailableError(http_request.address, f"{fault}, after {self.limits.attempts} attempts", wait)
 
     async def _attempt(self, http_request: HttpRequest) -> tuple[HttpAnswer | None, str, float | None]:
-        """The answer, or what was wrong and the seconds that the server asks to wait."""
+        """The response, or else the fault and the seconds that the server asks to wait."""
         try:
             async with asyncio.timeout(self.limits.seconds):
                 answer = await self._follow(http_request)
@@ -241,7 +241,7 @@ class HttpSender:
         return answer, "", None
 
     def _delay(self, attempt: int, wait: float | None) -> float:
-        """Seconds: what the server asks for, else twice as much each time; jitter in both."""
+        """The delay (s) before the next attempt: what the server asks for, else exponential; both with jitter."""
         if wait is None:
             return float(_BACK_OFF_S * 2**attempt * (0.5 + self.random.random()))
         return float(min(wait, self.limits.patience) + _BACK_OFF_S * self.random.random())
@@ -262,9 +262,9 @@ class HttpSender:
 
     @asynccontextmanager
     async def flowing(self, http_request: HttpRequest) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[bytes]]]:
-        """A response that goes on, and its bytes as they come; UnavailableError when it breaks or is silent.
+        """An endless response, and its bytes as they arrive; UnavailableError if it breaks or falls silent.
 
-        It is asked for once, follows no redirects and is not counted among the requests that are under way at once.
+        It is requested once, without redirects, and does not count towards ``limits.at_once``.
         """
         request = self._request(http_request, http_request.reach.check(http_request.address))
         request.extensions["timeout"]["read"] = self.limits.silence
@@ -322,7 +322,7 @@ class HttpSender:
 
     @asynccontextmanager
     async def _gate(self, key: Origin) -> AsyncIterator[None]:
-        """Waits until fewer than ``at_once`` requests to the origin are under way."""
+        """Wait until fewer than ``limits.at_once`` requests to the origin are under way."""
         gate = self._gates.setdefault(key, asyncio.Semaphore(self.limits.at_once))
         self._users[key] = self._users.get(key, 0) + 1
         try:
@@ -339,7 +339,7 @@ class HttpSender:
 
     async def _body(self, address: str, response: httpx.Response) -> bytes:
         unpacking = _Unpacking(address, response.headers.get("content-encoding", "identity"))
-        body, received = BytesIO(), 0  # its value is no copy
+        body, received = BytesIO(), 0  # getvalue() shares its buffer, no copy is made
         async for chunk in response.aiter_raw():
             received += len(chunk)
             self.counters.received += len(chunk)
@@ -359,7 +359,7 @@ class HttpSender:
 
 
 def _refuse_hopeless(address: str, error: BaseException) -> None:
-    """HopelessError for what no further attempt mends, UnknownHostError for a name that is nowhere."""
+    """HopelessError for permanent failures, UnknownHostError for a name that cannot be resolved."""
     if why := permanent_failure(error):
         raise HopelessError(address, why) from error
     if unknown_host(error):
@@ -367,11 +367,11 @@ def _refuse_hopeless(address: str, error: BaseException) -> None:
 
 
 _PIECE: Final = 2**20
-"""Bytes that are unpacked at once: 64 KB of gzip may be 64 MB."""
+"""Bytes unpacked at a time: 64 KB of gzip may expand to 64 MB."""
 
 
 class _Unpacking:
-    """A body, unpacked piece by piece where it is gzip."""
+    """Decompression of a body in pieces; only gzip is supported."""
 
     def __init__(self, address: str, encoding: str) -> None:
         coding = encoding.strip().lower()
@@ -381,11 +381,11 @@ class _Unpacking:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing is missing at its end, as far as the body tells."""
+        """Whether the end of the compressed body has been seen; always true if it is not compressed."""
         return self._inner is None or self._inner.eof
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The unpacked bytes in pieces; CutResponseError for bytes that are not gzip."""
+        """The unpacked bytes in pieces of ``_PIECE``; CutResponseError for bytes that are not gzip."""
         if self._inner is None:
             yield data
             return
@@ -400,7 +400,7 @@ class _Unpacking:
 
 
 def _check_whole(response: httpx.Response, received: int, unpacking: _Unpacking) -> None:
-    """CutResponseError when the body is shorter than its Content-Length, or its gzip stream has no end."""
+    """CutResponseError if the body is shorter than its Content-Length, or its gzip stream is truncated."""
     length = response.headers.get("content-length", "")
     if length.isascii() and length.isdigit() and int(length[:18]) != received and response.status_code != 304:
         raise CutResponseError(f"{received} of {length[:18]} bytes came")

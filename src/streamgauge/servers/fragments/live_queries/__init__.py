@@ -1,8 +1,11 @@
-"""Live queries: SPARQL kept current over facts that say when they end (Taelman et al., ESWC 2016, 5).
+"""Live queries: SPARQL kept current over facts with known ends (Taelman et al., ESWC 2016, 5).
 
-A query's needs are its triple patterns. A pattern may be restricted to values of a variable that were found at another
-pattern without which there is no solution: in a group each by the others, in OPTIONAL, MINUS and EXISTS by what is
-certain around them. In GRAPH the name of the graph is one more place of a pattern.
+The needs of a query are the facts of its triple patterns. A pattern may be restricted to the values of a variable at
+another pattern (its supplier) without which no solution exists: in a group each pattern by the others, in OPTIONAL,
+MINUS and EXISTS by the certain patterns around them. In GRAPH the name of the graph is a further place of a pattern.
+
+A worked example: in ``{ ?s a :Train OPTIONAL { ?s :delay ?d } }`` the pattern 0 supplies ?s to pattern 1, so delays are
+fetched only for known trains. Pattern 1 supplies nothing: a train without a delay is a solution too.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,12 +34,15 @@ from streamgauge.sparql.expression import row_expression
 
 
 class RefusedQueryError(MistakeError, ValueError):
-    """A query that is not kept current; the sentence names what of it and says what to do."""
+    """A query that cannot be kept current; the sentence says which part of it, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerOrder:
-    """ORDER BY, LIMIT and OFFSET of a query as a whole: ``keys`` over the columns of what is kept, and DISTINCT."""
+    """The ORDER BY, LIMIT, OFFSET and DISTINCT of a whole query.
+
+    ``keys`` are over the columns of the unordered part.
+    """
 
     keys: tuple[tuple[al.Expression, bool], ...]
     offset: int
@@ -44,7 +50,7 @@ class AnswerOrder:
     distinct: bool
 
     def sorted(self, rows: list[Row], names: tuple[str, ...]) -> list[Row]:
-        """Rows over ``names`` in order; what SPARQL leaves open is decided by the rows' texts."""
+        """Rows over ``names`` in order; ties, which SPARQL leaves open, are broken by the rows' text."""
         cells = [map(row_expression(key, names), rows) for key, _ in self.keys]
         keys: list[Row] = list(zip(*cells, strict=True)) if cells else [()] * len(rows)
         stand = places(keys, [down for _, down in self.keys])
@@ -53,9 +59,9 @@ class AnswerOrder:
 
 @dataclass(frozen=True, slots=True)
 class LiveQuery:
-    """A query form; ``kept`` is the part without order, ``order`` what is done with its rows (``None``: nothing).
+    """A query form; ``kept`` is the part that is kept current, ``order`` is applied to its rows, if there is any.
 
-    Without LIMIT the order matters to whole answers only.
+    Without LIMIT the order matters only if whole answers are sent, not changes.
     """
 
     form: al.QueryForm
@@ -80,7 +86,7 @@ class LiveQuery:
 
 
 def live_query(query: str | al.QueryForm) -> LiveQuery:
-    """The query understood; QueryError for what is no SPARQL, RefusedQueryError for what is not kept current."""
+    """The parsed query; QueryError for invalid SPARQL, RefusedQueryError for a query that cannot be kept current."""
     form = _parsed(query) if isinstance(query, str) else query
     if uses_timestamp(form):
         raise RefusedQueryError("timestamp(): it is of streams; facts have times of their own, leave it out")
@@ -103,7 +109,7 @@ def _parsed(query: str) -> al.QueryForm:
 
 
 def _names(pattern: al.Pattern) -> tuple[Term, ...]:
-    """Names of graphs under which all of a query is looked at: those that it says, and another one."""
+    """Graph names to check a query with: those that it mentions, and one other for its graph variables."""
     graphs = [inner.name for inner in every_pattern(pattern) if isinstance(inner, al.Graph)]
     return (*dict.fromkeys(name for name in graphs if not isinstance(name, al.Var)), "<urn:streamgauge:any>")
 
@@ -117,7 +123,7 @@ def _apart(form: al.QueryForm) -> LiveQuery:
 
 
 class OrderedAnswer:
-    """From the bag of what is kept to the answer: in order, cut, shaped."""
+    """Derives the answer from the rows that are kept current: ordered, sliced, and projected to the query's form."""
 
     def __init__(self, live_query: LiveQuery, order: AnswerOrder) -> None:
         self._order, self._kept = order, wanted(live_query.kept)
@@ -127,7 +133,7 @@ class OrderedAnswer:
         self._shown: Bag = {}
 
     def answer(self, bag: Bag) -> Bag:
-        """The answer, solutions in order each where it stands first, what is kept being this bag now."""
+        """The answer for the current rows; equal solutions stand where the first of them does."""
         rows = self._order.sorted([row for row, count in bag.items() for _ in range(count)], self._kept)
         shown = [row[: len(self._names)] for row in rows]
         if self._order.distinct:
@@ -143,7 +149,7 @@ class OrderedAnswer:
 
 
 Suppliers: TypeAlias = Mapping[al.Var, frozenset[int]]
-"""By variable, the patterns (their numbers) that have each of its values that can matter."""
+"""By variable, the numbers of patterns each of which has all values of the variable that can matter."""
 
 EVERYTHING: Final = al.TriplePattern(al.Var("_:s"), al.Var("_:p"), al.Var("_:o"))
 """The pattern of all triples."""
@@ -153,9 +159,9 @@ _NONE: Final[Suppliers] = {}
 
 @dataclass(frozen=True, slots=True)
 class PatternNeed:
-    """A triple pattern whose facts are needed, at least those that join with facts of its suppliers (their numbers).
+    """A triple pattern whose facts are needed, at least those that join with facts of its suppliers.
 
-    With a ``graph`` it is quads of the data's own named graphs that are needed, of this one or of any.
+    With a ``graph`` (a name or a variable) quads of the data's own named graphs are needed instead.
     """
 
     pattern: al.TriplePattern
@@ -164,22 +170,25 @@ class PatternNeed:
 
     @property
     def nodes(self) -> tuple[al.Node, ...]:
-        """The nodes in the pattern's places, and the graph's node where there is one."""
+        """The nodes of the pattern, followed by the graph's node if there is one."""
         return triple_nodes(self.pattern) if self.graph is None else (*triple_nodes(self.pattern), self.graph)
 
 
 @dataclass(frozen=True, slots=True)
 class _WalkedPattern:
-    """A pattern that was looked at: what it supplies to those beside it, and how it is told what they supply."""
+    """A visited pattern: what it supplies to its siblings, and a function that passes it what they supply.
+
+    Two steps are needed because a pattern may be restricted by siblings that are visited after it.
+    """
 
     certain: Suppliers
     restrict: Callable[[Suppliers], None]
 
 
 def pattern_needs(pattern: al.Pattern, outer: Iterable[al.Var] = ()) -> tuple[PatternNeed, ...]:
-    """The triple patterns of a pattern, those of EXISTS too, repeated paths by their steps.
+    """The triple patterns of a pattern, including those of EXISTS, and the steps of repeated paths.
 
-    ``outer`` are variables whose values are given: their supplier is number -1.
+    ``outer`` are variables whose values are known from outside; their supplier is ``OUTER``.
     """
     walk = _NeedWalk()
     walked = walk.pattern(walk.normal.pattern(without_slices(pattern)))
@@ -193,17 +202,17 @@ def pattern_needs(pattern: al.Pattern, outer: Iterable[al.Var] = ()) -> tuple[Pa
 
 
 OUTER: Final = -1
-"""The supplier whose values are given from outside."""
+"""The number of the supplier of values that are known from outside."""
 
 
 def without_slices(pattern: al.Pattern) -> al.Pattern:
-    """The pattern whose outermost LIMIT and OFFSET are left out."""
+    """The pattern without its outermost LIMIT and OFFSET."""
     return without_slices(pattern.pattern) if isinstance(pattern, al.Slice) else pattern
 
 
 @dataclass(slots=True)
 class _NeedWalk:
-    """Numbers the triple patterns, then hands down what may restrict them; ``graph`` is where it walks."""
+    """Numbers the triple patterns, and passes down what may restrict them; ``graph`` is the enclosing GRAPH."""
 
     patterns: list[PatternNeed] = field(default_factory=list)
     suppliers: dict[int, Suppliers] = field(default_factory=dict)
@@ -238,14 +247,17 @@ class _NeedWalk:
                 return self._within(self.pattern(pattern.pattern), self._exists(pattern))
 
     def _named(self, pattern: al.Pattern) -> _WalkedPattern:
-        """The needs within GRAPH; all quads of a graph where its mere existence may matter."""
+        """The needs within GRAPH.
+
+        All quads of the graph if the pattern may match an empty one, whose existence matters.
+        """
         walked = self.pattern(pattern)
         if not _over_nothing(pattern):
             return walked
         return _WalkedPattern(walked.certain, partial(_all, (walked, _alone(self._triple(EVERYTHING)))))
 
     def _below(self, variables: Collection[al.Var]) -> "_NeedWalk":
-        """The walk below a projection: a graph's variable that it hides is another one there."""
+        """The walk below a projection: a graph variable that is projected away is a different one there."""
         if not isinstance(self.graph, al.Var) or self.graph in variables:
             return self
         return replace(self, graph=self.normal.variable())
@@ -256,7 +268,7 @@ class _NeedWalk:
         return [self.pattern(self.normal.pattern(part.pattern)) for part in parts if isinstance(part, al.Exists)]
 
     def _within(self, first: _WalkedPattern, others: Sequence[_WalkedPattern]) -> _WalkedPattern:
-        """Others that matter only where they join with what is certain in the first."""
+        """Patterns that matter only where they join with the certain part of the first."""
 
         def restrict(known: Suppliers) -> None:
             first.restrict(known)
@@ -266,7 +278,7 @@ class _NeedWalk:
         return _WalkedPattern(first.certain, restrict)
 
     def _join(self, parts: Sequence[al.Pattern]) -> _WalkedPattern:
-        """Parts that all have to match: each is restricted by the others."""
+        """Patterns that all have to match: each is restricted by the others."""
         walked = [
             walked_pattern
             for at, part in enumerate(parts)
@@ -302,7 +314,7 @@ class _NeedWalk:
         return _WalkedPattern(dict.fromkeys(variables, own), restrict)
 
     def _path(self, triple: al.TriplePattern, path: al.Repeat, others: Sequence[al.Pattern]) -> list[_WalkedPattern]:
-        """A repeated path needs all of its steps, and all nodes where one of length zero may begin anywhere."""
+        """A repeated path needs all its steps, and all nodes if a path of length zero may start anywhere."""
         ends = self.normal.variable(), self.normal.variable()
         steps = [self.pattern(self.normal.path(ends[0], path.path, ends[1], None))]
         if nullable(path) and not _begins(triple, others):
@@ -311,7 +323,7 @@ class _NeedWalk:
 
 
 def _begins(triple: al.TriplePattern, others: Sequence[al.Pattern]) -> bool:
-    """Whether a path is followed from nodes that are known to be in the graph: a constant, or a place in a pattern."""
+    """Whether a path starts from known nodes: a constant, or a variable of another pattern."""
     if isinstance(triple.subject, str) or isinstance(triple.object, str):
         return True
     plain = [leaf_ for leaf_ in map(leaf, others) if leaf_ is not None and leaf_.repeated is None and not leaf_.graph]
@@ -323,7 +335,7 @@ def _begins(triple: al.TriplePattern, others: Sequence[al.Pattern]) -> bool:
 
 
 def _over_nothing(pattern: al.Pattern) -> bool:
-    """Whether a pattern may have solutions over a graph without triples."""
+    """Whether a pattern may have solutions over an empty graph."""
     match pattern:
         case al.BGP(patterns=patterns):
             paths = [pattern.predicate for pattern in patterns]
@@ -348,7 +360,7 @@ def _all(walked: Sequence[_WalkedPattern], known: Suppliers) -> None:
 
 
 def _alone(walked: _WalkedPattern) -> _WalkedPattern:
-    """A pattern that is needed whole, and that nothing is told of."""
+    """A pattern that needs all its facts, and supplies nothing."""
     return _WalkedPattern(_NONE, lambda _: walked.restrict(_NONE))
 
 
@@ -361,7 +373,7 @@ def _merged(supplies: Iterable[Suppliers]) -> Suppliers:
 
 
 def _only(walked: _WalkedPattern, variables: Iterable[al.Var]) -> _WalkedPattern:
-    """A pattern seen through a projection: other variables supply nothing, and are not supplied."""
+    """A pattern below a projection: hidden variables are neither supplied nor restricted."""
     seen = frozenset(variables)
 
     def chosen(supply: Suppliers) -> Suppliers:
@@ -371,7 +383,7 @@ def _only(walked: _WalkedPattern, variables: Iterable[al.Var]) -> _WalkedPattern
 
 
 def _without(walked: _WalkedPattern, variables: Iterable[al.Var]) -> _WalkedPattern:
-    """A pattern that is not supplied values of variables that come into being above it."""
+    """A pattern that is not restricted by variables which are bound above it (BIND)."""
     hidden = frozenset(variables)
     return _WalkedPattern(
         walked.certain, lambda known: walked.restrict({var: ids for var, ids in known.items() if var not in hidden})
@@ -380,10 +392,10 @@ def _without(walked: _WalkedPattern, variables: Iterable[al.Var]) -> _WalkedPatt
 
 @dataclass(frozen=True, slots=True)
 class PollResult:
-    """The answer's rows and their multiplicities, in order where it has one, at ``instant`` (server's time, ms).
+    """The answer's rows with multiplicities, ordered if the query is, at ``instant`` (server's time, ms).
 
-    ``due`` is when a fact that the answer depends on begins or ends next, ``until`` when what was read is no longer
-    fresh; both ms of the own clock, ``None`` where nothing is known. ``lapsed``: what has ended was not yet renewed.
+    ``due`` is when a fact that the answer depends on next begins or ends, ``until`` when a response becomes stale; both
+    in ms of the own clock, ``None`` if unknown. ``lapsed``: all facts have ended, and the source has not renewed them.
     """
 
     bag: Bag
@@ -394,17 +406,17 @@ class PollResult:
 
 
 class LivePlan(Protocol):
-    """A way to keep a query current."""
+    """A plan that keeps a query current by polls."""
 
     async def poll(self) -> PollResult:
-        """The answer now; LinkedDataError or LabelError when it cannot be told."""
+        """The current answer; LinkedDataError, LabelError."""
         ...
 
 
 def first_of(sources: Sequence[LinkedDataSource], times: Sequence[int | None], web: CachingHttpClient) -> int | None:
-    """The first of the sources' times (ms, each of its own clock) by the own clock: see ``CachingHttpClient.due``."""
+    """The earliest of the sources' times (ms, of each source's clock), in the own clock (``CachingHttpClient.due``)."""
     firsts = [
-        web.due(source.address, time, getattr(source, "told", False))
+        web.due(source.address, time, getattr(source, "pushes", False))
         for source, time in zip(sources, times, strict=True)
         if time is not None
     ]
@@ -412,7 +424,7 @@ def first_of(sources: Sequence[LinkedDataSource], times: Sequence[int | None], w
 
 
 class Caching(StrEnum):
-    """Answers that are cached between polls."""
+    """What is cached between polls."""
 
     ON = "on"  # what was read, brought up to date by changes; static answers
     OFF = "off"  # the same plan, all of it asked anew at each poll

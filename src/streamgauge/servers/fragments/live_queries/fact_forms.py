@@ -1,7 +1,7 @@
-"""Forms of facts: how the facts of a triple pattern are requested of a source, and the fragments that a source gave.
+"""Fact forms: how the facts of a triple pattern are requested from a source, and the fragments received.
 
-A form asks for facts without a time, those with one, and their labels; also for the quads of a pattern in the data's
-own named graphs, and the labels that tell other graphs from these.
+A form covers static facts, facts with times and their labels; also quads in the data's own named graphs, with the
+labels that distinguish annotation graphs from these.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ from streamgauge.servers.fragments.labels import Style, read_labels
 from streamgauge.servers.fragments.live_queries import PatternNeed
 
 KnownValues: TypeAlias = Mapping[Var, frozenset[Term]]
-"""The values of variables that can matter."""
+"""By variable, all values that can matter."""
 
 
 class FactGraphs(Enum):
-    """Which graphs have facts; alone, how facts without times are read."""
+    """Which graphs contain facts; in place of a style, all facts are static."""
 
     ANY = "all graphs: each is a label's, or its triples hold always"
     DEFAULT = "the default graph"
@@ -33,17 +33,17 @@ class FactGraphs(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FormPlace:
-    """A pattern of a form, and what is asked for it, which may be more."""
+    """A pattern of a form, and the pattern requested for it, which may match more."""
 
     pattern: QuadPattern
-    asked: QuadPattern
+    request: QuadPattern
 
 
 @dataclass(frozen=True, slots=True)
 class FactForm:
-    """A triple pattern as it is asked for: groups of patterns that belong together, and the one that is counted.
+    """The requests for a triple pattern: groups of patterns that belong together, and the one that is counted.
 
-    ``leads``: that one is fetched first in its group, as what it matches need not match the others.
+    With ``leads`` that one (``entry``) is fetched first in its group: its matches need not match the others.
     """
 
     form: AnnotatedForm
@@ -52,12 +52,12 @@ class FactForm:
     leads: bool = False
 
     def next(self, waiting: Sequence[FormPlace]) -> Sequence[FormPlace]:
-        """The places of a group that can be fetched next, of those that wait."""
-        first = [place for place in waiting if place.asked == self.entry] if self.leads else []
+        """The candidates among the waiting places of a group to be fetched next."""
+        first = [place for place in waiting if place.request == self.entry] if self.leads else []
         return first or waiting
 
     def computed(self, place: FormPlace, quads: Iterable[Quad]) -> dict[Var, frozenset[Term]]:
-        """The values of variables that follow from the triples that were found at a place."""
+        """The values of variables that are computed from the quads fetched for a place."""
         return {
             link.variable: frozenset(link.term(quad[:3]) for quad in quads)
             for link in self.form.links
@@ -66,7 +66,7 @@ class FactForm:
 
 
 def fact_graphs(style: Style | FactGraphs) -> FactGraphs:
-    """Which graphs have the facts of a style."""
+    """Which graphs contain the facts of a style."""
     if isinstance(style, FactGraphs):
         return style
     triple = TriplePattern(Var("s"), Var("p"), Var("o"))
@@ -75,9 +75,9 @@ def fact_graphs(style: Style | FactGraphs) -> FactGraphs:
 
 
 def fact_form(wanted: PatternNeed, style: Style | FactGraphs) -> FactForm:
-    """How a pattern's facts are asked for; in one request where a pattern in a graph or none has all of them.
+    """The requests for a pattern's facts; a single one if one pattern over all graphs covers them.
 
-    Without a style only facts without a time are.
+    Without a style only static facts are requested.
     """
     pattern = wanted.pattern
     if wanted.graph is not None:
@@ -101,7 +101,7 @@ def fact_form(wanted: PatternNeed, style: Style | FactGraphs) -> FactForm:
 
 
 def _in_graph(pattern: TriplePattern, graph: Node, style: Style | FactGraphs) -> FactForm:
-    """How the quads of a pattern in a named graph are asked for, with the graph's label where it may have one."""
+    """The requests for a pattern's quads in a named graph, with the graph's label if graphs may have labels."""
     plain = QuadPattern(*triple_nodes(pattern), graph)
     if isinstance(style, FactGraphs) or fact_graphs(style) is FactGraphs.DEFAULT:
         return FactForm(AnnotatedForm((plain,), (), None, None), ((FormPlace(plain, plain),),), plain)
@@ -112,7 +112,7 @@ def _in_graph(pattern: TriplePattern, graph: Node, style: Style | FactGraphs) ->
 
 
 def facts_of(quads: Iterable[Quad], style: Style | FactGraphs) -> list[Fact]:
-    """The facts that quads say; without a style their triples, which hold always."""
+    """The facts that quads represent; without a style, their triples as static facts."""
     having = quads if fact_graphs(style) is FactGraphs.ANY else [quad for quad in quads if quad[3] == DEFAULT]
     if isinstance(style, FactGraphs):
         return [Fact(triple) for triple in dict.fromkeys(quad[:3] for quad in having)]
@@ -120,7 +120,7 @@ def facts_of(quads: Iterable[Quad], style: Style | FactGraphs) -> list[Fact]:
 
 
 def named_of(quads: Iterable[Quad], style: Style | FactGraphs) -> list[Quad]:
-    """The quads of the data's own named graphs: where graphs may be annotations, of those that have no label."""
+    """The quads of the data's own named graphs; if annotations use graphs, those are the graphs without a label."""
     if isinstance(style, FactGraphs) or fact_graphs(style) is FactGraphs.DEFAULT:
         return [quad for quad in quads if quad[3] != DEFAULT]
     read = read_labels(quads, style)
@@ -128,7 +128,7 @@ def named_of(quads: Iterable[Quad], style: Style | FactGraphs) -> list[Quad]:
 
 
 def terms_at(nodes: tuple[Node, ...], variable: Var, terms: Iterable[TermTuple]) -> frozenset[Term]:
-    """The terms at a variable's place in the triples, or quads, that match nodes."""
+    """The terms of a variable in the triples or quads that match nodes."""
     place = nodes.index(variable)
     return frozenset(term[place] for term in matching_terms(nodes, terms))
 
@@ -140,21 +140,21 @@ def bound_terms(pattern: QuadPattern, quads: Iterable[Quad]) -> dict[Var, frozen
     return {variable: frozenset(quad[place] for quad in quads_) for variable, place in places_of.items()}
 
 
-SEEDS: Final = 1000
-"""The most values that a pattern is restricted to."""
+MAX_SEEDS: Final = 1000
+"""Values up to which a pattern is restricted; with more it is fetched whole."""
 
 ALL: Final = QuadPattern(Var("s"), Var("p"), Var("o"), ANYWHERE)
-"""Everything in a data set."""
+"""The pattern of all quads of a data set."""
 
 FragmentKey: TypeAlias = tuple[QuadPattern, Var | None]
-"""The key of a fragment: its pattern, and the variable whose values restricted it."""
+"""The key of a fragment: its pattern, and the variable whose values restrict it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """The facts read of one source, its time (ms) at the last answer, and until when all facts are fresh.
+    """The facts read from one source, its time (ms) in the last response, and until when all of them are fresh.
 
-    ``until`` is ``None`` where nothing says so; ``named`` are quads of the data's own named graphs.
+    ``until`` is ``None`` if not stated; ``named`` are quads of the data's own named graphs.
     """
 
     facts: tuple[Fact, ...]
@@ -165,14 +165,14 @@ class SourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class HeldFragment:
-    """Quads of a pattern, those with ``terms`` at its variable where there is one; ``parts`` are what it came by."""
+    """Quads of a pattern, only those with ``terms`` for the key's variable, if any; ``parts`` are the responses."""
 
     key: FragmentKey
     terms: frozenset[Term]
     quads: frozenset[Quad]
     parts: tuple[FetchedQuads, ...]
     _by: dict[Term, list[Quad]] = field(default_factory=dict, compare=False, repr=False)
-    """The quads by their predicate, once that was asked for."""
+    """The quads by predicate, filled when first needed."""
 
     def of(self, pattern: QuadPattern) -> list[Quad]:
         """The quads of the fragment that match a pattern."""
@@ -184,7 +184,7 @@ class HeldFragment:
         return pattern_quads(pattern, self._by.get(pattern.predicate, ()))
 
     def moved(self, changed: FetchedChange) -> "HeldFragment":
-        """The fragment after what changed."""
+        """The fragment after a change of the data set."""
         added, removed = (frozenset(self.having(quads)) for quads in (changed.added, changed.removed))
         part = FetchedQuads((), changed.at, changed.until, None, changed.version)
         if not added and not removed:
@@ -192,7 +192,7 @@ class HeldFragment:
         return replace(self, quads=self.quads - removed | added, parts=(part,), _by={})
 
     def having(self, quads: Iterable[Quad]) -> list[Quad]:
-        """Which of some quads are of it, when they are there."""
+        """Those of some quads that belong to the fragment."""
         pattern, variable = self.key
         quads_ = pattern_quads(pattern, quads)
         if variable is None:
@@ -203,9 +203,9 @@ class HeldFragment:
 
 @dataclass(slots=True)
 class SourceReading:
-    """A source in one reading; what ``fragments`` has is not fetched again. ``came`` is what was fetched in it.
+    """One reading of a source: ``fragments`` are not fetched again, ``came`` are the responses of this reading.
 
-    ``lost``: its server does not know how it came from what was known to what there is.
+    ``lost``: the server no longer has the changes since the version of the known fragments.
     """
 
     source: LinkedDataSource
@@ -214,7 +214,7 @@ class SourceReading:
     lost: bool = False
 
     async def cover(self, asking: FactForm, values: KnownValues) -> dict[FragmentKey, HeldFragment]:
-        """The fragments that have the quads of a pattern's facts and labels, at least of facts that have the values."""
+        """Fetch fragments with a pattern's facts and labels, at least those of facts with the known values."""
         fragments: dict[FragmentKey, HeldFragment] = {}
         for group in asking.groups:
             known: dict[Var, frozenset[Term]] = dict(values)
@@ -222,8 +222,8 @@ class SourceReading:
             while waiting:
                 place = min(asking.next(waiting), key=partial(self._rank, known))
                 waiting.remove(place)
-                fragment = await self._fetch(place.asked, known)
-                quads = [] if fragment is None else fragment.of(place.asked)
+                fragment = await self._fetch(place.request, known)
+                quads = [] if fragment is None else fragment.of(place.request)
                 if fragment is not None:
                     fragments[fragment.key] = fragment
                 for variable, terms in (bound_terms(place.pattern, quads) | asking.computed(place, quads)).items():
@@ -240,7 +240,7 @@ class SourceReading:
         if (there := self._there(pattern)) is not None:
             return there
         variable = _narrowest(pattern, known)
-        if variable is None or len(known[variable]) > SEEDS:
+        if variable is None or len(known[variable]) > MAX_SEEDS:
             return await self._more((pattern, None), frozenset())
         return await self._more((pattern, variable), known[variable]) if known[variable] else None
 
@@ -253,7 +253,7 @@ class SourceReading:
         return some if some is not None and pattern.predicate in some.terms else None
 
     async def _more(self, key: FragmentKey, terms: frozenset[Term]) -> HeldFragment:
-        """The fragment of a key, fetched as far as it is not there."""
+        """The fragment of a key; missing parts are fetched."""
         pattern, variable = key
         fragment = self.fragments.get(key) or HeldFragment(key, frozenset(), frozenset(), ())
         missing = sorted(terms - fragment.terms)
@@ -268,15 +268,15 @@ class SourceReading:
         return self.fragments[key]
 
     def _rank(self, known: KnownValues, place: FormPlace) -> int:
-        """The rank of a place: fetched places first, then those of few values, then those of few variables."""
-        if self._there(place.asked) is not None:
+        """The sort key of a place: known fragments first, then few values, then few variables."""
+        if self._there(place.request) is not None:
             return 0
-        variable = _narrowest(place.asked, known)
-        return SEEDS * (1 + len(place.asked.variables)) if variable is None else len(known[variable])
+        variable = _narrowest(place.request, known)
+        return MAX_SEEDS * (1 + len(place.request.variables)) if variable is None else len(known[variable])
 
 
 def _narrowest(pattern: QuadPattern, known: KnownValues) -> Var | None:
-    """The variable with the fewest values."""
+    """The pattern's variable with the fewest known values."""
     variables = [variable for variable in pattern.variables if variable in known]
     return min(variables, key=lambda variable: len(known[variable]), default=None)
 
@@ -287,18 +287,18 @@ def quads_of(fragments: Iterable[HeldFragment]) -> dict[Quad, None]:
 
 
 def parts_of(fragments: Iterable[HeldFragment]) -> Iterator[FetchedQuads]:
-    """The responses that fragments were made of."""
+    """The responses that fragments consist of."""
     return (part for fragment in fragments for part in fragment.parts)
 
 
 def versions(parts: Iterable[FetchedQuads]) -> frozenset[str]:
-    """The versions of the data set that parts are of, as far as they say."""
+    """The stated versions of the data set in responses."""
     return frozenset(part.version for part in parts if part.version is not None)
 
 
 def predicates_of(forms: Sequence[FactForm]) -> frozenset[Term]:
-    """The predicates of all that is asked for; none when a variable stands in such a place."""
-    predicates = {place.asked.predicate for form in forms for group in form.groups for place in group}
+    """The predicates of all requested patterns; empty if one of them is a variable."""
+    predicates = {place.request.predicate for form in forms for group in form.groups for place in group}
     return (
         frozenset() if any(isinstance(predicate, Var) for predicate in predicates) else frozenset(map(str, predicates))
     )

@@ -1,7 +1,7 @@
-"""The plan ``incremental``: facts that are read, end or change move an evaluator that is kept up to date.
+"""The plan ``incremental``: an incremental evaluator follows facts as they are read, end or change.
 
-The reader of facts, the evaluation over facts that are there at once, and that over the data's own named graphs are
-shared by both plans.
+Both plans share the reader of facts (``FactReader``), the evaluation over a set of facts (``LocalEvaluator``), and the
+handling of the data's own named graphs.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -60,33 +60,33 @@ from streamgauge.servers.fragments.live_queries.fact_forms import (
 )
 
 READINGS: Final = 8
-"""How often a source is read again whose answers straddle a change."""
+"""Attempts at reading a source whose responses straddle a change."""
 
 SETTLED: Final = 300_000
-"""How long (ms) facts that say no end are taken to hold where their source does not say what changes."""
+"""How long (ms) facts without an end are assumed to hold if their source does not publish its changes."""
 
 SMALL: Final = 400
-"""Quads for each pattern of a query: a data set with fewer is not counted pattern by pattern, but read at once."""
+"""Quads per pattern of a query up to which a data set is fetched whole, which costs fewer requests."""
 
 
 PatternRows: TypeAlias = frozenset[tuple[Term, ...]]
-"""The triples of facts, or quads of named graphs."""
+"""The triples of a pattern's facts, or its quads in named graphs."""
 
-MUCH: Final = 1_000
-"""Changed quads of which most are nobody's beyond which a source is read page by page instead."""
+BUSY_CHANGE: Final = 1_000
+"""Changed quads above which a source is read by pages, if most of them do not concern the query."""
 
 
 class ChangingSource(LinkedDataSource, Protocol):
-    """A source that says what changed."""
+    """A source that publishes its changes."""
 
     async def changed(self, since: str) -> FetchedChange | None:
-        """The changes since a version; ``None`` where they are not known."""
+        """The changes since a version; ``None`` if the source no longer has them."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """A pattern whose facts say no end: what was fetched, when (own clock, ms), beside which values."""
+    """A pattern whose facts have no end: its fragments, when (own clock, ms) and for which values they were fetched."""
 
     fragments: Mapping[FragmentKey, HeldFragment]
     rows: PatternRows
@@ -96,19 +96,18 @@ class _Settled:
 
 @dataclass(frozen=True, slots=True)
 class _FactsAndGraphs:
-    """The facts that quads say, and the quads in the data's own named graphs."""
+    """The facts that quads represent, and the quads in the data's own named graphs."""
 
     facts: tuple[Fact, ...]
     named: tuple[Quad, ...]
 
 
 class FactReader:
-    """Reads the facts of triple patterns; each ``read`` asks anew for what is no longer fresh.
+    """Reads the facts of triple patterns; every ``read`` requests what is no longer fresh.
 
-    Where a source does not say what changed, but when some facts end, a pattern whose facts say no end is asked for
-    again after ``settled`` ms, or when those that it joins with have values that were not there. Without a style facts
-    have no times, and are those of the graphs that it says. With ``by_changes`` what was read is brought up to date by
-    what the source says has changed since, where it does; else page by page.
+    With ``by_changes``, fragments are updated by the changes that a source publishes, if it does. Otherwise they are
+    read by pages, and a pattern whose facts have no end is requested again only after ``settled`` ms, or when the
+    patterns that it joins with have new values. With FactGraphs in place of a style, all facts are static.
     """
 
     def __init__(
@@ -123,7 +122,7 @@ class FactReader:
         self._sources, self._wanted, self._web = sources, wanted, web
         self._settled_for, self._by_changes = settled, by_changes
         self._style = style
-        self._asking = [fact_form(pattern, style) for pattern in wanted]
+        self._forms = [fact_form(pattern, style) for pattern in wanted]
         self._names = any(pattern.graph is not None for pattern in wanted)
         self._settled: dict[tuple[int, int], _Settled] = {}
         self._order: list[int] = []
@@ -131,12 +130,12 @@ class FactReader:
         self._seen: list[frozenset[object]] = [frozenset() for _ in sources]
         self._left: set[str] = set()
         self._shown: dict[int, tuple[int, int]] = {}
-        self._told: dict[frozenset[frozenset[Quad]], _FactsAndGraphs] = {}
+        self._parsed: dict[frozenset[frozenset[Quad]], _FactsAndGraphs] = {}
 
     async def read(self, known_values: KnownValues | None = None) -> list[SourceFacts]:
-        """The facts by source, each as it was at one version; ``given`` are the values that come from outside.
+        """The facts by source, each of one version; ``known_values`` are values known from outside.
 
-        LinkedDataError when a source cannot be read, or changes faster than it can be.
+        LinkedDataError if a source cannot be read, or changes faster than it can be read.
         """
         use, settled = CacheUse.CACHED, dict(self._settled)
         for _ in range(READINGS):
@@ -147,6 +146,7 @@ class FactReader:
                     continue
                 reads = await self._read(parts, known_values or {})
             torn = [part.source.address for at, part in enumerate(parts) if self._torn(at, part)]
+            # Facts that have ended may have been renewed since the cached response: then the server is asked as well.
             old = use is CacheUse.CACHED and any(self._ended(at, read) for at, read in enumerate(reads))
             self._seen = [frozenset(map(_stamp, parts_of(fragments.values()))) for fragments in self._followed]
             if not torn and not old:
@@ -155,7 +155,7 @@ class FactReader:
         raise UnavailableError(torn[0], f"changes faster than it can be read {READINGS} times")
 
     async def _begun(self, number: int, use: CacheUse) -> SourceReading:
-        """A source with what is known of it, brought to one version; with nothing where that can't be."""
+        """Begin a reading with the known fragments updated to one version, or without any if that is impossible."""
         source, followed = self._sources[number], self._followed[number]
         if not self._follows(source):
             return SourceReading(source)
@@ -169,22 +169,22 @@ class FactReader:
         if part.lost and use is CacheUse.CACHED:
             return part
         by_subject = any(isinstance(pattern.pattern.subject, str) for pattern in self._wanted)
-        if not by_subject and await source.count(ALL) <= SMALL * len(self._asking):
-            await part.take_all(predicates_of(self._asking))
+        if not by_subject and await source.count(ALL) <= SMALL * len(self._forms):
+            await part.take_all(predicates_of(self._forms))
         return part
 
     def _follows(self, source: LinkedDataSource) -> TypeGuard[ChangingSource]:
-        """Whether a source is read by what changed, of which not too much has nothing to do with the query."""
+        """Whether a source is read by its changes, and they are not mostly irrelevant to the query."""
         offers = self._by_changes and getattr(source, "changes", None) is not None
         return offers and source.address not in self._left
 
     def _torn(self, at: int, part: SourceReading) -> bool:
-        """Whether what was read of a source is of several versions."""
+        """Whether the responses of a source are of several versions."""
         read = parts_of(self._followed[at].values()) if self._follows(part.source) else part.came
         return len(versions(read)) > 1
 
     def _ended(self, at: int, read: SourceFacts) -> bool:
-        """Whether facts of a source have ended that were taken from a cache."""
+        """Whether facts of a source have ended although all its responses came from the cache."""
         ends = border(read.facts, read.at)
         now = self._web.time(self._sources[at].address)
         came = frozenset(map(_stamp, parts_of(self._followed[at].values()))) - self._seen[at]
@@ -204,17 +204,17 @@ class FactReader:
             for own, part in zip(used, parts, strict=True)
         ]
         reads = [self._onward(at, self._whole(fragments)) for at, fragments in enumerate(self._followed)]
-        self._told = {key: self._told[key] for key in map(_quads, self._followed) if key in self._told}
+        self._parsed = {key: self._parsed[key] for key in map(_quads, self._followed) if key in self._parsed}
         without = {at for at, read in enumerate(reads) if all(fact.static for fact in read.facts)}
         self._settled = {place: settled for place, settled in self._settled.items() if place[1] not in without}
         return reads
 
     async def _sequence(self, parts: Sequence[SourceReading]) -> list[int]:
-        """The patterns in the order in which they are read: what may have changed first."""
+        """The order in which patterns are read: those that may have changed come first."""
         if not self._order:
             several = any(pattern.suppliers for pattern in self._wanted)
             asks = several and any(not part.fragments for part in parts)
-            counts = await gather_all(_count(parts, form) for form in self._asking) if asks else [0] * len(self._wanted)
+            counts = await gather_all(_count(parts, form) for form in self._forms) if asks else [0] * len(self._wanted)
             takes = [frozenset[int]().union(*pattern.suppliers.values()) for pattern in self._wanted]
             self._order = read_order(counts, takes, [(number,) for number in range(len(takes))], (OUTER,))
         settled = {number for number, _ in self._settled}
@@ -223,7 +223,10 @@ class FactReader:
     def _values(
         self, number: int, known_values: KnownValues, rows_by_pattern: Mapping[int, PatternRows]
     ) -> KnownValues:
-        """The values that a pattern's variables may have: any supplier's rows have all values that matter."""
+        """The values that a pattern's variables may have.
+
+        The intersection over its suppliers, each of which has all.
+        """
         values: dict[Var, frozenset[Term]] = {}
         for variable, suppliers in self._wanted[number].suppliers.items():
             sets = [
@@ -238,11 +241,11 @@ class FactReader:
         return values
 
     async def _known(self, number: int, at: int, part: SourceReading, values: KnownValues) -> _Settled:
-        """A pattern's facts in a source: what can still be taken, else fetched."""
+        """A pattern's facts in a source: kept ones if they are still valid, else fetched."""
         kept = None if self._follows(part.source) else self._kept(number, at, values)
         if kept is not None:
             return kept
-        fragments = await part.cover(self._asking[number], values)
+        fragments = await part.cover(self._forms[number], values)
         facts = self._of(fragments)
         rows: PatternRows = frozenset(fact.triple for fact in facts.facts)
         if self._wanted[number].graph is not None:
@@ -254,7 +257,7 @@ class FactReader:
         return known
 
     def _kept(self, number: int, at: int, values: KnownValues) -> _Settled | None:
-        """The kept rows of a settled pattern, when they can still be taken."""
+        """The kept facts of a settled pattern, if they are not too old and cover the values."""
         kept = self._settled.get((number, at))
         if kept is None or self._web.clock() >= kept.since + self._settled_for:
             return None
@@ -273,7 +276,7 @@ class FactReader:
         return SourceFacts(facts.facts, at, min(ends, default=None), facts.named)
 
     def _onward(self, number: int, read: SourceFacts) -> SourceFacts:
-        """The facts of a source, at no earlier time than before, unless the source's clock was set back."""
+        """The facts of a source at a time that never goes back, unless the source's clock was set back."""
         sets = self._web.sets(self._sources[number].address)
         before, at = self._shown.get(number, (sets, read.at))
         now = read.at if before != sets else max(read.at, at)
@@ -281,17 +284,17 @@ class FactReader:
         return replace(read, at=now)
 
     def _of(self, fragments: Mapping[FragmentKey, HeldFragment]) -> _FactsAndGraphs:
-        """The facts and named quads of fragments, read once while the fragments stay as they are."""
+        """The facts and named quads of fragments, cached while the fragments do not change."""
         key = _quads(fragments)
-        if key not in self._told:
+        if key not in self._parsed:
             quads = quads_of(fragments.values())
             named = named_of(quads, self._style) if self._names else ()
-            self._told[key] = _FactsAndGraphs(tuple(facts_of(quads, self._style)), tuple(named))
-        return self._told[key]
+            self._parsed[key] = _FactsAndGraphs(tuple(facts_of(quads, self._style)), tuple(named))
+        return self._parsed[key]
 
 
 def _quads(fragments: Mapping[FragmentKey, HeldFragment]) -> frozenset[frozenset[Quad]]:
-    """The quads of fragments, as a key."""
+    """A cache key for fragments: their quads."""
     return frozenset(fragment.quads for fragment in fragments.values())
 
 
@@ -300,16 +303,16 @@ async def _count(parts: Sequence[SourceReading], fact_form: FactForm) -> int:
 
 
 def _busy_elsewhere(changed: FetchedChange, fragments: Iterable[HeldFragment]) -> bool:
-    """Whether much changed of which few quads are of what is held."""
+    """Whether a large change has less than a tenth of its quads in the fragments."""
     quads = [*changed.added, *changed.removed]
-    if len(quads) <= MUCH:
+    if len(quads) <= BUSY_CHANGE:
         return False
     own = frozenset(quad for fragment in fragments for quad in fragment.having(quads))
     return sum(quad in own for quad in quads) * 10 < len(quads)
 
 
 def _stamp(fetched: FetchedQuads) -> object:
-    """A stamp that tells a response from one before it."""
+    """A value that differs between responses."""
     return fetched.at, fetched.until, fetched.validator, fetched.version
 
 
@@ -317,11 +320,11 @@ NamedTriples: TypeAlias = Mapping[Term, Collection[Triple]]
 """Triples by the name of their graph."""
 
 NO_NAMED_GRAPHS: Final[NamedTriples] = {}
-"""No named graphs."""
+"""An empty mapping of named graphs."""
 
 
 class LocalEvaluator:
-    """A query form that is evaluated over one set of triples, and named graphs, after the other."""
+    """Evaluates a query form over successive sets of triples and named graphs."""
 
     def __init__(self, form: al.QueryForm) -> None:
         self._form = form
@@ -353,15 +356,15 @@ class LocalEvaluator:
 
 
 def rows_of(pattern: al.Pattern) -> al.Select:
-    """The query for all of a pattern's solutions."""
+    """The SELECT query for all solutions of a pattern."""
     variables = al.pattern_variables(pattern)
     return al.Select(al.Project(pattern, variables), tuple(var.name for var in variables))
 
 
 def joined_bags(left: tuple[Row, Bag], right: tuple[Row, Bag]) -> Bag:
-    """The solutions of both that are compatible, merged: the columns of the left, then those only of the right.
+    """The join of two bags, each with its column names; columns of the left come first, then the right's others.
 
-    Each side is the names of its columns and a bag.
+    Unbound cells (``None``) are compatible with every value.
     """
     names, rows = left
     others, counts = right
@@ -386,35 +389,35 @@ def _merged(row: Row, other: Row, pairs: Sequence[tuple[int, int]]) -> Row | Non
     return tuple(cells)
 
 
-MOST_GRAPHS: Final = 500
+MAX_GRAPHS: Final = 500
 """Named graphs that a query may be over: ``GRAPH ?g`` is evaluated in each."""
 
 
 def asks_graphs(pattern: al.Pattern) -> bool:
-    """Whether GRAPH is anywhere in a pattern."""
+    """Whether a pattern contains GRAPH."""
     return any(isinstance(inner, al.Graph) for inner in every_pattern(pattern))
 
 
 def named_graphs(reads: Sequence[SourceFacts]) -> NamedTriples:
-    """The named graphs that sources have together, names in order; LinkedDataError when they are too many."""
+    """The merged named graphs of all sources, sorted by name; LinkedDataError if there are too many."""
     graphs: dict[Term, set[Triple]] = {}
     for quad in (quad for read in reads for quad in read.named):
         graphs.setdefault(quad[3], set()).add(quad[:3])
-    if len(graphs) > MOST_GRAPHS:
+    if len(graphs) > MAX_GRAPHS:
         message = f"{len(graphs)} named graphs have what it asks for"
-        raise LinkedDataError("GRAPH", f"{message}: name the graph, or connect ?g; at most {MOST_GRAPHS} are taken")
+        raise LinkedDataError("GRAPH", f"{message}: name the graph, or connect ?g; at most {MAX_GRAPHS} are taken")
     return {name: frozenset(graphs[name]) for name in sorted(graphs)}
 
 
 class FetchedGraphs:
-    """Named graphs of sources, as triples that enter and leave a pool."""
+    """Named graphs of sources, as triples that enter and leave a join pool."""
 
     def __init__(self, pool: WindowJoins, names: Iterable[Term]) -> None:
-        self._held = {name: Holding(*pool.feeds(name)) for name in names}
+        self._holdings = {name: Holding(*pool.feeds(name)) for name in names}
         self._seen: dict[int, tuple[Quad, ...]] = {}
 
     def fetched(self, reads: Sequence[SourceFacts]) -> None:
-        """Take the quads that sources have now, all of them in graphs whose names are known."""
+        """Update the pool to the sources' current quads; their graphs must be among the known names."""
         for number, read in enumerate(reads):
             if self._seen.get(number) is read.named:
                 continue
@@ -422,12 +425,12 @@ class FetchedGraphs:
             facts: dict[Term, list[Fact]] = {}
             for quad in read.named:
                 facts.setdefault(quad[3], []).append(Fact(quad[:3]))
-            for name, holding in self._held.items():
+            for name, holding in self._holdings.items():
                 holding.fetched(number, facts.get(name, ()), 0)
 
 
 class _QueryEvaluation:
-    """A query's evaluator over named graphs of these names, and what holds in it."""
+    """A query's evaluator for a fixed set of graph names, with the facts that currently hold."""
 
     def __init__(self, live_query: LiveQuery, names: tuple[Term, ...]) -> None:
         self.names = names
@@ -438,7 +441,7 @@ class _QueryEvaluation:
 
 
 class IncrementalPlan:
-    """Facts of a query's patterns, held by a reader and an evaluator; another one when named graphs come or go."""
+    """Keeps a query current by a reader and an incremental evaluator, which is replaced if graph names change."""
 
     def __init__(
         self,
@@ -449,18 +452,18 @@ class IncrementalPlan:
         settled: int,
         caching: Caching = Caching.ON,
     ) -> None:
-        self._asked, self._sources, self._web = live_query, sources, web
+        self._query, self._sources, self._web = live_query, sources, web
         by_changes = caching is Caching.ON
         self._reader = FactReader(sources, style, pattern_needs(live_query.kept.pattern), web, settled, by_changes)
         self._evaluating = _QueryEvaluation(live_query, ())
         self._ordered = None if live_query.order is None else OrderedAnswer(live_query, live_query.order)
 
     async def poll(self) -> PollResult:
-        """Read what is due, let facts enter and leave."""
+        """Read what is due, and pass the facts that came and went to the evaluator."""
         reads = await self._reader.read()
         names = tuple(named_graphs(reads))
         if names != self._evaluating.names:
-            self._evaluating = _QueryEvaluation(self._asked, names)
+            self._evaluating = _QueryEvaluation(self._query, names)
         holding = self._evaluating.holding
         self._evaluating.graphs.fetched(reads)
         for number, read in enumerate(reads):

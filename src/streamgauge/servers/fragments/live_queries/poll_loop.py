@@ -1,7 +1,7 @@
 """The poll loop: poll a plan, emit the changes of the answer, wait for the next expiration, retry failures.
 
-A poll comes at the nearest expiration, spread so that clients do not come all at once, and later after failures. A
-failure that no later poll mends ends the loop (``PollPatience``).
+A poll is scheduled at the nearest expiration, with a random delay so that clients do not all come at once, and later
+after failures. A permanent failure ends the loop (``PollPatience``).
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -17,7 +17,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
 from streamgauge.outgoing.failures import permanent_status
 from streamgauge.servers.fragments.client import (
-    UNSAID,
+    DEFAULT_INTERVAL,
     HopelessError,
     LinkedDataError,
     StatusError,
@@ -32,7 +32,7 @@ from streamgauge.sources.backoff import Backoff
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A poll failed: why, and in how many seconds it is tried again."""
+    """A poll failed: why, and the seconds until the next attempt."""
 
     why: str
     again: float
@@ -40,9 +40,9 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A poll succeeded: the server's time (ms) of the answer, when the next poll is (own clock, ms).
+    """A poll succeeded: the server's time (ms) of the answer, and the time of the next poll (own clock, ms).
 
-    ``late`` is how much later (ms) than due it began, by the own clock.
+    ``late`` is the delay (ms) of its start behind schedule, by the own clock.
     """
 
     instant: int
@@ -52,16 +52,16 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """The changes at an address are sent from now on: the address is not polled."""
+    """An address is subscribed to, and not polled any more."""
 
     address: str
 
 
 @dataclass(frozen=True, slots=True)
 class Polling:
-    """An address is polled although events were asked for: why, and in how many seconds they are asked for again.
+    """An address is polled although push was requested: why, and the seconds until events are tried ``again``.
 
-    ``again`` is ``None`` where it has none.
+    ``again`` is ``None`` if the source offers no events.
     """
 
     why: str
@@ -72,25 +72,25 @@ Event: TypeAlias = Failed | Fresh | Listening | Polling
 Tell: TypeAlias = Callable[[Event], None]
 
 
-SHORTEST: Final = 250
-"""Between two polls, ms."""
+MIN_INTERVAL: Final = 250
+"""Minimum interval between polls (ms)."""
 
-SHORTEST_TOLD: Final = 50
-"""The shortest time between two polls (ms) where events tell the changes, so that a poll is no request."""
+MIN_PUSHED_INTERVAL: Final = 50
+"""Minimum interval between polls (ms) if all sources push their changes, so that a poll makes no request."""
 
-EMPTY: Final = 1000
-"""Until the next poll, ms, when what should have been renewed was not (QueryStreamer.js waits as long)."""
+LAPSED_INTERVAL: Final = 1000
+"""Interval (ms) until the next poll if expired facts were not renewed, as in QueryStreamer.js."""
 
 STALE: Final = 1_000
-"""How long before a poll began (ms) what it read may have become stale, as dates of HTTP are whole seconds."""
+"""How much older than a poll (ms) the end of freshness may be, since dates of HTTP are whole seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class PollTiming:
-    """All in ms: ``at_most_every`` between polls even when facts end sooner, ``period`` at the longest between them.
+    """Intervals in ms: at least ``at_most_every`` between polls even if facts end sooner, at most ``period``.
 
-    A poll comes up to ``share`` of the time since the last one, at most ``spread``, after it is due. Where events have
-    ``told`` what changes polls are no requests: then it comes when it is due.
+    A poll is delayed at random by up to ``share`` of the time since the last one, at most ``spread``. If all sources
+    push their changes (``notified``), polls make no requests and are not delayed.
     """
 
     at_most_every: int | None = None
@@ -99,46 +99,46 @@ class PollTiming:
     spread: int = 5_000
 
     def next(self, begun: int, now: int, polled: PollResult, random: Random, notified: bool = False) -> int:
-        """When to poll after a poll that began and ended at these times, by the own clock."""
+        """The time of the next poll after one that began at ``begun`` and ended at ``now``; own clock, ms."""
         due = self._due(begun, now, polled)
         if self.at_most_every is not None:
             due = max(due, begun + self.at_most_every)
         if notified:
             return max(due, now)
-        due = max(due, now + SHORTEST)
+        due = max(due, now + MIN_INTERVAL)
         return due + int(random.uniform(0, min(self.spread, self.share * (due - begun))))
 
     def soonest(self, begun: int, notified: bool = False) -> int:
-        """When to poll at the earliest after a poll that began then, whatever is new."""
-        return begun + max(SHORTEST_TOLD if notified else SHORTEST, self.at_most_every or 0)
+        """The earliest time of the next poll after one that began at ``begun``, whatever has changed."""
+        return begun + max(MIN_PUSHED_INTERVAL if notified else MIN_INTERVAL, self.at_most_every or 0)
 
     def _due(self, begun: int, now: int, polled: PollResult) -> int:
         times = [
             polled.due,
             None if self.period is None else begun + self.period,
-            now + EMPTY if polled.lapsed else None,
+            now + LAPSED_INTERVAL if polled.lapsed else None,
         ]
         if known := [time for time in times if time is not None]:
             return min(known)
         if polled.until is None or polled.until <= begun - STALE:
-            return begun + UNSAID  # nothing is said, or a cache gives what is stale
+            return begun + DEFAULT_INTERVAL  # nothing is stated, or a cache serves stale responses
         return polled.until
 
 
 PATIENCE: Final = 600_000
-"""How long polls may fail without one that succeeds (ms), unless told otherwise."""
+"""Default time (ms) for which polls may fail without a success."""
 
 
 class GaveUpError(LinkedDataError):
-    """A watch whose polls failed for longer than its patience; the sentence says why the last one did."""
+    """A watch whose polls have failed for longer than its patience; the sentence gives the last reason."""
 
 
 @dataclass(slots=True)
 class PollPatience:
-    """The retries of failed polls; ``clock`` in ms, ``longest`` (ms, ``None``: for ever) is how long polls may fail.
+    """Decides on retries of failed polls; they may fail for ``longest`` ms (``None``: for ever) by ``clock`` (ms).
 
-    Before the first poll that succeeds only a source that does not answer is waited for: all else is a mistake in what
-    was asked for. Later also one that sends what cannot be read.
+    Before the first success only a source that does not respond is retried; any other failure is probably a mistake of
+    the user. After it, a source that sends invalid data is retried too.
     """
 
     backoff: Backoff
@@ -148,12 +148,15 @@ class PollPatience:
     since: int | None = None
 
     def success(self) -> None:
-        """A poll succeeded."""
+        """Note that a poll has succeeded."""
         self.backoff.reset()
         self.worked, self.since = True, None
 
     def wait(self, error: LinkedDataError | LabelError) -> float:
-        """The seconds until the next try; the error itself when no try mends it, GaveUpError when it is enough."""
+        """The seconds until the next attempt.
+
+        Raises the error itself if it is permanent, GaveUpError after ``longest``.
+        """
         if isinstance(error, LinkedDataError) and self._permanent(error):
             raise error
         now = self.clock()
@@ -184,7 +187,7 @@ LONGEST_WAIT: Final = 60.0
 
 
 class AnswerContent(StrEnum):
-    """The content of an answer."""
+    """What an answer contains."""
 
     CHANGES = "changes"  # rows that came and rows that went, when there are any
     WHOLE = "whole"  # all rows, at each poll
@@ -192,13 +195,13 @@ class AnswerContent(StrEnum):
 
 @dataclass(slots=True)
 class PollLoop:
-    """Polls a plan; ``prepare`` makes the plan, with the first poll in a ``round`` of the web.
+    """Polls a plan, which ``prepare`` makes in the same ``round`` of the client as the first poll.
 
-    ``rest`` waits so many seconds, or until there is something new; ``patience`` (ms) is how long polls may fail.
-    ``told`` says whether events tell what is new.
+    ``rest`` waits for seconds, or until an event arrives; ``patience`` (ms) is how long polls may fail. ``notified``
+    says whether all sources currently push their changes.
     """
 
-    asked: LiveQuery
+    query: LiveQuery
     prepare: Callable[[], Awaitable[LivePlan]]
     round: Callable[[], AbstractContextManager[None]]
     clock: Callable[[], int]
@@ -209,12 +212,12 @@ class PollLoop:
     tell: Tell
     random: Random
     patience: int | None = PATIENCE
-    told: Callable[[], bool] = bool
+    notified: Callable[[], bool] = bool
     _shown: Bag = field(default_factory=dict)
     _begun: bool = False
 
     async def answers(self) -> AsyncGenerator[Answer, None]:
-        """The answers, without an end; LinkedDataError when no later poll mends what failed, or patience is over."""
+        """The endless answers; LinkedDataError after a permanent failure, or when the patience is exhausted."""
         plan: LivePlan | None = None
         patience = PollPatience(Backoff(self.random, FIRST_WAIT, LONGEST_WAIT), self.clock, self.patience)
         due = self.clock()
@@ -231,22 +234,22 @@ class PollLoop:
                 await self.sleep(wait)
                 continue
             patience.success()
-            late, due = begun - due, self.timing.next(begun, self.clock(), polled, self.random, self.told())
+            late, due = begun - due, self.timing.next(begun, self.clock(), polled, self.random, self.notified())
             self.tell(Fresh(polled.instant, due, max(0, late)))
-            for answer in self._said(polled):
+            for answer in self._changes(polled):
                 yield answer
             await self.rest(max(0, due - self.clock()) / 1000)
-            if (left := self.timing.soonest(begun, self.told()) - self.clock()) > 0:
+            if (left := self.timing.soonest(begun, self.notified()) - self.clock()) > 0:
                 await self.sleep(left / 1000)
 
     async def _first(self) -> tuple[LivePlan, PollResult]:
-        """The plan and its first poll, in which what was needed to make it is not fetched again."""
+        """The plan and its first poll, in one round so that nothing is fetched twice."""
         with self.round():
             plan = await self.prepare()
             return plan, await plan.poll()
 
-    def _said(self, polled: PollResult) -> list[Answer]:
-        """The answer of a poll, if it has anything to say."""
+    def _changes(self, polled: PollResult) -> list[Answer]:
+        """The answer after a poll: all rows, or the changes if there are any or it is the first."""
         before, self._shown = self._shown, polled.bag
         first, self._begun = not self._begun, True
         if self.sends is AnswerContent.WHOLE:
@@ -257,7 +260,7 @@ class PollLoop:
         return [self._answer(polled.instant, _rows(added), _rows(removed))] if change or first else []
 
     def _answer(self, instant: int, added: tuple[Row, ...], removed: tuple[Row, ...]) -> Answer:
-        return Answer(self.asked.columns, added, removed, self.asked.kind, instant)
+        return Answer(self.query.columns, added, removed, self.query.kind, instant)
 
 
 def _rows(bag: Bag) -> tuple[Row, ...]:

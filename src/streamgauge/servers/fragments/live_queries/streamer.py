@@ -1,10 +1,10 @@
-"""The plan ``streamer``: the loop as it was published (Taelman et al., ESWC 2016, section 6), for any query.
+"""The plan ``streamer``: the streaming loop as published (Taelman et al., ESWC 2016, section 6), for any query.
 
-The rewriter splits a query: triple patterns and whole groups at the bottom join whose facts are all static make the
-static part, the rest the dynamic one, GRAPH with it. The operators above the join (OPTIONAL, MINUS, BIND, aggregates)
-are applied to the rows of both; their own patterns are read with the dynamic part, as are groups with patterns of both
-kinds. The dynamic query is asked at each poll, the time filter keeps the rows that hold at the server's Date, each row
-gives a materialised static query, and the result manager answers that from its cache or asks for it.
+The rewriter splits a query. Triple patterns and groups of the bottom join whose facts are all static form the static
+part, everything else the dynamic one, GRAPH included. Operators above the join (OPTIONAL, MINUS, BIND, aggregates) are
+applied to the joined rows; their own patterns are read with the dynamic part, as are groups with patterns of both
+kinds. Each poll evaluates the dynamic query, the time filter keeps the rows that hold at the server's Date, and each
+row instantiates the static query, which the result manager answers from its cache or fetches.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ from streamgauge.servers.fragments.live_queries.incremental import (
 
 
 def materialised_needs(static: al.Pattern, row: Mapping[al.Var, Term]) -> tuple[PatternNeed, ...]:
-    """The needs of a static part beside a row: its patterns, with values filled in where no join is lost."""
+    """The needs of a static part for a row: its patterns, with the row's values where that loses no solutions."""
     return tuple(_filled(need, row) for need in pattern_needs(static, row))
 
 
@@ -72,53 +72,53 @@ def _filled(wanted: PatternNeed, row: Mapping[al.Var, Term]) -> PatternNeed:
 
 
 MAX_STATIC_ANSWERS: Final = 10_000
-"""Answers that are kept; those least lately used go first."""
+"""Static answers in the cache, which evicts the least recently used ones."""
 
 AnswerLookup: TypeAlias = Callable[[Row], Awaitable[tuple[Bag, int]]]
-"""Asks for the answer of a key; its rows, and until when (own clock, ms) they may be used."""
+"""Fetches the answer for a key: its rows, and until when (own clock, ms) they may be used."""
 
 
 @dataclass(slots=True)
 class StaticAnswers:
-    """At most ``most`` static answers by the values of the variables that they share with the dynamic part."""
+    """A cache of at most ``limit`` static answers, by the values of the variables shared with the dynamic part."""
 
     find: AnswerLookup
     clock: Callable[[], int]
-    most: int = MAX_STATIC_ANSWERS
+    limit: int = MAX_STATIC_ANSWERS
     hits: int = 0
     misses: int = 0
     _kept: OrderedDict[Row, tuple[Bag, int]] = field(default_factory=OrderedDict)
-    _asked: dict[Row, asyncio.Task[tuple[Bag, int]]] = field(default_factory=dict)
+    _pending: dict[Row, asyncio.Task[tuple[Bag, int]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self._kept)
 
     async def of(self, key: Row) -> Bag:
-        """The answer of a key; one that is under way is waited for, not asked again."""
+        """The answer for a key; concurrent calls share one fetch."""
         kept = self._kept.get(key)
         if kept is not None and self.clock() < kept[1]:
             self.hits += 1
             self._kept.move_to_end(key)
             return kept[0]
         self.misses += 1
-        task = self._asked.get(key)
+        task = self._pending.get(key)
         if task is None:
-            task = self._asked[key] = asyncio.ensure_future(self.find(key))
+            task = self._pending[key] = asyncio.ensure_future(self.find(key))
             task.add_done_callback(partial(self._over, key))
         entry = await asyncio.shield(task)
         self._keep(key, entry)
         return entry[0]
 
     def _over(self, key: Row, task: asyncio.Task[tuple[Bag, int]]) -> None:
-        """A question is answered; that it failed is known although nobody may wait any more."""
-        self._asked.pop(key, None)
+        """End a fetch, and mark its exception as retrieved: asyncio would log one that nobody waited for."""
+        self._pending.pop(key, None)
         if not task.cancelled():
             task.exception()
 
     def _keep(self, key: Row, entry: tuple[Bag, int]) -> None:
         self._kept[key] = entry
         self._kept.move_to_end(key)
-        while len(self._kept) > self.most:
+        while len(self._kept) > self.limit:
             self._kept.popitem(last=False)
 
 
@@ -127,9 +127,9 @@ IsStatic: TypeAlias = Callable[[al.TriplePattern], bool]
 
 @dataclass(frozen=True, slots=True)
 class QuerySplit:
-    """The parts of a pattern; ``around`` puts what is above their join around another pattern.
+    """The parts of a pattern; ``around`` wraps another pattern in the operators above their join.
 
-    ``static`` is ``None`` where everything is dynamic.
+    ``static`` is ``None`` if everything is dynamic.
     """
 
     dynamic: al.Pattern
@@ -138,20 +138,20 @@ class QuerySplit:
 
     @property
     def shared(self) -> tuple[al.Var, ...]:
-        """The variables that connect the parts: what a static answer depends on."""
+        """The variables in both parts, on which a static answer depends."""
         if self.static is None:
             return ()
         return tuple(var for var in al.pattern_variables(self.static) if var in al.pattern_variables(self.dynamic))
 
 
 def unsplit(pattern: al.Pattern) -> QuerySplit:
-    """Everything is dynamic."""
+    """The split of a pattern that is dynamic as a whole."""
     core, around = _core(Normaliser().pattern(pattern))
     return QuerySplit(core, None, around)
 
 
 def split_query(pattern: al.Pattern, static: IsStatic) -> QuerySplit:
-    """The parts of a pattern by what is said of its triple patterns."""
+    """Split a pattern; ``static`` tells which of its triple patterns have only static facts."""
     core, around = _core(Normaliser().pattern(pattern))
     still, moving = _sorted(core, static)
     if not still or not moving:
@@ -162,7 +162,7 @@ def split_query(pattern: al.Pattern, static: IsStatic) -> QuerySplit:
 
 
 def _core(pattern: al.Pattern) -> tuple[al.Pattern, Callable[[al.Pattern], al.Pattern]]:
-    """The join at the bottom of a pattern, and a function that puts the rest around another pattern."""
+    """The join at the bottom of a pattern, and a function that wraps another pattern in the operators above it."""
     match pattern:
         case al.LeftJoin() | al.Minus():
             core, around = _core(pattern.left)
@@ -175,7 +175,7 @@ def _core(pattern: al.Pattern) -> tuple[al.Pattern, Callable[[al.Pattern], al.Pa
 
 
 def _sorted(core: al.Pattern, static: IsStatic) -> tuple[list[al.Pattern], list[al.Pattern]]:
-    """The operands of a join, triple patterns of a block apart: static ones, dynamic ones."""
+    """The static and the dynamic operands of a join; the triple patterns of a block are separated."""
     still: list[al.Pattern] = []
     moving: list[al.Pattern] = []
     for part in operands(core):
@@ -193,14 +193,14 @@ def _sorted(core: al.Pattern, static: IsStatic) -> tuple[list[al.Pattern], list[
 
 
 def _is_still(part: al.Pattern, static: IsStatic) -> bool:
-    """Whether all of a group is static; inline data goes with the dynamic part, where it makes fewer rows."""
+    """Whether a group is static; VALUES belongs to the dynamic part, where it reduces the rows."""
     if isinstance(part, al.Values):
         return False
     return all(static(need.pattern) for need in pattern_needs(part))
 
 
 def _conditions(around: Callable[[al.Pattern], al.Pattern]) -> list[al.Expression]:
-    """The FILTERs that stand right above the join."""
+    """The conditions of FILTERs directly above the join."""
     mark = al.Values((), ())
     for pattern in every_pattern(around(mark)):
         if isinstance(pattern, al.Filter) and _is_above(pattern, mark):
@@ -223,7 +223,7 @@ def _all(pattern: al.Pattern) -> list[al.Expression]:
 
 
 def _filtered(part: al.Pattern, conditions: Collection[al.Expression]) -> al.Pattern:
-    """The part under those conditions that it alone decides; they stay above the join too."""
+    """The part with those conditions pushed down that only it decides; they are also evaluated above the join."""
     sure = _sure(part)
     for condition in conditions:
         if al.expression_variables(condition) and al.expression_variables(condition) <= sure:
@@ -232,14 +232,14 @@ def _filtered(part: al.Pattern, conditions: Collection[al.Expression]) -> al.Pat
 
 
 def _sure(part: al.Pattern) -> frozenset[al.Var]:
-    """Variables that every solution of a join binds: those of its blocks."""
+    """The variables that every solution of a join binds."""
     blocks = [operand for operand in operands(part) if isinstance(operand, al.BGP)]
     return frozenset(var for block in blocks for var in al.pattern_variables(block))
 
 
 @dataclass(slots=True)
 class _Rewritten:
-    """A query's parts with what evaluates them, and when (own clock, ms) they were told apart."""
+    """A query's parts with their evaluators; ``since`` is when (own clock, ms) they were last split."""
 
     split: QuerySplit
     since: int
@@ -251,9 +251,9 @@ class _Rewritten:
 
 @dataclass(slots=True)
 class StreamerPlan:
-    """A query, its sources, and what is known of its parts; they are told apart again after ``settled`` ms."""
+    """A query over sources; which patterns are static is detected again after ``settled`` ms."""
 
-    asked: LiveQuery
+    query: LiveQuery
     sources: Sequence[LinkedDataSource]
     style: Style
     web: CachingHttpClient
@@ -263,11 +263,11 @@ class StreamerPlan:
     _ordered: OrderedAnswer | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._ordered = None if self.asked.order is None else OrderedAnswer(self.asked, self.asked.order)
+        self._ordered = None if self.query.order is None else OrderedAnswer(self.query, self.query.order)
 
     @property
     def results(self) -> StaticAnswers | None:
-        """The result manager, when there is a static part."""
+        """The result manager, if the query has a static part."""
         return None if self._parts is None else self._parts.results
 
     async def poll(self) -> PollResult:
@@ -286,17 +286,17 @@ class StreamerPlan:
         )
 
     async def _around(self, parts: _Rewritten, holding: Collection[Triple], named: NamedTriples) -> Bag:
-        """The answer: the dynamic rows joined with their static answers, and what the query does above that."""
+        """The answer: dynamic rows joined with their static answers, with the operators above the join applied."""
         names = tuple(map(_name, al.pattern_variables(parts.split.dynamic)))
         rows = parts.dynamic.answer(holding, named)
         if parts.split.static is not None:
             rows = await self._joined(parts, names, rows)
             names = tuple(dict.fromkeys((*names, *map(_name, al.pattern_variables(parts.split.static)))))
         inline = al.Values(tuple(map(al.Var, names)), tuple(row for row, count in rows.items() for _ in range(count)))
-        return LocalEvaluator(with_pattern(self.asked.kept, parts.split.around(inline))).answer(holding, named)
+        return LocalEvaluator(with_pattern(self.query.kept, parts.split.around(inline))).answer(holding, named)
 
     async def _joined(self, parts: _Rewritten, names: Row, rows: Bag) -> Bag:
-        """Each dynamic row with the answer of its materialised static query."""
+        """The dynamic rows joined with the answers of their static queries; rows with equal shared values share one."""
         assert parts.split.static is not None
         at = [names.index(var.name) for var in parts.split.shared]
         by_key: dict[Row, Bag] = {}
@@ -316,7 +316,7 @@ class StreamerPlan:
         return (await parts.static(key))[0]
 
     async def _ask(self, parts: QuerySplit, local: LocalEvaluator, key: Row) -> tuple[Bag, int]:
-        """The answer of a materialised static query, and until when it may be used (own clock, ms)."""
+        """Fetch the answer of a static query for a key, and until when it may be used (own clock, ms)."""
         assert parts.static is not None
         bindings: dict[al.Var, Term] = {
             var: term for var, term in zip(parts.shared, key, strict=True) if term is not None
@@ -331,7 +331,7 @@ class StreamerPlan:
         return local.answer(triples), max(until or 0, now + self.settled)
 
     async def _rewritten(self) -> _Rewritten:
-        """The query's parts, told apart at the start and again when that is long ago."""
+        """The query's parts, split at the first poll and again after ``settled`` ms."""
         now = self.web.clock()
         if self._parts is None or now >= self._parts.since + self.settled:
             parts = await self._split()
@@ -339,19 +339,19 @@ class StreamerPlan:
                 self._parts.split.dynamic,
                 self._parts.split.static,
             ):
-                self._parts = self._made(parts, now)
+                self._parts = self._prepared(parts, now)
             self._parts.since = now
         return self._parts
 
-    def _made(self, parts: QuerySplit, now: int) -> _Rewritten:
+    def _prepared(self, parts: QuerySplit, now: int) -> _Rewritten:
         reader = FactReader(self.sources, self.style, pattern_needs(parts.around(parts.dynamic)), self.web, 0)
         ask = None if parts.static is None else partial(self._ask, parts, LocalEvaluator(rows_of(parts.static)))
         results = StaticAnswers(ask, self.web.clock) if ask is not None and self.caching is Caching.ON else None
         return _Rewritten(parts, now, reader, LocalEvaluator(rows_of(parts.dynamic)), ask, results)
 
     async def _split(self) -> QuerySplit:
-        """Detection: a pattern is static when it has facts, and none of them a time."""
-        pattern = self.asked.kept.pattern
+        """Detect static patterns: those with facts, none of which has a time."""
+        pattern = self.query.kept.pattern
         if self.caching is Caching.PROTOTYPE:
             return unsplit(pattern)
         wanted = pattern_needs(pattern)

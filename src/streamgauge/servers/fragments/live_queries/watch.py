@@ -1,6 +1,6 @@
-"""A watch: a query kept current over Linked Data that changes, by polls or by the events of servers.
+"""A watch: a query kept current over changing Linked Data, by polls or by events of servers.
 
-Sources whose servers send their changes are listened to, and polled only while listening does not work. The changes
+A source whose server sends its changes is subscribed to, and polled only while the subscription is broken. The changes
 since a version are then known without a request, so that a poll costs none.
 """
 
@@ -50,36 +50,36 @@ from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.sse.events import ServerEvent
 
 RENEWED: Final = 600.0
-"""Seconds after which a server's clock is looked at again: by then two clocks may be 120 ms further apart."""
+"""Seconds after which a server's clock is measured again: by then two clocks may have drifted by 120 ms."""
 
 PRECISE: Final = 150.0
-"""The uncertainty of a server's clock (ms) up to which one exchange is enough."""
+"""The uncertainty of a server's clock (ms) that is good enough."""
 
 EXCHANGES: Final = 5
-"""The most exchanges, one after the other, to know a server's clock as precisely."""
+"""Maximum number of initial exchanges to reach that precision."""
 
 BETWEEN: Final = 0.31
-"""Seconds between them: Dates show it more precisely where they fall into different parts of a second."""
+"""Seconds between them, not a divisor of a second: Dates in different parts of a second narrow the estimate."""
 
 MAX_CHANGED_QUADS: Final = 100_000
-"""Changed quads that are remembered until a poll takes them; beyond that what changed is asked for."""
+"""Changed quads that are stored until the next poll; if there are more, the changes are requested."""
 
 
 class PushingSource(ChangingSource, Protocol):
-    """A source that says what changes as it does, where it has ``changes``."""
+    """A source that sends its changes as events, if it has a template of ``changes``."""
 
     @property
     def changes(self) -> str | None:
-        """The template of addresses of what changed."""
+        """The template of addresses of changes."""
         ...
 
     def listen(self, last: str | None) -> AbstractAsyncContextManager[AsyncIterator[ServerEvent]]:
-        """The events from now on, or since the last one; LinkedDataError when there are none."""
+        """The events from now on, or since the last one; LinkedDataError if there are none."""
         ...
 
 
 class HeardChanges:
-    """The changes from each version to the next, as events told them."""
+    """The changes between consecutive versions, from events."""
 
     def __init__(self, version: str | None) -> None:
         self._versions = [version]
@@ -87,7 +87,7 @@ class HeardChanges:
         self._size = 0
 
     def add(self, version: str, added: tuple[Quad, ...], removed: tuple[Quad, ...]) -> None:
-        """The next version."""
+        """Append the change to the next version."""
         self._size += len(added) + len(removed)
         if self._size > MAX_CHANGED_QUADS:
             self.restart(version)
@@ -96,13 +96,13 @@ class HeardChanges:
             self._steps.append((added, removed))
 
     def restart(self, version: str) -> None:
-        """Begin anew at a version: the changes that led to it are not known."""
+        """Start again at a version; the changes that led to it are unknown."""
         self._versions, self._steps, self._size = [version], [], 0
 
     def since(self, version: str) -> tuple[frozenset[Quad], frozenset[Quad], str] | None:
-        """The quads added and removed since a version, and the last version; ``None`` where they are not known.
+        """The quads added and removed since a version, and the last version; ``None`` if unknown.
 
-        Changes before that version are forgotten.
+        Changes before that version are discarded. A quad that was removed and added again is in both sets.
         """
         if version not in self._versions:
             return None
@@ -117,7 +117,7 @@ class HeardChanges:
 
 @dataclass(slots=True)
 class ListenedSource:
-    """A source with what its events have told; while there are none it is the source itself."""
+    """A source whose changes come from its events; while it is not connected it behaves like the source itself."""
 
     source: PushingSource
     web: CachingHttpClient
@@ -138,28 +138,31 @@ class ListenedSource:
         return self.source.changes
 
     async def count(self, pattern: QuadPattern) -> int:
-        """The count that the source states."""
+        """The source's count of matching quads."""
         return await self.source.count(pattern)
 
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:
-        """The quads that the source serves."""
+        """The matching quads of the source."""
         return await self.source.fetch(pattern, seeds)
 
     async def changed(self, since: str) -> FetchedChange | None:
-        """The changes since a version by the events heard; fetched where those do not tell, or a round revalidates."""
-        known = None if self._heard is None or self.web.asks() else self._heard.since(since)
+        """The changes since a version from events.
+
+        Fetched if those do not reach back so far, or the round revalidates.
+        """
+        known = None if self._heard is None or self.web.revalidates() else self._heard.since(since)
         if known is None:
             return await self.source.changed(since)
         added, removed, version = known
         return FetchedChange(tuple(added), tuple(removed), self.web.time(self.address), None, version)
 
     @property
-    def told(self) -> bool:
-        """Whether events tell what changes just now."""
+    def pushes(self) -> bool:
+        """Whether it is connected, so that events report every change."""
         return self._heard is not None
 
     async def run(self) -> None:
-        """Listen for ever, again after a while when it breaks; ends where there are no events."""
+        """Listen for ever and reconnect after failures; returns only if the source has no events."""
         while True:
             try:
                 await self._listen()
@@ -177,14 +180,14 @@ class ListenedSource:
             await self.web.sleep(again)
 
     async def keep_time(self) -> None:
-        """Look at the server's clock for ever: at first until it is known precisely, then as clocks drift."""
+        """Measure the server's clock for ever: first until it is known precisely, then often enough for its drift."""
         for _ in range(EXCHANGES):
             await self._exchange(BETWEEN, PRECISE)
         while True:
             await self._exchange(RENEWED, 0)
 
     async def _exchange(self, seconds: float, enough: float) -> None:
-        """After some seconds, ask for something short, unless the uncertainty (ms) is small enough."""
+        """After ``seconds``, request the changes, a short response, unless the clock is known to ``enough`` ms."""
         await self.web.sleep(seconds)
         clock = self.web.server_clock(self.address)
         if self._last is None or self._heard is None or clock.uncertainty(self.web.clock()) <= enough:
@@ -218,7 +221,7 @@ class ListenedSource:
 
 @dataclass(slots=True)
 class Push:
-    """Listens to sources; ``tell`` hears of it."""
+    """Subscribes to the events of sources; ``tell`` is notified of connections and failures."""
 
     web: CachingHttpClient
     tell: Tell
@@ -228,17 +231,17 @@ class Push:
     _over: list[LinkedDataSource] = field(default_factory=list)
 
     def hears(self) -> bool:
-        """Whether events of all sources tell what changes just now, so that polls cost no requests."""
-        return bool(self._over) and all(getattr(source, "told", False) for source in self._over)
+        """Whether all sources are connected, so that polls cost no requests."""
+        return bool(self._over) and all(getattr(source, "pushes", False) for source in self._over)
 
     def over(self, sources: Sequence[LinkedDataSource]) -> list[LinkedDataSource]:
-        """The sources, those listened to that offer it; whoever was listened to before no longer is."""
+        """The sources, subscribed to where they offer events; earlier subscriptions end."""
         self._leave()
         self._over = [self._listened(source) if _offers(source) else self._polled(source) for source in sources]
         return self._over
 
     async def rest(self, seconds: float) -> None:
-        """Wait so long, or until something is heard."""
+        """Wait for ``seconds``, or until an event arrives."""
         waits: tuple[Awaitable[object], ...] = (self.web.sleep(seconds), self._news.wait())
         tasks = [asyncio.ensure_future(wait) for wait in waits]
         try:
@@ -250,7 +253,7 @@ class Push:
         self._news.clear()
 
     async def aclose(self) -> None:
-        """Listen no more."""
+        """End all subscriptions to events."""
         tasks = self._leave()
         await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -276,12 +279,12 @@ def _offers(source: LinkedDataSource) -> TypeGuard[PushingSource]:
 
 
 def wall_clock() -> int:
-    """Now, ms since 1970."""
+    """The current time in ms since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def steady_clock() -> Callable[[], int]:
-    """A clock in ms since 1970 that nobody sets: the wall's time when it was made, and what has passed since."""
+    """A clock in ms since 1970 that is never adjusted: the wall clock at its creation plus the time since."""
     ticking = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     begun = time.time_ns() - time.clock_gettime_ns(ticking)
     return lambda: (begun + time.clock_gettime_ns(ticking)) // 1_000_000
@@ -292,7 +295,7 @@ def _quiet(_event: Event) -> None:
 
 
 class ChangeDelivery(Enum):
-    """How what changes is heard of."""
+    """How changes of sources are noticed."""
 
     POLLS = "when facts end"
     PUSH = "as it happens, by a server's events; by polls where there are none"
@@ -302,9 +305,9 @@ class ChangeDelivery(Enum):
 class WatchTerms:
     """How a query is watched; times in ms.
 
-    ``style`` is how the sources write times beside facts. Facts without an end are taken to hold for ``settled`` where
-    their source does not say for how long. ``tell`` hears of polls and failures. With ``hears`` PUSH sources that say
-    what changes as it does are listened to. Polls may fail for ``patience``, ``None`` for ever.
+    ``style`` is how the sources annotate facts with times. Facts without an end are assumed to hold for ``settled`` if
+    their source states no lifetime. ``tell`` is notified of polls and failures. With ``hears`` PUSH, sources that send
+    their changes are subscribed to. Polls may fail for ``patience``, ``None`` for ever.
     """
 
     plan: str = "incremental"
@@ -327,22 +330,22 @@ PLANS: Final[dict[str, type[IncrementalPlan | StreamerPlan]]] = {
 
 
 class UnknownPlanError(ValueError):
-    """A plan that is not here; the sentence lists those that are."""
+    """An unknown plan; the sentence lists the known ones."""
 
 
 class UnpushedPlanError(ValueError):
-    """A plan that polls, with push; the sentence says which does not."""
+    """Push for a plan that can only poll; the sentence says which plan supports it."""
 
 
 @dataclass(slots=True)
 class UncachedPlan:
-    """A plan without caches: what a poll fetched is forgotten before the next."""
+    """A plan whose cache is cleared before every poll."""
 
     plan: LivePlan
     web: CachingHttpClient
 
     async def poll(self) -> PollResult:
-        """The answer now, all of it fetched anew."""
+        """The current answer, fetched from scratch."""
         self.web.cache.clear()
         return await self.plan.poll()
 
@@ -350,7 +353,7 @@ class UncachedPlan:
 def follow(
     query: str | QueryForm, addresses: Sequence[str], terms: WatchTerms, web: CachingHttpClient | None = None
 ) -> AsyncGenerator[Answer, None]:
-    """The answers of a query under these terms; ``watch`` says the rest."""
+    """The answers of a query under these terms, as described at ``watch``."""
     understood = live_query(query)
     if terms.plan not in PLANS:
         raise UnknownPlanError(f"there is no plan {terms.plan!r}: {offered(terms.plan, PLANS)}")
@@ -383,7 +386,7 @@ async def _answers(
 async def prepared(
     live_query: LiveQuery, addresses: Sequence[str], terms: WatchTerms, web: CachingHttpClient, push: Push | None = None
 ) -> LivePlan:
-    """The plan of a query, its sources opened, and listened to with ``push``; LinkedDataError when one cannot be."""
+    """The plan of a query; its sources are opened, and subscribed to with ``push``. LinkedDataError."""
     sources = await gather_all(open_source(address, web) for address in addresses)
     if push is not None:
         sources = push.over(sources)
@@ -409,14 +412,14 @@ def watch(
     web: CachingHttpClient | None = None,
     patience: int | None = PATIENCE,
 ) -> AsyncGenerator[Answer, None]:
-    """The answers of a SPARQL query over the union of sources at these addresses, without an end; times in ms.
+    """The endless answers of a SPARQL query over the union of the sources at these addresses; times in ms.
 
-    The first answer has all rows, the others what came and what went, or all rows again (``whole``). ``instant`` is the
-    server's time. ``plan`` is incremental or streamer, ``cache`` on, off or prototype; ``push`` listens to servers that
-    say what changes. QueryError, RefusedQueryError, UnknownPlanError or UnpushedPlanError, at once, for what can't be
-    asked; what fails later is told to ``tell``, and retried as long as it may succeed, for at most ``patience`` in a
-    row (``None``: for ever): then, or when it cannot, a LinkedDataError ends the answers.
-    A ``web`` may be shared by several watches, and stays open.
+    The first answer has all rows, later ones the rows added and removed, or all rows again (``whole``). ``instant`` is
+    the server's time. ``plan`` is incremental or streamer, ``cache`` on, off or prototype; ``push`` subscribes to
+    servers that send their changes. QueryError, RefusedQueryError, UnknownPlanError and UnpushedPlanError are raised
+    immediately. Later failures are passed to ``tell`` and retried while that may help, for ``patience`` at most
+    (``None``: for ever); then a LinkedDataError ends the answers. A ``web`` may be shared by several watches, and stays
+    open.
     """
     sends = AnswerContent.WHOLE if whole else AnswerContent.CHANGES
     timing = PollTiming(at_most_every=at_most_every, period=period)

@@ -221,10 +221,7 @@ class Branch(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The union of branches; ``plain`` if no branch has ``same`` and the branches are disjoint.
-
-    The size of a plain selection is the sum of its matches' counts; for others every quad has to be visited.
-    """
+    """The union of branches; ``plain`` if they are disjoint and without ``same``, so that matches can be counted."""
 
     branches: tuple[Branch, ...]
     plain: bool = True
@@ -244,8 +241,8 @@ class Selection(NamedTuple):
 def select(wanted: RequestedNodes, rows: Sequence[BindingRow] | None = None) -> Selection:
     """The selection of a pattern; with ``rows`` only quads that are compatible with one of them.
 
-    Each row gives a branch: the rows (x=<a>) and (x=<a>, y=<b>) of ``?x <p> ?y`` give (<a>, <p>, ?) and (<a>, <p>,
-    <b>). The second is within the first and is dropped; branches that overlap otherwise make it not ``plain``.
+    For ``?x <p> ?y`` the rows (x=<a>) and (x=<a>, y=<b>) give the branches (<a>, <p>, ?) and (<a>, <p>, <b>), of which
+    the second is within the first and dropped. Branches that overlap otherwise make the selection not ``plain``.
     """
     if rows is None:
         s, p, o, g = wanted
@@ -280,10 +277,7 @@ Item = TypeVar("Item", bound=Hashable)
 
 
 class SelectionIndex(Generic[Item]):
-    """Items indexed by the matches of their selections, to find those that a change affects.
-
-    A quad is in exactly sixteen possible matches, so a change costs sixteen lookups per quad, however many items exist.
-    """
+    """Items by the matches of their selections; a change finds those it affects by sixteen lookups per quad."""
 
     def __init__(self) -> None:
         self._by_match: dict[Match, set[Item]] = {}
@@ -408,10 +402,7 @@ class FragmentRequest(NamedTuple):
 
 
 def read_fragment_request(path: bytes, query: bytes, shape: FragmentShape, base: str, largest: int) -> FragmentRequest:
-    """The request of an address ``path?query`` below ``base``; FragmentRequestError.
-
-    A page has at most ``largest`` quads.
-    """
+    """The request of ``path?query`` below ``base``, for at most ``largest`` quads; FragmentRequestError."""
     parameters = _parameters(query, shape)
     try:
         wanted = _requested(parameters, shape, base)
@@ -468,10 +459,9 @@ def _any_node(name: str, raw: bytes) -> Node | None:
     if name != "graph" and _ABSOLUTE.fullmatch(text):
         return f"<{text}>"
     try:
-        node = read_graph(text) if name == "graph" else read_node(text)
+        return read_graph(text) if name == "graph" else read_node(text)
     except TermError as error:
         raise TermError(f"{name}: {error}") from error
-    return node
 
 
 def _number(name: str, raw: bytes, limit: int) -> int:

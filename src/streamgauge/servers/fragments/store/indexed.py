@@ -65,10 +65,8 @@ class Store:
     """A set of quads that changes; times are ms. ``version`` grows with each change that has an effect.
 
     One thread at a time changes the store (``_changing``), any number read it, and each call sees one state (``_lock``,
-    which is taken only for reads and for the in-memory end of a change). ``_changing`` is always taken first.
-
-    Terms that no quad uses any more are removed lazily: a removed quad puts its terms into ``_leaving``, with the place
-    from which they left, and each change checks and drops some of these.
+    taken after ``_changing``). Unused terms are removed lazily: the terms of a removed quad are put into ``_leaving``
+    with the place that they left, and each change checks some of these.
     """
 
     def __init__(self, records: KeyValueStore, keep: Keep | None = None) -> None:
@@ -229,8 +227,7 @@ class Store:
         return edits
 
     def _made(self, change: KeyedChange, at: int | None) -> QuadChanges:
-        draft = self._draft(change, at)
-        if draft is None:
+        if (draft := self._draft(change, at)) is None:
             return QuadChanges(self._version, (), ())
         self._records.commit(draft.writes)
         with self._lock:
@@ -239,9 +236,9 @@ class Store:
         return QuadChanges(draft.version, draft.added, draft.removed)
 
     def load(self, quads: Iterable[ExpiringQuad], at: int | None = None) -> int:
-        """Fill an empty store as one change, which ``changed`` does not report; returns the number of quads.
+        """Fill a store that was never changed (else ValueError); the latest end of a quad counts.
 
-        Of several ends of a quad the latest counts. ValueError if the store has ever been changed.
+        The number of quads.
         """
         return self.load_batches(batches(quads), at)
 
@@ -286,8 +283,7 @@ class Store:
         """``page`` at offset 0, ``count`` and ``nearest`` in one call, with one lookup of the range."""
         with self._lock:
             number = order_for(match)
-            prefix = self._prefix(match, number)
-            if prefix is None:
+            if (prefix := self._prefix(match, number)) is None:
                 return [], 0, None
             order = self._orders[number]
             keys = order.read(prefix, 0, limit)
@@ -361,10 +357,7 @@ class Store:
             return QuadChanges(self._version, tuple(self._quads(added_keys)), tuple(self._quads(removed_keys)))
 
     def at(self, match: Match, instant: int, offset: int, limit: int) -> list[Quad] | None:
-        """Matching quads that held at an instant (ms); ``None`` if the history does not reach back so far.
-
-        Quads that still exist come first. The cost is linear in ``offset``.
-        """
+        """Matching quads that held at an instant (ms), existing ones first; ``None`` if the history is too short."""
         with self._lock:
             if self._past is None or self._past.since is None or instant < self._past.since:
                 return None

@@ -1,7 +1,7 @@
-"""Sources of Linked Data: their kinds, a file each, and basic graph patterns over several by few requests.
+"""Sources of Linked Data: their kinds, one module each, and basic graph patterns over several sources.
 
-A kind is a module with ``RANK``, the order in which kinds are tried, and ``recognise``; kinds are found by listing and
-recognised by the first response.
+A kind is a module with ``RANK``, the order in which kinds are tried, and ``recognise``, which decides by the first
+response. The modules of this folder are discovered.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ TermTuple = TypeVar("TermTuple", bound=Sequence[Term])
 
 
 def pattern_quads(pattern: QuadPattern, quads: Iterable[Quad]) -> list[Quad]:
-    """The quads of a pattern; a graph's variable is a named graph, or ANYWHERE."""
+    """The quads that match a pattern; a graph variable matches named graphs only, ANYWHERE all graphs."""
     if pattern.graph == ANYWHERE:
         return matching_terms(pattern.nodes[:3], quads)
     quads_ = matching_terms(pattern.nodes, quads)
@@ -42,7 +42,7 @@ def pattern_quads(pattern: QuadPattern, quads: Iterable[Quad]) -> list[Quad]:
 
 
 def matching_terms(nodes: tuple[Node, ...], terms: Iterable[TermTuple]) -> list[TermTuple]:
-    """Triples, or quads, with constants where they should stand, and equal terms where a variable is repeated."""
+    """The triples or quads that match nodes: equal constants, and equal terms where a variable is repeated."""
     constants, equal = _tests(nodes)
     kept = list(terms)
     for place, term in constants:
@@ -54,7 +54,7 @@ def matching_terms(nodes: tuple[Node, ...], terms: Iterable[TermTuple]) -> list[
 
 @lru_cache(10_000)
 def _tests(nodes: tuple[Node, ...]) -> tuple[tuple[tuple[int, Term], ...], tuple[tuple[int, int], ...]]:
-    """The places of constants with them, and pairs of places that hold the same variable."""
+    """(place, constant) of constants, and pairs of places with the same variable."""
     constants = tuple((place, node) for place, node in enumerate(nodes) if not isinstance(node, Var))
     repeated = ((nodes.index(node), place) for place, node in enumerate(nodes) if isinstance(node, Var))
     return constants, tuple(pair for pair in repeated if pair[0] != pair[1])
@@ -66,15 +66,15 @@ def matching_quads(pattern: QuadPattern, quads: Iterable[Quad]) -> tuple[Quad, .
 
 
 def match_bindings(pattern: QuadPattern, quads: Iterable[Quad]) -> list[Binding]:
-    """The solution mappings by which quads match."""
+    """The solution mappings of a pattern over quads."""
     places = [(variable, pattern.nodes.index(variable)) for variable in pattern.variables]
     return [{variable: quad[place] for variable, place in places} for quad in matching_quads(pattern, quads)]
 
 
 def restrictions(pattern: QuadPattern, seeds: Sequence[Binding]) -> tuple[Binding, ...]:
-    """The distinct parts of seeds that narrow requests for a pattern; one that is empty narrows nothing.
+    """The distinct projections of seeds to a pattern's variables; an empty one restricts nothing.
 
-    Terms that a server may not know by that text leave their places open.
+    Terms that a server may know by another text (``askable``) are left out.
     """
     places = pattern.variables
     distinct = {tuple((place, seed[place]) for place in places if askable(seed.get(place))) for seed in seeds}
@@ -82,10 +82,7 @@ def restrictions(pattern: QuadPattern, seeds: Sequence[Binding]) -> tuple[Bindin
 
 
 def askable(term: Term | None) -> bool:
-    """Whether every server knows a term by its text: no blank node, nor what may have several texts.
-
-    A literal with a datatype has several, and so has a triple term.
-    """
+    """Whether a term has only one text: not a blank node, a literal with a datatype (1 or 01), or a triple term."""
     if term is None or is_blank(term) or term.startswith("<<"):
         return False
     return not is_literal(term) or "^^" not in term[term.rfind('"') :]
@@ -97,9 +94,11 @@ def read_order(
     gives: Sequence[Collection[Hashable]],
     known: Collection[Hashable] = (),
 ) -> list[int]:
-    """The numbers of patterns: those without quads first, as they end all, then what is restricted, each by counts.
+    """The order in which to read patterns, by index: greedy, cheapest first.
 
-    ``takes`` is what may restrict each (variables, or other patterns), ``gives`` what is there once it was read.
+    Patterns without quads come first, because the answer is then empty; next those that earlier ones restrict; among
+    these, fewer quads first. ``takes`` has what may restrict each pattern (variables, or other patterns), ``gives``
+    what is known once it has been read, ``known`` what is known at the start.
     """
     left, there, order = list(range(len(counts))), set(known), list[int]()
 
@@ -118,7 +117,7 @@ T = TypeVar("T")
 
 
 async def gather_all(works: Iterable[Coroutine[None, None, T]]) -> list[T]:
-    """The results in order; the first failure ends the others and is raised."""
+    """The results in order; the first failure cancels the others and is raised."""
     tasks = [asyncio.create_task(work) for work in works]
     try:
         return await asyncio.gather(*tasks)
@@ -134,11 +133,11 @@ async def solve(
     web: CachingHttpClient,
     seeds: Sequence[Binding] = (),
 ) -> BgpSolutions:
-    """The solutions of the patterns over the union of the sources' quads, all in one round of the web.
+    """The solutions of the patterns over the union of the sources' quads, all in one round of the client.
 
-    With seeds, each solution that joins with one of them, merged with it. LinkedDataError when a source fails, or when
-    there are more rows than the limit. ``read_order`` gives the order of patterns; sources decide by their pages
-    whether to send all or what joins with the rows.
+    With seeds, the solutions that join with one of them, merged with it. LinkedDataError if a source fails or a join
+    exceeds the limit of rows. ``read_order`` orders the patterns; a source decides by its page counts whether all quads
+    or only those that join with the rows are requested.
     """
     with web.round():
         if len(seeds) == 1:
@@ -148,16 +147,16 @@ async def solve(
 
 @dataclass(slots=True)
 class _BgpSolver:
-    """One basic graph pattern on its way."""
+    """The evaluation of one basic graph pattern."""
 
     patterns: tuple[QuadPattern, ...]
     sources: Sequence[LinkedDataSource]
     web: CachingHttpClient
     fetched: list[list[FetchedQuads]] = field(default_factory=list)
-    """By pattern, what each source had."""
+    """By pattern, the result of each source."""
 
     async def solve(self, rows: list[Binding]) -> BgpSolutions:
-        """The rows joined with all patterns."""
+        """Join the rows with all patterns."""
         variables = [pattern.variables for pattern in self.patterns]
         seeded = {variable for row in rows for variable in row}
         for number in read_order(await self._counts(), variables, variables, seeded):
@@ -171,14 +170,14 @@ class _BgpSolver:
         )
 
     async def _counts(self) -> list[int]:
-        """By pattern, how many quads the sources have."""
+        """The total number of quads of all sources, by pattern."""
         pairs = [(pattern, source) for pattern in self.patterns for source in self.sources]
         counts = await gather_all(source.count(pattern) for pattern, source in pairs)
         size = len(self.sources)
         return [sum(counts[begin : begin + size]) for begin in range(0, len(counts), size)]
 
     async def _join(self, rows: list[Binding], pattern: QuadPattern) -> list[Binding]:
-        """The rows joined with a pattern; a source that has none of it said all with its count."""
+        """The rows joined with a pattern."""
         seeds = rows if rows != [{}] else ()
         fetched = await gather_all(source.fetch(pattern, seeds) for source in self.sources)
         self.fetched.append(fetched)
@@ -188,13 +187,13 @@ class _BgpSolver:
 
 
 def _version(parts: Sequence[FetchedQuads]) -> str | None:
-    """The version that all parts are of."""
+    """The common version of all parts, ``None`` if there is none."""
     versions = {part.version for part in parts}
     return versions.pop() if len(versions) == 1 else None
 
 
 def _joined(left: list[Binding], right: list[Binding], limit: int) -> list[Binding]:
-    """The natural join; a hash of what both sides bind, a scan for rows that bind less."""
+    """The natural join: a hash join on the variables that all rows bind, then a test of the others."""
     shared = _shared(left, right)
     loose = bool(right) and any(variable in row for row in left for variable in right[0] if variable not in shared)
     table: dict[tuple[Term, ...], list[Binding]] = {}
@@ -224,25 +223,25 @@ def _shared(left: list[Binding], right: list[Binding]) -> list[Var]:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSource:
-    """An RDF document, the last resort: all questions are answered from its one response."""
+    """An RDF document, the fallback: every pattern is matched against its one response."""
 
     address: str
     web: CachingHttpClient
     reach: AddressRules
 
     async def count(self, pattern: QuadPattern) -> int:
-        """How many quads match."""
+        """The exact number of matching quads."""
         return len((await self.fetch(pattern)).quads)
 
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:  # noqa: ARG002
-        """All quads that match."""
+        """All matching quads of the document."""
         response = await self.web.get(self.address, self.reach)
         return combined(matching_quads(pattern, read_quads(response, self.web.limits.quads)), (response,))
 
 
 @dataclass(frozen=True, slots=True)
 class FirstResponse:
-    """The start address, what it answered, or why it did not, and what may be asked from there."""
+    """The start address, its response or the error, and the address rules of its source."""
 
     address: str
     response: Response | None
@@ -252,24 +251,24 @@ class FirstResponse:
 
 
 class SourceKind(Protocol):
-    """The members of a module in this folder."""
+    """What every module in this folder defines."""
 
     RANK: int
 
     def recognise(self, first: FirstResponse) -> Awaitable[LinkedDataSource | None]:
-        """The source, when it is of this kind; LinkedDataError when it is, and cannot be read."""
+        """The source if it is of this kind, else ``None``; LinkedDataError if it is but cannot be read."""
         ...
 
 
 @cache
 def kinds() -> tuple[SourceKind, ...]:
-    """The kinds, those first that are tried first."""
+    """All kinds by rank."""
     modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
     return tuple(sorted((cast(SourceKind, module) for module in modules), key=lambda kind: kind.RANK))
 
 
 async def open_source(address: str, web: CachingHttpClient) -> LinkedDataSource:
-    """The source at an address; LinkedDataError when it cannot be read, with what it answered."""
+    """The source at an address, of the first kind that recognises it; LinkedDataError."""
     start = resolved_address(address, "")
     within = web.reach(start)
     try:

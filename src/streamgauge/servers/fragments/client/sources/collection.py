@@ -1,6 +1,6 @@
-"""Hydra collections without a search form: documents that name a next one, read to the last.
+"""Hydra collections without a search form: linked pages, all of which are read.
 
-A page names it by ``hydra:next`` (of the page or of its view) or by the older ``hydra:nextPage``.
+The next page is named by ``hydra:next`` (of the page or of its view) or by the older ``hydra:nextPage``.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ RANK: Final = 90
 
 
 async def recognise(first: FirstResponse) -> LinkedDataSource | None:
-    """A source whose first page names a next one."""
+    """A source whose first page links to a next one."""
     if first.response is None or rdf_syntax(first.response) is None:
         return None
     leaf = await PageReader(first.web, first.reach).of(first.response, first.address)
@@ -27,14 +27,14 @@ async def recognise(first: FirstResponse) -> LinkedDataSource | None:
 
 @dataclass(frozen=True, slots=True)
 class CollectionSource:
-    """All pages of a collection; a question reads them all, those that are fresh from the cache."""
+    """All pages of a collection; every pattern reads all of them, fresh ones from the cache."""
 
     address: str
     web: CachingHttpClient
     reach: AddressRules
 
     async def count(self, pattern: QuadPattern) -> int:
-        """How many quads match."""
+        """The exact number of matching quads."""
         return len((await self.fetch(pattern)).quads)
 
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""Triple and Quad Pattern Fragments as a source, with bindings where their form takes some (brTPF)."""
+"""Triple and Quad Pattern Fragments as a source, with bindings if the server has a form for them (brTPF)."""
 
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -38,11 +38,11 @@ _SINGLE_VALUES = re.compile(r"[+#./;?&]?[A-Za-z0-9_.%]+(?:,[A-Za-z0-9_.%]+)*")
 
 
 class FormTemplateError(ValueError):
-    """A template that is none, or asks for more than single values (RFC 6570, level 3)."""
+    """An invalid template, or one that needs more than single values (RFC 6570, level 3)."""
 
 
 def expand(template: str, values: Mapping[str, str]) -> str:
-    """The address for these values, variables without one left out; FormTemplateError names what is wrong."""
+    """The address for these values, without the variables that have none; FormTemplateError."""
     return _read_template(template).expand(dict(values))
 
 
@@ -55,16 +55,16 @@ def _read_template(template: str) -> URITemplate:
 
 
 MAX_MAPPINGS: Final = 30
-"""Solution mappings in a request where the form does not say (Hartig and Buil-Aranda, 2016: maxMpR)."""
+"""Solution mappings per request if the form states no limit (Hartig and Buil-Aranda, 2016: maxMpR)."""
 
 _PLACES: Final = ("subject", "predicate", "object", "graph")
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentAddresses:
-    """The forms of a data set: the plain one, the one that takes solution mappings if there is one.
+    """The forms of a data set: ``plain``, and ``binding`` for solution mappings, if there is one.
 
-    ``default`` is the IRI by which the default graph is asked for, ``longest`` bounds the characters of an address.
+    ``default`` is the IRI that requests the default graph, ``longest`` the limit of an address in characters.
     """
 
     plain: SearchForm
@@ -74,30 +74,30 @@ class FragmentAddresses:
 
     @property
     def graphs(self) -> bool:
-        """Whether quads are asked for."""
+        """Whether the form has a place for the graph."""
         return "graph" in self.plain.names
 
     def has(self, pattern: QuadPattern) -> bool:
-        """Whether any fragment can have matching quads: one of triples has none in named graphs."""
+        """Whether a fragment can have matching quads: an interface of triples has none in named graphs."""
         return self.graphs or pattern.graph in (DEFAULT, ANYWHERE)
 
     def whole(self, pattern: QuadPattern) -> str:
-        """The reference of the fragment of a pattern."""
+        """The reference of a pattern's fragment."""
         return expand(self.plain.template, self._values(self.plain, pattern))
 
     @property
     def largest(self) -> int | None:
-        """How many quads a page may be asked to have, where that can be said."""
+        """The maximum number of quads per page that can be requested, if the form supports it."""
         return self.binding.largest if self.binding is not None and SIZE in self.binding.names else None
 
     def large(self, pattern: QuadPattern) -> str:
-        """The reference of the fragment of a pattern on the largest pages that there are."""
+        """The reference of a pattern's fragment with the largest possible pages."""
         if self.binding is None or self.largest is None:
             return self.whole(pattern)
         return expand(self.binding.template, self._values(self.binding, pattern) | self._size(self.binding))
 
     def narrowed(self, pattern: QuadPattern, restrictions: Sequence[Binding]) -> list[str]:
-        """The references of fragments that have what joins with one of the restrictions, each of which is not empty."""
+        """The references of fragments that together have all quads that join with one of the non-empty restrictions."""
         if self.binding is None:
             return [self.whole(pattern.bound(restriction)) for restriction in restrictions]
         return list(self._batched(self.binding, pattern, restrictions))
@@ -107,7 +107,7 @@ class FragmentAddresses:
         places = self._values(form, pattern, names) | self._size(form)
         begun = 0
         while begun < len(restrictions):
-            taken = min(form.most or MAX_MAPPINGS, len(restrictions) - begun)
+            taken = min(form.max_values or MAX_MAPPINGS, len(restrictions) - begun)
             address = self._bound(form, places, names, restrictions[begun : begun + taken])
             while len(address) > self.longest and taken > 1:
                 taken = (taken + 1) // 2
@@ -133,7 +133,7 @@ class FragmentAddresses:
         return expand(form.template, {**places, form.names[VALUES]: values})
 
     def _values(self, form: SearchForm, pattern: QuadPattern, names: dict[Var, str] | None = None) -> dict[str, str]:
-        """The values of a form's places for a pattern; variables are left out unless they have names."""
+        """The values of a form's variables for a pattern; the pattern's own variables are left out unless named."""
         values = {}
         for place, node in zip(_PLACES, pattern.nodes, strict=True):
             written = self._written(form, node, names or {})
@@ -150,7 +150,7 @@ class FragmentAddresses:
 
 
 def fragment_addresses(forms: Sequence[SearchForm], default: Term | None, longest: int) -> FragmentAddresses:
-    """Addresses by the form of a page with most places and, if there is one, by the form with bindings too."""
+    """Addresses by the plain form with most places and, if there is one, by the form with bindings."""
     plain = max(
         (form for form in forms if not {VALUES, SIZE} & form.names.keys()),
         key=lambda form: len(form.names),
@@ -161,7 +161,7 @@ def fragment_addresses(forms: Sequence[SearchForm], default: Term | None, longes
 
 
 def _form_text(term: Term, form: SearchForm) -> str:
-    """A term as a form takes it (Hydra, 5.2): with quotes, language and datatype unless it takes bare text."""
+    """A term in the form's representation (Hydra, 5.2): explicit, or basic, which is bare text."""
     return plain_text(term) if form.bare and is_literal(term) else form_value(term)
 
 
@@ -171,14 +171,14 @@ _CONTEXT: Final = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#context"
 _HYDRA: Final = b"http://www.w3.org/ns/hydra/core#"
 
 _PAGE: Final = 100
-"""Quads on a page where it does not say."""
+"""Assumed quads per page if none are stated."""
 
 _UNKNOWN: Final = 100
-"""Pages that a fragment without a count is taken to have, when it has more than one."""
+"""Assumed number of pages of a fragment that states no count and has more than one."""
 
 
 async def _entry(pages: PageReader, leaf: PageResponse, address: str) -> PageResponse:
-    """The page of the data set where a page that a client begins with has one form only: others may stand there."""
+    """The entry page of the data set, if the first page has only one form: further forms may be only there."""
     page = leaf.page
     if len(page.forms) > 1 or page.changes is not None:
         return leaf
@@ -191,9 +191,10 @@ async def _entry(pages: PageReader, leaf: PageResponse, address: str) -> PageRes
 
 
 async def recognise(first: FirstResponse) -> LinkedDataSource | None:
-    """A source whose first response has a form that asks by subject, predicate and object.
+    """A source whose first response has a form with subject, predicate and object.
 
-    LinkedDataError for the form of the 2015 prototype, which maps ``rdf:context``: its pages are Turtle of four terms.
+    LinkedDataError for the form of the 2015 prototype, which maps ``rdf:context``: its pages are invalid Turtle, with
+    four terms per statement.
     """
     if first.response is None:
         return None
@@ -223,16 +224,16 @@ async def recognise(first: FirstResponse) -> LinkedDataSource | None:
 
 @dataclass(frozen=True, slots=True)
 class FragmentsSource:
-    """A data set behind a form; requests are the first page of each fragment, further ones only as they are needed."""
+    """A data set behind a form; the first page of each fragment is requested, further ones only when needed."""
 
     address: str
     pages: PageReader
     addresses: FragmentAddresses
     changes: str | None = None
-    """The template of addresses of what changed, where there is one."""
+    """The template of addresses of changes, if there is one."""
 
     async def count(self, pattern: QuadPattern) -> int:
-        """How many quads its fragment states; what the first page shows where it is all, or more than stated."""
+        """The stated count of the fragment; the number of matching quads if its first page is the only one, or more."""
         if not self.addresses.has(pattern):
             return 0
         leaf = await self.pages.leaf(self._link(self.addresses.whole(pattern)))
@@ -242,7 +243,7 @@ class FragmentsSource:
         return max(shown, 1, leaf.page.count if leaf.page.count is not None else len(leaf.page.data) * _UNKNOWN)
 
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:
-        """The fragment's quads; with seeds those of narrower fragments where that takes fewer requests."""
+        """The fragment's quads; with seeds, those of restricted fragments if that takes fewer requests."""
         if not self.addresses.has(pattern):
             leaf = await self.pages.leaf(self.address)
             return combined((), (leaf.response,))
@@ -251,7 +252,7 @@ class FragmentsSource:
         return combined(self._found(pattern, leaves), [leaf.response for leaf in leaves])
 
     async def changed(self, since: str) -> FetchedChange | None:
-        """The changes of the whole data set since a version; ``None`` where they are not known."""
+        """The changes of the whole data set since a version; ``None`` if the server does not have them."""
         if self.changes is None:
             return None
         address = self._link(expand(self.changes, {"since": since}))
@@ -264,15 +265,19 @@ class FragmentsSource:
         return read_patch(response, self.pages.web.limits.quads)
 
     def listen(self, last: str | None) -> AbstractAsyncContextManager[AsyncIterator[ServerEvent]]:
-        """The changes of the data set as they happen, from now on or since an event.
+        """The events of the data set's changes, from now on or since an event.
 
-        Errors as of ``CachingHttpClient.events``.
+        Errors as ``CachingHttpClient.events``.
         """
         address = self._link(expand(self.changes or "", {}))
         return self.pages.web.events(address, self.pages.reach, last)
 
     async def _addresses(self, pattern: QuadPattern, seeds: Sequence[Binding]) -> list[str]:
-        """Addresses of the fragments to read, by requests; an old first page of the whole suffices for the plan."""
+        """The addresses of the fragments to read: the alternative with the fewest requests.
+
+        The alternatives are the whole fragment on default pages, on the largest pages, or restricted by seeds. The
+        estimate uses the last known first page, even a stale one, to save a request.
+        """
         whole = self._link(self.addresses.whole(pattern))
         narrow = restrictions(pattern, seeds)
         if self.addresses.largest is None and (not narrow or not all(narrow)):
@@ -294,16 +299,19 @@ class FragmentsSource:
         return self.pages.reach.link(self.address, reference)
 
     def _found(self, pattern: QuadPattern, leaves: Sequence[PageResponse]) -> tuple[Quad, ...]:
-        """The quads that match; of a single page they are known as long as its body is."""
+        """The matching quads; those of a single page are cached with its response."""
         if len(leaves) > 1:
             return matching_quads(pattern, self._quads(leaves))
-        cache, key = leaves[0].response.made, ("matching", pattern, self.addresses.default)
+        cache, key = leaves[0].response.parsed, ("matching", pattern, self.addresses.default)
         if key not in cache:
             cache[key] = matching_quads(pattern, self._quads(leaves))
         return cast(tuple[Quad, ...], cache[key])
 
     def _quads(self, leaves: Sequence[PageResponse]) -> list[Quad]:
-        """Their data, the default graph under its own name; fragments of triples have no other."""
+        """The data of pages, with the server's name of the default graph replaced.
+
+        Interfaces of triples have no other.
+        """
         quads = [quad for leaf in leaves for quad in leaf.page.data]
         default = self.addresses.default
         if not self.addresses.graphs:
@@ -314,7 +322,7 @@ class FragmentsSource:
 
 
 def _requests_left(leaf: PageResponse) -> int:
-    """Requests to read the rest of a fragment, as its first page states."""
+    """The number of requests for the rest of a fragment, by its first page."""
     if leaf.page.following is None:
         return 0
     size = leaf.page.size or len(leaf.page.data) or _PAGE

@@ -1,4 +1,4 @@
-"""SPARQL endpoints, polled: a query per pattern (SPARQL 1.1 Protocol)."""
+"""SPARQL endpoints as sources: one query per pattern (SPARQL 1.1 Protocol)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,14 +39,14 @@ _RESULTS: Final = {
 _ACCEPT: Final = "application/sparql-results+json,application/sparql-results+xml;q=0.8"
 _SERVICE: Final = "http://www.w3.org/ns/sparql-service-description#"
 _REQUEST: Final = 500
-"""Rows that cost as much as a request."""
+"""The cost of a request, in rows."""
 
 _SEEDS: Final = 200
 """Solution mappings in a request."""
 
 
 async def recognise(first: FirstResponse) -> LinkedDataSource | None:
-    """An endpoint that describes itself, or that answers ASK {} where its bare address has no RDF."""
+    """An endpoint with a service description, or one that answers ASK {} and has no RDF at its bare address."""
     described = _described(first)
     if described is None and (_is_rdf(first) or isinstance(first.refused, (RefusedAddressError, UnavailableError))):
         return None
@@ -66,7 +66,7 @@ def _is_rdf(first: FirstResponse) -> bool:
 
 
 def _described(first: FirstResponse) -> str | None:
-    """Where a service description (SPARQL 1.1 Service Description) says that its endpoint is."""
+    """The endpoint's address by its service description (SPARQL 1.1 Service Description), if there is one."""
     if first.response is None or not _is_rdf(first):
         return None
     statements = read_quads(first.response, first.web.limits.quads)
@@ -79,18 +79,21 @@ def _described(first: FirstResponse) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SparqlSource:
-    """An endpoint; its default graph is what it takes for one."""
+    """An endpoint; it decides what its default graph contains."""
 
     address: str
     web: CachingHttpClient
     reach: AddressRules
 
     async def count(self, pattern: QuadPattern) -> int:
-        """How many solutions the pattern has."""
+        """The number of solutions of the pattern."""
         return (await self._counted(pattern))[0]
 
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:
-        """The quads of its solutions; with seeds those that join with VALUES where that takes less."""
+        """The quads of the pattern's solutions; with seeds, restricted by VALUES where that costs less.
+
+        LinkedDataError if fewer solutions arrive than were counted: endpoints cut long results silently.
+        """
         count, response = await self._counted(pattern)
         if not count:
             return combined((), (response,))
@@ -107,7 +110,7 @@ class SparqlSource:
         return combined(matching_quads(pattern, quads), responses)
 
     async def ask(self, query: str) -> Response:
-        """The answer to a query: by GET, which caches know, as long as the address is not too long."""
+        """The response to a query: by GET, which can be cached, unless the address is too long."""
         mark = "&" if "?" in self.address else "?"
         address = f"{self.address}{mark}query={quote(query, safe='')}"
         if len(address) <= self.web.limits.address:
@@ -145,14 +148,14 @@ def _values(pattern: QuadPattern, seeds: Sequence[Binding]) -> str:
 
 
 def _node(pattern: QuadPattern, node: Node) -> str:
-    """A place in a query: variables by number, as their own names may be none that SPARQL has."""
+    """A node as SPARQL text; variables are numbered, because their names may be invalid in SPARQL."""
     if isinstance(node, Var):
         return "?g" if node == ANYWHERE else f"?v{pattern.variables.index(node)}"
     return f"?none{pattern.nodes.index(node)}" if is_blank(node) else node
 
 
 def _rows(response: Response, limit: int) -> list[dict[str, Term]]:
-    """The solutions, terms by the names of variables; blank nodes are those of this response."""
+    """The solutions as terms by variable name; blank nodes are renamed after this response."""
     solutions = _read(response)
     if not isinstance(solutions, ox.QuerySolutions):
         raise LinkedDataError(response.address, "answers a SELECT query without solutions")

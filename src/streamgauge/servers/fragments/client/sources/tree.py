@@ -1,6 +1,6 @@
-"""TREE collections and Linked Data Event Streams: all members, or where versions are told apart the last of each.
+"""TREE collections and Linked Data Event Streams: all members, or only the latest version of each entity.
 
-Pages that their server calls fresh are not asked for again, as LDES publishes its full pages as immutable.
+Fresh pages are taken from the cache: LDES servers declare their full pages immutable.
 """
 
 import re
@@ -41,7 +41,7 @@ _NEVER: Final = (float("-inf"), "")
 
 
 async def recognise(first: FirstResponse) -> LinkedDataSource | None:
-    """A source whose first response has members, relations or a view in TREE's terms."""
+    """A source whose first response has members, relations or a view in TREE's vocabulary."""
     if first.response is None or rdf_syntax(first.response) is None:
         return None
     statements = read_quads(first.response, first.web.limits.quads)
@@ -52,18 +52,18 @@ async def recognise(first: FirstResponse) -> LinkedDataSource | None:
 
 @dataclass(frozen=True, slots=True)
 class TreeSource:
-    """A collection behind one of its nodes; a question reads all nodes, those that are fresh from the cache."""
+    """A collection behind one of its nodes; every pattern reads all nodes, fresh ones from the cache."""
 
     address: str
     web: CachingHttpClient
     reach: AddressRules
 
     async def count(self, pattern: QuadPattern) -> int:
-        """How many quads of members match."""
+        """The number of matching quads of members."""
         return len((await self.fetch(pattern)).quads)
 
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:  # noqa: ARG002
-        """The matching quads of members; ``until`` by the polling interval where no response says how long it lasts."""
+        """The matching quads of members; ``until`` is by the polling interval if no response states a lifetime."""
         responses = await self._nodes()
         statements = [quad for response in responses for quad in read_quads(response, self.web.limits.quads)]
         statements += await self._remote_shapes(statements)
@@ -74,7 +74,7 @@ class TreeSource:
         return combined_quads
 
     async def _remote_shapes(self, statements: Sequence[Quad]) -> list[Quad]:
-        """The quads of shapes that a collection names and no page has, where they can be read."""
+        """The quads of shapes that are named but not contained in the pages, if they can be fetched."""
         about = {quad[0] for quad in statements}
         named = [shape for _, predicate, shape, _ in statements if predicate == _SHAPE and is_iri(shape)]
         shapes = await gather_all(self._shape(shape) for shape in dict.fromkeys(named) if shape not in about)
@@ -85,10 +85,10 @@ class TreeSource:
             response = await self.web.get(self.reach.link(self.address, shape[1:-1].partition("#")[0]), self.reach)
             return read_quads(response, self.web.limits.quads)
         except LinkedDataError:
-            return ()  # of another origin, or gone: members are as pages have them
+            return ()  # of another origin, or missing: members are then described without it
 
     async def _nodes(self) -> list[Response]:
-        """All nodes that can be reached, level by level; a page that the publisher has removed (410) is empty."""
+        """All reachable nodes, breadth first; a node that the publisher has removed (410) is skipped."""
         responses: list[Response] = []
         visited, level = {self.address}, [self.address]
         while level:
@@ -112,7 +112,7 @@ class TreeSource:
             raise
 
     def _links(self, response: Response) -> Iterator[str]:
-        """Where the relations of a node lead, and from a page that is none the views of its collection."""
+        """The targets of a node's relations; of a page that is not a node, the views of its collection."""
         statements = read_quads(response, self.web.limits.quads)
         relations = {object_ for _, predicate, object_, _ in statements if predicate == _RELATION}
         for subject, predicate, object_, _ in statements:
@@ -123,9 +123,9 @@ class TreeSource:
 
 
 def _members(statements: Sequence[Quad]) -> Iterator[Quad]:
-    """The quads of members: of their subjects, of blank nodes that these lead to, of what their shape includes.
+    """The quads of members: of their subjects, of blank nodes that these lead to, and of what their shape includes.
 
-    A member that names a graph is what is in that graph.
+    A member that is the name of a graph consists of that graph.
     """
     members = {object_ for _, predicate, object_, _ in statements if predicate == _MEMBER}
     members -= _superseded(statements, members)
@@ -136,7 +136,7 @@ def _members(statements: Sequence[Quad]) -> Iterator[Quad]:
 
 
 def _superseded(statements: Sequence[Quad], members: set[Term]) -> set[Term]:
-    """Members that are earlier versions of an entity, where the stream tells what is one and from when."""
+    """Members that are earlier versions of an entity, if the stream declares versionOfPath and timestampPath."""
     paths = {predicate: object_ for _, predicate, object_, _ in statements if predicate.startswith(_LDES)}
     of, since = (paths.get(f"{_LDES}{name}>") for name in ("versionOfPath", "timestampPath"))
     if of is None or since is None:
@@ -156,7 +156,7 @@ def _superseded(statements: Sequence[Quad], members: set[Term]) -> set[Term]:
 
 
 def _instant(value: str) -> tuple[float, str]:
-    """A time as it sorts; text that is none sorts by itself."""
+    """A sort key for a time; texts that are not times sort before all times after 1970, alphabetically."""
     try:
         time = datetime.fromisoformat(value)
     except ValueError:
@@ -165,7 +165,7 @@ def _instant(value: str) -> tuple[float, str]:
 
 
 def _interval(statements: Iterable[Quad]) -> int | None:
-    """How long (ms) the publisher asks to wait between polls: seconds, or a duration."""
+    """The publisher's polling interval (ms), which is written as seconds or as a duration."""
     stated = [object_ for _, predicate, object_, _ in statements if predicate == f"{_LDES}pollingInterval>"]
     value = value_text(stated[0]) if stated and is_literal(stated[0]) else ""
     if value.isascii() and value.isdigit():
