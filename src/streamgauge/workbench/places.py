@@ -2,7 +2,7 @@
 
 from typing import Final
 
-LONGEST_NAME: Final = 255
+MAX_NAME: Final = 255
 """Bytes of a file's name, as file systems bound it."""
 
 LONGEST_PATH: Final = 3_000
@@ -15,5 +15,5 @@ def is_path(text: str) -> bool:
         named = text.encode()
     except UnicodeEncodeError:
         return False
-    short = len(named) <= LONGEST_PATH and all(len(part) <= LONGEST_NAME for part in named.split(b"/"))
+    short = len(named) <= LONGEST_PATH and all(len(part) <= MAX_NAME for part in named.split(b"/"))
     return short and "\0" not in text

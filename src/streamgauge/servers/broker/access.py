@@ -1,4 +1,4 @@
-"""Permissions: tokens that are for some operations, on some channels."""
+"""Permissions: which operations a token may do, on which channels."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,26 +13,26 @@ _ON_FACTS: Final = frozenset(("publish", "delete", "query"))
 
 
 class AccessError(PermissionError):
-    """A token that is not for this; the sentence says what it lacks."""
+    """A token without a permission; the sentence says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A token, the operations that it is for, and patterns (``news-*``) of the channels on which it is."""
+    """A token, its operations, and patterns (``news-*``) of the channels that it may use."""
 
     token: str
     operations: frozenset[str] = frozenset(OPERATIONS)
     channels: tuple[str, ...] = ("*",)
 
     def covers(self, operation: str, channel: str) -> bool:
-        """Whether the token is for an operation on a channel."""
+        """Whether the token permits an operation on a channel."""
         return operation in self.operations and any(fnmatchcase(channel, pattern) for pattern in self.channels)
 
 
 def read_grants(lines: Iterable[str]) -> list[Grant]:
-    """Grants, one a line: ``TOKEN``, ``TOKEN publish,delete`` or ``TOKEN subscribe,unsubscribe news-* weather``.
+    """Grants, one per line: ``TOKEN``, ``TOKEN publish,delete`` or ``TOKEN subscribe,unsubscribe news-* weather``.
 
-    Empty lines and those that begin with # are passed over. TokenError names the line and what is wrong with it.
+    Empty lines and lines that begin with # are ignored. TokenError names the line.
     """
     grants = []
     for number, line in enumerate(lines, 1):
@@ -50,7 +50,7 @@ def _grant(words: Sequence[str], number: int) -> Grant:
 
 
 class Access:
-    """The permissions of tokens; without any token everything is allowed, as it is on loopback only."""
+    """The permissions of all tokens; without tokens everything is permitted, since the server is on loopback only."""
 
     def __init__(self, grants: Sequence[Grant] = ()) -> None:
         self.every = Tokens()
@@ -64,12 +64,12 @@ class Access:
 
     @property
     def closed(self) -> bool:
-        """Whether a token is needed."""
+        """Whether requests need a token."""
         return bool(self._grants)
 
     @property
     def tokens(self) -> list[str]:
-        """All tokens."""
+        """The texts of all tokens."""
         return [grant.token for _, grant in self._grants]
 
     @property
@@ -78,11 +78,11 @@ class Access:
         return frozenset(map(identity, self.tokens))
 
     def identity(self, token: str | None) -> str:
-        """The owner of a request with this token; without tokens all requests have one owner."""
+        """The identity of a request with this token; without tokens all requests have the same."""
         return identity(token) if self._grants and token is not None else OPEN
 
     def allows(self, token: str | None, operation: str, channel: str = "") -> bool:
-        """Whether an operation may be done; on facts there is no channel."""
+        """Whether an operation is permitted; operations on facts have no channel."""
         if not self._grants:
             return True
         grants = [grant for one, grant in self._grants if one.admits(token)]
@@ -91,7 +91,7 @@ class Access:
         return any(grant.covers(operation, channel) for grant in grants)
 
     def require(self, token: str | None, operation: str, channel: str = "") -> None:
-        """AccessError when an operation may not be done."""
+        """AccessError unless an operation is permitted."""
         if not self.allows(token, operation, channel):
             where = "" if operation in _ON_FACTS else f" on the channel {channel}"
             raise AccessError(f"this token is not for {operation}{where}: use one that is")

@@ -1,8 +1,8 @@
-"""The bytes of notifications that are kept for each principal, in memory and in the journal, over all its channels.
+"""A budget for the notifications stored for each identity, in memory and in the journal, over all its channels.
 
-A notification is kept for who comes back for it. Subscribers that never acknowledge, on many channels, would have the
-broker keep 16 MiB a channel: the budget lets go of the oldest of the channels that keep most, which their subscribers
-are told as ``missed``.
+Notifications are stored for absent subscribers. Subscribers that never acknowledge, on many channels, would make the
+broker store 16 MiB per channel. The budget discards the oldest notifications of the channels that store most; their
+subscribers learn the number as ``missed``.
 """
 
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ from typing import Final
 from streamgauge.servers.broker.channels import Log
 
 TRIMMED: Final = 7 / 8
-"""The part of a budget that is left when it was reached, so that not each notification lets go of one."""
+"""Fraction of a budget to which it is trimmed when reached, so that trimming is not needed for every notification."""
 
 
 class KeptBudget:
-    """The budget of each principal by its identity; the logs count for who created their first channel."""
+    """The budgets by identity; a log counts for the identity that created its first channel."""
 
     def __init__(self, limit: int) -> None:
         self.limit, self.let_go = limit, 0
@@ -23,16 +23,16 @@ class KeptBudget:
         self._reached: set[str] = set()
 
     def bytes(self, owner: str) -> int:
-        """The bytes that are kept for a principal."""
+        """The bytes stored for an identity."""
         return self._bytes.get(owner, 0)
 
     @property
     def reached(self) -> int:
-        """How many principals have reached their budget and keep more than half of it since."""
+        """The number of identities that have reached their budget and not yet fallen to half of it."""
         return len(self._reached)
 
     def refuses(self, owner: str) -> str:
-        """Why no more is kept for a principal, a sentence; empty while it is within its budget."""
+        """Why an identity gets no more subscribers by name, as a sentence; empty while it is within its budget."""
         if owner not in self._reached:
             return ""
         return (
@@ -40,7 +40,7 @@ class KeptBudget:
         )
 
     def add(self, owner: str, size: int) -> bool:
-        """So many bytes more or less; whether the budget is exceeded."""
+        """Add ``size`` bytes, which may be negative; returns whether the budget is exceeded."""
         total = self._bytes[owner] = self._bytes.get(owner, 0) + size
         if total <= self.limit // 2:
             self._reached.discard(owner)
@@ -49,14 +49,16 @@ class KeptBudget:
         return total > self.limit
 
     def trim(self, owner: str, logs: Iterable[Log]) -> list[Log]:
-        """Let go of the oldest of the logs that keep most, until a principal is well within its budget; those logs."""
+        """Discard the oldest notifications of an identity's largest logs down to ``TRIMMED``; returns these logs.
+
+        Every log gets an equal share, and small logs leave their rest to the larger ones: of 70 bytes, logs of 10, 40
+        and 90 bytes keep 10, 30 and 30.
+        """
         self._reached.add(owner)
         allowed, trimmed = int(self.limit * TRIMMED), []
         own = sorted((log for log in logs if log.owner == owner), key=lambda log: log.entries.bytes)
         for place, log in enumerate(own):
-            share = max(0, allowed) // (
-                len(own) - place
-            )  # the logs that keep least first: what they leave is the others'
+            share = max(0, allowed) // (len(own) - place)
             before = log.entries.bytes
             if before > share:
                 self.let_go += log.entries.shrink(share)

@@ -1,7 +1,7 @@
-"""A broker's client over HTTP: its operations, written once for those who wait and those who await.
+"""Clients of a broker over HTTP, synchronous and asynchronous, with the operations written once.
 
-``Client`` and ``AsyncClient`` differ in how a request is sent and in the loop of ``subscribe``. All else of a
-subscription is in ``ResumedSubscription`` (what to ask for, what came twice) and ``reconnection`` (when to try again).
+``Client`` and ``AsyncClient`` differ in how a request is sent and in the loop of ``subscribe``. The rest of a
+subscription is in ``ResumedSubscription`` (position and duplicates) and ``reconnection`` (retries).
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from streamgauge.sources.sse.events import EventParser
 
 TURTLE: Final = "text/turtle"
 SILENCE_S: Final = 45.0
-"""After how long without a sign of life a connection is taken for broken; a broker gives one every 15 s."""
+"""Seconds of silence after which a connection counts as broken; a broker sends something every 15 s."""
 
 _OPTION: Final = "`largest` of the client, --max-message of a command"
 
@@ -50,15 +50,15 @@ Described = TypeVar("Described")
 Awaited: TypeAlias = Coroutine[Any, Any, Read]
 
 _PASSING: Final = (httpx.TransportError, httpx.InvalidURL, AwayError)
-"""How a request fails that got no answer."""
+"""Errors of a request that got no response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A notification: rows that came and left, over ``columns``; ``key`` is the same when it comes again.
+    """A notification: rows added and removed, over ``columns``; ``key`` is the same if it is delivered again.
 
-    ``publications`` are the numbers of those that caused it, ``at`` when it was made (ms since 1970). Of an ASK rows
-    are over ``ask``, and ``boolean`` says whether it is true now; of a CONSTRUCT they are triples.
+    ``publications`` are the numbers of its causes, ``at`` its creation time (ms since 1970). For an ASK the column is
+    ``ask``, and ``boolean`` is the current truth; for a CONSTRUCT rows are triples.
     """
 
     channel: str
@@ -74,7 +74,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """A publication took effect: its number; ``repeated`` when its key was known and nothing was done."""
+    """The number of a publication that took effect; ``repeated`` if its key was known, so that nothing was done."""
 
     number: int
     repeated: bool
@@ -82,7 +82,7 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The answer of a channel and the number of the last notification that is in it."""
+    """The current answer of a channel, with the number of the last notification that it includes."""
 
     number: int
     columns: tuple[str, ...]
@@ -91,7 +91,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class ChannelStatus:
-    """A channel: its query and form, the number of its last notification, subscribers by name, connections now."""
+    """A channel: its query and form, its last notification's number, named subscribers, and open connections."""
 
     name: str
     query: str
@@ -104,7 +104,7 @@ class ChannelStatus:
 
 @dataclass(frozen=True, slots=True)
 class KeptBytes:
-    """Bytes kept for absent subscribers of a token's channels, at most ``limit``, and why names are ``refused``."""
+    """Bytes stored for absent subscribers of a token's channels, their ``limit``, and why new names are ``refused``."""
 
     bytes: int
     limit: int
@@ -113,7 +113,7 @@ class KeptBytes:
 
 @dataclass(frozen=True, slots=True)
 class BrokerCall:
-    """A request, below the broker's address."""
+    """A request; ``path`` is relative to the broker's address."""
 
     method: str
     path: str
@@ -123,7 +123,7 @@ class BrokerCall:
 
 
 class ResumedSubscription:
-    """A subscription across connections: what came twice is left out, and what is to be asked for next is known."""
+    """A subscription across connections: it knows where to resume, and drops duplicates."""
 
     def __init__(
         self,
@@ -139,14 +139,14 @@ class ResumedSubscription:
         self._connected = False
 
     def call(self) -> BrokerCall:
-        """Begin, or go on after the last one."""
+        """The request that starts the subscription, or resumes it after the last notification."""
         self._parser = EventParser(self._largest, None)
         since = {} if self.last is None else {"Last-Event-ID": str(self.last)}
         headers = {"Accept": "text/event-stream", **since}
         return BrokerCall("GET", f"{_path(self._channel)}/notifications", headers=headers, params=self._params)
 
     def ended(self, response: httpx.Response) -> bool:
-        """Whether the channel is there no more, after it was; BrokerError for a refusal that waiting does not mend."""
+        """Whether a channel that existed has been deleted; BrokerError for a permanent refusal."""
         if response.status_code == 404 and self._connected:
             return True
         if response.status_code not in BUSY:
@@ -155,7 +155,7 @@ class ResumedSubscription:
         return False
 
     def heard(self, chunk: bytes) -> Iterator[Told]:
-        """The notifications that are complete with this part of the response."""
+        """The notifications that this chunk of the response completes."""
         self.again.heard()
         for event in self._parser.feed(chunk):
             if event.data is None:
@@ -169,7 +169,7 @@ class ResumedSubscription:
 
 
 def read_told(text: bytes | str) -> Told:
-    """A notification from its JSON; ValueError, KeyError, TypeError."""
+    """Parse a notification; ValueError, KeyError, TypeError if it is invalid."""
     members = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     columns, added = read_rows(members.pop("added"))
     _, removed = read_rows(members.pop("removed"))
@@ -184,7 +184,7 @@ def read_told(text: bytes | str) -> Told:
 
 
 def bearing(token: str | None) -> dict[str, str]:
-    """The headers of every request."""
+    """The Authorization header of a token, if there is one."""
     return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
@@ -194,7 +194,7 @@ def _path(channel: str, subscriber: str | None = None) -> str:
 
 
 def _check(response: httpx.Response) -> None:
-    """BrokerError says what a broker refuses, in a response that has been read."""
+    """BrokerError for a response that is not a success, with the broker's sentence; the body must have been read."""
     if response.is_success:
         return
     try:
@@ -205,14 +205,17 @@ def _check(response: httpx.Response) -> None:
 
 
 def _check_acknowledged(response: httpx.Response) -> None:
-    """BrokerError for what a broker refuses, but for what it will take later: a later acknowledgement says as much."""
+    """BrokerError for a permanent refusal.
+
+    Temporary ones do not matter, as a later acknowledgement includes this one.
+    """
     if response.status_code not in BUSY and response.status_code != 404:
         _check(response)
 
 
 @contextmanager
 def _understanding(address: str | httpx.URL) -> Iterator[None]:
-    """BrokerError for what no broker says."""
+    """BrokerError for responses that no broker sends."""
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -251,9 +254,9 @@ def _channel_status(response: httpx.Response) -> ChannelStatus:
 
 
 class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
-    """The operations of both clients, whose replies are values, or values to be awaited.
+    """The operations of both clients, whose results are values, or awaitables of these.
 
-    BrokerError when one is refused, AwayError when nobody is there.
+    BrokerError if the broker refuses, AwayError if it does not respond.
     """
 
     def __init__(self, url: str, token: str | None, largest: int) -> None:
@@ -275,32 +278,32 @@ class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
         return cast(Done, self._send(call, check))
 
     def publish(self, graph: str | bytes, kind: str = TURTLE, key: str | None = None) -> Published:
-        """The facts of a graph, or of named graphs, are there from now on. With a ``key`` it may be sent again."""
+        """Insert the facts of a graph, or of named graphs. With a ``key`` the request may safely be repeated."""
         return self._change("publish", graph, kind, key)
 
     def delete(self, graph: str | bytes, kind: str = TURTLE, key: str | None = None) -> Published:
-        """They are there no more."""
+        """Delete the facts of a graph, or of named graphs."""
         return self._change("delete", graph, kind, key)
 
     def update(self, update: str, key: str | None = None) -> Published:
-        """A SPARQL Update, as one publication."""
+        """Apply a SPARQL Update as one publication."""
         return self._change("update", update, "application/sparql-update", key)
 
     def create_channel(self, channel: str, query: str) -> Done:
-        """A channel on a query: SELECT, ASK or CONSTRUCT."""
+        """Create a channel for a query: SELECT, ASK or CONSTRUCT."""
         kind = {"Content-Type": "application/sparql-query"}
         return self._do(BrokerCall("PUT", _path(channel), query.encode(), kind))
 
     def delete_channel(self, channel: str) -> Done:
-        """A channel ends."""
+        """Delete a channel; its subscriptions end."""
         return self._do(BrokerCall("DELETE", _path(channel)))
 
     def rows(self, channel: str) -> Answered:
-        """The answer of a channel as it is."""
+        """The current answer of a channel."""
         return cast(Answered, self._send(BrokerCall("GET", f"{_path(channel)}/rows"), _standing))
 
     def channels(self, after: str = "") -> Listed:
-        """The names of channels that may be subscribed to, sorted: the first thousand behind the name ``after``."""
+        """The sorted names of channels that the token may subscribe to: the first thousand after ``after``."""
         return cast(Listed, self._send(BrokerCall("GET", "/channels", params={"after": after}), _names))
 
     def channel(self, channel: str) -> Described:
@@ -308,18 +311,18 @@ class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
         return cast(Described, self._send(BrokerCall("GET", _path(channel)), _channel_status))
 
     def unsubscribe(self, channel: str, subscriber: str) -> Done:
-        """A subscriber is forgotten."""
+        """Delete a named subscriber; nothing is stored for it any more."""
         return self._do(BrokerCall("DELETE", _path(channel, subscriber)))
 
     def _acknowledge(self, notification: Told, subscriber: str) -> Done:
-        """Notifications up to this one need not come again; a broker that is busy hears of it by a later one."""
+        """Acknowledge all notifications up to this one; if the broker is busy, a later acknowledgement will do."""
         call = BrokerCall(
             "PUT", _path(notification.channel, subscriber), params={"acknowledged": str(notification.number)}
         )
         return self._do(call, _check_acknowledged)
 
     def _arguments(self, call: BrokerCall) -> dict[str, Any]:
-        """Of ``request`` and ``stream`` of httpx."""
+        """The arguments for ``request`` and ``stream`` of httpx."""
         return {
             "method": call.method,
             "url": self._url + call.path,
@@ -335,7 +338,7 @@ class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
         return ResumedSubscription(channel, subscriber, after, place, self._largest)
 
     def _away(self, error: Exception) -> BrokerError:
-        """Nobody answers there, or too much."""
+        """The error for a request without a response, or with too large a one."""
         url = self._url
         if isinstance(error, OversizedError):
             return BrokerError(f"{url}: {error}")
@@ -345,9 +348,9 @@ class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
 
 
 class Client(_Operations[Acknowledged, None, Standing, tuple[str, ...], ChannelStatus]):
-    """Operations that wait. ``http`` is used and left open where it is given. Used with ``with``, or to be closed.
+    """A synchronous client, to be closed or used in ``with``. A passed ``http`` client is used and not closed.
 
-    ``largest`` bounds the bytes of a response or notification; BrokerError for one that has more.
+    ``largest`` is the maximum size in bytes of a response or notification; BrokerError for a larger one.
     """
 
     def __init__(
@@ -366,7 +369,7 @@ class Client(_Operations[Acknowledged, None, Standing, tuple[str, ...], ChannelS
             return read(response)
 
     def kept(self) -> KeptBytes:
-        """Bytes kept for absent subscribers of this token's channels."""
+        """Bytes stored for absent subscribers of this token's channels."""
         return self._send(BrokerCall("GET", "/channels"), _kept)
 
     def subscribe(
@@ -379,11 +382,11 @@ class Client(_Operations[Acknowledged, None, Standing, tuple[str, ...], ChannelS
         patience: float = PATIENCE_S,
         tell: Tell = log,
     ) -> Generator[Told, None, None]:
-        """Notifications, each once, until the channel ends; a lost connection is made again, and ``tell`` told why.
+        """Notifications without duplicates until the channel ends; reconnects, and calls ``tell`` with the reason.
 
-        With the name of a ``subscriber`` what was taken is acknowledged, and who comes back by it goes on there.
-        BrokerError for a refusal or a mistake (a status that waiting does not mend, a certificate, an address),
-        AwayError when the broker was away for ``patience`` seconds.
+        With the name of a ``subscriber``, consumed notifications are acknowledged, and a later subscription by that
+        name resumes there. BrokerError for a permanent failure (refusal, certificate, address), AwayError if the broker
+        does not respond for ``patience`` seconds.
         """
         place = self._resumed(channel, subscriber, after, random, (patience, tell))
         while True:
@@ -405,7 +408,7 @@ class Client(_Operations[Acknowledged, None, Standing, tuple[str, ...], ChannelS
             sleep(wait)
 
     def close(self) -> None:
-        """Leave."""
+        """Close the HTTP client, unless it was passed in."""
         if self._own:
             self._http.close()
 
@@ -421,7 +424,7 @@ class AsyncClient(
         Awaited[Acknowledged], Awaited[None], Awaited[Standing], Awaited[tuple[str, ...]], Awaited[ChannelStatus]
     ]
 ):
-    """The same, to be awaited; used with ``async with``, or to be closed."""
+    """The asynchronous counterpart of ``Client``, to be closed or used in ``async with``."""
 
     def __init__(
         self, url: str, token: str | None = None, http: AsyncHttpClient | None = None, *, largest: int = LARGEST_MESSAGE
@@ -439,7 +442,7 @@ class AsyncClient(
             return read(response)
 
     async def kept(self) -> KeptBytes:
-        """Bytes kept for absent subscribers of this token's channels."""
+        """Bytes stored for absent subscribers of this token's channels, as ``Client.kept``."""
         return await self._send(BrokerCall("GET", "/channels"), _kept)
 
     async def subscribe(
@@ -451,7 +454,7 @@ class AsyncClient(
         patience: float = PATIENCE_S,
         tell: Tell = log,
     ) -> AsyncGenerator[Told, None]:
-        """Notifications, each once, until the channel ends; a lost connection is made again, as ``Client`` does."""
+        """Notifications without duplicates until the channel ends, as ``Client.subscribe``."""
         place = self._resumed(channel, subscriber, after, random, (patience, tell))
         while True:
             try:
@@ -473,7 +476,7 @@ class AsyncClient(
             await asyncio.sleep(wait)
 
     async def aclose(self) -> None:
-        """Leave."""
+        """Close the HTTP client, unless it was passed in."""
         if self._own:
             await self._http.aclose()
 

@@ -1,7 +1,7 @@
-"""The contracts of a broker's exchangeable parts, a strategy and a journal, and the values that they are given.
+"""The contracts of a broker's exchangeable parts, strategies and journals, and the values that they exchange.
 
-A strategy is told how facts change and gives the rows that enter and leave each answer. A journal holds what survives a
-crash: facts, channels, subscribers, and notifications that are not acknowledged yet.
+A strategy receives changes of facts and returns the rows that enter and leave each answer. A journal stores everything
+that survives a crash: facts, channels, subscribers, and unacknowledged notifications.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,13 +18,13 @@ from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.retries import RetryKey
 
 Turn: TypeAlias = Callable[[], AbstractContextManager[object]]
-"""Begins a piece of work."""
+"""Returns a context manager that surrounds one piece of work."""
 
 
 class Publication(NamedTuple):
-    """A publish or a delete (or both at once, as an update), numbered from 1 in the order in which they take effect.
+    """A publish, a delete, or both (an update), numbered from 1 in the order in which they take effect.
 
-    Facts of named graphs are triples as ``model.named_facts`` writes them.
+    Facts of named graphs are triples as ``model.fact.in_graph`` writes them.
     """
 
     number: int
@@ -33,7 +33,7 @@ class Publication(NamedTuple):
 
 
 class AnswerChange(NamedTuple):
-    """Rows of an answer that came and went; ``causes`` are the publications of which one or more did it."""
+    """Rows added to and removed from an answer; one or more of the publications ``causes`` are the reason."""
 
     name: str
     causes: tuple[int, ...]
@@ -42,14 +42,14 @@ class AnswerChange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """About how many bytes the rows take."""
+        """Approximate bytes of the rows."""
         return 64 + sum(map(len, filter(None, chain(*self.added, *self.removed))))
 
 
 class Failures(NamedTuple):
-    """Evaluations refused for their cost, each with the sentence that says so.
+    """Evaluations refused for their cost, with the reasons as sentences.
 
-    ``refused`` are publications, by number, that had no effect; ``ended`` are queries that are not answered any more.
+    ``refused`` are publications, by number, that had no effect; ``ended`` are queries that the strategy has dropped.
     """
 
     refused: Mapping[int, str]
@@ -60,7 +60,7 @@ NO_FAILURES: Final = Failures({}, {})
 
 
 class HeldSizes(NamedTuple):
-    """About how much a strategy keeps: different terms of facts, bytes of the tables of facts and of answers."""
+    """Approximate sizes of a strategy: distinct terms of facts, bytes of facts, bytes of answers."""
 
     terms: int
     facts: int
@@ -68,9 +68,9 @@ class HeldSizes(NamedTuple):
 
 
 class AnswerEntry(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """The common part of a change's notifications in all channels of the answer; fields as in Notification.
+    """The common part of a change's notifications in all channels of an answer; fields as in Notification.
 
-    Many are kept, and none is in a cycle: the collector of garbage does not look at them.
+    Without ``gc``: many are kept, and none is part of a reference cycle.
     """
 
     causes: tuple[int, ...]
@@ -83,8 +83,8 @@ class AnswerEntry(msgspec.Struct, frozen=True, gc=False, array_like=True):
 class Notification(NamedTuple):
     """A notification: a set difference, numbered from 1 in its channel.
 
-    Channel and number together tell whether it was received before; ``at`` is when it was made (ms), ``size`` about how
-    many bytes it takes.
+    Use channel and number to detect duplicates; ``at`` is its creation time (ms), ``size`` its approximate size in
+    bytes.
     """
 
     channel: str
@@ -97,13 +97,12 @@ class Notification(NamedTuple):
 
 
 class Strategy(Protocol):
-    """How changes of answers are found. Facts are a set, answers are sets of rows. One thread at a time.
+    """Finds the changes of answers. Facts are a set, answers are sets of rows. Used by one thread at a time.
 
-    Each query is asked once by a name, however many channels ask it.
-    ``complete`` is true when nothing is put off: what a publication causes is found before ``publish`` ends.
-    ``graphs`` is true when facts may be in named graphs, which ``facts`` then gives where a subject asks for them;
-    ``derives`` when rules may derive facts from others.
-    A strategy that inherits bounds nothing, refuses nothing, prepares nothing and puts nothing off.
+    A query is registered once under a name, however many channels have it. ``complete``: nothing is deferred, all
+    effects of a publication are found before ``publish`` ends. ``graphs``: facts may be in named graphs, which
+    ``facts`` returns if the subject asks for them. ``derives``: rules may derive facts. The defaults limit, refuse,
+    prepare and defer nothing.
     """
 
     complete: bool = True
@@ -111,70 +110,69 @@ class Strategy(Protocol):
     derives: bool = False
 
     def limit(self, effort: int, derived: int, change: int | None = None, changes: int | None = None) -> None:  # noqa: ARG002
-        """How much may be looked at for an answer, how much a publication may derive; only for what can be stopped.
+        """Set the limits of visits (``Limits``); strategies that cannot stop an evaluation ignore them.
 
-        ``change`` is how much may be looked at for an answer because of one publication, ``effort`` without it;
-        ``changes`` how much for all answers, without a bound where it is not given.
+        ``effort`` is for a new query, ``change`` (default ``effort``) for an answer and one publication, ``changes``
+        (default unlimited) for all answers and one publication; ``derived`` limits derivations per publication.
         """
         return
 
     def failures(self) -> Failures:
-        """The part of the last publications that was refused."""
+        """What was refused since the last call."""
         return NO_FAILURES
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many facts are there, before anything is asked."""
+        """Load facts, before there are queries."""
 
     def prepare(self, form: QueryForm, turn: Turn, alone: Turn) -> object:  # noqa: ARG002
-        """Find the answer of a query that may be asked next, without the lock that all else here is done under.
+        """Evaluate a query that is about to be created, without the lock under which all other methods are called.
 
-        Work that needs the lock is done in short pieces within ``turn()``, all other work within ``alone()``.
-        ``create`` takes what is given, ``abandon`` lets go of it; ``None`` where ``create`` does all. Raises as
-        ``create`` does.
+        Work that needs the lock is done in short pieces within ``turn()``, other work within ``alone()``. The result is
+        passed to ``create`` or ``abandon``; ``None`` if ``create`` does everything. Raises as ``create``.
         """
         return None
 
     def abandon(self, prepared: object) -> None:  # noqa: ARG002
-        """Forget a prepared query."""
+        """Discard a prepared query."""
         return
 
     def create(self, name: str, form: QueryForm, prepared: object = None) -> tuple[str, ...]:
-        """A query is asked from now on, with the answer as it is, of which nobody is told; the variables of its rows.
+        """Register a query; its current answer is the initial state. Returns the variables of its rows.
 
-        ValueError is a sentence that says what of the query is not done, TooMuchError that it costs too much.
+        ValueError for unsupported queries, with the reason as a sentence; TooMuchError if it costs too much.
         """
 
     def drop(self, name: str) -> None:
-        """It is asked no more."""
+        """Remove a query."""
 
     def held(self) -> HeldSizes:
-        """How much is kept; from any thread."""
+        """The sizes of facts and answers; from any thread."""
 
     def rows(self, name: str) -> Iterable[Row]:
-        """The rows of an answer, as far as they have been found."""
+        """The rows of an answer, as far as they have been evaluated."""
 
     def size(self, name: str) -> int:
-        """About how many rows an answer has, not fewer; known without looking at them."""
+        """An upper bound of the rows of an answer, without visiting them."""
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:
-        """Publications take effect in their order; what is found, as soon as it is. ``now`` is in seconds."""
+        """Apply publications in order, and yield changes of answers as they are found; ``now`` is in seconds."""
 
     def evaluate(self, now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
-        """Do the work that was put off."""
+        """Do deferred evaluations."""
         return iter(())
 
     @property
     def explicit(self) -> int:
-        """How many facts were published and not deleted."""
+        """The number of explicit facts."""
 
     def facts(
         self, subject: Term | None = None, predicate: Term | None = None, end: Term | None = None
     ) -> Iterator[Triple]:
-        """The closure: facts, explicit and derived, with these terms where one is given."""
+        """The closure: explicit and derived facts, only those with these terms."""
 
 
 class Opened(NamedTuple):
-    """A channel: its notifications are the entries of ``log`` after number ``start``; ``owner`` created it."""
+    """A channel in the journal: its notifications are the entries of ``log`` after number ``start``."""
 
     name: str
     query: str
@@ -184,7 +182,7 @@ class Opened(NamedTuple):
 
 
 class UnacknowledgedEntry(NamedTuple):
-    """An entry of a log that some subscriber has not acknowledged."""
+    """An entry of a log that some subscriber has not yet acknowledged."""
 
     log: int
     number: int
@@ -193,7 +191,7 @@ class UnacknowledgedEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """A subscriber of a channel, the number of the last notification that was acknowledged, whose the name is."""
+    """A subscriber of a channel, the last notification that it acknowledged, and the owner of its name."""
 
     channel: str
     name: str
@@ -203,11 +201,11 @@ class Subscriber:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Publications with the keys that their publishers gave them, and the entries of logs that they caused.
+    """One transaction of the journal: publications with their keys, and the log entries that they caused.
 
-    ``lasts`` are the numbers of logs' last entries, ``ended`` logs that end, with the channels that ask for them;
-    ``acknowledged`` and, by log, the number up to which entries need not be kept any more come along: to lose them does
-    no harm. The keys of the ``forgotten`` publications need not be kept any more either.
+    ``lasts`` are the new last numbers of logs, ``ended`` the logs that end, with their channels. ``acknowledged`` and
+    ``settled`` (by log, the number up to which entries may be deleted) are written along with it, since losing them
+    only repeats notifications. The keys of the ``forgotten`` publications are deleted.
     """
 
     publications: Sequence[tuple[Publication, RetryKey | None]] = ()
@@ -220,30 +218,30 @@ class Accepted:
 
 
 class Journal:
-    """A journal that keeps nothing; a durable one overrides every method.
+    """A journal that stores nothing; a durable one overrides every method.
 
-    There what a method changes is durable when the method returns; NotWrittenError when it cannot be, and then nothing
-    is changed.
+    A durable journal's changes are on disk when a method returns; NotWrittenError if that fails, and then nothing has
+    changed.
     """
 
     def facts(self) -> Iterator[Triple]:
-        """The explicit facts."""
+        """The stored explicit facts."""
         return iter(())
 
     def holding(self, triples: Iterable[Triple]) -> set[Triple]:  # noqa: ARG002
-        """The triples among these that are explicit facts."""
+        """Those of the triples that are stored explicit facts."""
         return set()
 
     def channels(self) -> list[Opened]:
-        """All of them, in the order of their creation."""
+        """All channels, in the order of their creation."""
         return []
 
     def subscribers(self) -> list[Subscriber]:
-        """All of them."""
+        """All subscribers of all channels."""
         return []
 
     def entries(self) -> Iterator[UnacknowledgedEntry]:
-        """The entries that are kept, in the order of their numbers in each log."""
+        """The stored entries, in the order of their numbers within each log."""
         return iter(())
 
     def numbers(self) -> tuple[int, dict[int, int]]:
@@ -251,26 +249,26 @@ class Journal:
         return 0, {}
 
     def keys(self) -> list[tuple[RetryKey, int]]:
-        """The keys of publications and their numbers, the newest last."""
+        """The keys of publications with their numbers, the newest last."""
         return []
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many explicit facts at once."""
+        """Store many explicit facts."""
 
     def accept(self, accepted: Accepted) -> None:
-        """Publications and entries, all or nothing, with one synchronisation of the disk."""
+        """Store publications and entries atomically, with one sync of the disk."""
 
     def create(self, channel: Opened, subscribers: Sequence[Subscriber] = ()) -> None:
-        """A channel with its first subscribers; its log is there from now on."""
+        """Store a channel with its first subscribers, and its log if that is new."""
 
     def drop(self, channel: str, log: int | None) -> None:
-        """A channel and its subscribers are gone, with them a log that is nobody's any more."""
+        """Delete a channel with its subscribers, and ``log`` if no channel uses it any more."""
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """A subscriber comes, and the name is its owner's."""
+        """Store a subscriber and the owner of its name."""
 
     def unsubscribe(self, channel: str, name: str) -> None:
-        """A subscriber goes."""
+        """Delete a subscriber with its name's owner."""
 
     def close(self) -> None:
-        """Nothing is written any more."""
+        """Close the journal; it can no longer be used."""

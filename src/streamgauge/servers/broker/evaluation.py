@@ -31,26 +31,26 @@ from streamgauge.sparql.bgp import Dataset, IndexedGraph
 
 
 class IndexedClosure:
-    """Explicit facts with what rules derive of them, as a graph that queries are evaluated over."""
+    """The closure of explicit facts under rules, as a graph to evaluate queries over."""
 
     def __init__(self, rules: Rules) -> None:
         self.closure = Closure(rules)
         self._dataset = Dataset(IndexedGraph(()))
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many facts, and what follows."""
+        """Load many facts at once, with what follows from them."""
         self.closure.load(triples)
         self._dataset = Dataset(IndexedGraph(self.closure.facts.match(None, None, None)))
 
     def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> bool:
-        """Facts go, then come; whether that changed anything."""
+        """Remove, then add facts; returns whether the closure changed."""
         came, went = self.closure.change(added, removed)
         self._dataset.default.discard(went)
         self._dataset.default.extend(came)
         return bool(came or went)
 
     def rows(self, form: al.Select) -> set[Row]:
-        """The answer as a set of rows over its variables; ValueError names what is not evaluated."""
+        """The answer as a set of rows over its variables; ValueError for unsupported queries."""
         return set(answer(form, self._dataset))
 
     def holds(self, form: al.Ask) -> bool:
@@ -60,27 +60,27 @@ class IndexedClosure:
 
 @dataclass
 class EvaluatedChannel:
-    """A channel's query, and its answer when it was last looked at."""
+    """A channel's query, and its answer at the last evaluation."""
 
     form: al.Select
     shown: set[Row] = field(default_factory=set)
     behind: list[int] = field(default_factory=list)
-    """Publications since then."""
+    """Numbers of the publications since that evaluation."""
 
 
 class Evaluating(Strategy):
-    """Channels over an indexed closure. Nothing bounds an evaluation."""
+    """Channels over an indexed closure; evaluations are not limited."""
 
     def __init__(self, rules: Rules) -> None:
         self.stored, self.derives = IndexedClosure(rules), bool(rules.rules)
         self.channels: dict[str, EvaluatedChannel] = {}
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many facts are there."""
+        """Load facts before there are channels."""
         self.stored.load(triples)
 
     def create(self, channel: str, form: al.QueryForm, prepared: object = None) -> tuple[str, ...]:  # noqa: ARG002
-        """A channel begins; UnsupportedError for what is no SELECT, and for LIMIT and GRAPH."""
+        """Create a channel; UnsupportedError for queries other than SELECT, and for LIMIT and GRAPH."""
         if not isinstance(form, al.Select):
             raise UnsupportedError("only a SELECT is evaluated again: write one, or use the strategy incremental")
         if any(isinstance(inner, al.Slice) for inner in every_pattern(form.pattern)):
@@ -93,36 +93,36 @@ class Evaluating(Strategy):
         return form.variables
 
     def drop(self, channel: str) -> None:
-        """A channel ends."""
+        """Remove a channel with its answer."""
         del self.channels[channel]
 
     def held(self) -> HeldSizes:
-        """How much is kept."""
+        """The sizes of facts and answers."""
         facts = self.stored.closure.facts
         answers = sum(getsizeof(channel.shown) + ROW * len(channel.shown) for channel in list(self.channels.values()))
         return HeldSizes(terms(facts), fact_bytes(facts), answers)
 
     def rows(self, channel: str) -> Iterable[Row]:
-        """The rows of a channel's answer when it was last looked at."""
+        """The rows of a channel's answer at its last evaluation."""
         return self.channels[channel].shown.copy()
 
     def size(self, channel: str) -> int:
-        """How many rows a channel's answer had when it was last looked at."""
+        """The number of rows of a channel's answer at its last evaluation."""
         return len(self.channels[channel].shown)
 
     def facts(
         self, subject: Term | None = None, predicate: Term | None = None, end: Term | None = None
     ) -> Iterator[Triple]:
-        """The closure, those with these terms."""
+        """The facts of the closure with these terms."""
         return self.stored.closure.facts.match(subject, predicate, end)
 
     @property
     def explicit(self) -> int:
-        """How many facts were published and not deleted."""
+        """The number of explicit facts."""
         return self.stored.closure.explicit
 
     def differences(self, channel: EvaluatedChannel) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-        """Look at a channel's answer again: the rows that came and that went."""
+        """Evaluate a channel again; returns the rows added and removed."""
         now = self.stored.rows(channel.form)
         added, removed = tuple(now - channel.shown), tuple(channel.shown - now)
         channel.shown = now
@@ -135,8 +135,10 @@ _TESTABLE: Final = (al.Project, al.Distinct, al.BGP, al.Filter, al.Union, al.Joi
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``share`` of rows that must have been guessed for evaluations to wait for the ``interval`` (seconds); the share
-    is over the last ``window`` rows, and needs ``least`` of them. At most ``guesses`` are tested a publication.
+    """When evaluations of a channel are deferred, and how many rows are guessed.
+
+    If more than ``share`` of the last ``window`` rows (at least ``least``) were guessed, evaluations wait for
+    ``interval`` seconds. At most ``guesses`` rows are tested per publication.
     """
 
     share: float = 0.8
@@ -147,18 +149,18 @@ class Settings:
 
 
 class Heuristic(Protocol):
-    """The statistics of one channel."""
+    """A heuristic with what it has learned for one channel."""
 
     def learn(self, graph: Graph, row: Row) -> None:
-        """A publication led to a row."""
+        """Learn that a publication led to a row."""
 
     def guess(self, graph: Graph) -> Iterable[Row]:
-        """The rows that a publication may lead to, the likeliest first."""
+        """Rows that a publication may lead to, likeliest first."""
 
 
 @dataclass
 class _Learned:
-    """A channel's heuristic and how it has done: whether each of the last rows was guessed."""
+    """A channel's heuristic, and for each of the last rows whether it was guessed."""
 
     heuristic: Heuristic
     test: al.Pattern | None
@@ -168,7 +170,7 @@ class _Learned:
 
 @dataclass
 class Guessing(Evaluating):
-    """Channels over an indexed closure, each with a heuristic that ``make`` makes for its width."""
+    """Channels over an indexed closure, each with a heuristic created by ``make`` for its number of columns."""
 
     rules: Rules
     make: Callable[[int], Heuristic]
@@ -180,22 +182,23 @@ class Guessing(Evaluating):
         self._learned: dict[str, _Learned] = {}
 
     def create(self, channel: str, form: al.QueryForm, prepared: object = None) -> tuple[str, ...]:
-        """A channel begins; UnsupportedError for what is no SELECT."""
+        """Create a channel with its heuristic; UnsupportedError as ``Evaluating``."""
         variables = super().create(channel, form, prepared)
         guessed: deque[bool] = deque(maxlen=self.settings.window)
         self._learned[channel] = _Learned(self.make(len(variables)), _testable(self.channels[channel].form), guessed)
         return variables
 
     def drop(self, channel: str) -> None:
-        """A channel ends."""
+        """Remove a channel with its heuristic."""
         super().drop(channel)
         del self._learned[channel]
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:
-        """The guessed changes of every publication, then those of evaluations that do not wait."""
+        """The guessed changes of every publication, then those of evaluations that are not deferred."""
         changed = [
             publication for publication in publications if self.stored.change(publication.added, publication.removed)
         ]
+        # Heuristics guess only new rows, so a deletion forces an evaluation of every channel.
         deleted = any(change.removed for change in changed)
         for name, channel in self.channels.items():
             channel.behind += [change.number for change in changed]
@@ -206,7 +209,7 @@ class Guessing(Evaluating):
                 yield from self._evaluated(name, channel, changed, now)
 
     def evaluate(self, now: float) -> Iterator[AnswerChange]:
-        """Evaluate the channels that wait."""
+        """Do the deferred evaluations."""
         for name, channel in self.channels.items():
             if channel.behind:
                 yield from self._evaluated(name, channel, (), now)
@@ -229,7 +232,7 @@ class Guessing(Evaluating):
                 yield AnswerChange(name, (publication.number,), (row,))
 
     def _waits(self, learned: _Learned, now: float) -> bool:
-        """Whether the share of guessed rows is high enough for the evaluation to wait, and the interval is not over."""
+        """Whether the evaluation is deferred: enough rows were guessed, and the interval has not passed."""
         known, settings = learned.guessed, self.settings
         often = len(known) >= settings.least and sum(known) > settings.share * len(known)
         return often and now - learned.evaluated < settings.interval
@@ -242,6 +245,7 @@ class Guessing(Evaluating):
         learned.evaluated = now
         channel.behind = []
         learned.guessed.extend([False] * len(added))
+        # With several causes it is unknown which of them a row is due to, so nothing can be learned from it.
         if len(causes) == 1:
             for publication in changed:
                 for row in added[: self.settings.guesses]:
@@ -251,7 +255,7 @@ class Guessing(Evaluating):
 
 
 def _testable(form: al.Select) -> al.Pattern | None:
-    """The pattern of a query in which the terms of a row can stand for its variables; ``None`` where they cannot."""
+    """The pattern of a query in which a row's terms can replace its variables; ``None`` if that changes its meaning."""
     if not all(isinstance(inner, _TESTABLE) for inner in every_pattern(form.pattern)):
         return None
     pattern = form.pattern
@@ -267,7 +271,10 @@ def _testable(form: al.Select) -> al.Pattern | None:
 
 
 def _keeps(pattern: al.Pattern, shown: frozenset[al.Var]) -> bool:
-    """Whether a pattern means the same with terms for these variables: its parts bind all of them that they read."""
+    """Whether a pattern keeps its meaning if terms replace these variables.
+
+    Its parts bind all of them that they use.
+    """
     match pattern:
         case al.Union(left=left, right=right):
             return shown.intersection(al.pattern_variables(left)) == shown.intersection(al.pattern_variables(right))
@@ -279,6 +286,6 @@ def _keeps(pattern: al.Pattern, shown: frozenset[al.Var]) -> bool:
 
 
 def _question(pattern: al.Pattern, variables: Sequence[str], row: Row) -> al.Ask:
-    """Whether a row is in the answer."""
+    """The ASK query whether a row is in the answer."""
     terms = {al.Var(name): term for name, term in zip(variables, row, strict=True) if term is not None}
     return al.Ask(with_names(pattern, terms))

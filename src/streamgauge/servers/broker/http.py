@@ -25,7 +25,7 @@ from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import Channel, ExistingChannelError, ForeignNameError, UnknownChannelError
 from streamgauge.servers.broker.delivery import Connections, NotificationTexts, Webhook, Webhooks
 from streamgauge.servers.broker.limits import (
-    LONGEST_NAME,
+    MAX_NAME,
     BusyError,
     GraphError,
     LimitError,
@@ -121,7 +121,7 @@ async def _refusal(_request: Request, error: Exception) -> Response:
 
 _TEXT: Final[Json] = {"type": "string"}
 _NUMBER: Final[Json] = {"type": "integer", "minimum": 0}
-_NAME: Final[Json] = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "pattern": r"^[^/\x00-\x1f]+$"}
+_NAME: Final[Json] = {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "pattern": r"^[^/\x00-\x1f]+$"}
 _PATH_PARAMETERS: Final = {name: path_parameter(name, schema=_NAME) for name in ("name", "subscriber")}
 _KEY: Final = retry_key(
     "A publication with a key that the same token gave before does nothing; 422 when it is another."

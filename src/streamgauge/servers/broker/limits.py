@@ -1,8 +1,8 @@
-"""The limits of a broker, beyond which a request is refused by name; queries, updates and graphs read within them.
+"""The limits of a broker, each named by the error of a refused request; parsing of queries, updates and graphs.
 
-How long the texts are that a query computes is bounded before it is asked, for what computes them cannot be stopped.
-The engine of REGEX does not backtrack, and takes time in proportion to the text; a pattern with a back-reference has
-0.05 s (``sparql/regular.py``), so a query may have few of those, and none that is too large to be compiled
+The length of texts that a query computes is bounded statically, because the functions that compute them (in C) cannot
+be interrupted. The engine of REGEX does not backtrack and takes linear time; a pattern with a back-reference has 0.05 s
+(``sparql/regular.py``), so a query may have few of those, and none that is too large to compile
 (``servers/http/limits.py``).
 """
 
@@ -35,23 +35,24 @@ from streamgauge.servers.http.limits import document_turn, load_parsers, refused
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds. ``graph`` is the most triples of one publication, ``facts`` the most that are
-    published and not deleted, ``waiting`` the most publications that wait, ``batch``
-    the most that are taken together; ``kept`` notifications (of ``kept_bytes``; ``kept_total`` for all
-    channels of an identity) of a channel can be resumed from, and a
-    subscriber that is ``lag`` behind is left; ``rows`` is the most of a channel's answer when it is created. ``body``
-    is the most bytes of one request, ``connections`` the most at once, ``subscribers`` the most of one channel.
-    ``effort`` is how many facts and rows are looked at, at most, to answer a query when its channel begins (a row that
-    is kept counts as eight), ``seconds`` how long its evaluation computes then, ``growth`` how many bytes the process
-    grows by meanwhile, ``creations`` how many channels wait to begin. ``change`` is how many are looked at for one
-    channel because of a publication, with 100 more for each of its triples, three times as many at most, and 100 for
-    each triple beyond 10,000; ``changes`` is how many all channels together look at, beside a part of as many that each
-    has for itself, in the same proportion more; ``looks`` how many WHERE of an update looks at, for ``where_seconds``
-    of CPU at most; ``question`` how many a query of the SPARQL protocol looks at, and the rows of its answer;
-    ``derived`` how often, at most, one publication lets rules derive or lose something, three times more for each
-    triple beyond 10,000.
-    ``term`` is the most characters of a published term, ``text`` of what a query computes. ``answer`` is the most rows
-    of the answer that a message of SEPA's begins with.
+    """All limits of a broker. *Visits* are facts and rows that an evaluation looks at; a stored row counts as eight.
+
+    Requests: ``body`` bytes of one, ``connections`` open, ``query_text`` characters of a query, ``graph`` triples of a
+    publication, ``term`` characters of a term, ``waiting`` publications of an identity, ``batch`` processed together,
+    ``keys`` remembered of an identity, ``facts`` in all.
+
+    Channels: ``channels`` of an identity, ``creations`` that wait to begin, ``subscribers`` of one. When a channel
+    begins, its query has ``effort`` visits, ``seconds`` of CPU and ``growth`` bytes of the process, and its answer
+    ``rows``; ``text`` characters may be computed for one value.
+
+    Publications: ``change`` visits for one channel, plus 100 per triple (up to three times the base), plus 100 per
+    triple beyond 10,000. ``changes`` visits for all channels together, in the same proportion, besides a share that
+    each channel has of its own. Rules may derive or retract ``derived`` facts, and three more per triple beyond 10,000.
+    The WHERE of an update has ``looks`` visits and ``where_seconds`` of CPU.
+
+    Answers: ``kept`` notifications of a channel in ``kept_bytes``, and ``kept_total`` bytes for all channels of an
+    identity, can be resumed from; a subscriber that is ``lag`` notifications behind is disconnected. ``question`` is
+    the number of visits, and of rows, of a query of the SPARQL Protocol, ``answer`` the rows of SEPA's first message.
     """
 
     channels: int = 20_000
@@ -85,14 +86,14 @@ class Limits:
 
 
 class LimitError(ValueError):
-    """Something beyond a limit; the sentence names it."""
+    """A request that exceeds a limit; the sentence names the limit."""
 
 
 class BusyError(RuntimeError):
-    """No more is taken just now; come again."""
+    """A broker that accepts no more at the moment; the request may be repeated."""
 
 
-LONGEST_NAME: Final = 200
+MAX_NAME: Final = 200
 """Characters of a channel's or subscriber's name."""
 
 
@@ -101,18 +102,18 @@ class BadNameError(MistakeError, ValueError):
 
 
 class ReservedNameError(BadNameError):
-    """A name that the broker gives by itself."""
+    """A name that is reserved for the broker."""
 
 
 def check_name(name: str, what: str) -> str:
-    """The name; BadNameError for one that is none."""
-    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise BadNameError(f"{what} has a name of 1 to {LONGEST_NAME} printable characters")
+    """The name, unchanged; BadNameError if it is invalid."""
+    if not 0 < len(name) <= MAX_NAME or not name.isprintable():
+        raise BadNameError(f"{what} has a name of 1 to {MAX_NAME} printable characters")
     return name
 
 
 def read_query(text: str, limits: Limits) -> al.QueryForm:
-    """The query of a channel; QueryError, or LimitError where reading or answering it costs too much."""
+    """The parsed query of a channel; QueryError, LimitError if parsing or evaluating it would cost too much."""
     if len(text) > limits.query_text:
         raise LimitError(f"a query of more than {limits.query_text} characters: write a shorter one")
     load_parsers()
@@ -128,18 +129,19 @@ def read_query(text: str, limits: Limits) -> al.QueryForm:
 
 
 def too_deep() -> LimitError:
-    """The error for a query whose evaluation would call itself too often."""
+    """The error for a query whose evaluation exceeds the recursion limit."""
     return LimitError("the query is nested too deeply to be evaluated: write it flatter")
 
 
 _WIDER: Final = {"UCASE": 3, "LCASE": 3, "ENCODE_FOR_URI": 12}
-"""How much longer a text may become."""
+"""The factor by which functions may lengthen a text: some letters have up to three capitals, %-encoding up to 12."""
 
 
 def _check_texts(form: al.QueryForm, limits: Limits) -> None:
-    """LimitError for an expression whose value may be longer than ``limits.text``, of terms within ``limits.term``.
+    """LimitError for an expression whose value may be longer than ``limits.text``, and for costly regular expressions.
 
-    Also for patterns of regular expressions that cost too much.
+    The upper bound assumes that all terms have ``limits.term`` characters: CONCAT(?a, ?a) of a term of 2^20 may have
+    2^21, and 25 BINDs in a row that double a text in this way 2^45.
     """
     definitions: dict[str, list[al.Expression]] = {}
     expressions_: list[al.Expression] = []
@@ -158,10 +160,12 @@ def _check_texts(form: al.QueryForm, limits: Limits) -> None:
 def _length(
     expression: al.Expression, definitions: Mapping[str, list[al.Expression]], lengths: dict[str, int], term: int
 ) -> int:
-    """The most characters that a value has; those of variables are remembered."""
+    """An upper bound of the characters of an expression's value; ``lengths`` caches those of variables."""
     match expression:
         case al.Var(name=name):
             if name not in lengths:
+                #                 lengths[name] = max(
+                # A variable that is defined by itself (in another scope) would recurse for ever without a first value.
                 lengths[name] = term
                 lengths[name] = max(
                     (_length(definition, definitions, lengths, term) for definition in definitions.get(name, ())),
@@ -189,10 +193,7 @@ def _called(operator: str, lengths: list[int]) -> int:
 def read_changes(
     text: str, limits: Limits | None = None, using: GraphNames | None = None, now: Term | None = None
 ) -> list[UpdateOperation]:
-    """The operations of a SPARQL Update over the graphs ``using`` at the time ``now``; QueryError, LimitError.
-
-    LimitError too when it takes longer than ``limits`` say to read it.
-    """
+    """The operations of a SPARQL Update over the graphs ``using`` at the time ``now``; QueryError, LimitError."""
     limits = limits or Limits()
     names: dict[str, str] = {}
     start = uuid4().hex
@@ -215,19 +216,19 @@ def _long_term(triple: Triple, limits: Limits) -> LimitError:
 
 DENSE: Final = 12_000
 BYTES_EACH: Final = 8
-"""Triples of any text, and bytes of a text for each one more: lists of digits have a triple for each byte."""
+"""Triples that any text may have, and bytes per further triple: ``(1 1 1)`` in Turtle has a triple for each byte."""
 
 
 class GraphError(ValueError):
-    """A graph that cannot be read; the sentence says where."""
+    """An invalid graph; the sentence says where."""
 
 
 class MediaTypeError(ValueError):
-    """A media type that is not read here; the sentence names those that are."""
+    """An unsupported media type; the sentence lists the supported ones."""
 
 
 def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
-    """The triples of a graph; its blank nodes are new ones. GraphError, MediaTypeError, LimitError."""
+    """The triples of a graph, with fresh blank nodes; GraphError, MediaTypeError, LimitError."""
     media = kind.partition(";")[0].strip().lower()
     syntax = SENT.get(media)
     if syntax is None:
@@ -248,7 +249,7 @@ def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
 
 def _triples(body: bytes, syntax: ox.RdfFormat, limits: Limits) -> Iterator[Triple]:
     limit, capacity = min(limits.graph, DENSE + len(body) // BYTES_EACH), most_characters(len(body))
-    one = dict[str, str]().setdefault  # those of a graph that is refused are not to stay in the table of ``intern``
+    one = dict[str, str]().setdefault  # not sys.intern: terms of a refused graph would stay
     for count, quad in enumerate(ox.parse(without_versions(body, syntax), format=syntax, rename_blank_nodes=True), 1):
         if count > limit and limit == limits.graph:
             raise LimitError(f"a publication of more than {limit} triples: publish it in parts")
@@ -268,7 +269,7 @@ def _triples(body: bytes, syntax: ox.RdfFormat, limits: Limits) -> Iterator[Trip
 
 
 def too_wide(size: int) -> LimitError:
-    """The error for triples of a text of so many bytes whose terms have too many characters in all."""
+    """The error for a text of ``size`` bytes whose terms have too many characters in total."""
     return LimitError(
         f"the terms of its triples have more than {most_characters(size)} characters in all: publish them in parts, or "
         "shorten what each of them repeats"
@@ -276,13 +277,13 @@ def too_wide(size: int) -> LimitError:
 
 
 def check_width(triples: Iterable[Triple]) -> None:
-    """LimitError for triples of a SPARQL Update whose terms have too many characters in all."""
+    """LimitError for triples of a SPARQL Update whose terms have too many characters in total."""
     if sum(len(term) for triple in triples for term in triple) > most_characters(0):
         raise too_wide(0)
 
 
 def read_named_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
-    """The triples of a graph that is deleted; GraphError also for a blank node, which would name nothing there."""
+    """The triples of a graph to be deleted; GraphError also for a blank node, which would match nothing."""
     facts = read_graph(body, kind, limits)
     terms = (term for fact in facts for term in (apart(fact)[1] if is_named(fact[0]) else fact))
     if any(term.startswith("_:") or (term.startswith("<<") and "_:" in term) for term in terms):
@@ -291,7 +292,7 @@ def read_named_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ..
 
 
 def _fact(quad: ox.Quad) -> Triple:
-    """A fact, with its graph where that has a name."""
+    """A fact, with the name of its graph if it has one."""
     if quad.graph_name == ox.DefaultGraph():
         return to_triple(quad)
     if not isinstance(quad.graph_name, ox.NamedNode):
@@ -300,10 +301,7 @@ def _fact(quad: ox.Quad) -> Triple:
 
 
 def read_files(paths: Sequence[Path]) -> Iterator[Triple]:
-    """The facts of RDF files, those of named graphs in their graphs; blank nodes of each file are its own.
-
-    FormatError names file and line.
-    """
+    """The facts of RDF files, including named graphs, with distinct blank nodes per file; FormatError."""
     for number, path in enumerate(paths):
         relabel = Relabel(f"s{number}x" if number else "s")
         for quad in parse_file(path):

@@ -1,4 +1,4 @@
-"""SPARQL 1.1 Protocol at the broker: /query over the facts as they are now, /update as one publication."""
+"""The SPARQL 1.1 Protocol at the broker: /query over the current facts, /update as one publication."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -28,11 +28,11 @@ from streamgauge.servers.http.replies import problem
 from streamgauge.sparql.algebra import TRUE
 
 _SHORT: Final = 4096
-"""Characters of an update that is read beside others; longer ones are read one after the other."""
+"""Characters up to which updates are parsed concurrently; longer ones are parsed one at a time."""
 
 
 class SparqlProtocol:
-    """Reads the requests, and writes the answers in a format that the client takes."""
+    """Parses requests, and serialises answers in a format that the client accepts."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -41,7 +41,7 @@ class SparqlProtocol:
 
     @asynccontextmanager
     async def request(self, kind: Kind, request: Request) -> AsyncIterator[tuple[ProtocolRequest, bytes]]:
-        """The operation of a request, and its body; ProtocolError, BodyError."""
+        """Yield the operation of a request and its body; ProtocolError, BodyError."""
         address = request.scope["query_string"].decode("latin-1")
         if request.method in ("GET", "HEAD"):
             yield read_protocol(kind, address), b""
@@ -50,7 +50,7 @@ class SparqlProtocol:
             yield read_protocol(kind, address, request.headers.get("content-type", ""), text(body)), body
 
     async def update(self, sent: ProtocolRequest) -> list[UpdateOperation]:
-        """The operations of an update."""
+        """The parsed operations of an update."""
         read = self._broker.read_update
         if len(sent.text) <= _SHORT:
             return await run_in_threadpool(read, sent.text, sent.graphs)
@@ -58,7 +58,7 @@ class SparqlProtocol:
             return await run_in_threadpool(read, sent.text, sent.graphs)
 
     async def query(self, sent: ProtocolRequest, accept: str) -> Response:
-        """The answer of a query over the facts as they are now."""
+        """The answer of a query over the current facts; 406 if the client accepts no available format."""
         async with self._answering.through():
             form, rows = await run_in_threadpool(self._broker.ask, sent.text, sent.graphs)
             formats = TRIPLES if isinstance(form, al.Construct) else RESULTS

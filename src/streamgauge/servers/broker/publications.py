@@ -1,4 +1,4 @@
-"""Publications on their way into a broker: the queue where they wait, the lock and the thread that takes them."""
+"""Publications on their way into a broker: the queue, the lock with priorities, and the worker thread."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -15,18 +15,18 @@ from streamgauge.servers.http.retries import RetryKey
 
 
 class FailedError(RuntimeError):
-    """The journal could not be written: nothing is taken any more until the broker is started again."""
+    """A broker that has failed; it accepts nothing until it is restarted."""
 
 
 class Receipt(NamedTuple):
-    """A publication has taken effect: its number; ``repeated`` when its key was known and nothing was done."""
+    """The number of a publication that took effect; ``repeated`` if its key was known, so that nothing was done."""
 
     number: int
     repeated: bool = False
 
 
 class WaitingPublication(NamedTuple):
-    """A publication that waits, by its identity ``owner``; ``receive`` takes its receipt or error."""
+    """A queued publication of the identity ``owner``; ``receive`` is called with its receipt or error."""
 
     added: tuple[Triple, ...]
     removed: tuple[Triple, ...]
@@ -34,11 +34,11 @@ class WaitingPublication(NamedTuple):
     owner: str
     receive: Callable[[Receipt | BaseException], None]
     changes: Sequence[UpdateOperation] = ()
-    """Operations that depend on the facts at their turn: such a publication is taken by itself."""
+    """Operations whose effect depends on the facts at their turn; such a publication is a batch of its own."""
 
 
 class PublicationQueue:
-    """Publications in the order in which they came, so many of each identity. Thread-safe."""
+    """Publications in order of arrival, at most ``limits.waiting`` of each identity. Thread-safe."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits, self._lock = limits, RLock()
@@ -49,7 +49,7 @@ class PublicationQueue:
         return len(self._waiting)
 
     def add(self, waiting: WaitingPublication) -> None:
-        """A publication waits. LimitError for one with too many triples, BusyError when too many wait."""
+        """Queue a publication; LimitError if it has too many triples, BusyError if too many of its owner's wait."""
         if len(waiting.added) + len(waiting.removed) > self._limits.graph:
             raise LimitError(f"a publication of more than {self._limits.graph} triples: publish it in parts")
         with self._lock:
@@ -61,7 +61,7 @@ class PublicationQueue:
             self._waiting.append(waiting)
 
     def batch(self) -> list[WaitingPublication]:
-        """The waiting publications, up to one whose changes depend on them, which is a batch of its own."""
+        """Take a batch: waiting publications up to the next with ``changes``, or that one alone."""
         batch: list[WaitingPublication] = []
         with self._lock:
             while self._waiting and len(batch) < self._limits.batch:
@@ -77,11 +77,15 @@ class PublicationQueue:
 
 
 PATIENCE_S: Final = 0.1
-"""How long a turn waits for all that goes first: after that it queues with the rest, so that it comes at all."""
+"""How long ``later`` yields to others; then it queues like them, so that it does not starve."""
 
 
 class Turns:
-    """A reentrant lock, taken by ``with``; ``later`` takes it only when nobody else wants it. Thread-safe."""
+    """A reentrant lock, taken by ``with``; ``later`` yields to all who want it now.
+
+    Publications take it by ``with``; long preparations of channels take it in short turns by ``later``, so that they
+    do not delay publications.
+    """
 
     def __init__(self) -> None:
         self._lock = RLock()
@@ -95,7 +99,7 @@ class Turns:
         self._lock.release()
 
     def _wait(self) -> None:
-        """Take it once whoever has it now lets go."""
+        """Take the lock when it is released, counted as waiting."""
         with self._calm:
             self._waiting += 1
         try:
@@ -108,7 +112,7 @@ class Turns:
 
     @contextmanager
     def later(self) -> Iterator[None]:
-        """Take it for one turn, behind those who want it now."""
+        """Take the lock for one turn, behind those who want it now."""
         end = monotonic() + PATIENCE_S
         self._take_later(end)
         try:
@@ -117,7 +121,7 @@ class Turns:
             self._lock.release()
 
     def _take_later(self, end: float) -> None:
-        """Take it when nobody waits, or at a time by the steady clock (s)."""
+        """Take the lock when nobody waits for it, or unconditionally from ``end`` (steady clock, s) on."""
         while True:
             with self._calm:
                 self._calm.wait_for(lambda: not self._waiting, max(0.0, end - monotonic()))
@@ -128,24 +132,24 @@ class Turns:
 
 
 class Steps(Protocol):
-    """A broker, as the thread that steps it sees it."""
+    """The part of a broker that its worker thread uses."""
 
     fault: str
     wake: Callable[[], None]
 
     def step(self) -> int:
-        """Take in publications that wait; how many they were."""
+        """Process a batch of waiting publications; returns their number."""
 
     def evaluate(self) -> None:
-        """Do the work that was put off."""
+        """Do deferred evaluations."""
 
 
 IDLE_S: Final = 0.5
-"""After how long without publications what was put off is done, and acknowledgements become durable."""
+"""Seconds without publications after which deferred evaluations are done and acknowledgements made durable."""
 
 
 class PublicationWorker:
-    """Steps a broker in a thread of its own, from ``start`` until ``close``."""
+    """Processes a broker's publications in a thread, from ``start`` until ``close``."""
 
     def __init__(self, broker: Steps) -> None:
         self._broker, self._come, self._ending = broker, Event(), False
@@ -153,11 +157,11 @@ class PublicationWorker:
         self._thread = Thread(target=self._work, name="streamgauge-broker", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Take in what waits, and end."""
+        """Process all waiting publications, and end the thread."""
         self._ending = True
         self._come.set()
         if self._thread.ident is not None:
@@ -173,7 +177,7 @@ class PublicationWorker:
         self._step()
 
     def _step(self) -> None:
-        """Take in what waits; who waits is told what fails, and from then on its fault."""
+        """Process what waits; after a failure the remaining publications are answered with the broker's fault."""
         with suppress(Exception):
             while self._broker.step():
                 pass
@@ -182,5 +186,5 @@ class PublicationWorker:
 
     def _rest(self) -> None:
         if not self._broker.fault:
-            with suppress(Exception):  # it is the broker's fault from then on
+            with suppress(Exception):  # from then on it is `fault`
                 self._broker.evaluate()

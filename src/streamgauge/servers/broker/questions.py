@@ -1,4 +1,4 @@
-"""Queries over the facts of a broker as they are now: their facts are fetched in one turn, then evaluated beside it."""
+"""Queries over a broker's current facts: the needed facts are copied under the lock, then evaluated without it."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -27,9 +27,9 @@ class GraphQuestion:
 
 
 def read_question(text: str, graphs: GraphNames | None, limits: Limits, now: int) -> GraphQuestion:
-    """A query with FROM and FROM NAMED, over ``graphs`` where the request names some; NOW() is ``now`` (ms).
+    """A query with its FROM clauses, or ``graphs`` if the request names any; NOW() is ``now`` (ms).
 
-    QueryError, or LimitError where it costs too much.
+    QueryError, LimitError.
     """
     if len(text) > limits.query_text:
         raise LimitError(f"a query of more than {limits.query_text} characters: write a shorter one")
@@ -39,7 +39,7 @@ def read_question(text: str, graphs: GraphNames | None, limits: Limits, now: int
 
 
 def _without_from(text: str) -> tuple[str, GraphNames]:
-    """The text without FROM and FROM NAMED, which stand before the first brace, and the graphs that they name."""
+    """The text with FROM and FROM NAMED blanked out, which precede the first brace, and the graphs that they name."""
     words = tokens(text)
     head = next((place for place, token in enumerate(words) if token.text == "{"), len(words))
     graphs: dict[bool, list[Term]] = {False: [], True: []}
@@ -59,9 +59,9 @@ def _without_from(text: str) -> tuple[str, GraphNames]:
 def answered(
     question: GraphQuestion, facts: Facts, limits: Limits, turn: Callable[[], AbstractContextManager[None]]
 ) -> tuple[Row, ...]:
-    """The rows of a query over facts that are read within ``turn()``.
+    """The rows of a query over facts that are copied within ``turn()``.
 
-    TooManySolutionsError, LimitError, and GraphError for what has no defined answer.
+    TooManySolutionsError, LimitError, GraphError for undefined answers.
     """
     needs = Needs(facts, question.graphs, limits.question, Looks(limits.question))
     try:

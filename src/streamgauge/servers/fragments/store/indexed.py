@@ -236,9 +236,9 @@ class Store:
         return QuadChanges(draft.version, draft.added, draft.removed)
 
     def load(self, quads: Iterable[ExpiringQuad], at: int | None = None) -> int:
-        """Fill a store that was never changed (else ValueError); the latest end of a quad counts.
+        """Fill a store that was never changed (else ValueError), with the latest end of each quad.
 
-        The number of quads.
+        How many they are.
         """
         return self.load_batches(batches(quads), at)
 
@@ -298,10 +298,7 @@ class Store:
             return quads, total, min([end for end in ends if end is not None and end > now], default=None)
 
     def _sequenced(self, keys: bytes, number: int, match: Match) -> list[Quad]:
-        """The quads of matching keys in the order of that number.
-
-        Bound terms are taken from the match, not looked up.
-        """
+        """The quads of matching keys in the order ``number``; bound terms come from the match, not from lookups."""
         s, p, o, g = PLACES[number]
         subject, predicate, item, graph = match
         term = self._terms.texts
