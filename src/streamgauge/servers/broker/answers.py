@@ -1,4 +1,4 @@
-"""The answer of a channel as it is, sent in SPARQL's JSON: one snapshot for all who ask for it meanwhile, in pieces."""
+"""The current answer of a channel as SPARQL JSON, streamed from a snapshot that concurrent requests share."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import Channel
 
 PIECE: Final = 500
-"""Rows that are made to text at once; for a client that takes them slowly the next ones are made later."""
+"""Rows serialised at a time; for a slow client the next piece is serialised only when it is needed."""
 
 
 @dataclass(eq=False)
@@ -28,7 +28,7 @@ class StandingAnswer:
     rows: Sequence[Row]
 
     def response(self) -> Response:
-        """An ASK as its boolean, all else as rows (of a CONSTRUCT a row a triple)."""
+        """The response: a boolean for an ASK, else rows (triples for a CONSTRUCT)."""
         headers, variables = {"Notification": str(self.number)}, self.channel.variables
         if self.channel.log.kind == "ASK":
             return JSONResponse({"head": {}, "boolean": list(self.rows) == [(TRUE,)]}, 200, headers, MEDIA_TYPE)
@@ -41,14 +41,14 @@ class StandingAnswer:
 
 
 class StandingAnswers:
-    """The answers that are being sent. Thread-safe."""
+    """The answers that are currently being sent, for sharing. Thread-safe."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker, self._lock = broker, Lock()
         self._sent: WeakValueDictionary[str, StandingAnswer] = WeakValueDictionary()
 
     async def response(self, name: str) -> Response:
-        """The response that sends the answer of a channel; UnknownChannelError, FailedError."""
+        """The response with the answer of a channel; UnknownChannelError, FailedError."""
         answer = await run_in_threadpool(self._of, name)
         return answer.response() if len(answer.rows) > PIECE else await run_in_threadpool(answer.response)
 

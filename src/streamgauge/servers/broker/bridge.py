@@ -1,8 +1,8 @@
-"""A bridge between a broker and streams of messages (MQTT, Kafka, files): messages in, notifications out.
+"""A bridge between a broker and message streams (MQTT, Kafka, files): messages in, notifications out.
 
-A message becomes a publication: what it adds is published, what it removes is deleted. It counts as taken when the
-broker has acknowledged the publication, so that a transport that keeps messages (MQTT with a named session) loses none.
-A notification is acknowledged when the sink has delivered it. Both ways deliver at least once.
+A message becomes a publication of what it adds and removes. It is acknowledged only after the broker has acknowledged
+the publication, so that a transport that stores messages (MQTT with a named session) loses none. A notification is
+acknowledged when the sink has delivered it. Both directions deliver at least once.
 """
 
 import json
@@ -32,14 +32,14 @@ from streamgauge.sources.mqtt import overlaps
 Got = TypeVar("Got")
 
 MESSAGES: Final = ("mqtt", "mqtts", "kafka", "kafkas", "sse+http", "sse+https")
-"""Transports of messages, which state no time here: a broker's facts have none."""
+"""Transports of messages; times are not needed here, because a broker's facts have none."""
 
 _LINES: Final = "application/n-triples"
 _ANY_LATENESS: Final = 2**53
 
 
 class BridgeError(MistakeError, ValueError):
-    """A bridge that cannot be, or a message that cannot cross it; the sentence says what to do."""
+    """An impossible bridge, or a message that cannot cross it; the sentence says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,10 @@ class Inlet:
 
 @dataclass(frozen=True, slots=True)
 class Outlet:
-    """A channel whose notifications go to a sink; the ``name`` by which the broker knows what was delivered."""
+    """A channel whose notifications go to a sink.
+
+    ``name`` is the subscriber whose acknowledgements record deliveries.
+    """
 
     channel: str
     address: str
@@ -60,7 +63,7 @@ class Outlet:
 
 
 def read_outlet(text: str, name: str | None = None) -> Outlet:
-    """``CHANNEL=URL``; without a name of its own one that the two give. BridgeError."""
+    """Parse ``CHANNEL=URL``; the default name is derived from the text. BridgeError."""
     channel, equals, address = text.partition("=")
     if not channel or not equals or not address:
         raise BridgeError(f"{text!r}: write CHANNEL=URL, as in people=mqtt://localhost/people")
@@ -68,7 +71,7 @@ def read_outlet(text: str, name: str | None = None) -> Outlet:
 
 
 def as_messages(url: str) -> str:
-    """The address of a source, its messages Turtle and of the time of their arrival unless the address says else."""
+    """The address of a source with defaults for messages: Turtle, and the time of arrival."""
     address = parse_address(url)
     unless = {"form": "turtle", "time": "arrival"} if address.scheme in MESSAGES else {}
     options = urlencode({name: value for name, value in unless.items() if name not in address.options})
@@ -76,10 +79,10 @@ def as_messages(url: str) -> str:
 
 
 class Bridge:
-    """Carries until all sources and channels have ended, or one of them fails; one thread for each.
+    """Runs until all sources and channels have ended, or one of them fails; each has a thread.
 
-    ``connect`` makes a client of the broker at ``url``, ``run`` is text that no other run has: keys begin with it.
-    Refusals of the broker are passed to ``refuse``, which raises to stop the bridge.
+    ``connect`` creates a client of the broker at ``url``. ``run`` is a text unique to this run, the prefix of its
+    idempotency keys. Refusals of the broker are passed to ``refuse``, which raises to stop the bridge.
     """
 
     def __init__(
@@ -104,7 +107,7 @@ class Bridge:
         self._sinks: list[Sink] = []
 
     def open(self) -> None:
-        """Reach all sources and sinks; SourceError."""
+        """Connect to all sources and sinks; SourceError."""
         try:
             for inlet in self._inlets:
                 self._sources.append(open_source(as_messages(inlet.address), Reading(lateness=_ANY_LATENESS)))
@@ -115,7 +118,7 @@ class Bridge:
             raise
 
     def run(self) -> None:
-        """Carry; BrokerError, AwayError, SourceError or BridgeError when something fails."""
+        """Run until everything has ended; BrokerError, AwayError, SourceError or BridgeError of the first failure."""
         inward = zip(self._inlets, self._sources, strict=True)
         outward = zip(self._outlets, self._sinks, strict=True)
         works = [partial(self._publish, number, *pair) for number, pair in enumerate(inward)]
@@ -128,7 +131,7 @@ class Bridge:
                 raise error
 
     def close(self) -> None:
-        """Stop: what was not acknowledged comes again to the next bridge."""
+        """Stop; what is not acknowledged will be delivered again by the next bridge."""
         self._ending.set()
         for source in self._sources:
             source.close()
@@ -150,7 +153,7 @@ class Bridge:
                     self._hand_on(client, inlet, item, f"bridge:{self._run}:{number}:{count}")
 
     def _hand_on(self, client: Client, inlet: Inlet, element: StreamElement, key: str) -> None:
-        """An element becomes a publication, sent again by its key until the broker has it."""
+        """Publish an element, repeating the request with the same key until the broker has acknowledged it."""
         if element.until is not None:
             raise BridgeError(f"element {element.sequence} of {inlet.address} ends at a time: a broker's facts do not")
         added, removed = (element.removed, element.added) if inlet.deletes else (element.added, element.removed)
@@ -179,7 +182,7 @@ class Bridge:
             self._rest(wait)
 
     def _deliver(self, outlet: Outlet, sink: Sink) -> None:
-        """Notifications one by one: the next is taken, and this one acknowledged, when it is delivered."""
+        """Deliver notifications one by one: asking for the next one acknowledges this one."""
         with self._connect() as client:
             heard = client.subscribe(
                 outlet.channel,
@@ -198,13 +201,13 @@ class Bridge:
                     )
 
     def _rest(self, seconds: float) -> None:
-        """Wait, but not when this is the end."""
+        """Wait for ``seconds``; BridgeError as soon as the bridge is closed."""
         if self._ending.wait(seconds):
             raise BridgeError("the bridge is closed")
 
 
 def message(notification: Told) -> bytes:
-    """A notification as a message: the same JSON as on the web, one line."""
+    """A notification as a message: the same JSON as over HTTP, on one line."""
     document = {
         "channel": notification.channel,
         "number": notification.number,
@@ -218,7 +221,7 @@ def message(notification: Told) -> bytes:
 
 
 def refuse_circles(sources: Sequence[str], sinks: Sequence[str]) -> None:
-    """BridgeError when what goes out by a sink would come in by a source, again and again."""
+    """BridgeError if the messages of a sink would come back through a source, for ever."""
     for sink in map(parse_address, sinks):
         for source in map(parse_address, sources):
             if _place(source) == _place(sink) and _meets(source, sink):

@@ -1,7 +1,7 @@
-"""The broker: six operations on facts and channels (SENS's: Murth et al., SEP-BM, section 4.1), without any web.
+"""The broker without HTTP: six operations on facts and channels (as in SENS: Murth et al., SEP-BM, section 4.1).
 
-Publications wait in order; a step takes those that wait, lets the strategy find what they cause, makes all of it
-durable with one synchronisation, tells subscribers, and acknowledges each publication by itself.
+Publications are queued. A step takes a batch, lets the strategy find the changes of answers, makes everything durable
+with one sync, notifies subscribers, and acknowledges each publication.
 """
 
 import sys
@@ -57,10 +57,10 @@ def _without_graphs() -> LimitError:
 class Broker(Registry):
     """Facts, channels and subscribers. Thread-safe; one thread at a time evaluates.
 
-    ``clock`` is the wall clock in ms, ``steady`` one in seconds that never goes back. The state of the journal is there
-    again. ``fault`` says why nothing is taken any more, ``trouble`` why the disk did not take the last change: reading
-    goes on, and changes are taken again when there is room. ValueError for a strategy that puts evaluations off
-    beside a journal that must not lose them.
+    ``clock`` is the wall clock in ms, ``steady`` a monotonic one in seconds. The state is restored from the journal.
+    ``fault`` says why the broker accepts nothing any more; ``trouble`` why the disk refused the last change, while
+    reads go on and changes are accepted again when there is room. ValueError for a durable journal with a strategy that
+    defers evaluations: it would acknowledge publications before their notifications are durable.
     """
 
     def __init__(
@@ -83,13 +83,13 @@ class Broker(Registry):
         self._forgotten: list[int] = []
         self._number, _ = kept.numbers()
         self.wake: Callable[[], None] = lambda: None
-        """Called when a publication waits, from any thread."""
+        """Called when a publication has been queued, from any thread."""
         self.fault = ""
         self.trouble = ""
         self._astray = False
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many facts are there, before there are channels; ValueError when there are, LimitError as for ``submit``."""
+        """Load many facts before there are channels; ValueError if there are, LimitError as ``submit``."""
         with self._lock:
             if self._channels:
                 raise ValueError("there are channels already, whose subscribers would not be told: publish instead")
@@ -102,18 +102,18 @@ class Broker(Registry):
             self._strategy.load(facts)
 
     def publish(self, graph: Iterable[Triple], key: RetryKey | str | None = None) -> Receipt:
-        """Facts are there from now on. A ``key`` that was given before makes it a repetition, which does nothing.
+        """Insert facts. With a ``key`` that was used before it is a repetition, which has no effect.
 
-        KeyReuseError for a key that was given with another operation or graph.
+        KeyReuseError for a key that was used with another operation or graph.
         """
         return self._at_once(tuple(graph), (), key)
 
     def delete(self, graph: Iterable[Triple], key: RetryKey | str | None = None) -> Receipt:
-        """Facts are there no more."""
+        """Delete facts; ``key`` as for ``publish``."""
         return self._at_once((), tuple(graph), key)
 
     def update(self, added: Iterable[Triple], removed: Iterable[Triple], key: RetryKey | str | None = None) -> Receipt:
-        """Facts go and others come, as one."""
+        """Delete and insert facts as one publication; ``key`` as for ``publish``."""
         return self._at_once(tuple(added), tuple(removed), key)
 
     def submit(
@@ -123,9 +123,9 @@ class Broker(Registry):
         key: RetryKey | str | None = None,
         owner: str = OPEN,
     ) -> "Future[Receipt]":
-        """A publication of an identity waits for the next step; the future gives its receipt.
+        """Queue a publication of an identity; the future gets its receipt.
 
-        LimitError, BusyError, FailedError; the future has a KeyReuseError for a key of another publication.
+        LimitError, BusyError, FailedError; the future may get a KeyReuseError or LimitError.
         """
         retry_key = None if key is None else _key(key, added, removed)
         return self._submitted(added, removed, retry_key, owner)
@@ -133,9 +133,9 @@ class Broker(Registry):
     def modify(
         self, changes: Sequence[UpdateOperation], key: RetryKey | str | None = None, owner: str = OPEN
     ) -> "Future[Receipt]":
-        """A SPARQL Update waits for the next step, where its WHERE is answered on the closure as it is then.
+        """Queue a SPARQL Update, whose WHERE is evaluated over the closure when its turn comes.
 
-        BusyError, FailedError; the future has a TooManySolutionsError when it touches more than a publication may.
+        BusyError, FailedError; the future may get a TooManySolutionsError, or a LimitError.
         """
         retry_key = _key(key, changes)
         return self._submitted((), (), retry_key, owner, changes)
@@ -195,20 +195,20 @@ class Broker(Registry):
 
     @property
     def explicit(self) -> int:
-        """How many facts were published and not deleted; what an ontology states is not among them."""
+        """The number of explicit facts, without those that an ontology states."""
         return self._strategy.explicit
 
     def held(self) -> HeldSizes:
-        """How much is kept of facts and answers; a table is gone through that changes meanwhile."""
+        """The sizes of facts and answers, counted while these may change."""
         return self._strategy.held()
 
     @property
     def waiting(self) -> int:
-        """How many publications wait."""
+        """The number of queued publications."""
         return len(self._queue)
 
     def step(self) -> int:
-        """Take in publications that wait, together; how many they were."""
+        """Process a batch of queued publications; returns its size."""
         with self._lock:
             batch = self._queue.batch()
             if not batch:
@@ -231,7 +231,7 @@ class Broker(Registry):
             return len(batch)
 
     def _taken_in(self, batch: list[WaitingPublication]) -> list[tuple[WaitingPublication, Receipt | BaseException]]:
-        """One outcome for each of the batch, when all that it causes is durable and told."""
+        """Process a batch; returns the outcomes once all its effects are durable and sent."""
         (first, *_) = batch
         if not first.changes or self._keys.holds(first.key):
             return self._take_in(batch)
@@ -243,7 +243,7 @@ class Broker(Registry):
         return self._take_in([first._replace(added=added, removed=removed)])
 
     def _changed(self, changes: Sequence[UpdateOperation]) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
-        """The facts that come and go by an update; LimitError when its WHERE takes too long, TooManySolutionsError."""
+        """The facts that an update inserts and deletes; LimitError, TooManySolutionsError, GraphError."""
         limits = self.limits
         try:
             with DEADLINES.within(limits.where_seconds, limits.growth):
@@ -292,11 +292,12 @@ class Broker(Registry):
         return outcomes
 
     def _undo(self, publications: Sequence[Publication], error: NotWrittenError) -> None:
-        """Facts, answers, keys and numbers are again those that the journal holds; nobody is told."""
+        """Reset facts, answers, keys and numbers to the journal's state after a failed write, without notifications."""
         self.trouble = str(error)
         touched = {triple for publication in publications for triple in (*publication.added, *publication.removed)}
         there = self._journal.holding(touched)
         back = Publication(publications[0].number, tuple(there), tuple(touched - there))
+        # The way back must not be refused by a limit that the way forth has nearly used up.
         self._strategy.limit(sys.maxsize, sys.maxsize)
         try:
             deque(self._strategy.publish([back], self._steady()), maxlen=0)
@@ -309,7 +310,7 @@ class Broker(Registry):
     def _refused(
         self, waiting: WaitingPublication, outcome: Receipt | BaseException, refused: Mapping[int, str]
     ) -> Receipt | BaseException:
-        """The outcome, or why there was none; a key of what had no effect may be used again."""
+        """The outcome of a publication, or the LimitError of a refused one, whose key may be used again."""
         if not isinstance(outcome, Receipt) or outcome.number not in refused:
             return outcome
         if waiting.key is not None:
@@ -322,13 +323,16 @@ class Broker(Registry):
     def _told(
         self, fresh: list[tuple[Publication, RetryKey | None]], changes: Iterable[AnswerChange]
     ) -> Mapping[int, str]:
-        """Tell changes as they are found, or once they survive; give the refused changes with their reasons."""
+        """Send changes as they are found or, with a durable journal, once they are stored.
+
+        Returns refused publications.
+        """
         forgotten, self._forgotten = self._forgotten, []
         failures = self._keep(fresh, changes, forgotten) if self._durable else self._tell(changes)
         return failures.refused
 
     def evaluate(self) -> None:
-        """Do the work that the strategy put off."""
+        """Do the strategy's deferred evaluations; after ``trouble``, try to write again first."""
         with self._lock:
             try:
                 if self.trouble:
@@ -344,11 +348,11 @@ class Broker(Registry):
     def create_channel(
         self, name: str, query: str, *, owner: str = OPEN, require: Require = anything
     ) -> tuple[str, ...]:
-        """A channel begins; its subscribers are told of changes from now on. The variables of its rows.
+        """Create a channel; its subscribers are notified of later changes. Returns the variables of its rows.
 
-        ``owner`` is the identity that creates the channel, ``require`` is called with the channel that has the name
-        (``None``: there is none) and may refuse. QueryError, LimitError, ExistingChannelError or ValueError say why
-        there is none.
+        ``owner`` is the identity that creates the channel; ``require`` is called with the existing channel of that name
+        (or ``None``) and may raise. QueryError, LimitError, ExistingChannelError, or ValueError for queries that the
+        strategy does not support.
         """
         form = read_query(query, self.limits)
         with self._creating:
@@ -365,11 +369,11 @@ class Broker(Registry):
                 raise
 
     def _prepared(self, name: str, form: QueryForm, owner: str, require: Require) -> object:
-        """The answer of a query that no channel asks yet, found while publications go on."""
+        """Evaluate a query that no channel has yet, while publications are processed."""
         with self._lock:
             require(self._channels.get(name))
             self._refuse(name, owner)
-            if form in self._asked:
+            if form in self._by_form:
                 return None
         alone = partial(DEADLINES.within, self.limits.seconds, self.limits.growth)
         try:
@@ -380,9 +384,9 @@ class Broker(Registry):
             raise too_deep() from None
 
     def ask(self, query: str, graphs: GraphNames | None = None) -> tuple[QueryForm, tuple[Row, ...]]:
-        """The answer of a query over the facts as they are now, in ``graphs`` where some are named.
+        """The answer of a query over the current facts, in ``graphs`` if the request names any.
 
-        QueryError, LimitError, TooManySolutionsError, GraphError; FailedError as for ``facts``.
+        QueryError, LimitError, TooManySolutionsError, GraphError; FailedError as ``facts``.
         """
         question = read_question(query, graphs, self.limits, self._clock())
         if not self._graphs and question.graphs != ALL:
@@ -391,23 +395,26 @@ class Broker(Registry):
         return question.form, answered(question, self._strategy.facts, self.limits, self._lock.later)
 
     def read_update(self, text: str, graphs: GraphNames | None = None) -> list[UpdateOperation]:
-        """The operations of an update that comes now, over ``graphs`` where some are named; as ``read_changes``."""
+        """The operations of an update, with NOW() as the current time; otherwise as ``read_changes``."""
         return read_changes(text, self.limits, graphs, date_time(self._clock()))
 
     def delete_channel(self, name: str, *, require: Require = anything) -> None:
-        """A channel ends; its subscribers are told. UnknownChannelError, or what ``require`` raises of the channel."""
+        """Delete a channel and end its subscriptions. UnknownChannelError, or what ``require`` raises."""
         with self._lock:
             require(self.channel(name))
             self._drop(name)
 
     def facts(self) -> list[Triple]:
-        """The closure: all facts, explicit and derived. FailedError when they may not be those that are durable."""
+        """The closure: all explicit and derived facts. FailedError if they may differ from the durable ones."""
         with self._lock:
             self._refuse_astray()
             return list(self._strategy.facts())
 
     def rows(self, name: str) -> tuple[int, list[Row]]:
-        """The answer of a channel, and the number of the last notification in it. FailedError as for ``facts``."""
+        """The answer of a channel, and the number of the last notification that it includes.
+
+        FailedError as ``facts``.
+        """
         with self._lock:
             self._refuse_astray()
             channel = self.channel(name)
@@ -415,15 +422,15 @@ class Broker(Registry):
         return number, list(rows)
 
     def _refuse_astray(self) -> None:
-        """FailedError where a publication changed facts before the broker failed: the change is not durable."""
+        """FailedError if a publication had changed facts when the broker failed: that change is not durable."""
         if self._astray:
             raise self._failure()
 
     def close(self) -> None:
-        """Nothing is taken any more; subscribers are told."""
+        """Accept nothing more, end all subscriptions, and close the journal."""
         with self._lock:
             if not self.fault:
-                with suppress(NotWrittenError):  # acknowledgements that are lost do no harm
+                with suppress(NotWrittenError):  # lost acknowledgements only repeat notifications
                     self._keep((), ())
             self.fault = self.fault or "the broker is ending"
             self._end(End("the broker is ending"))
@@ -431,7 +438,7 @@ class Broker(Registry):
 
 
 def _key(key: RetryKey | str | None, *parts: object) -> RetryKey | None:
-    """A key as it is given, or the one of that name of everybody, for what the parts say."""
+    """The key of a publication; a name becomes a key that belongs to everybody."""
     return RetryKey(OPEN, key, request_digest(repr(parts).encode())) if isinstance(key, str) else key
 
 
@@ -440,12 +447,12 @@ VIOLATIONS_QUERY: Final = f"SELECT ?subject ?violation WHERE {{ ?subject {VIOLAT
 
 
 def open_violations(broker: Broker, rules: Rules) -> int:
-    """Have the channel where facts can violate an axiom, unless it is there; how many violations there are now.
+    """Create the channel of violations if the ontology can be violated; returns the current number of violations.
 
-    A violation is a resource that contradicts an axiom of the ontology (OWL 2 RL rules that conclude false), as a fact
-    that rules derive. The data stay as they are, and the violation goes when a fact that it rests on does.
+    A violation is a resource that contradicts an axiom of the ontology (OWL 2 RL rules that conclude false), as a
+    derived fact. The data are not changed, and a violation disappears with the facts that it depends on.
 
-    ValueError when a channel of that name has another query; LimitError as for any channel.
+    ValueError if a channel of that name has another query; LimitError as for any channel.
     """
     if not rules.constrains:
         return 0

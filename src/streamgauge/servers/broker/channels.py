@@ -1,4 +1,4 @@
-"""Channels, and the logs of what changed that those which ask the same share: a notification is made once for all."""
+"""Channels, and the logs of changes, which channels with the same query share so that each change is stored once."""
 
 import sys
 from collections.abc import Callable
@@ -19,23 +19,27 @@ _KINDS: Final[dict[type, FormKind]] = {Ask: "ASK", Construct: "CONSTRUCT"}
 
 
 class UnknownChannelError(KeyError):
-    """No channel of that name is there."""
+    """A channel that does not exist."""
 
     def __str__(self) -> str:
         return f"there is no channel {self.args[0]}"
 
 
 class ExistingChannelError(ValueError):
-    """A channel of that name is there already."""
+    """A channel name that is taken."""
 
 
 class ForeignNameError(PermissionError):
-    """A subscriber's name that belongs to another identity; the sentence says so."""
+    """A subscriber's name that belongs to another identity."""
 
 
 @dataclass(eq=False, slots=True)
 class Log:
-    """How the answer of a query changed, for all ``channels`` that ask it; ``named`` have subscribers by name."""
+    """The changes of a query's answer, for all its ``channels``; those in ``named`` have named subscribers.
+
+    A log counts its entries from the first channel's creation; later channels subtract their ``start`` to begin at 1.
+    Entry 12 of the log is notification 12 of the first channel, and 3 of one with start 9.
+    """
 
     number: int
     form: QueryForm
@@ -47,12 +51,12 @@ class Log:
 
     @property
     def name(self) -> str:
-        """By which the strategy knows the query."""
+        """The name under which the strategy has the query."""
         return str(self.number)
 
     @property
     def kind(self) -> FormKind:
-        """Which form the query has."""
+        """The form of the query."""
         return _KINDS.get(type(self.form), "SELECT")
 
     @property
@@ -63,11 +67,10 @@ class Log:
 
 @dataclass(eq=False, slots=True)
 class Channel:
-    """A query by name: its notifications are the entries of a log after number ``start``.
+    """A named query; its notifications are the entries of a log after number ``start``.
 
-    ``acknowledged`` is the number of the last notification, by subscriber, ``owners`` the identity that each of these
-    names belongs to; ``connected`` are those who take notifications now, ``shared`` places that several of them share.
-    ``owner`` created the channel.
+    ``acknowledged`` has the last acknowledged number by subscriber name, ``owners`` the identities that own these
+    names. ``connected`` are open subscriptions, ``shared`` the positions of fan-outs. ``owner`` created the channel.
     """
 
     name: str
@@ -87,7 +90,7 @@ class Channel:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The rows' variables; ``ask`` for an ASK, ``subject``, ``predicate`` and ``object`` for a CONSTRUCT."""
+        """The variables of rows; ``ask`` for an ASK, ``subject``, ``predicate`` and ``object`` for a CONSTRUCT."""
         return self.log.variables
 
     @property
@@ -96,11 +99,11 @@ class Channel:
         return min(self.acknowledged.values(), default=self.number)
 
     def names(self, owner: str) -> int:
-        """How many names on this channel belong to an identity."""
+        """The number of names on this channel that belong to an identity; all for ``OPEN``."""
         return len(self.owners) if owner == OPEN else sum(name == owner for name in self.owners.values())
 
     def connections(self, owner: str) -> int:
-        """How many connections to this channel an identity has."""
+        """The number of an identity's connections to this channel; all for ``OPEN``."""
         return len(self.connected) if owner == OPEN else sum(connection.owner == owner for connection in self.connected)
 
     def follow(
@@ -111,7 +114,10 @@ class Channel:
         acknowledge: "Callable[[Subscribed, int], None]",
         owner: str = OPEN,
     ) -> "Subscribed":
-        """Begin after a notification's number, ``None`` for new ones only; one that never was, with the oldest kept."""
+        """Subscribe after a notification's number, ``None`` for new ones.
+
+        An unknown number starts at the oldest stored.
+        """
         entries = self.log.entries
         if after is not None:
             after = self.start + after if 0 <= after <= self.number else max(self.start, entries.oldest - 1)
@@ -120,21 +126,21 @@ class Channel:
         return subscribed
 
     def share(self, wake: Callable[[], None]) -> "Subscribed":
-        """A place, at what comes next, for several who are connected: it counts as no connection itself."""
+        """A position for a fan-out, at the next notification; it does not count as a connection."""
         subscribed = Subscribed("", self, self.log.entries.subscribe(None, wake), lambda _by, _number: None)
         self.shared.add(subscribed)
         return subscribed
 
     def end(self, end: End) -> None:
-        """No more will come."""
+        """End all subscriptions of the channel."""
         for subscription in (*self.shared, *self.connected):
             subscription.end(end)
 
 
 class Subscribed:
-    """One subscriber's place in a channel; ``take`` gives what has come, ``acknowledge`` says what need not come again.
+    """One subscriber's place in a channel: ``take`` returns new notifications, ``acknowledge`` confirms them.
 
-    ``over`` says why no more will come: the channel ended, or the subscriber fell too far behind (it may resume).
+    ``over`` says why it has ended: the channel ended, or the subscriber fell too far behind (it may resume).
     """
 
     def __init__(
@@ -151,17 +157,17 @@ class Subscribed:
 
     @property
     def over(self) -> End | None:
-        """Why no more will come."""
+        """Why the subscription has ended, ``None`` while it goes on."""
         return self._inner.over
 
     @property
     def missed(self) -> int:
-        """How many notifications after its place are not kept any more."""
+        """The number of notifications after its place that have been discarded."""
         return self._inner.missed
 
     @property
     def place(self) -> int:
-        """The number in the log of the last that was taken."""
+        """The log's number of the last notification taken."""
         return self._inner.place
 
     def before(self, sent: Notification) -> int:
@@ -169,31 +175,31 @@ class Subscribed:
         return self.channel.start + sent.number - 1
 
     def pause(self) -> None:
-        """Be woken for the end alone, until ``resume``."""
+        """Stop wake-ups, except for the end, until ``resume``."""
         self._inner.pause()
 
     def resume(self, place: int) -> None:
-        """Go on after a place."""
+        """Continue after ``place``, with wake-ups."""
         self._inner.resume(place)
 
     def take(self) -> list[Notification]:
-        """The items since the last take, in order."""
+        """The notifications since the last take, in order."""
         name, start, last = self.channel.name, self.channel.start, self._last
         taken = ((entry.number - start, entry.line) for entry in self._inner.take() if entry.number <= last)
         return [Notification(name, number, *msgspec.structs.astuple(entry)) for number, entry in taken]
 
     def acknowledge(self, number: int) -> None:
-        """Notifications up to a number need not come again."""
+        """Acknowledge notifications up to a number."""
         self._acknowledge(self, number)
 
     def end(self, end: End) -> None:
-        """No more will come, though the log go on."""
+        """End this subscription, even though the log continues for other channels."""
         self._last = self.channel.log.entries.number
         self._inner.over = self._inner.over or end
         self._inner.wake()
 
     def close(self) -> None:
-        """Leave; a subscriber that comes back by the same name goes on after what it acknowledged."""
+        """End the subscription; a later one by the same name resumes after what was acknowledged."""
         self._inner.close()
         self.channel.connected.discard(self)
         self.channel.shared.discard(self)

@@ -1,4 +1,4 @@
-"""The delivery of notifications: events and messages on connections, and webhooks for those who cannot hold one."""
+"""Delivery of notifications: events and WebSocket messages on connections, and webhooks."""
 
 from __future__ import annotations
 
@@ -41,18 +41,21 @@ if TYPE_CHECKING:
 
 _KEPT: Final = 512
 _LARGEST: Final = 64 * 2**10
-"""Bytes of rows above which a notification's text is not kept."""
+"""Bytes of rows above which a notification's text is not cached."""
 
 
 def key_of(notification: Notification) -> str:
-    """The key of a notification: the same when it comes twice, and of no other."""
+    """The key of a notification, unique and the same for every delivery.
+
+    The time distinguishes it from a notification of a deleted channel with the same name and number.
+    """
     return f"{quote(notification.channel, safe='')}/{notification.number}/{notification.at}"
 
 
 def notification_json(
     notification: Notification, variables: tuple[str, ...], kind: FormKind = "SELECT"
 ) -> dict[str, object]:
-    """The JSON of a notification; of an ASK also whether it is true now."""
+    """The JSON of a notification; for an ASK with its current truth."""
     truth = {"boolean": notification.added == ((TRUE,),)} if kind == "ASK" else {}
     return truth | {
         "channel": notification.channel,
@@ -66,7 +69,7 @@ def notification_json(
 
 
 class NotificationTexts:
-    """Notifications as lines of JSON, of which those made last are kept, however many are told. Thread-safe."""
+    """Notifications as lines of JSON, with a cache of the latest: all subscribers share one text. Thread-safe."""
 
     def __init__(self) -> None:
         self._texts: OrderedDict[tuple[str, int, int], bytes] = OrderedDict()
@@ -90,18 +93,18 @@ class NotificationTexts:
 
 
 _Begun: TypeAlias = tuple[Subscribed, events.Signal]
-"""A subscriber, and what wakes its connection."""
+"""A subscription, and the signal of its connection."""
 
 
 class Connections:
-    """Subscribers that hold a connection; those of one channel who have taken all are written to by its fan-out."""
+    """Subscribers with a connection; those of one channel that have caught up share a fan-out."""
 
     def __init__(self, broker: Broker, texts: NotificationTexts) -> None:
         self._broker, self._texts = broker, texts
         self._fanouts = Fanouts[tuple[Channel, str], Notification]()
 
     async def begin(self, connection: HTTPConnection, name: str, owner: str, after: str | None) -> _Begun:
-        """A subscriber of a channel, after the notification that it got last."""
+        """Subscribe a connection to a channel, after the last notification that it received."""
         signal, last = events.Signal(), events.last_event(after)
         return await run_in_threadpool(self._subscribe, connection, name, owner, signal, last), signal
 
@@ -113,7 +116,7 @@ class Connections:
         return events.Events(as_events(subscribed, line, signal, member), subscribed.close)
 
     async def messages(self, websocket: WebSocket, begun: _Begun) -> None:
-        """Notifications as messages."""
+        """Accept a WebSocket and send notifications as messages."""
         subscribed, signal = begun
         await websocket.accept()
         hear = partial(_acknowledged, websocket, subscribed)
@@ -124,7 +127,7 @@ class Connections:
     def _subscribe(
         self, connection: HTTPConnection, name: str, owner: str, signal: events.Signal, after: int | None
     ) -> Subscribed:
-        """By a name what comes is kept until it is acknowledged, which is also what coming back ``after`` it means."""
+        """Subscribe by the query parameter ``subscriber``, if present; resuming ``after`` a number acknowledges it."""
         subscriber = connection.query_params.get("subscriber")
         if subscriber is None:
             return self._broker.listen(name, signal.set, after, owner)
@@ -137,7 +140,7 @@ class Connections:
     def _member(
         self, connection: HTTPConnection, subscribed: Subscribed, signal: events.Signal
     ) -> Member[Notification] | None:
-        """The subscriber as one of a fan-out, where the server lets messages be written to the connection."""
+        """The subscriber as a member of a fan-out; ``None`` if the server does not expose the connection."""
         written = (connection.scope.get("extensions") or {}).get(PUSH, {}).get(CONNECTION)
         if written is None:
             return None
@@ -161,13 +164,13 @@ class Connections:
 
 
 class _Acknowledgement(msgspec.Struct, forbid_unknown_fields=True):
-    """The message of a client that notifications up to a number need not come again."""
+    """A client's message that acknowledges notifications."""
 
     acknowledge: Annotated[int, msgspec.Meta(ge=0)]
 
 
 async def _acknowledged(websocket: WebSocket, subscribed: Subscribed) -> None:
-    """Take acknowledgements until the client leaves, or says something else."""
+    """Process acknowledgements until the client disconnects or sends anything else."""
     while (message := await websocket.receive())["type"] != "websocket.disconnect":
         try:
             acknowledgement = msgspec.json.decode(message.get("text") or "", type=_Acknowledgement)
@@ -178,28 +181,28 @@ async def _acknowledged(websocket: WebSocket, subscribed: Subscribed) -> None:
 
 
 PATIENCE_S: Final = 10.0
-"""How long a webhook may take to answer."""
+"""Time for a webhook to respond."""
 
-ANSWER: Final = 64 * 2**10
-"""Bytes of an answer that are read past, so that its connection can be used again."""
+MAX_RESPONSE: Final = 64 * 2**10
+"""Bytes of a response that are read and discarded, so that its connection can be reused."""
 
 DRAIN_S: Final = 1.0
-"""How long that may take."""
+"""Time for discarding a response."""
 
-LOOK_S: Final = 1.0
-"""How often it is looked whether a channel is there."""
+CHANNEL_INTERVAL_S: Final = 1.0
+"""Interval between attempts to subscribe to a channel that does not exist yet."""
 
-MOST_S: Final = 60.0
-"""The longest time between tries."""
+MAX_BACKOFF_S: Final = 60.0
+"""The longest delay between attempts."""
 
 
 class WebhookError(MistakeError, ValueError):
-    """A webhook that is none; the sentence says what to write."""
+    """An invalid webhook; the sentence says what to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where a channel's notifications are posted; ``private`` when its host may have an address that is not public."""
+    """A channel whose notifications are posted to a URL; ``private`` if its host may have a private address."""
 
     channel: str
     url: str
@@ -207,12 +210,12 @@ class Webhook:
 
     @property
     def subscriber(self) -> str:
-        """The name by which what it has taken is remembered."""
+        """The subscriber name under which its progress is stored."""
         return f"{HOOK_NAME}{sha256(self.url.encode()).hexdigest()[:32]}"
 
 
 def read_hook(text: str, allowed: Collection[str] = ()) -> Webhook:
-    """``CHANNEL=URL``; WebhookError also for a private address at a host that is not ``allowed`` by name."""
+    """Parse ``CHANNEL=URL``; WebhookError also for a private host that is not ``allowed`` by name."""
     channel, equals, address = text.partition("=")
     if not channel or not equals or not address.startswith(("http://", "https://")):
         raise WebhookError(f"{text!r}: a webhook is CHANNEL=URL, with http or https")
@@ -231,7 +234,7 @@ def read_hook(text: str, allowed: Collection[str] = ()) -> Webhook:
 
 
 def refused(_address: str, sentence: str) -> httpx.ConnectError:
-    """A host whose name leads to a private address: a try that failed."""
+    """The error for a host that resolves to a private address; it counts as a failed attempt."""
     import httpx
 
     return httpx.ConnectError(sentence)
@@ -240,14 +243,14 @@ def refused(_address: str, sentence: str) -> httpx.ConnectError:
 def _guarded() -> AsyncHttpClient:
     from streamgauge.outgoing.clients import ExchangeLimits, guarded_client
 
-    return guarded_client(refused, limits=ExchangeLimits(PATIENCE_S, ANSWER))
+    return guarded_client(refused, limits=ExchangeLimits(PATIENCE_S, MAX_RESPONSE))
 
 
 class Webhooks:
-    """Posts notifications in their order, each until 2xx is the answer; ``failures`` counts the other tries.
+    """Posts notifications in order, each until the response is 2xx; ``failures`` counts the other attempts.
 
-    ``Idempotency-Key`` is the key of the notification. Operators name webhooks, clients cannot. A channel has its
-    webhooks from its first notification on.
+    The header ``Idempotency-Key`` has the key of the notification. Only operators configure webhooks, clients cannot.
+    A channel has its webhooks from its first notification on.
     """
 
     def __init__(
@@ -279,7 +282,7 @@ class Webhooks:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Deliver as long as this is entered."""
+        """Deliver during the block."""
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(self._client()) if self._hooks else None
             tasks = [asyncio.create_task(self._deliver(client, hook)) for hook in self._hooks if client is not None]
@@ -298,18 +301,18 @@ class Webhooks:
                     self._broker.subscribe, hook.channel, hook.subscriber, signal.set, None, OPERATOR
                 )
             except (UnknownChannelError, LimitError, JournalError):
-                await self._sleep(LOOK_S)
+                await self._sleep(CHANNEL_INTERVAL_S)
                 continue
             try:
                 await self._follow(client, hook, subscribed, signal)
             finally:
                 subscribed.close()
-            await self._sleep(LOOK_S)
+            await self._sleep(CHANNEL_INTERVAL_S)
 
     async def _follow(
         self, client: AsyncHttpClient, hook: Webhook, subscribed: Subscribed, signal: events.Signal
     ) -> None:
-        """Until the channel ends or the webhook is too far behind."""
+        """Deliver until the channel ends or the webhook is too far behind."""
         while True:
             over = subscribed.over
             for notification in subscribed.take():
@@ -327,7 +330,7 @@ class Webhooks:
 
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
         request: dict[str, Any] = {"content": text, "headers": headers, "extensions": {PRIVATE: hook.private}}
-        backoff = Backoff(self._random, most=MOST_S)
+        backoff = Backoff(self._random, most=MAX_BACKOFF_S)
         while True:
             try:
                 async with asyncio.timeout(PATIENCE_S), client.stream("POST", hook.url, **request) as response:
@@ -341,7 +344,7 @@ class Webhooks:
 
 
 async def _drain(response: httpx.Response) -> None:
-    """Read past what a webhook says after its status, none of which is kept; an answer that is long or slow is cut."""
+    """Read and discard the body of a webhook's response; one that is long or slow is cut off."""
     import httpx
 
     size = 0
@@ -349,5 +352,5 @@ async def _drain(response: httpx.Response) -> None:
         async with asyncio.timeout(DRAIN_S):
             async for chunk in response.aiter_raw():
                 size += len(chunk)
-                if size > ANSWER:
+                if size > MAX_RESPONSE:
                     return

@@ -1,7 +1,8 @@
-"""Entries that several logs have in common, as one row of a journal: queries that differ may change alike.
+"""Entries that several logs share, as one row of the journal: different queries may change in the same way.
 
-Two hundred channels whose answers gain the same rows would have the journal write them two hundred times. Such a row
-has the ``log`` 0 and a number of its own; its body is the entry with runs of logs that have it, each under one number.
+Two hundred channels whose answers gain the same rows would make the journal write these two hundred times. A shared row
+has the ``log`` 0 and a number of its own; its body is the entry with the logs that have it, as runs of logs in which it
+has the same number.
 
 A worked example: logs 3, 4 and 5 have the entry under number 7, log 9 under 2. Its row is ``(0, 1, "[entry,
 [[3,5,7],[9,9,2]]]")``. It leaves the journal once 3, 4 and 5 are settled up to 7 or more, and 9 up to 2.
@@ -17,7 +18,7 @@ import msgspec
 from streamgauge.servers.broker.contract import AnswerEntry, UnacknowledgedEntry
 
 GROUPS: Final = 0
-"""The log of rows that hold an entry of several logs; logs of queries count from 1."""
+"""The log number of shared rows; logs of queries count from 1."""
 
 Runs: TypeAlias = list[tuple[int, int, int]]
 """(first log, last log, number), ascending."""
@@ -26,7 +27,7 @@ _body: Final = msgspec.json.Decoder(tuple[AnswerEntry, Runs]).decode
 
 
 def grouped(entries: Iterable[UnacknowledgedEntry]) -> Iterator[tuple[AnswerEntry, list[tuple[int, int]]]]:
-    """Different entries, each with the logs that have it and its number in each."""
+    """The distinct entries, each with (log, number) of all logs that have it."""
     members: dict[AnswerEntry, list[tuple[int, int]]] = defaultdict(list)
     for entry in entries:
         members[entry.entry].append((entry.log, entry.number))
@@ -34,7 +35,7 @@ def grouped(entries: Iterable[UnacknowledgedEntry]) -> Iterator[tuple[AnswerEntr
 
 
 def runs_of(members: Iterable[tuple[int, int]]) -> Runs:
-    """Logs and numbers as runs."""
+    """(log, number) pairs as runs."""
     runs: Runs = []
     for log, number in sorted(members):
         if runs and runs[-1][1:] == (log - 1, number):
@@ -45,24 +46,24 @@ def runs_of(members: Iterable[tuple[int, int]]) -> Runs:
 
 
 def write_group(entry: AnswerEntry, runs: Runs) -> str:
-    """The body of a row."""
+    """The body of a shared row."""
     return msgspec.json.encode((entry, runs)).decode()
 
 
 def read_group(body: str) -> tuple[AnswerEntry, Runs]:
-    """The entry and the runs of a row's body."""
+    """The entry and the runs in a row's body."""
     return _body(body)
 
 
 def members_of(runs: Runs) -> Iterator[tuple[int, int]]:
-    """Logs and numbers of runs."""
+    """The (log, number) pairs of runs."""
     for first, last, number in runs:
         for log in range(first, last + 1):
             yield log, number
 
 
 class _Group:
-    """A row, and how many logs still need it."""
+    """A shared row with the number of logs that still need it."""
 
     __slots__ = ("needed", "number")
 
@@ -71,14 +72,14 @@ class _Group:
 
 
 class GroupIndex:
-    """Which rows of groups each log needs, so that a row leaves with the last log that did."""
+    """The shared rows that each log needs, so that a row is deleted when the last log has settled it."""
 
     def __init__(self) -> None:
         self.newest = 0
         self._rows: dict[int, deque[tuple[int, _Group]]] = {}
 
     def add(self, number: int, runs: Runs, logs: Sequence[int] | None = None) -> None:
-        """A row of that number is there; of ``logs``, where given, only those are looked at."""
+        """Add a shared row; only ``logs`` count, if given, since others may have been deleted."""
         group, known = _Group(number), None if logs is None else frozenset(logs)
         self.newest = max(self.newest, number)
         for log, place in members_of(runs):
@@ -87,7 +88,7 @@ class GroupIndex:
                 group.needed += 1
 
     def settle(self, log: int, number: int = maxsize) -> list[int]:
-        """A log needs no entry up to a number; the rows that nobody needs any more."""
+        """Settle a log up to a number; returns the shared rows that no log needs any more."""
         rows, gone = self._rows.get(log), list[int]()
         while rows and rows[0][0] <= number:
             _, group = rows.popleft()

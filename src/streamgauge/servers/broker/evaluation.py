@@ -1,9 +1,9 @@
-"""Strategies that answer queries again over the closure, at each change or put off by heuristics.
+"""Strategies that evaluate queries again over the closure, at each change or deferred by heuristics.
 
-``Guessing`` is the common part of both heuristics of SENS (Murth and Kuehn, ESWC 2009; Murth et al., SEP-BM, section
-4.2). Similar publications lead to similar notifications: rows are guessed from what earlier publications led to, tested
-one by one, and told at once; a full evaluation finds what was not guessed. A channel most of whose rows were guessed is
-evaluated only at intervals.
+``Guessing`` is the common part of the two heuristics of SENS (Murth and Kuehn, ESWC 2009; Murth et al., SEP-BM, section
+4.2). Similar publications lead to similar notifications: rows are guessed from the effects of earlier publications,
+tested one by one by an ASK, and sent immediately; a full evaluation finds the rows that were not guessed. A channel
+most of whose rows were guessed is evaluated only at intervals.
 
 The full texts and the code of SENS were not available. Stated in abstracts and report is what is said above, that
 evaluations wait while at least 80% of the rows are guessed, StringRS's similarity of text in blocks, and GraphSS's by

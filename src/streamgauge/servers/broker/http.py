@@ -66,7 +66,7 @@ from streamgauge.sparql.needs import TooManySolutionsError
 
 
 class UnknownSubscriberError(KeyError):
-    """No subscriber of that name is on a channel."""
+    """A channel without a subscriber of that name."""
 
     def __str__(self) -> str:
         return f"there is no subscriber {self.args[0]} on this channel"
@@ -102,7 +102,7 @@ _STATUS: Final[dict[type[Exception], int]] = {
 def application(
     broker: Broker, access: Access | None = None, hooks: Sequence[Webhook] = (), origins: Origins | None = None
 ) -> Starlette:
-    """The service for a core, which is closed when the service ends; pages of ``origins`` may use the service."""
+    """The HTTP service of a broker, which is closed when the service ends; pages of ``origins`` may use it."""
     app = BrokerApp(broker, access or Access(), hooks)
     handlers: dict[Any, Any] = dict.fromkeys(_STATUS, _refusal)
     return Starlette(
@@ -114,7 +114,7 @@ def application(
 
 
 async def _refusal(_request: Request, error: Exception) -> Response:
-    """An expected error as its sentence."""
+    """The response to an expected error: its sentence, with the status of the first class that matches."""
     code = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
     return problem(code, str(error), {"Retry-After": "1"} if code in (429, 503) else None)
 
@@ -129,7 +129,7 @@ _KEY: Final = retry_key(
 
 
 def _routes(app: "BrokerApp") -> list[BaseRoute]:
-    """The routes with their descriptions."""
+    """All routes, with the descriptions of their operations."""
     one, notifications, who = (
         "/channels/{name}",
         "/channels/{name}/notifications",
@@ -189,9 +189,9 @@ class BrokerApp:
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        """Publications are taken in while the service is up; in the end what waits is, and the broker closes.
+        """Process publications while the service is up; at the end process the waiting ones, and close the broker.
 
-        Parsers are imported before: beside requests that would hold all of them up.
+        Parsers are imported first, since importing them later would delay all requests.
         """
         await run_in_threadpool(load_parsers)
         await run_in_threadpool(self._asked.clear)
@@ -206,19 +206,19 @@ class BrokerApp:
             await run_in_threadpool(self._broker.close)
 
     async def publish(self, request: Request) -> Response:
-        """The facts of a graph are there from now on."""
+        """Insert the facts of a graph."""
         self._require_unconditional(request, "publish")
         async with self._sent(request) as (body, kind):
             return await self._changed(request, body, added=await self._read(read_graph, body, kind))
 
     async def delete(self, request: Request) -> Response:
-        """The facts of a graph are there no more."""
+        """Delete the facts of a graph."""
         self._require_unconditional(request, "delete")
         async with self._sent(request) as (body, kind):
             return await self._changed(request, body, removed=await self._read(read_named_graph, body, kind))
 
     async def update(self, request: Request) -> Response:
-        """A SPARQL Update as one publication."""
+        """Apply a SPARQL Update as one publication."""
         self._require_unconditional(request, "publish", "delete")
         async with self._protocol.request("update", request) as (sent, body):
             changes = await self._protocol.update(sent)
@@ -226,7 +226,7 @@ class BrokerApp:
             return await _acknowledged(self._broker.modify(changes, _key(request, owner, body), owner))
 
     async def query(self, request: Request) -> Response:
-        """A SPARQL query over the facts as they are now."""
+        """Answer a SPARQL query over the current facts."""
         self._require(request, "query")
         async with self._protocol.request("query", request) as (sent, _):
             return await self._protocol.query(sent, request.headers.get("accept", ""))
@@ -240,7 +240,7 @@ class BrokerApp:
     async def _read(
         self, read: Callable[[bytes, str, Limits], tuple[Triple, ...]], body: bytes, kind: str
     ) -> tuple[Triple, ...]:
-        """The triples of a body; one that takes long is read in a thread."""
+        """The triples of a body; a large one is parsed in a thread."""
         limits = self._broker.limits
         return read(body, kind, limits) if len(body) <= _SHORT else await run_in_threadpool(read, body, kind, limits)
 
@@ -251,7 +251,7 @@ class BrokerApp:
         return await _acknowledged(self._broker.submit(added, removed, _key(request, owner, body), owner))
 
     async def create_channel(self, request: Request) -> Response:
-        """A query under a name: SELECT, ASK or CONSTRUCT."""
+        """Create a channel for a query: SELECT, ASK or CONSTRUCT."""
         name = self._name(request, "createChannel")
         if name.startswith(PREFIX):
             raise ReservedNameError(
@@ -266,16 +266,16 @@ class BrokerApp:
         return tagged_json(_status(self._broker.channel(name)), status=201, headers={"Location": f"/channels/{name}"})
 
     async def delete_channel(self, request: Request) -> Response:
-        """A channel ends."""
+        """Delete a channel; its subscriptions end."""
         name = self._name(request, "deleteChannel")
         demands = _channel_demands(request, name)
         await run_in_threadpool(partial(self._broker.delete_channel, name, require=demands))
         return Response(status_code=204)
 
     async def channels(self, request: Request) -> Response:
-        """The channels that may be subscribed to, by name; ``?after=`` a name for those behind it.
+        """A page of the channels that the token may subscribe to, sorted by name, after ``?after=``.
 
-        ``kept`` is what this token's channels keep for absent subscribers, and what they may keep.
+        ``kept`` has the bytes stored for absent subscribers of this token's channels, and their limit.
         """
         token, after = request_token(request.headers, request.scope), request.query_params.get("after", "")
         names = sorted(channel.name for channel in self._broker.channels() if channel.name > after)
@@ -284,12 +284,12 @@ class BrokerApp:
         return JSONResponse({"channels": allowed[:_PAGE], "more": len(allowed) > _PAGE, "kept": kept})
 
     async def channel(self, request: Request) -> Response:
-        """One channel."""
+        """Answer with a channel's query and counts."""
         data = _status(self._broker.channel(self._name(request, "subscribe")))
         return tagged_json(data, read_conditions(request.headers.raw))
 
     async def rows(self, request: Request) -> Response:
-        """The answer as it is; the header Notification is the number of the last one that is in it."""
+        """The current answer; the header Notification has the number of the last notification that it includes."""
         name = self._name(request, "subscribe")
         return await self._answers.response(name)
 
@@ -301,7 +301,7 @@ class BrokerApp:
         return self._connections.event_stream(request, begun)
 
     async def subscribe_by_websocket(self, websocket: WebSocket) -> None:
-        """Notifications as messages."""
+        """Send notifications as WebSocket messages."""
         try:
             name, after = self._name(websocket, "subscribe"), websocket.query_params.get("after")
             begun = await self._connections.begin(websocket, name, self._owner(websocket), after)
@@ -311,7 +311,10 @@ class BrokerApp:
         await self._connections.messages(websocket, begun)
 
     async def talk_as_sepa(self, websocket: WebSocket) -> None:
-        """SEPA's messages; who asks a query here creates its channel and subscribes to it."""
+        """Speak SEPA's protocol.
+
+        Its subscribe message creates a channel and subscribes to it, which needs both permissions.
+        """
 
         def require(channel: str) -> None:
             for operation_ in ("createChannel", "subscribe"):
@@ -323,7 +326,7 @@ class BrokerApp:
         ).run()
 
     async def subscribers(self, request: Request) -> Response:
-        """The subscribers by name that are this token's."""
+        """Answer with the named subscribers that belong to the token."""
         name = self._name(request, "subscribe")
         own = await run_in_threadpool(self._broker.subscribers, name, self._owner(request))
         return JSONResponse(
@@ -331,7 +334,7 @@ class BrokerApp:
         )
 
     async def subscriber(self, request: Request) -> Response:
-        """One of them."""
+        """Answer with a named subscriber and what it acknowledged."""
         name, subscriber = self._name(request, "subscribe"), request.path_params["subscriber"]
         own = await run_in_threadpool(self._broker.subscribers, name, self._owner(request))
         if subscriber not in own:
@@ -340,7 +343,7 @@ class BrokerApp:
         return tagged_json(data, read_conditions(request.headers.raw))
 
     async def acknowledge(self, request: Request) -> Response:
-        """Notifications up to ``?acknowledged=`` need not come again; a new subscriber begins to be one."""
+        """Acknowledge notifications up to ``?acknowledged=``; creates the subscriber if it does not exist."""
         name, number = self._name(request, "subscribe"), events.last_event(request.query_params.get("acknowledged"))
         subscriber = check_name(request.path_params["subscriber"], "a subscriber")
         demands = _subscriber_demands(request, subscriber)
@@ -350,7 +353,7 @@ class BrokerApp:
         return Response(status_code=204, headers={"ETag": json_tag(_subscriber_status(channel, subscriber))})
 
     async def unsubscribe(self, request: Request) -> Response:
-        """A subscriber is forgotten."""
+        """Delete a named subscriber."""
         name, subscriber = self._name(request, "unsubscribe"), request.path_params["subscriber"]
         demands = _subscriber_demands(request, subscriber)
         owner = self._owner(request)
@@ -362,33 +365,33 @@ class BrokerApp:
         return ServerState(self._broker.fault, self._broker.trouble, {"webhooks": self._hooks.status()})
 
     async def metrics(self, _request: Request) -> Response:
-        """Counts for Prometheus; terms are counted in a thread."""
+        """Metrics for Prometheus; counting terms takes a thread."""
         text = await run_in_threadpool(lambda: exposition(_metrics(self._broker, self._hooks)))
         return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
     async def openapi(self, request: Request) -> Response:
-        """The routes."""
+        """The OpenAPI description of the routes."""
         return JSONResponse(description("Streamgauge broker", operations(request.app.routes), _PATH_PARAMETERS))
 
     async def page(self, _request: Request) -> Response:
-        """The page for people."""
+        """The HTML page of the broker."""
         return page("streamgauge.servers.broker")
 
     def _require(self, connection: HTTPConnection, operation: str, channel: str = "") -> None:
         self.access.require(request_token(connection.headers, connection.scope), operation, channel)
 
     def _require_unconditional(self, request: Request, *operations: str) -> None:
-        """The token is for these operations on facts, which have no entity tag to hold a condition against."""
+        """Require permissions for operations on facts, and refuse conditions: facts have no entity tag."""
         for name in operations:
             self._require(request, name)
         read_conditions(request.headers.raw).refuse(request.scope["path"])
 
     def _owner(self, connection: HTTPConnection) -> str:
-        """The identity of who asks."""
+        """The identity of a request."""
         return self.access.identity(request_token(connection.headers, connection.scope)) if self.access.closed else OPEN
 
     def _name(self, connection: HTTPConnection, operation: str) -> str:
-        """The channel of a request that may do an operation on it."""
+        """The name of a request's channel, if the token permits the operation on it."""
         name = check_name(connection.path_params["name"], "a channel")
         self._require(connection, operation, name)
         return name
@@ -396,26 +399,26 @@ class BrokerApp:
 
 _PAGE: Final = 1000
 _SHORT: Final = 4096
-"""Bytes of a graph that is read sooner than a thread is asked to."""
+"""Bytes of a graph up to which it is parsed in the event loop: handing it to a thread costs more."""
 
 
 async def _acknowledged(future: "Future[Receipt]") -> Response:
-    """Answered when the change is durable and those who are connected are being told."""
+    """Answer once the change is durable and notifications are on their way."""
     receipt = await asyncio.wrap_future(future)
     return JSONResponse({"publication": receipt.number, "repeated": receipt.repeated})
 
 
 def _key(request: Request, owner: str, body: bytes) -> RetryKey | None:
-    """The key of a publication, with all that another use of the key would differ in."""
-    given_key = request.headers.get("idempotency-key")
-    if given_key is None:
+    """The idempotency key of a publication, with a digest of everything that has to be equal in a retry."""
+    header = request.headers.get("idempotency-key")
+    if header is None:
         return None
     kind = request.headers.get("content-type", "").strip().lower()
-    return read_key(given_key, owner, request.scope["path"].encode(), kind.encode(), body)
+    return read_key(header, owner, request.scope["path"].encode(), kind.encode(), body)
 
 
 def _channel_demands(request: Request, name: str) -> Require:
-    """The conditions of a request (RFC 9110, 13.1) on a channel, of which each notification changes the entity tag."""
+    """The conditions of a request (RFC 9110, 13.1) on a channel, whose entity tag changes with every notification."""
     conditions = read_conditions(request.headers.raw)
 
     def require(channel: Channel | None) -> None:
@@ -425,7 +428,7 @@ def _channel_demands(request: Request, name: str) -> Require:
 
 
 def _subscriber_demands(request: Request, name: str) -> Require:
-    """The conditions of a request on a subscriber, of which each acknowledgement changes the entity tag."""
+    """The conditions of a request on a subscriber, whose entity tag changes with every acknowledgement."""
     conditions = read_conditions(request.headers.raw)
 
     def require(channel: Channel | None) -> None:
@@ -437,7 +440,7 @@ def _subscriber_demands(request: Request, name: str) -> Require:
 
 
 def _status(channel: Channel) -> dict[str, object]:
-    """One channel: its query, and the number of its last notification."""
+    """The JSON of a channel."""
     return {
         "channel": channel.name,
         "query": channel.query,
@@ -450,12 +453,12 @@ def _status(channel: Channel) -> dict[str, object]:
 
 
 def _subscriber_status(channel: Channel, name: str) -> dict[str, object]:
-    """A subscriber by name: the number of the last notification that was acknowledged."""
+    """The JSON of a named subscriber."""
     return {"channel": channel.name, "subscriber": name, "acknowledged": channel.acknowledged[name]}
 
 
 def _metrics(broker: Broker, hooks: Webhooks) -> Iterator[Metric]:
-    """Counts of the whole broker; channels are too many to be counted by name."""
+    """Metrics of the whole broker; there are too many channels for metrics by name."""
     channels = broker.channels()
     total = sum(channel.number for channel in channels)
     kept = sum(log.entries.bytes for log in {channel.log for channel in channels})

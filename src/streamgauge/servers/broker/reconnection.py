@@ -1,4 +1,4 @@
-"""When a subscription of a broker is begun again, and when it is given up; how a broker refuses."""
+"""Reconnection of a subscription to a broker: when to retry and when to give up; errors of a broker."""
 
 import logging
 import time
@@ -14,21 +14,21 @@ from streamgauge.servers.http.headers import retry_after
 from streamgauge.sources.backoff import Backoff
 
 PATIENCE_S: Final = 600.0
-"""For how long a broker may be away, unless told otherwise."""
+"""Default time for which a broker may be unreachable."""
 
 BUSY: Final = TRANSIENT
-"""Statuses of a broker, or of a proxy before it, that says to come again."""
+"""Statuses of a broker, or of a proxy in front of it, that ask to retry."""
 
 _LOG: Final = logging.getLogger(__name__)
 
 Tell: TypeAlias = Callable[[str, float], None]
-"""Is told each time why a connection is made again, and in how many seconds."""
+"""Called before every reconnection with the reason and the delay (s)."""
 
 
 class BrokerError(MistakeError, RuntimeError):
-    """A broker refused, or what it says is not understood; ``status`` is HTTP's, 0 without one.
+    """A refusal, or an unintelligible response; ``status`` is HTTP's, 0 without one.
 
-    ``after`` is in how many seconds to come again, where the broker says so.
+    ``after`` are the seconds of Retry-After, if the broker sent it.
     """
 
     def __init__(self, sentence: str, status: int = 0, after: float | None = None) -> None:
@@ -37,19 +37,19 @@ class BrokerError(MistakeError, RuntimeError):
 
 
 class AwayError(BrokerError):
-    """Nobody answers."""
+    """A broker that does not respond."""
 
 
 def log(why: str, wait: float) -> None:
-    """Say it in the log ``streamgauge.servers.broker.reconnection``."""
+    """Log a reconnection as a warning of ``streamgauge.servers.broker.reconnection``."""
     _LOG.warning("%s: trying again in %.1f s", why, wait)
 
 
 @dataclass(slots=True)
 class Reconnection:
-    """The tries of one subscription: after 0.1, 0.2, .. 10 s, each between half and all, or as Retry-After asks.
+    """The retries of one subscription: after 0.1, 0.2, .. 10 s with jitter, or as Retry-After asks.
 
-    ``steady`` is a clock in seconds that never goes back; after ``patience`` seconds without a word AwayError ends it.
+    ``steady`` is a monotonic clock in seconds; AwayError after ``patience`` seconds of silence.
     """
 
     url: str
@@ -61,7 +61,7 @@ class Reconnection:
     _heard: bool = False
 
     def heard(self) -> None:
-        """The broker said something."""
+        """Note that data arrived: start the backoff and the patience again."""
         self.backoff.reset()
         self._since, self._heard = None, True
 

@@ -1,4 +1,4 @@
-"""A journal looked at without a broker: whether it is whole, and what is sound of it as a new journal."""
+"""Offline checks of a broker's journal: inspecting it for damage, and saving its sound rows as a new journal."""
 
 import sqlite3
 from contextlib import closing, suppress
@@ -29,12 +29,12 @@ _ORPHANS: Final = {
 
 
 def verify(path: Path) -> Inspection:
-    """All damages of a journal; nothing of it is changed. JournalError when it is not there or in use."""
+    """All damage of a journal, which is not changed. JournalError if it does not exist or is in use."""
     return verify_copy(JOURNAL, path)
 
 
 def save(path: Path, new: Path) -> Saved:
-    """Write what is sound to a new journal; what is lost is said. JournalError when nothing can be read."""
+    """Write the sound rows to a new journal, and report the losses. JournalError if nothing can be read."""
     refuse_absent(path)
     if new.exists() or log_of(new).exists() or mark_of(new).exists():
         raise JournalError(f"{new}: it is there already: name a file that is not")
@@ -53,7 +53,7 @@ def save(path: Path, new: Path) -> Saved:
 
 
 def _write(database: sqlite3.Connection, connection: sqlite3.Connection) -> tuple[dict[str, int], list[str]]:
-    """Sound rows into the tables of a new journal, those aside that belong to nothing."""
+    """Copy sound rows to a new journal, without those that refer to lost ones; returns counts and losses."""
     kept = {}
     connection.execute("DELETE FROM publication")
     for table in JOURNAL.tables:
@@ -84,25 +84,29 @@ _GROUPED: Final = (
     "SELECT max(json_extract(run.value, '$[2]')) FROM entry, json_each(entry.body, '$[1]') AS run WHERE entry.log = ?"
     " AND ? BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')"
 )
-"""The last number of a log among entries that it shares with others."""
+"""The last number of a log among the entries that it shares with other logs."""
 
 
 def _last(connection: sqlite3.Connection, log: int) -> int:
-    """The number of the last entry of a log that is there, 0 without one."""
+    """The number of a log's last stored entry, 0 without one."""
     (own,) = connection.execute("SELECT max(number) FROM entry WHERE log = ?", (log,)).fetchone()
     (shared,) = connection.execute(_GROUPED, (GROUPS, log)).fetchone()
     return max(own or 0, shared or 0)
 
 
 def _mend_first_page(copy: Path) -> None:
-    """Where the schema cannot be read, put that of a new journal in its place: tables begin at the same pages."""
+    """If the schema is unreadable, replace page 1 by that of a new journal.
+
+    That works because a journal's tables are created in a fixed order, so that their root pages are always the same.
+    """
     with closing(sqlite3.connect(copy, isolation_level=None)) as database, suppress(sqlite3.Error):
         if dict(database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")) == JOURNAL.statements:
             return
     fresh = copy.with_name("fresh")
     SqliteJournal(fresh).close()
     first = bytearray(fresh.read_bytes()[:4096])
-    first[28:40] = (copy.stat().st_size // 4096).to_bytes(4) + bytes(8)  # pages; no free ones
+    first[28:40] = (copy.stat().st_size // 4096).to_bytes(4) + bytes(8)  # number of pages, and no list of free ones
+    # SQLite trusts the number of pages only if this equals the change counter (file format, 1.3.7).
     first[92:96] = first[24:28]
     with copy.open("r+b") as file:
         file.write(first)

@@ -1,4 +1,4 @@
-"""Which channels there are and who is told of them, in step with a strategy and a journal."""
+"""Channels and their subscribers, kept consistent with a strategy and a journal."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -37,23 +37,23 @@ from streamgauge.servers.http.retries import RetryKey
 from streamgauge.servers.sealed.soundness import NotWrittenError
 
 Require: TypeAlias = Callable[[Channel | None], None]
-"""Looks at a channel before something is done to it, and refuses by raising; ``None``: there is none of that name."""
+"""Called with a channel before it is changed (``None`` if it does not exist); raises to refuse the change."""
 
 OPERATOR: Final = "operator"
-"""The identity of whoever started the broker: the names of webhooks belong to it. No token has this identity."""
+"""The identity of the operator, who owns the names of webhooks. No token has this identity."""
 
 HOOK_NAME: Final = "webhook:"
-"""How the names of webhooks begin, which no token may take."""
+"""The prefix of the names of webhooks, which no token may use."""
 
 
 def anything(_channel: Channel | None) -> None:
-    """Nothing is required."""
+    """A ``Require`` that accepts every channel."""
 
 
 class Registry:
-    """Channels by name; those that ask the same share a log. The contents of the ``journal`` are restored.
+    """Channels by name; channels with the same query share a log. The content of the ``journal`` is restored.
 
-    ``clock`` is the wall clock in ms. Public methods are thread-safe, the others are called by who has the lock.
+    ``clock`` is the wall clock in ms. Public methods are thread-safe, the others require the lock.
     """
 
     def __init__(self, strategy: Strategy, journal: Journal, limits: Limits, clock: Callable[[], int]) -> None:
@@ -61,8 +61,8 @@ class Registry:
         self._channels: dict[str, Channel] = {}
         self._strategy, self._journal, self._clock, self._lock = strategy, journal, clock, Turns()
         self._logs: dict[str, Log] = {}
-        self._asked: dict[QueryForm, Log] = {}
-        self._unsaid: dict[tuple[str, str], int] = {}
+        self._by_form: dict[QueryForm, Log] = {}
+        self._unwritten: dict[tuple[str, str], int] = {}
         self._failed: dict[str, str] = {}
         self._gone: dict[int, list[str]] = {}
         self._created: Counter[str] = Counter()
@@ -94,25 +94,25 @@ class Registry:
             self._enrol(self._channels[subscriber.channel], subscriber.name, subscriber.acknowledged, owner)
 
     def channel(self, name: str) -> Channel:
-        """A channel by its name; UnknownChannelError."""
+        """The channel of that name; UnknownChannelError."""
         channel_ = self._channels.get(name)
         if channel_ is None:
             raise UnknownChannelError(name)
         return channel_
 
     def channels(self) -> list[Channel]:
-        """All channels."""
+        """All channels, in order of creation."""
         return list(self._channels.values())
 
     def _create(self, name: str, query: str, form: QueryForm, owner: str = OPEN, prepared: object = None) -> Channel:
-        """A channel begins; LimitError, ExistingChannelError, or the strategy's ValueError.
+        """Create a channel; LimitError, ExistingChannelError, or the strategy's ValueError.
 
-        ``prepared`` is what the strategy gave for its query.
+        ``prepared`` is the strategy's preparation of the query.
         """
         self._refuse(name, owner)
         self._settle_gone()
         try:
-            log = self._asked.get(form)
+            log = self._by_form.get(form)
             if log is None:
                 log = self._ask(self._newest + 1, form, 0, owner, prepared)
         except TooMuchError as error:
@@ -131,7 +131,7 @@ class Registry:
             self._forget(log)
 
     def _refuse(self, name: str, owner: str) -> None:
-        """LimitError, ExistingChannelError for a channel that may not begin."""
+        """LimitError, ExistingChannelError for a channel that may not be created."""
         if name in self._channels:
             raise ExistingChannelError(f"there is a channel {name} already: take another name, or delete it")
         if self._created[owner] >= self.limits.channels:
@@ -139,7 +139,7 @@ class Registry:
 
     def _ask(self, number: int, form: QueryForm, last: int, owner: str, prepared: object = None) -> Log:
         log = Log(number, form, self._strategy.create(str(number), form, prepared), Answers(self.limits, last), owner)
-        self._logs[log.name] = self._asked[form] = log
+        self._logs[log.name] = self._by_form[form] = log
         self._newest = max(self._newest, number)
         return log
 
@@ -151,7 +151,7 @@ class Registry:
         return channel
 
     def _drop(self, name: str) -> None:
-        """A channel ends; its subscribers are told. UnknownChannelError."""
+        """Delete a channel and end its subscriptions; UnknownChannelError."""
         channel = self.channel(name)
         log = channel.log
         self._journal.drop(name, log.number if len(log.channels) == 1 else None)
@@ -162,12 +162,12 @@ class Registry:
         del self._channels[name], log.channels[name]
         self._created[channel.owner] -= 1
         log.named.pop(name, None)
-        self._unsaid = {key: number for key, number in self._unsaid.items() if key[0] != name}
+        self._unwritten = {key: number for key, number in self._unwritten.items() if key[0] != name}
         self._forget(log)
         channel.end(end)
 
     def _forget(self, log: Log) -> None:
-        """A query that no channel asks is asked no more."""
+        """Remove a log's query from the strategy if no channel has it any more."""
         if log.channels:
             return
         if log.name in self._logs:
@@ -175,11 +175,11 @@ class Registry:
             del self._logs[log.name]
             self.budget.add(log.owner, -log.entries.bytes)
             self._trimmed.discard(log)
-        if self._asked.get(log.form) is log:
-            del self._asked[log.form]
+        if self._by_form.get(log.form) is log:
+            del self._by_form[log.form]
 
     def enrol_always(self, channel: str, name: str, owner: str) -> None:
-        """A name subscribes to a channel, whenever a channel of that name begins, with its first notification."""
+        """Subscribe a name to a channel, and to every later channel of that name from its first notification on."""
         with self._lock:
             self._standing.setdefault(channel, {})[name] = owner
             there = self._channels.get(channel)
@@ -190,10 +190,10 @@ class Registry:
     def subscribe(
         self, channel: str, name: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN
     ) -> Subscribed:
-        """Begin after a notification's number; without one after what ``name`` acknowledged, else with new ones only.
+        """Subscribe by name, after a notification's number, else after what ``name`` acknowledged, else to new ones.
 
-        ``wake`` is called, from any thread, when there is something to take. The name belongs to the ``owner`` from
-        then on. UnknownChannelError, LimitError, ForeignNameError for a name that is another identity's.
+        ``wake`` is called, from any thread, when there are notifications. From then on the name belongs to ``owner``.
+        UnknownChannelError, LimitError, ForeignNameError for a name of another identity.
         """
         with self._lock:
             channel_ = self._admit(channel, name, owner)
@@ -211,7 +211,7 @@ class Registry:
             )
 
     def listen(self, channel: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN) -> Subscribed:
-        """Begin after a notification's number, else with new ones, as nobody: nothing is kept for who comes back.
+        """Subscribe anonymously, after a notification's number, else to new ones; nothing is stored for a reconnection.
 
         UnknownChannelError, LimitError.
         """
@@ -224,9 +224,9 @@ class Registry:
     def acknowledge(
         self, channel: str, name: str, number: int | None, *, owner: str = OPEN, require: Require = anything
     ) -> Channel:
-        """Notifications up to a number need not come again; without one the name begins to be a subscriber.
+        """Acknowledge notifications up to a number; without one only register the name as a subscriber.
 
-        UnknownChannelError, LimitError, ForeignNameError, or what ``require`` raises of the channel as it is before.
+        UnknownChannelError, LimitError, ForeignNameError, or what ``require`` raises.
         """
         with self._lock:
             require(self._admit(channel, name, owner))
@@ -237,10 +237,10 @@ class Registry:
             return self.channel(channel)
 
     def _admit(self, channel: str, name: str, owner: str) -> Channel:
-        """The channel, where a name on it is the owner's or nobody's. UnknownChannelError, ForeignNameError.
+        """The channel, if a name on it belongs to the owner or to nobody; UnknownChannelError, ForeignNameError.
 
-        A client of a broker without tokens (``OPEN``) has all names; a name that ``OPEN`` made
-        goes to the next client that asks.
+        Without tokens every client has the identity ``OPEN``, which may use all names. If tokens are introduced later,
+        such a name goes to the first client that uses it.
         """
         channel_ = self.channel(channel)
         if owner == OPEN or channel_.owners.get(name) == owner:
@@ -252,20 +252,20 @@ class Registry:
         return channel_
 
     def subscribers(self, channel: str, owner: str = OPEN) -> dict[str, int]:
-        """The names on a channel that belong to an identity, with what they acknowledged; all for ``OPEN``."""
+        """The names on a channel that belong to an identity (all for ``OPEN``), with the numbers they acknowledged."""
         with self._lock:
             channel_ = self.channel(channel)
             named = sorted(channel_.acknowledged.items())
             return {name: number for name, number in named if owner in (OPEN, channel_.owners[name])}
 
     def kept_for(self, owner: str) -> dict[str, int | str]:
-        """``bytes`` of notifications that are kept for an identity, their ``limit``, why more names are ``refused``."""
+        """``bytes`` of notifications stored for an identity, their ``limit``, and why new names are ``refused``."""
         with self._lock:
             budget = self.budget
             return {"bytes": budget.bytes(owner), "limit": budget.limit, "refused": budget.refuses(owner)}
 
     def release(self, owners: Collection[str]) -> None:
-        """Names of any other identity than these belong to nobody any more: the next that comes by one has the name."""
+        """Release the names of all identities but these, for example of revoked tokens; the next user owns them."""
         with self._lock:
             for channel in self._channels.values():
                 for name, owner in channel.owners.items():
@@ -280,30 +280,30 @@ class Registry:
         channel.log.named[channel.name] = channel
 
     def unsubscribe(self, channel: str, name: str, *, owner: str = OPEN, require: Require = anything) -> None:
-        """A subscriber is forgotten. UnknownChannelError, ForeignNameError, or what ``require`` raises."""
+        """Delete a named subscriber. UnknownChannelError, ForeignNameError, or what ``require`` raises."""
         with self._lock:
             channel_ = self._admit(channel, name, owner)
             require(channel_)
             self._journal.unsubscribe(channel, name)
-            self._unsaid.pop((channel, name), None)
+            self._unwritten.pop((channel, name), None)
             channel_.owners.pop(name, None)
             if channel_.acknowledged.pop(name, None) is not None and not channel_.acknowledged:
                 del channel_.log.named[channel]
 
     def _taken(self, by: Subscribed, number: int) -> None:
-        """Notifications up to a number need not come again; the journal hears of it with the next publication.
+        """Note an acknowledgement, which the journal stores with the next publication.
 
-        Nothing happens when the channel is another by now, or the name belongs to another identity.
+        Ignored if the channel has been replaced, or the name belongs to another identity by now.
         """
         with self._lock:
             channel, name = by.channel, by.name
             there = self._channels.get(channel.name) is channel and by.owner in (OPEN, channel.owners.get(name))
             if there and channel.acknowledged.get(name, number) < number:
                 number = min(number, channel.number)
-                channel.acknowledged[name] = self._unsaid[channel.name, name] = number
+                channel.acknowledged[name] = self._unwritten[channel.name, name] = number
 
     def _tell(self, changes: Iterable[AnswerChange]) -> Failures:
-        """Changes are told as they are found; what was not done."""
+        """Send changes as they are found; returns what was refused."""
         logs, entry_of = self._logs, self._entry
         for change in changes:
             self._add(logs[change.name], entry_of(change, self._clock()))
@@ -317,16 +317,15 @@ class Registry:
         changes: Iterable[AnswerChange],
         forgotten: Sequence[int] = (),
     ) -> Failures:
-        """Publications and their changes become durable with what subscribers have acknowledged; then they are told.
+        """Store publications, their changes and acknowledgements in one transaction, then send the changes.
 
-        Publications that failed are returned, neither durable nor told. The keys of ``forgotten``
-        publications are let go.
+        Refused publications are neither stored nor sent, but returned. Keys of ``forgotten`` publications are deleted.
         """
-        at = self._clock()  # one for all, so that channels whose answers change alike have the same entry
+        at = self._clock()  # one for all, so that equal changes are equal entries and share a row (`entry_groups`)
         entries = [(self._logs[change.name], self._entry(change, at)) for change in changes]
         failures = self._strategy.failures()
         fresh = [publication for publication in fresh if publication[0].number not in failures.refused]
-        if not (fresh or entries or self._unsaid or self._gone or failures.ended):
+        if not (fresh or entries or self._unwritten or self._gone or failures.ended):
             return failures
         lasts: dict[int, int] = {}
         wanted: list[UnacknowledgedEntry] = []
@@ -334,7 +333,7 @@ class Registry:
             number = lasts[log.number] = lasts.get(log.number, log.entries.number) + 1
             if log.named:
                 wanted.append(UnacknowledgedEntry(log.number, number, entry))
-        acknowledgements = [Subscriber(channel, name, number) for (channel, name), number in self._unsaid.items()]
+        acknowledgements = [Subscriber(channel, name, number) for (channel, name), number in self._unwritten.items()]
         ended = {self._logs[name].number: list(self._logs[name].channels) for name in failures.ended}
         try:
             ended = {**self._gone, **ended}
@@ -344,7 +343,7 @@ class Registry:
         except NotWrittenError:
             self._failed |= failures.ended
             raise
-        self._unsaid.clear()
+        self._unwritten.clear()
         self._gone.clear()
         self._trimmed.clear()
         for log, entry in entries:
@@ -353,13 +352,13 @@ class Registry:
         return failures
 
     def _settle_gone(self) -> None:
-        """Channels that ended when nothing could be written leave the journal. NotWrittenError."""
+        """Delete channels from the journal that ended while nothing could be written; NotWrittenError."""
         if self._gone:
             self._journal.accept(Accepted(ended=self._gone))
             self._gone.clear()
 
     def _mend(self) -> None:
-        """Publications were taken back: queries that cost too much because of them are asked again, or end."""
+        """After publications were undone, register queries that they had made too costly again, or end them."""
         failed, self._failed = {**self._failed, **self._strategy.failures().ended}, {}
         for name, why in failed.items():
             log = self._logs[name]
@@ -375,14 +374,14 @@ class Registry:
                     self._close(channel, End(f"{why}: the channel was ended", "failed"))
 
     def _close_failed(self, ended: Mapping[str, str]) -> None:
-        """Channels whose answers cost too much end; their subscribers are told why."""
+        """End channels whose answers became too costly; their subscribers get the reason."""
         for name, why in ended.items():
             for channel in list(self._logs[name].channels.values()):
                 self._close(channel, End(f"{why}: the channel was ended", "failed"))
 
     def _settled(self, lasts: dict[int, int]) -> dict[int, int]:
-        """By log, up to which number entries are wanted no more: all have acknowledged them, or they are too many."""
-        acknowledged = {self._channels[channel].log for channel, _ in self._unsaid}
+        """By log, the number up to which entries may be deleted: acknowledged by all, or beyond the limits."""
+        acknowledged = {self._channels[channel].log for channel, _ in self._unwritten}
         settled = {acknowledgement.number: acknowledgement.settled for acknowledgement in acknowledged}
         for number, last in lasts.items():
             settled[number] = max(settled.get(number, 0), last - self.limits.kept)
@@ -391,7 +390,7 @@ class Registry:
         return settled
 
     def _add(self, log: Log, entry: AnswerEntry) -> None:
-        """An entry is kept, within the budget of the log's owner; what leaves memory for it leaves the journal next."""
+        """Append an entry within the budget of the log's owner; logs trimmed for it are trimmed in the journal next."""
         before, oldest = log.entries.bytes, log.entries.oldest
         log.entries.add(entry, entry.size)
         if log.entries.oldest > oldest:
@@ -403,11 +402,11 @@ class Registry:
         return AnswerEntry(change.causes, change.added, change.removed, at, change.size)
 
     def _end(self, end: End) -> None:
-        """Subscribers are told that no more will come."""
+        """End all subscriptions."""
         for log in self._logs.values():
             log.entries.end(end)
 
 
 def _of(owner: str) -> str:
-    """In a sentence: whose they are, where there are tokens."""
+    """The end of a sentence's subject: whose they are, if there are tokens."""
     return "" if owner == OPEN else " of this token"

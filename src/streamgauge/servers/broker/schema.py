@@ -30,7 +30,7 @@ def fact_sum(triple: tuple[str, str, str]) -> int:
 
 
 def advice(path: Path) -> str:
-    """How what is sound in a damaged journal is saved."""
+    """The remedy for a damaged journal, the end of a message."""
     return f"`streamgauge broker verify {path} --save-to NEW` writes what is sound to a new journal"
 
 
@@ -43,14 +43,14 @@ _OWNED: Final = (
     "DELETE FROM publication WHERE number < (SELECT max(number) FROM publication)",
     "DROP INDEX IF EXISTS retry_number",
 )
-"""Owners of keys and names: the oldest journals have none, and their keys belong to everybody."""
+"""Statements that add owners of keys and names, which the oldest journals lack; their keys belong to everybody."""
 
 _COLUMNS: Final = {"publication": "number"}
-"""The columns that stay, where not all do."""
+"""By table, the columns to copy, if not all of them."""
 
 
 def upgrade(path: Path, database: sqlite3.Connection) -> None:
-    """Give a journal's rows their checksums; the transaction stays open. JournalError for one that is damaged."""
+    """Add checksums to all rows of a journal, leaving the transaction open; JournalError if it is damaged."""
     run = database.execute
     (outcome,) = run("PRAGMA integrity_check(1)").fetchone()
     if outcome != "ok":
@@ -86,4 +86,4 @@ JOURNAL: Final = Schema(
     before=2,
     upgrade=upgrade,
 )
-"""The newest publication is the only one."""
+"""The journal's schema; the table ``publication`` has only the newest one."""

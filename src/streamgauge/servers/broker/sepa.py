@@ -1,4 +1,4 @@
-"""SEPA's subscribe messages over a WebSocket (vaimee/SEPA): queries asked there and then, told by their differences.
+"""SEPA's subscription protocol over a WebSocket (vaimee/SEPA): ad-hoc queries whose changes are sent.
 
 A client sends ``{"subscribe": {"sparql", "alias"}}`` and ``{"unsubscribe": {"spuid"}}``, and gets ``{"notification":
 {"spuid", "alias", "sequence", "addedResults", "removedResults"}}``, of which the first has the whole answer.
@@ -29,42 +29,42 @@ from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.limits import Gate
 
 PREFIX: Final = "sepa:"
-"""How the names of channels begin that are there while somebody asks their query here."""
+"""The prefix of channels that exist while a client is subscribed to their query here."""
 
 MAX_SUBSCRIPTIONS: Final = 100
 """Subscriptions of one connection."""
 
 _WAITING: Final = 16
 _FEW: Final = 200
-"""Rows whose message is made sooner than a thread is asked to."""
+"""Rows up to which a message is serialised in the event loop: handing it to a thread costs more."""
 GRAPH_PARAMETERS: Final = {
     "default-graph-uri": "write GRAPH <...> { ... } in the query",
     "named-graph-uri": "write GRAPH <...> { ... } in the query",
     "using-graph-uri": "write USING <...> or WITH <...> in the update",
     "using-named-graph-uri": "write GRAPH <...> { ... } in the update",
 }
-"""Graphs named beside a text (SPARQL 1.1 Protocol, 2.1.4 and 2.2.3; SEPA), and how the text says the same."""
+"""Parameters for graphs (SPARQL 1.1 Protocol, 2.1.4 and 2.2.3; SEPA), with the equivalent in the query's text."""
 
 
 class MessageError(MistakeError, ValueError):
-    """A message that is not understood; the sentence says what is expected."""
+    """An invalid message; the sentence says what is expected."""
 
 
 class SharedChannels:
-    """A channel for each query that is asked here, shared by those who ask the same. Thread-safe."""
+    """One channel per query, shared by all its subscribers. Thread-safe."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker, self._lock = broker, Lock()
         self._users: dict[str, int] = {}
 
     def clear(self) -> None:
-        """Forget what was asked before a crash."""
+        """Delete channels that remain after a crash."""
         for channel in self._broker.channels():
             if channel.name.startswith(PREFIX):
                 self._broker.delete_channel(channel.name)
 
     def begin(self, query: str, wake: Callable[[], None], owner: str = OPEN) -> tuple[Subscribed, list[Row]]:
-        """Ask, as an identity: the answer as it is, and what will come after it."""
+        """Subscribe an identity to a query: the subscription, and the current answer that it starts from."""
         name = name_of(query)
         with self._lock:
             if name not in self._users:
@@ -83,7 +83,7 @@ class SharedChannels:
             raise
 
     def end(self, subscribed: Subscribed) -> None:
-        """Ask no more."""
+        """End a subscription; the last one of a query deletes its channel."""
         subscribed.close()
         self._left(subscribed.channel.name)
 
@@ -97,20 +97,20 @@ class SharedChannels:
 
 
 def refuse_graph_parameters(parameters: Mapping[str, Any]) -> None:
-    """MessageError for a graph that is named beside a text: it would be passed over."""
+    """MessageError for a graph parameter, which would otherwise be ignored silently."""
     for name, advice in GRAPH_PARAMETERS.items():
         if parameters.get(name):
             raise MessageError(f"{name} is not supported: {advice}")
 
 
 def name_of(query: str) -> str:
-    """The name of a query's channel."""
+    """The channel name of a query: the prefix and a hash."""
     return PREFIX + sha256(query.encode()).hexdigest()[:32]
 
 
 @dataclass
 class _Subscription:
-    """One subscription: by what its client knows it, and how many notifications it got."""
+    """One subscription: the client's alias, and the number of notifications sent."""
 
     alias: str | None
     subscribed: Subscribed
@@ -118,9 +118,9 @@ class _Subscription:
 
 
 class Conversation:
-    """One connection of the identity ``owner``; ``require`` refuses a channel that its token is not for.
+    """One connection of the identity ``owner``; ``require`` raises if its token does not permit a channel.
 
-    ``expected`` are the kinds of errors that the client is told of. Queries begin by way of ``creation``.
+    ``expected`` are the errors that are sent to the client. ``creation`` limits concurrent creations of channels.
     """
 
     def __init__(
@@ -132,20 +132,20 @@ class Conversation:
         creation: Gate,
         owner: str = OPEN,
     ) -> None:
-        self._websocket, self._asked, self._require, self._owner = websocket, channels, require, owner
+        self._websocket, self._channels, self._require, self._owner = websocket, channels, require, owner
         self._creation = creation
         self._expected: tuple[type[Exception], ...] = (*expected, MessageError)
         self._signal = events.Signal()
-        self._said: asyncio.Queue[str] = asyncio.Queue(_WAITING)
-        self._held: dict[str, _Subscription] = {}
+        self._received: asyncio.Queue[str] = asyncio.Queue(_WAITING)
+        self._subscriptions: dict[str, _Subscription] = {}
 
     async def run(self) -> None:
-        """Talk until the client leaves, or is too slow."""
+        """Serve the connection until the client disconnects or is too slow."""
         hearing = asyncio.create_task(self._hear())
         try:
             while not hearing.done():
-                while not self._said.empty():
-                    await self._answer(self._said.get_nowait())
+                while not self._received.empty():
+                    await self._answer(self._received.get_nowait())
                 if not await self._tell():
                     return
                 await self._signal.wait(events.BEAT_S)
@@ -153,13 +153,13 @@ class Conversation:
             return
         finally:
             hearing.cancel()
-            for subscription in self._held.values():
-                await run_in_threadpool(self._asked.end, subscription.subscribed)
+            for subscription in self._subscriptions.values():
+                await run_in_threadpool(self._channels.end, subscription.subscribed)
 
     async def _hear(self) -> None:
         try:
             while (message := await self._websocket.receive())["type"] != "websocket.disconnect":
-                await self._said.put(message.get("text") or "")
+                await self._received.put(message.get("text") or "")
                 self._signal.set()
         finally:
             self._signal.set()
@@ -176,26 +176,26 @@ class Conversation:
         if not isinstance(query, str) or not isinstance(alias, str | None):
             raise MessageError('expected {"subscribe": {"sparql": "SELECT ...", "alias": "a name of yours"}}')
         refuse_graph_parameters(parameters)
-        if len(self._held) >= MAX_SUBSCRIPTIONS:
+        if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
             raise MessageError(f"{MAX_SUBSCRIPTIONS} subscriptions are on this connection already: open another one")
         self._require(name_of(query))
         async with self._creation.through():
-            subscribed, rows = await run_in_threadpool(self._asked.begin, query, self._signal.set, self._owner)
+            subscribed, rows = await run_in_threadpool(self._channels.begin, query, self._signal.set, self._owner)
         spuid = f"sepa://spuid/{uuid4()}"
-        self._held[spuid] = _Subscription(alias, subscribed)
+        self._subscriptions[spuid] = _Subscription(alias, subscribed)
         await self._notify(spuid, rows, ())
 
     async def _unsubscribe(self, parameters: Mapping[str, Any]) -> None:
         spuid = parameters.get("spuid")
-        subscription = self._held.pop(spuid, None) if isinstance(spuid, str) else None
+        subscription = self._subscriptions.pop(spuid, None) if isinstance(spuid, str) else None
         if subscription is None:
             raise MessageError("there is no subscription of that spuid on this connection")
-        await run_in_threadpool(self._asked.end, subscription.subscribed)
+        await run_in_threadpool(self._channels.end, subscription.subscribed)
         await self._send({"unsubscribed": {"spuid": spuid}})
 
     async def _tell(self) -> bool:
-        """Send what has come; whether all is well."""
-        for spuid, subscription in self._held.items():
+        """Send new notifications; returns false after closing the connection for a subscription that ended."""
+        for spuid, subscription in self._subscriptions.items():
             over = subscription.subscribed.over
             for notification in subscription.subscribed.take():
                 await self._notify(spuid, notification.added, notification.removed)
@@ -205,7 +205,7 @@ class Conversation:
         return True
 
     async def _notify(self, spuid: str, added: "list[Row] | tuple[Row, ...]", removed: tuple[Row, ...]) -> None:
-        subscription = self._held[spuid]
+        subscription = self._subscriptions[spuid]
         variables = subscription.subscribed.channel.variables
         document: dict[str, Any] = {"spuid": spuid, "sequence": subscription.sequence}
         if subscription.alias is not None:

@@ -1,4 +1,4 @@
-"""The broker's journal: what a publication changes (facts, notifications, its key) becomes durable as one."""
+"""The broker's journal in SQLite: the effects of publications (facts, notifications, keys) are stored atomically."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -35,15 +35,15 @@ _RETRY: Final = "INSERT OR IGNORE INTO retry VALUES (?, ?, ?, ?, ?)"
 
 
 class SqliteJournal(SealedDatabase, Journal):
-    """The journal in a file, made when it is not there; the file is this broker's alone. One thread at a time.
+    """The journal in a file, created if missing and locked by this broker. For one thread at a time.
 
-    Keys are remembered until they are said to be forgotten.
+    Keys are stored until ``Accepted.forgotten`` names their publications.
     """
 
     schema = JOURNAL
 
     def _recall(self) -> None:
-        """Cached figures of the tables: the number of the newest publication, those of logs' last entries."""
+        """Read figures that are cached: the newest publication, the last entry of each log, the groups."""
         super()._recall()
         self._lasts = dict(self._database.execute("SELECT number, last FROM log").fetchall())
         self._groups = GroupIndex()
@@ -51,22 +51,22 @@ class SqliteJournal(SealedDatabase, Journal):
             self._groups.add(number, runs, tuple(self._lasts))
 
     def _grouped(self) -> Iterator[tuple[int, AnswerEntry, Runs]]:
-        """The rows of entries that several logs have: their numbers, entries and runs."""
+        """The shared rows: their numbers, entries and runs."""
         query = "SELECT number, body FROM entry WHERE log = ? ORDER BY number"
         for number, body in self._database.execute(query, (GROUPS,)).fetchall():
             yield number, *read_group(body)
 
     def facts(self) -> Iterator[Triple]:
-        """The explicit facts."""
+        """The stored explicit facts."""
         return iter(self._database.execute("SELECT s, p, o FROM fact"))
 
     def holding(self, triples: Iterable[Triple]) -> set[Triple]:
-        """The triples among these that are explicit facts."""
+        """Those of the triples that are stored explicit facts."""
         query = "SELECT 1 FROM fact WHERE s = ? AND p = ? AND o = ?"
         return {triple for triple in triples if self._database.execute(query, triple).fetchone()}
 
     def channels(self) -> list[Opened]:
-        """All of them."""
+        """All channels, in order of creation."""
         query = (
             "SELECT channel.name, query, log, start, coalesce(owner, '') FROM channel"
             " LEFT JOIN owner ON owner.channel = channel.name AND owner.name = '' ORDER BY channel.rowid"
@@ -74,7 +74,7 @@ class SqliteJournal(SealedDatabase, Journal):
         return [Opened(*row) for row in self._database.execute(query)]
 
     def subscribers(self) -> list[Subscriber]:
-        """All of them."""
+        """All subscribers of all channels."""
         query = (
             "SELECT channel, name, acknowledged, coalesce(owner, '') FROM subscriber"
             " LEFT JOIN owner USING (channel, name)"
@@ -82,7 +82,7 @@ class SqliteJournal(SealedDatabase, Journal):
         return [Subscriber(*row) for row in self._database.execute(query)]
 
     def entries(self) -> Iterator[UnacknowledgedEntry]:
-        """The entries that are kept."""
+        """The stored entries, by log and number; of shared rows only those that a subscriber still needs."""
         rows = self._database.execute("SELECT log, number, body FROM entry WHERE log != ?", (GROUPS,))
         entries = [UnacknowledgedEntry(log, number, _entry(body)) for log, number, body in rows]
         settled = (
@@ -103,21 +103,23 @@ class SqliteJournal(SealedDatabase, Journal):
         return last or 0, dict(self._database.execute("SELECT number, last FROM log"))
 
     def keys(self) -> list[tuple[RetryKey, int]]:
-        """The keys that are remembered."""
+        """The stored keys, the newest last."""
         rows = self._database.execute("SELECT owner, key, digest, number FROM retry ORDER BY number")
         return [(RetryKey(owner, key, digest), number) for owner, key, digest, number in rows]
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many facts at once."""
+        """Store many facts in one transaction."""
         with self.filled() as database:
             rows = ((*triple, fact_sum(triple)) for triple in triples)
             database.executemany("INSERT OR IGNORE INTO fact VALUES (?, ?, ?, ?)", rows)
 
     def accept(self, accepted: Accepted) -> None:
-        """One transaction."""
+        """Store everything in one transaction."""
         with self.transaction():
             for publication, _ in accepted.publications:
                 self._change(publication)
+            #                 self._delete("retry"
+            # Before new keys are stored: a new key may have the name of a forgotten one.
             for number in accepted.forgotten:
                 self._delete("retry", "number = ?", number)
             for publication, key in accepted.publications:
@@ -131,7 +133,7 @@ class SqliteJournal(SealedDatabase, Journal):
                 self._number(accepted.publications[-1][0].number)
 
     def _change(self, publication: Publication) -> None:
-        """Facts of a publication leave and enter, those of them that make a difference."""
+        """Delete and insert facts; only rows that really change are counted in the seal."""
         cursor, run, seal = self._cursor, self._cursor.execute, self._seal
         for triple in publication.removed:
             run("DELETE FROM fact WHERE s = ? AND p = ? AND o = ?", triple)
@@ -144,7 +146,7 @@ class SqliteJournal(SealedDatabase, Journal):
                 seal.enter(value)
 
     def _notify(self, accepted: Accepted) -> None:
-        """Entries of logs enter, those that nobody waits for leave; subscribers have acknowledged."""
+        """Insert entries, store acknowledgements, and delete settled entries."""
         if accepted.entries:
             rows = [self._row(entry, members) for entry, members in grouped(accepted.entries)]
             self._cursor.executemany(self._inserts["entry"], [(*row, self._seal.entered("entry", row)) for row in rows])
@@ -160,7 +162,7 @@ class SqliteJournal(SealedDatabase, Journal):
                 self._ungroup(self._groups.settle(log, number))
 
     def _row(self, entry: AnswerEntry, members: Sequence[tuple[int, int]]) -> tuple[int, int, str]:
-        """The row of an entry of one log, or of several."""
+        """The row of an entry: its own, or a shared one if several logs have it."""
         if len(members) == 1:
             return (*members[0], msgspec.json.encode(entry).decode())
         runs, number = runs_of(members), self._groups.newest + 1
@@ -172,7 +174,7 @@ class SqliteJournal(SealedDatabase, Journal):
             self._delete("entry", "log = ? AND number = ?", GROUPS, number)
 
     def _advanced(self, lasts: Mapping[int, int]) -> list[tuple[int, int, int]]:
-        """Logs' new last entries, with the checksums of their rows, which take the place of those before."""
+        """(last, checksum, log) of logs with new entries; the seal is updated."""
         rows = []
         for log, last in lasts.items():
             self._seal.leave(row_sum("log", (log, self._lasts[log])))
@@ -181,7 +183,7 @@ class SqliteJournal(SealedDatabase, Journal):
         return rows
 
     def _remember(self, row: tuple[str, str, bytes, int]) -> None:
-        """A key and its publication; one of the same name that is still there goes."""
+        """Store a key, replacing one of the same name."""
         value = row_sum("retry", row)
         self._cursor.execute(_RETRY, (*row, value))
         if not self._cursor.rowcount:
@@ -190,7 +192,7 @@ class SqliteJournal(SealedDatabase, Journal):
         self._seal.enter(value)
 
     def create(self, channel: Opened, subscribers: Sequence[Subscriber] = ()) -> None:
-        """A channel with its first subscribers, and its log when it is the first."""
+        """Store a channel with its first subscribers, and its log if that is new."""
         with self.transaction():
             if channel.log not in self._lasts:
                 self._insert("log", (channel.log, channel.start))
@@ -202,7 +204,7 @@ class SqliteJournal(SealedDatabase, Journal):
                 self._begin_subscriber(subscriber)
 
     def drop(self, channel: str, log: int | None) -> None:
-        """A channel is gone with all that belongs to it."""
+        """Delete a channel with everything that belongs to it."""
         with self.transaction():
             self._drop(channel, log)
 
@@ -216,7 +218,7 @@ class SqliteJournal(SealedDatabase, Journal):
             self._lasts.pop(log, None)
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """A subscriber, from where it begins, and whose the name is."""
+        """Store a subscriber with its initial number, and the owner of its name."""
         with self.transaction():
             self._begin_subscriber(subscriber)
 
@@ -226,18 +228,18 @@ class SqliteJournal(SealedDatabase, Journal):
             self._own(subscriber.channel, subscriber.name, subscriber.owner)
 
     def unsubscribe(self, channel: str, name: str) -> None:
-        """A subscriber goes, and its name is nobody's."""
+        """Delete a subscriber and the owner of its name."""
         with self.transaction():
             for table in ("subscriber", "owner"):
                 self._delete(table, "channel = ? AND name = ?", channel, name)
 
     def _enrol(self, subscriber: Subscriber) -> None:
-        """A subscriber takes the place of the one of the same name."""
+        """Store a subscriber, replacing one of the same name."""
         self._delete("subscriber", "channel = ? AND name = ?", subscriber.channel, subscriber.name)
         self._insert("subscriber", (subscriber.channel, subscriber.name, subscriber.acknowledged))
 
     def _own(self, channel: str, name: str, owner: str) -> None:
-        """A name belongs to an identity; the owner of a channel has the name ''."""
+        """Store the owner of a name; the owner of the channel itself has the name ''."""
         self._delete("owner", "channel = ? AND name = ?", channel, name)
         self._insert("owner", (channel, name, owner))
 

@@ -280,7 +280,7 @@ class Guard:
             named = host if host.endswith("]") else host.rsplit(":", 1)[0]
             local = scope[ADMITTED] = _loopback(named.strip("[]"))
             return None if local else problem(421, f"this service is of localhost: it does not answer as {host}")
-        admitted = scope[ADMITTED] = self._tokens.admits(given(headers, scope))
+        admitted = scope[ADMITTED] = self._tokens.admits(request_token(headers, scope))
         if admitted or scope["path"] in self._free:
             return None
         return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})

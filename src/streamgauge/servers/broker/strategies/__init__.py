@@ -1,4 +1,4 @@
-"""How notifications are found, a module each: ``start(rules)`` begins with no facts."""
+"""Strategies that find notifications, one module each; ``start(rules)`` returns one without facts."""
 
 from functools import cache
 from importlib import import_module
@@ -11,17 +11,17 @@ from streamgauge.servers.broker.contract import Strategy
 
 
 class UnknownStrategyError(MistakeError, ValueError):
-    """No strategy of that name; the sentence names those that there are."""
+    """An unknown strategy; the sentence lists the known ones."""
 
 
 @cache
 def strategies() -> tuple[str, ...]:
-    """Their names, sorted."""
+    """The sorted names of all strategies."""
     return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
 def begin(name: str, rules: Rules) -> Strategy:
-    """A strategy by its name, with no facts; UnknownStrategyError."""
+    """A strategy by its name, without facts; UnknownStrategyError."""
     if (spelling := spelled(name, strategies())) is None:
         raise UnknownStrategyError(f"there is no strategy {name}: {offered(name, strategies())}")
     strategy: Strategy = import_module(f"{__name__}.{spelling}").start(rules)

@@ -1,7 +1,9 @@
-"""GraphSS, reconstructed: publications are similar that have the same structure; values are copied from the same place.
+"""GraphSS, reconstructed: publications of the same structure are similar; values are copied from the same places.
 
-The key of a publication is the types of its main subject and its set of predicates (P8, P9). Of each row it is learned
-where in the publication the value of each variable stands: the main subject, an object of a predicate, or a constant.
+The key of a publication consists of the types of its main subject and its set of predicates (P8, P9). For each row the
+heuristic learns where the value of each variable stands in the publication: as the main subject, as an object of a
+predicate, or nowhere (a constant). For example, from ``:a a :Reading; :value 3`` and the row (:a, 3) it learns the
+template (main, object of :value), which gives the row (:b, 5) for ``:b a :Reading; :value 5``.
 """
 
 from collections import Counter
@@ -14,9 +16,9 @@ from streamgauge.reasoning.rules import Rules
 from streamgauge.servers.broker.evaluation import Graph, Guessing
 
 SIGHTINGS: Final = 2
-"""How often a template must have been learned before it is used."""
+"""How often a template must have been learned before it is used for guesses."""
 MAX_TEMPLATE_ROWS: Final = 50
-"""The most rows that one template makes of a publication."""
+"""Rows that one template generates from a publication."""
 
 Place: TypeAlias = tuple[str, Term]
 Template: TypeAlias = tuple[Place, ...]
@@ -24,25 +26,25 @@ Key: TypeAlias = tuple[frozenset[Term], frozenset[Term]]
 
 
 def start(rules: Rules) -> Guessing:
-    """Without facts and channels."""
+    """The strategy without facts and channels."""
     return Guessing(rules, GraphSS)
 
 
 class GraphSS:
-    """Templates by the key of the publications that they were learned of."""
+    """Templates by the key of the publications that they were learned from."""
 
     def __init__(self, width: int) -> None:
         self._width = width
         self._templates: dict[Key, Counter[Template]] = {}
 
     def learn(self, graph: Graph, row: Row) -> None:
-        """Where the values of a row stand in a publication."""
+        """Learn the template of a row: where its values stand in the publication."""
         main = main_subject(graph)
         template = tuple(_place(value or "", graph, main) for value in row)
         self._templates.setdefault(_key(graph, main), Counter())[template] += 1
 
     def guess(self, graph: Graph) -> Iterable[Row]:
-        """The rows of all templates for publications of this structure, the most frequent template first."""
+        """Rows by all templates for this structure, the most frequent template first."""
         main = main_subject(graph)
         for template, seen in self._templates.get(_key(graph, main), Counter[Template]()).most_common():
             if seen >= SIGHTINGS:
@@ -51,7 +53,7 @@ class GraphSS:
 
 
 def main_subject(graph: Graph) -> Term:
-    """The subject of most triples, the first of several."""
+    """The subject of most triples; of several the first."""
     counts = Counter(subject for subject, _, _ in graph)
     return counts.most_common(1)[0][0]
 

@@ -1,4 +1,4 @@
-"""Exact: the change of each answer follows from the change of the facts, publication by publication."""
+"""The exact strategy: changes of answers are derived from changes of facts, publication by publication."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from threading import Thread
@@ -29,22 +29,22 @@ from streamgauge.servers.broker.contract import (
 )
 
 LARGE: Final = 4 * 2**20
-"""Bytes of an answer, about, that are let go of in a thread of their own, for which nobody waits."""
+"""Approximate bytes of an answer above which its memory is released in a thread, so that nobody waits for that."""
 
 
 def start(rules: Rules) -> "Incremental":
-    """Without facts and channels."""
+    """The strategy without facts and channels."""
     return Incremental(rules)
 
 
 def _stepped(steps: Iterator[None], turn: Turn) -> bool:
-    """One step in a turn; whether it was the last."""
+    """Do one step within a turn; returns whether it was the last."""
     with turn():
         return next(steps, True) is True
 
 
 def _let_go(standing: StandingQuery) -> None:
-    """Have the memory of a query that has ended let go of."""
+    """Release the memory of a query that has ended."""
     if answer_bytes((standing,)) > LARGE:
         Thread(target=standing.let_go, name="streamgauge-release", daemon=True).start()
     else:
@@ -52,7 +52,7 @@ def _let_go(standing: StandingQuery) -> None:
 
 
 class Incremental(Strategy):
-    """Queries over standing facts."""
+    """Incremental evaluation of queries over standing facts (``Landmark``)."""
 
     graphs = True
 
@@ -63,27 +63,27 @@ class Incremental(Strategy):
         self._refused: dict[int, str] = {}
 
     def limit(self, effort: int, derived: int, change: int | None = None, changes: int | None = None) -> None:
-        """Bounds for each answer and each publication."""
+        """Set the limits of visits; ``changes`` is unlimited by default."""
         self._driver.limit(effort, derived, change, BOUNDLESS if changes is None else changes)
 
     def failures(self) -> Failures:
-        """Publications that would derive too much, queries whose change would cost too much."""
+        """Publications that derived too much, and queries whose change cost too much."""
         if not self._refused and not self._driver.has_failed:
             return NO_FAILURES
         refused, self._refused = self._refused, {}
-        ended = self._driver.failed().items()  # one that fails while it is created is none of the channels yet
+        ended = self._driver.failed().items()  # a query that fails while it is created has no name yet
         return Failures(
             refused, {self._names[standing]: str(why) for standing, why in ended if standing in self._names}
         )
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many facts are there."""
+        """Load facts before there are queries."""
         named: list[Quad] = []
         self._driver.load(default_only(triples, named))
         self._driver.graphs.change(named)
 
     def prepare(self, form: QueryForm, turn: Turn, alone: Turn) -> StandingQuery:
-        """Build the query, enter its patterns in turns, and evaluate what is above them."""
+        """Build the query, load its patterns in turns under the lock, and evaluate all other operators without it."""
         with alone():
             standing = StandingQuery(form, self._driver)
         try:
@@ -100,13 +100,13 @@ class Incremental(Strategy):
         return standing
 
     def abandon(self, prepared: object) -> None:
-        """The query is told of nothing any more."""
+        """Detach a prepared query from the facts."""
         if isinstance(prepared, StandingQuery):
             prepared.end()
             _let_go(prepared)
 
     def create(self, name: str, form: QueryForm, prepared: object = None) -> tuple[str, ...]:
-        """A query is asked; UnsupportedError names what of it is not kept incrementally."""
+        """Register a query; UnsupportedError names a part that cannot be maintained incrementally."""
         if isinstance(prepared, StandingQuery):
             standing = prepared
             self._driver.begin(standing)
@@ -117,24 +117,24 @@ class Incremental(Strategy):
         return standing.kept.variables
 
     def drop(self, name: str) -> None:
-        """It is asked no more."""
+        """Remove a query."""
         standing = self._standing.pop(name)
         del self._names[standing]
         standing.end()
         _let_go(standing)
 
     def held(self) -> HeldSizes:
-        """How much is kept, of facts without named graphs."""
+        """The sizes of facts and answers, named graphs not included."""
         facts = self._driver.closure.facts
         return HeldSizes(terms(facts), fact_bytes(facts), answer_bytes(list(self._names)))
 
     def rows(self, name: str) -> Iterable[Row]:
-        """The rows of an answer as it is now, gone through later."""
+        """The rows of the current answer, as a snapshot that may be iterated later."""
         solutions = self._standing[name].kept.solutions().copy()
         return (row for row, count in solutions.items() if count > 0)
 
     def size(self, name: str) -> int:
-        """How many rows are kept of an answer."""
+        """The number of stored rows of an answer."""
         return len(self._standing[name].kept.solutions())
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:  # noqa: ARG002

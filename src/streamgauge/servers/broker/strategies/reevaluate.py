@@ -1,6 +1,6 @@
-"""SENS's first prototype: after each change all queries are answered again and compared with their last answers.
+"""SENS's first prototype: after each change all queries are evaluated and compared with their last answers.
 
-Murth et al., SEP-BM, section 4.1; publications that wait are evaluated together. Rows that left are told too.
+(Murth et al., SEP-BM, section 4.1.) The publications of a batch are evaluated together; removed rows are reported too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,15 +11,15 @@ from streamgauge.servers.broker.evaluation import Evaluating
 
 
 def start(rules: Rules) -> "Reevaluate":
-    """Without facts and channels."""
+    """The strategy without facts and channels."""
     return Reevaluate(rules)
 
 
 class Reevaluate(Evaluating):
-    """All channels, every time."""
+    """Evaluates all channels after every change of the closure."""
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
-        """The differences of all publications together; each may be due to any of them."""
+        """The changes by all publications together; each of them may be the cause."""
         changed = [self.stored.change(publication.added, publication.removed) for publication in publications]
         if not any(changed):
             return

@@ -372,7 +372,7 @@ class WritesHandler:
 
     def __init__(self, tokens: Tokens | Sequence[str], addressing: BaseAddress, body: int) -> None:
         self._tokens, self._addressing, self._limit = Tokens.of(tokens), addressing, body
-        self._done = RetryMemory[Reply](KEYS)
+        self._done = RetryMemory[Reply](MAX_KEYS)
         self._under_way: dict[RetryKey, asyncio.Event] = {}
         self._writers = WriteQueue()
         self._requests, self._turns = 0, asyncio.Semaphore(_PARALLEL)
