@@ -1,6 +1,6 @@
-"""The harness: a trial is known by its fields; the store has the result of a trial whole or not at all.
+"""The harness: trials, identified by their fields, and a store in which a trial's result is complete or absent.
 
-``systems`` are under test, ``pace`` feeds them, ``process`` and ``resources`` are of the programs that are started.
+``systems`` are under test, ``pace`` feeds them, ``process`` and ``resources`` manage the programs that are started.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,11 +30,11 @@ class PlannedQuery:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One planned run; its identity are these fields, never what was found.
+    """One planned run, identified by these fields and never by its results.
 
-    ``workload`` are the fields that tell its stream from another (name, seed, parameters, a digest of files), ``pace``
-    is event time over wall time, ``None`` as fast as possible. ``static``: the workload makes the static data, which
-    then belong to no query. ``point`` has the values that tell the trial's variant of an experiment from the others.
+    ``workload`` has the fields that identify its stream (name, seed, parameters, a digest of files), ``pace`` is event
+    time over wall time, ``None`` for as fast as possible. ``static``: the workload generates the static data, which
+    then do not belong to the query. ``point`` has the values of the trial's variant in an experiment.
     """
 
     system: str
@@ -50,17 +50,17 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """A folder name that is the same whenever the trial is."""
+        """A folder name that equal trials share."""
         own = "".join(f"-{name}={value}" for name, value in sorted(self.options.items()))
         point = "".join(f"-{name}={value}" for name, value in self.point.items())
         name = f"{self.system}{own}-{self.semantics.name}{point}-seed{self.seed}-{self.repetition}"
         return name.replace("/", "_").replace("\0", "_")
 
     def differences(self, kept: RunHeader) -> tuple[str, ...]:
-        """The fields, by their keys in an experiment file, in which a recorded run is not one of this trial."""
+        """The fields, by their keys in an experiment file, in which a recorded run differs from this trial."""
         before = {name: value for name, value in kept.workload.items() if name != "triples"}
         now = dict(self.workload)
-        if "content" not in before:  # recorded before files were told apart by their content
+        if "content" not in before:  # recorded by a version that identified files by their paths only
             now.pop("content", None)
         same_static = self.static or kept.query.static == self.query.query.static
         same = {
@@ -75,9 +75,9 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class RunStore(Generic[Result]):
-    """Results in a folder by the names of their trials; what is finished is not done again.
+    """Results in a folder by trial name; finished ones are not computed again.
 
-    ``read`` gives the result at a place, ``None`` where there is none that is whole.
+    ``read`` returns the result at a path, ``None`` if it is missing or incomplete.
     """
 
     folder: Path
@@ -85,29 +85,29 @@ class RunStore(Generic[Result]):
     suffix: str = ""
 
     def place(self, name: str) -> Path:
-        """The path of the result of that name, which may be still to come."""
+        """The path of the result of that name, which need not exist yet."""
         return self.folder / f"{name}{self.suffix}"
 
     def finished(self, name: str) -> Result | None:
-        """The result of that name, ``None`` where it is still to be done."""
+        """The result of that name, ``None`` if it is not finished."""
         return self.read(self.place(name))
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Path]:
-        """A place to write a result to, which goes unless it is kept."""
+        """A temporary place to write a result to, removed unless it is kept."""
         with stage(self.place(name)) as place:
             yield place
 
     def add(self, name: str, write: Callable[[Path], object]) -> Result | None:
-        """Write a result and keep it; where another process finished it meanwhile, that one stays, and is given."""
+        """Write and keep a result; if another process has finished it meanwhile, that one stays and is returned."""
         with self.stage(name) as place:
             write(place)
             return self.keep(place, name)
 
     def keep(self, place: Path, name: str, *, again: bool = False) -> Result | None:
-        """Put a staged result in its place; where another process finished it meanwhile, that one stays, and is given.
+        """Move a staged result to its place; if another process has finished it meanwhile, return that one instead.
 
-        ``again``: it replaces any result.
+        With ``again`` it replaces any result.
         """
         if not again and (first := self.finished(name)) is not None:
             return first
@@ -117,14 +117,14 @@ class RunStore(Generic[Result]):
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """A run of any suite with the stream that was fed and its verdict: ``check`` and ``report`` take its folder."""
+    """A run of any suite with its stream and verdict; the commands ``check`` and ``report`` read its folder."""
 
     run: Run
     stream: Sequence[StreamElement]
     verdict: Verdict
 
     def keep(self, folder: Path) -> None:
-        """Write the run folder whole, in the place of any that was there; OSError and RunError where it cannot be."""
+        """Write the run folder atomically, replacing an existing one; OSError, RunError."""
         from streamgauge.formats.run import write_run, write_verdict
         from streamgauge.formats.stream import write
 
@@ -137,7 +137,7 @@ class JudgedRun:
 
 
 def made_once(target: Path, make: Callable[[Path], object]) -> Path:
-    """A file or folder that is the same whoever makes it, made in a place beside unless it is there."""
+    """Create a file or folder unless it exists, atomically; concurrent callers must create the same content."""
     if not target.exists():
         with stage(target) as place:
             make(place)

@@ -1,4 +1,4 @@
-"""The forms in which a stream goes to a program on the pipe: JSON lines, or batches of Arrow IPC streams."""
+"""The forms in which a stream is sent to a program on the pipe: JSON lines, or batches of Arrow IPC streams."""
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
@@ -11,11 +11,11 @@ from streamgauge.formats.stream import ROWS, StoredStream, Written, ahead, writt
 from streamgauge.model.element import StreamElement
 
 CHUNK: Final = 2**15
-"""Bytes of lines that are written in one go without a pace, half of what a pipe holds."""
+"""Bytes of lines per write without a pace: half of the default size of a pipe (64 KiB)."""
 
 ARROW_FROM: Final = 500
-"""Elements of a stream from which Arrow costs less CPU than lines: live takes 5 elements of two triples in 3.5 ms of
-CPU as lines and 4.6 ms as Arrow, 400 in 9.5 ms as either, 800 in 13.1 ms as lines and 10.8 ms as Arrow."""
+"""Elements of a stream from which Arrow costs less CPU than lines: the engine live needs 3.5 ms of CPU for 5 elements
+of two triples as lines and 4.6 ms as Arrow, 9.5 ms for 400 in either form, 13.1 and 10.8 ms for 800."""
 
 Stream: TypeAlias = Iterable[StreamElement | Written] | StoredStream
 
@@ -24,7 +24,7 @@ AnyItem = TypeVar("AnyItem")
 
 
 class Coming(NamedTuple, Generic[Item]):
-    """One element that is to be handed over: its sequence number, time (ms), triples added, and itself."""
+    """One element to hand over: its sequence number, time (ms), number of added triples, and encoded form."""
 
     sequence: int
     time: int
@@ -33,7 +33,7 @@ class Coming(NamedTuple, Generic[Item]):
 
 
 class Portion(NamedTuple):
-    """Bytes that are written in one go without a pace: sequence numbers, times (ms) and sizes of its elements."""
+    """The bytes of one write without a pace, with the sequence numbers, times (ms) and sizes of its elements."""
 
     sequences: Sequence[int]
     times: Sequence[int]
@@ -52,7 +52,7 @@ class Portion(NamedTuple):
 
 
 class StreamForm(Protocol[Item]):
-    """How elements and advances are written; ``most`` items go in one write."""
+    """How elements and advances are encoded; ``most`` items may share one write."""
 
     most: int
 
@@ -61,24 +61,24 @@ class StreamForm(Protocol[Item]):
         ...
 
     def portions(self, stream: Stream) -> Iterator[Portion]:
-        """The elements, many at once."""
+        """The elements, many per write."""
         ...
 
     def advance(self, time: int) -> Item:
-        """How far time has come, ms."""
+        """The item that advances time (ms)."""
         ...
 
     def encoded(self, items: Sequence[Item]) -> bytes:
-        """Elements and advances as they are written."""
+        """Elements and advances as bytes."""
         ...
 
     def end(self) -> bytes:
-        """The end of all elements and advances."""
+        """The bytes that end the stream."""
         ...
 
 
 class LineForm:
-    """JSON lines."""
+    """Elements and advances as JSON lines (docs/pipe.md)."""
 
     most = 1
 
@@ -89,7 +89,7 @@ class LineForm:
             yield _followed(stream, (Coming(*line) for line in lines))
 
     def portions(self, stream: Stream) -> Iterator[Portion]:
-        """As many elements as are written in one go."""
+        """The elements in writes of ``CHUNK`` bytes."""
         return _followed(stream, self._portions(stream))
 
     def _portions(self, stream: Stream) -> Iterator[Portion]:
@@ -109,11 +109,11 @@ class LineForm:
         return encode_advance(time)
 
     def encoded(self, items: Sequence[bytes]) -> bytes:
-        """Lines as they are."""
+        """The lines, concatenated."""
         return b"".join(items)
 
     def end(self) -> bytes:
-        """Lines end by themselves."""
+        """Empty: lines need no end."""
         return b""
 
 
@@ -123,7 +123,7 @@ def _portion(together: Sequence[Written]) -> Portion:
 
 
 class BatchForm:
-    """Batches of Arrow IPC streams; what is due at once goes together."""
+    """Batches of Arrow IPC streams; items that are due at the same time share a batch."""
 
     most = ROWS
 
@@ -140,7 +140,7 @@ class BatchForm:
             )
 
     def portions(self, stream: Stream) -> Iterator[Portion]:
-        """``ROWS`` triples or an element more at once; a stored stream stays in columns."""
+        """The elements in batches of ``ROWS`` triples or one element more; a stored stream stays in columns."""
         return _followed(stream, self._portions(stream))
 
     def _portions(self, stream: Stream) -> Iterator[Portion]:
@@ -174,7 +174,7 @@ class BatchForm:
         return Advance(time)
 
     def encoded(self, items: Sequence[Input]) -> bytes:
-        """One batch."""
+        """The items as one batch."""
         return self._writer.encode(items)
 
     def end(self) -> bytes:
@@ -183,7 +183,7 @@ class BatchForm:
 
 
 def _followed(stream: Stream, handed: Iterator[AnyItem]) -> Iterator[AnyItem]:
-    """Elements as they are handed over, noted by a stored stream's follower."""
+    """The elements, with a stored stream's follower notified of each (progress)."""
     return stream.follow(handed) if isinstance(stream, StoredStream) else handed
 
 
@@ -198,11 +198,11 @@ def _elements(stream: Stream) -> Iterator[StreamElement]:
 
 
 def form_of(name: Form) -> LineForm | BatchForm:
-    """A new form by its name on the pipe."""
+    """A new encoder by its name on the pipe."""
     return BatchForm() if name == "arrow" else LineForm()
 
 
 def offered(forms: tuple[Form, ...], stream: Stream) -> tuple[Form, ...]:
-    """The forms that a program is offered for a stream: lines only where the stream is known to be short."""
+    """The forms to offer a program for a stream: only lines if the stream is known to be short."""
     short = isinstance(stream, Sized) and len(stream) < ARROW_FROM
     return ("lines",) if short else forms

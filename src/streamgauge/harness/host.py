@@ -1,8 +1,8 @@
-"""A process of its own for an engine written in Python: elements in, JSON lines out (docs/pipe.md).
+"""A process that hosts an engine written in Python: elements in, JSON lines out (docs/pipe.md).
 
-An engine whose session takes batches (``push_batch``, or ``push_columns`` for batches as Arrow has them) is given Arrow
-where the task offers it, others JSON lines; a session that has ``give_lines`` writes answers by itself. The
-word ``--lines`` behind the engine's name has it given JSON lines too.
+An engine whose session accepts batches (``push_batch``, or ``push_columns`` for Arrow's columns) gets Arrow if the task
+offers it, all others get JSON lines, as with the option ``--lines`` after the engine's name. A session with
+``give_lines`` writes its answers itself.
 """
 
 import gc
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from streamgauge.formats.batches import Columns, ElementBatch
 
 AT_ONCE = 1 << 16
-"""Bytes of input that are taken together at most: their answers are written together."""
+"""Bytes of input that are processed together, whose answers are written together."""
 
 LINES_ONLY = "--lines"
 
@@ -59,7 +59,7 @@ _close = re.compile(b"^" + re.escape(CLOSE), re.MULTILINE).search
 
 
 def main() -> int:
-    """Run the engine named on the command line until standard input ends; what it cannot take is said in a sentence."""
+    """Run the engine named on the command line until standard input ends; invalid input ends it with a sentence."""
     try:
         with io.FileIO(sys.stdin.fileno(), closefd=False) as stdin:
             lines = LINES_ONLY in sys.argv[2:]
@@ -70,9 +70,9 @@ def main() -> int:
 
 
 def serve(name: str, lines: io.BufferedReader, out: BinaryIO, arrow: bool = True) -> int:
-    """Answer tasks one after another: each a task line, elements and advances, then ``close`` or the end of input.
+    """Process tasks one after another: a task line, elements and advances, then ``close`` or the end of input.
 
-    Without ``arrow`` elements are taken as lines only.
+    Without ``arrow`` elements are accepted as lines only.
     """
     engine = load(name)
     gc.collect()
@@ -93,7 +93,7 @@ def serve(name: str, lines: io.BufferedReader, out: BinaryIO, arrow: bool = True
 
 
 class _AnswerWriter:
-    """Answers and the count of late elements, gathered until they are flushed."""
+    """Collects answers, and the count of late elements, until they are flushed."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out, self._late = out, 0
@@ -101,7 +101,7 @@ class _AnswerWriter:
         self.waiting: list[Answer] = []
 
     def write(self, lines: bytes) -> None:
-        """Write answers at once, from any thread."""
+        """Write lines and flush the output; from any thread."""
         with self._writing:
             self._out.write(lines)
             self._out.flush()
@@ -121,14 +121,16 @@ class _AnswerWriter:
 
 
 def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.BufferedReader, out: _AnswerWriter) -> bool:
-    """Answer one task; whether another may follow. Answers that came before an error are written."""
+    """Process one task; returns whether another may follow. Answers before an error are written."""
     session = engine.start(query, task.semantics, out.emit, **_own(engine, task))
     if (give_lines := getattr(session, "give_lines", None)) is not None:
         give_lines(out.write)
     by_column = hasattr(session, "push_columns")
     arrow = "arrow" in task.forms and (by_column or hasattr(session, "push_batch"))
     if arrow:
-        import_module("streamgauge.formats.batches")  # an engine is ready once what it reads with is loaded
+        import_module(
+            "streamgauge.formats.batches"
+        )  # imported before the ready message, so that it does not count as processing time
     out.write(READY_FOR_ARROW if arrow else READY)
     reader = _BatchInput(lines, by_column) if arrow else _TaskInput(lines)
     coming = reader.preloaded(out) if task.preload else iter(reader)
@@ -154,17 +156,17 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
 
 
 def _own(engine: Engine, task: Task) -> dict[str, Any]:
-    """The task's options that the engine has."""
+    """Those of the task's options that the engine supports."""
     known = option_names(engine)
     return {name: value for name, value in task.options.items() if name in known}
 
 
 Together: TypeAlias = "Iterable[Input | ElementBatch | Columns]"
-"""Input that has come at once."""
+"""Input that was received together."""
 
 
 class _TaskInput:
-    """The input of one task, what has come at once together; ``closed`` when it ended with ``close``."""
+    """The input of one task as lines; ``closed`` if it ended with ``close``."""
 
     def __init__(self, lines: io.BufferedReader) -> None:
         self._lines, self.closed = lines, False
@@ -177,7 +179,7 @@ class _TaskInput:
             yield decode_inputs(chunk)
 
     def _whole_lines(self) -> bytes:
-        """Whole lines, all that have been received; ``close`` by itself."""
+        """All whole lines received so far; ``close`` is returned alone."""
         waiting = self._lines.peek()
         end = waiting.rfind(b"\n") + 1
         if CLOSE in waiting and (match := _close(waiting)):
@@ -185,7 +187,7 @@ class _TaskInput:
         return self._lines.read(end) if end else self._lines.readline()
 
     def preloaded(self, out: _AnswerWriter) -> Iterator[Together]:
-        """Everything up to ``go`` taken in before evaluation begins at a second ``go``; then the rest."""
+        """The input up to ``go``, decoded before evaluation begins at a second ``go``; then the rest."""
         elements = [decode_input(line) for line in takewhile(GO.__ne__, self._lines)]
         gc.collect()
         gc.freeze()
@@ -197,7 +199,7 @@ class _TaskInput:
 
 
 class _BatchInput:
-    """The same as Arrow streams, between which the words of the pipe are lines."""
+    """The input of one task as Arrow streams, between which the pipe's messages are lines."""
 
     def __init__(self, lines: io.BufferedReader, by_column: bool) -> None:
         self._lines, self.closed, self._by_column = lines, False, by_column
@@ -206,7 +208,7 @@ class _BatchInput:
         yield from self._up_to(CLOSE)
 
     def _up_to(self, word: bytes) -> Iterator[Together]:
-        """Each batch up to a word, or to the end of input; LineError for another word."""
+        """The batches up to a message ``word``, or to the end of input; LineError for another message."""
         from streamgauge.formats.batches import read_batches, read_columns
 
         while first := self._lines.peek(1)[:1]:
@@ -222,7 +224,7 @@ class _BatchInput:
                 raise LineError(f"expected an Arrow stream or {word.decode().strip()}, and it is {line[:80]!r}")
 
     def preloaded(self, out: _AnswerWriter) -> Iterator[Together]:
-        """As of lines."""
+        """The same as ``_TaskInput.preloaded``, for batches."""
         elements = list(self._up_to(GO))
         gc.collect()
         gc.freeze()

@@ -1,4 +1,4 @@
-"""Pace: elements handed over by event time, at a rate, or as fast as they are taken; every hand-over is recorded."""
+"""Pacing: elements handed over by event time, at a rate, or as fast as possible; every hand-over is recorded."""
 
 import threading
 import time
@@ -15,13 +15,13 @@ from streamgauge.model.semantics import Due
 from streamgauge.oracle.judging.metrics import ADVANCE
 
 HEARTBEAT_MS = 10
-"""While a paced feeder waits, it tells the engine how far time has come this often (wall ms)."""
+"""Interval (wall ms) at which a waiting paced feeder advances the engine's time."""
 
 LOOK_S = 0.1
-"""The longest sleep of a schedule, after which a waiting publisher looks whether the run is over."""
+"""The longest sleep of a schedule, after which a waiting publisher checks whether the run is over."""
 
 SPIN_S = 200e-6
-"""How long before a planned time the clock is looked at instead of sleeping."""
+"""How long before a planned time to spin on the clock, since sleep is inaccurate."""
 
 Sleep = Callable[[float], object]
 Write = Callable[[bytes], object]
@@ -29,7 +29,7 @@ Write = Callable[[bytes], object]
 
 @dataclass(slots=True)
 class Schedule:
-    """Planned times on a clock: place ``n`` is ``n * every`` ns after ``start`` (ns), whatever happens meanwhile."""
+    """Planned times on a clock: place ``n`` is due ``n * every`` ns after ``start`` (ns), however late others were."""
 
     start: int
     every: float
@@ -37,7 +37,7 @@ class Schedule:
     sleep: Sleep = time.sleep
 
     def planned(self, place: float) -> int:
-        """When a place is due, ns."""
+        """The planned time of a place, ns."""
         return self.start + round(place * self.every)
 
     def wait(
@@ -48,10 +48,10 @@ class Schedule:
         longest: float = LOOK_S,
         spin: float = SPIN_S,
     ) -> int:
-        """Wait for a place, sleeping ``most`` s at a time, unless it is stopped; when the place was due (ns).
+        """Wait for a place, or until ``stopped``; returns the planned time (ns).
 
-        Before each sleep ``tick`` is told which place it is now. The last ``spin`` s are not slept, as sleep is not
-        exact.
+        Sleeps last ``longest`` s at most; ``tick`` is called with the current place before each. The last ``spin`` s
+        are spent spinning.
         """
         due, clock = self.planned(place), self.clock
         while (left := due - (now := clock())) > 0 and not stopped():
@@ -65,10 +65,10 @@ Element = TypeVar("Element")
 
 
 class HandoverLog(Generic[Element]):
-    """Hand-overs of a sequence of elements, in places made beforehand: while they go on, only the clock is read.
+    """A log of hand-overs in preallocated arrays, so that logging costs little more than reading the clock.
 
-    Of each element by its place: when it was ``planned``, ``handed`` over and ``acknowledged`` (ns, 0: not yet), and
-    the system's number for it (``known_as``), if it has one.
+    By the element's place: when it was ``planned``, ``handed`` over and ``acknowledged`` (ns, 0: not yet), and the
+    system's number for it (``known_as``), if any.
     """
 
     def __init__(self, elements: Sequence[Element], clock: Clock) -> None:
@@ -78,7 +78,7 @@ class HandoverLog(Generic[Element]):
 
     @property
     def done(self) -> int:
-        """How many elements are acknowledged."""
+        """The number of acknowledged elements."""
         return len(self.elements) - self.acknowledged.count(0)
 
     def feed_settled(
@@ -88,7 +88,7 @@ class HandoverLog(Generic[Element]):
         places: Iterable[int],
         stopped: Callable[[], bool],
     ) -> None:
-        """Hand over the elements of these places, each once the one before has been settled (a closed loop)."""
+        """Hand over the elements of these places, each after the previous one is settled (a closed loop)."""
         clock, elements, known_as = self._clock, self.elements, self.known_as
         planned, handed, acknowledged = self.planned, self.handed, self.acknowledged
         for place in places:
@@ -108,7 +108,8 @@ class HandoverLog(Generic[Element]):
     ) -> None:
         """Hand over the elements of (place, position in the schedule) at their times (an open loop).
 
-        An element that is late is handed over at once; its planned time stands.
+        A late element is handed over immediately and keeps its planned time: delays that are measured from it include
+        the time that a slow system made others wait (no coordinated omission).
         """
         clock = self._clock
         for place, position in times:
@@ -122,10 +123,10 @@ class HandoverLog(Generic[Element]):
 
 @dataclass(frozen=True, slots=True)
 class RunPace:
-    """``factor`` is event time over wall time, ``None`` as fast as possible; ``begin`` and ``advance_to`` in ms.
+    """``factor`` is event time over wall time, ``None`` for as fast as possible; ``begin`` and ``advance_to`` in ms.
 
-    Where only the last of several due windows counts (``due``), advancing between elements would change which one
-    that is; with a ``lateness`` bound (ms) what is earlier may still come: then only the end of the stream is told.
+    If only the last of several due windows counts (``due``), advancing between elements would change which one that is;
+    with a ``lateness`` bound (ms) earlier elements may still come. In both cases only the stream's end is announced.
     """
 
     factor: float | None
@@ -135,13 +136,13 @@ class RunPace:
     lateness: int | None = None
 
     @property
-    def tells(self) -> bool:
-        """Whether the engine is told between elements how far time has come."""
+    def advances(self) -> bool:
+        """Whether time is advanced between elements."""
         return self.due is Due.ALL and self.lateness is None
 
 
 class StoppedError(Exception):
-    """The engine is gone: nobody reads any more. ``fed`` is what was handed over until then."""
+    """The engine has stopped reading; ``fed`` is what was handed over until then."""
 
     def __init__(self, fed: list[Fed]) -> None:
         super().__init__("the engine stopped reading its input")
@@ -151,9 +152,9 @@ class StoppedError(Exception):
 def feed_fast(
     stream: Stream, pace: RunPace, write: Write, clock: Clock, form: "StreamForm[Any] | None" = None
 ) -> list[Fed]:
-    """Hand over everything as fast as the engine takes it (writing blocks), then advance; one record each.
+    """Hand over everything as fast as the engine reads (writes block), then advance; one record per element.
 
-    Elements written in one go are handed over when the writing begins, and were planned for when they could be made.
+    Elements of one write share its time of hand-over; their planned time is when they could be encoded.
     """
     form = form or LineForm()
     handed: list[tuple[Portion, int, int]] = []
@@ -174,7 +175,7 @@ def feed_fast(
 
 
 def _records(handed: Iterable[tuple[Portion, int, int]]) -> list[Fed]:
-    """The records of portions, each with when it was planned and handed over: made when the engine waits no more."""
+    """The records of portions with their times; they are created after the run, when the engine does not wait."""
     return [
         Fed(sequence, time, planned, at, size)
         for portion, planned, at in handed
@@ -183,9 +184,10 @@ def _records(handed: Iterable[tuple[Portion, int, int]]) -> list[Fed]:
 
 
 class PacedFeeder:
-    """Hands over each element when its time has come, whatever the engine does: writing has a thread of its own.
+    """Hands over each element at its time, whatever the engine does: writes are done by another thread.
 
-    That thread writes what waits for it, as much at once as the form allows.
+    That thread writes all waiting items, as many at once as the form allows. So a slow engine makes writes late, but
+    never the recorded times of hand-over.
     """
 
     def __init__(
@@ -203,20 +205,20 @@ class PacedFeeder:
         self._queue: SimpleQueue[Any] = SimpleQueue()
         self._stopped = threading.Event()
         self._fed: list[Fed] = []
-        self._start, self._told = 0, pace.begin - 1
-        self._until = self._told
+        self._start, self._advanced = 0, pace.begin - 1
+        self._until = self._advanced
 
     def feed(self, stream: Stream, start: int) -> list[Fed]:
-        """Hand over the stream, whose time ``begin`` is the monotonic ``start`` (ns); ends with the last advance."""
+        """Hand over the stream, whose ``begin`` corresponds to the monotonic ``start`` (ns), and the last advance."""
         with self._form.one_by_one(stream) as coming:
             return self.hand_over(coming, start)
 
     def hand_over(self, coming: Iterable[Coming[Any]], start: int) -> list[Fed]:
-        """The same for elements that have been read."""
+        """``feed`` for elements that have already been read."""
         self._schedule.start = self._start = start
         writer = threading.Thread(target=self._drain, name="feed-writer", daemon=True)
         writer.start()
-        last = self._told = self._pace.begin - 1
+        last = self._advanced = self._pace.begin - 1
         for sequence, at, size, item in coming:
             if at > last:
                 self._tell(last)
@@ -233,7 +235,7 @@ class PacedFeeder:
         return self._fed
 
     def _wait(self, until: int) -> None:
-        """Wait for the wall time of ``until`` (ms), saying on the way how far time has come."""
+        """Wait for the wall time of ``until`` (ms), advancing the engine's time meanwhile."""
         self._until = until
         self._schedule.wait(until - self._begin, self._stopped.is_set, self._tick, HEARTBEAT_MS / 1e3, 0.0)
         if self._stopped.is_set():
@@ -243,14 +245,14 @@ class PacedFeeder:
         self._tell(min(self._until, self._begin + int(place)) - 1)
 
     def _tell(self, come: int) -> None:
-        """Say that time has come to ``come`` (ms) unless that was told: what is at it has come."""
-        if come > self._told:
-            self._told = come
-            if self._pace.tells:
+        """Advance the engine's time to ``come`` (ms), at which all elements have been handed over."""
+        if come > self._advanced:
+            self._advanced = come
+            if self._pace.advances:
                 self._put(self._form.advance(come), ADVANCE, come)
 
     def _put(self, item: Any, sequence: int, at: int, size: int = 0) -> None:
-        """Hand an element or advance to the writer, which is planned for the wall time of ``at`` (ms)."""
+        """Pass an element or advance, planned for the wall time of ``at`` (ms), to the writer."""
         planned = self._start + round((at - self._begin) * self._every)
         self._fed.append(Fed(sequence, at, planned, self._clock(), size))
         self._queue.put(item)

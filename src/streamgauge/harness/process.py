@@ -1,7 +1,7 @@
-"""Processes that the harness starts: engines on the pipe, servers of this package, programs of clients.
+"""Processes that the harness starts: engines on the pipe, servers of this package, client programs.
 
-All are one ``ChildProcess``: what a process starts carries its mark, so that it ends with all that it started; what it
-writes on standard error goes to a file, whose end is in the sentence of its failure.
+All are a ``ChildProcess``: it marks its environment, which its descendants inherit, so that they can be found and ended
+with it even if they detach from it; its standard error goes to a file, whose end is quoted in errors.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ import psutil
 from streamgauge.formats.pipe import START_LIMIT, in_words, kernel_kills, start_limit
 
 PIPE: Final = 1 << 18
-"""Bytes that the pipes to and from a program hold where the system allows it, so that its ends wait less."""
+"""Size in bytes of the pipes to and from a program, if the system allows it: fewer waits on both ends."""
 
 READY_S: Final = 60.0
-"""How long a server, or a program of clients, may take until it is ready; more on a busy machine."""
+"""Time for a server or client program to become ready; ``start_limit`` allows more on a busy machine."""
 
 END_S: Final = 20.0
-"""How long a process that is asked to end may take."""
+"""Time for a process to end after it was asked to."""
 
 _ROUNDS: Final = 20
 _LOOK_S: Final = 0.01
@@ -39,12 +39,12 @@ _HEAD: Final = 1 << 16
 
 
 class ChildProcess(subprocess.Popen[bytes]):
-    """A process that is ended with all that it started, also with what outlives it; its standard error is kept."""
+    """A process that is ended together with its descendants, even those that outlive it; its standard error is kept."""
 
     def __init__(self, command: Sequence[str], *, piped: bool = True, session: bool = False) -> None:
-        """``piped``: its standard input and output are pipes of ours, else it reads nothing and writes to our output.
+        """Start the command. With ``piped`` its standard input and output are pipes, else it writes to our output.
 
-        ``session``: it has a session of its own, so that an interruption of ours is none of its.
+        With ``session`` it has its own session, so that Ctrl-C does not reach it.
         """
         self._kills = kernel_kills()
         self._mark = f"STREAMGAUGE_PROGRAM_{uuid4().hex}"
@@ -70,20 +70,20 @@ class ChildProcess(subprocess.Popen[bytes]):
                     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
 
     def how(self) -> str:
-        """The exit code in words, as far as it has one, with the kernel's reason where that can be read."""
+        """The exit code in words, with the kernel's reason (out of memory) if that can be read."""
         code = self.poll()
         return "no exit code yet" if code is None else in_words(code, self._kills, kernel_kills())
 
     def last_words(self, limit: int = _TAIL) -> str:
-        """The last ``most`` bytes that it wrote on standard error, without white space around them."""
+        """The last ``limit`` bytes of its standard error, stripped."""
         return "" if self.words.closed else self._said(max(0, self.written() - limit), limit).strip()
 
     def first_words(self, limit: int = _HEAD) -> str:
-        """The first ``most`` bytes that it wrote on standard error."""
+        """The first ``limit`` bytes of its standard error."""
         return self._said(0, limit)
 
     def written(self) -> int:
-        """How many bytes it has written on standard error."""
+        """The size of its standard error in bytes."""
         return os.fstat(self.words.fileno()).st_size
 
     def _said(self, at: int, limit: int) -> str:
@@ -91,7 +91,7 @@ class ChildProcess(subprocess.Popen[bytes]):
         return os.pread(self.words.fileno(), limit, at).decode(errors="replace")
 
     def started(self) -> list[psutil.Process]:
-        """The processes that it started, directly or not, and that still run."""
+        """Its running descendants, found by the mark in their environment."""
         processes = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
@@ -100,7 +100,7 @@ class ChildProcess(subprocess.Popen[bytes]):
         return processes
 
     def kill(self) -> None:
-        """End it and all that it started, also what it starts meanwhile."""
+        """Kill it and its descendants, repeatedly, since these may start others meanwhile."""
         super().kill()
         for _ in range(_ROUNDS):
             if not (left := self.started()):
@@ -110,7 +110,7 @@ class ChildProcess(subprocess.Popen[bytes]):
                     process.kill()
 
     def bury(self) -> int:
-        """Wait until it has ended; how many processes it left running, which have a second to go and are ended."""
+        """Wait for its end; returns the number of descendants that still run a second later, which are killed."""
         self.wait()
         until = time.monotonic() + 1
         while left := len(self.started()):
@@ -121,7 +121,7 @@ class ChildProcess(subprocess.Popen[bytes]):
         return left
 
     def await_end(self, seconds: float = END_S) -> int:
-        """The exit code, waited for so long (s); then the process is ended with all that it started."""
+        """The exit code; after ``seconds`` the process is killed with its descendants."""
         try:
             return self.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -129,7 +129,7 @@ class ChildProcess(subprocess.Popen[bytes]):
             return self.wait()
 
     def close_input(self) -> None:
-        """Nothing more is written to it."""
+        """Close its standard input."""
         if self.stdin is not None:
             with contextlib.suppress(OSError):
                 self.stdin.close()
@@ -142,14 +142,14 @@ class ChildProcess(subprocess.Popen[bytes]):
                     pipe.close()
 
     def __exit__(self, *_: object) -> None:
-        """End it with all that it started."""
+        """Kill it with its descendants, and close its pipes."""
         self.kill()
         self.wait()
         self.release()
 
 
 class ServiceError(RuntimeError):
-    """A server that did not start; the sentence has the end of what it wrote."""
+    """A server that did not start; the sentence quotes the end of its standard error."""
 
 
 _START: Final = "from streamgauge.cli.main import main; main()"
@@ -157,7 +157,7 @@ _ADDRESS: Final = re.compile(r"^.* at (http://\S+).*\n", re.MULTILINE)
 
 
 class ServerProcess:
-    """``streamgauge WORDS`` on a free port of this machine: its ``pid`` and, once it was waited for, ``address``."""
+    """``streamgauge WORDS`` on a free port: its ``pid`` and, after ``wait``, its ``address``."""
 
     def __init__(self, *words: str) -> None:
         self._name = " ".join(words[:2])
@@ -166,7 +166,7 @@ class ServerProcess:
         self.address = ""
 
     def wait(self) -> str:
-        """The address, once the server serves; ServiceError when it ends before, or does not serve in time."""
+        """Wait until the server serves, and return its address; ServiceError if it ends or takes too long."""
         limit = start_limit(READY_S)
         until = time.monotonic() + limit
         while not (match := _ADDRESS.search(self._process.first_words())):
@@ -184,18 +184,18 @@ class ServerProcess:
         return error
 
     def last_words(self) -> str:
-        """The end of what it wrote beside its address, behind a colon; empty when it wrote nothing."""
+        """The end of its standard error without its address, after a colon; empty if there is nothing else."""
         message = _ADDRESS.sub("", self._process.last_words() + "\n").strip()
         return f": {message}" if message else ""
 
     def end(self) -> None:
-        """Ask it to end, and end it with all that it started when it does not."""
+        """Ask it to end, and kill it with its descendants if it does not."""
         self._process.terminate()
         self._process.await_end()
         self._process.release()
 
     def __enter__(self) -> Self:
-        """Itself once it serves; ServiceError."""
+        """Wait until it serves; ServiceError."""
         try:
             self.wait()
         except BaseException:
@@ -208,13 +208,14 @@ class ServerProcess:
 
 
 class ProgramError(RuntimeError):
-    """A program that did not start, or failed; the sentence has the end of what it wrote."""
+    """A program that did not start, or failed; the sentence quotes the end of its standard error."""
 
 
 class JsonProgram:
-    """A module run as a process: given a task as one line of JSON, it writes lines of JSON until its input ends.
+    """A module run as a process: it reads a task as one line of JSON, and writes lines of JSON until its input ends.
 
-    ``said`` has every line that it wrote, ``receive`` is called with each. A context manager that waits for its end.
+    ``said`` has every line that it wrote, and ``receive`` is called with each. A context manager that waits for its
+    end.
     """
 
     def __init__(
@@ -230,9 +231,9 @@ class JsonProgram:
         self.tell(**task)
 
     def wait_for(self, word: str, within: float | None = None) -> dict[str, Any]:
-        """The next line that has this field; ProgramError when it ends or writes nothing for so long (s).
+        """The next line with the field ``word``; ProgramError if the program ends, or is silent for ``within`` seconds.
 
-        Without ``within`` it has READY_S, more on a busy machine.
+        The default is READY_S, more on a busy machine.
         """
         within = start_limit(READY_S) if within is None else within
         while True:
@@ -246,12 +247,12 @@ class JsonProgram:
                 return line
 
     def tell(self, **fields: object) -> None:
-        """Write a line to it."""
+        """Send the program a line of JSON with these fields."""
         assert self._process.stdin is not None
         write_all(self._process.stdin, json.dumps(fields).encode() + b"\n")
 
     def end(self) -> None:
-        """End its input, wait until it has ended; ProgramError when it failed."""
+        """Close its input and wait for its end; ProgramError if it failed."""
         self._process.close_input()
         code = self._process.await_end()
         self._reader.join(END_S)
@@ -264,7 +265,7 @@ class JsonProgram:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Let it end; an error before this end is raised, not the one that ending brings."""
+        """Wait for its end; an error of the block takes precedence over one of the program."""
         try:
             self.end()
         except ProgramError:
@@ -287,7 +288,7 @@ class JsonProgram:
 
 
 def write_all(pipe: IO[bytes], data: bytes) -> None:
-    """Write all of it to an unbuffered pipe: a signal may interrupt one write in its middle."""
+    """Write all bytes to an unbuffered pipe, whose ``write`` may be cut short by a signal."""
     left = memoryview(data)
     while left:
         left = left[pipe.write(left) or 0 :]

@@ -1,4 +1,4 @@
-"""Resources of process trees, sampled while a run goes on; the machine and versions in a run's header."""
+"""Resource usage of process trees, sampled during a run; the machine and versions in a run's header."""
 
 import contextlib
 import os
@@ -15,11 +15,12 @@ import psutil
 from streamgauge.model.run import Sample
 
 EVERY_S = 0.5
+"""Default interval between samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeUsage:
-    """Usage of a process tree: resident bytes, threads, CPU s of it and of its ended processes that were waited for."""
+    """Usage of a process tree: resident bytes, threads, CPU s including those of ended and waited-for processes."""
 
     rss: int = 0
     threads: int = 0
@@ -27,7 +28,7 @@ class TreeUsage:
 
 
 def tree(pid: int) -> list[psutil.Process]:
-    """The process and its descendants; empty when it is gone."""
+    """The process and its descendants; empty if it has ended."""
     try:
         root = psutil.Process(pid)
         return [] if root.status() == psutil.STATUS_ZOMBIE else [root, *root.children(recursive=True)]
@@ -36,7 +37,7 @@ def tree(pid: int) -> list[psutil.Process]:
 
 
 def usage(pid: int) -> TreeUsage | None:
-    """The tree's usage, ``None`` when the process is gone; a process that ends meanwhile counts as nothing."""
+    """The tree's usage, ``None`` if the process has ended; a process that ends during the call is skipped."""
     rss, threads, cpu, alive = 0, 0, 0.0, False
     for process in tree(pid):
         with contextlib.suppress(psutil.Error), process.oneshot():
@@ -49,22 +50,22 @@ def usage(pid: int) -> TreeUsage | None:
 
 
 def spent(pid: int) -> float:
-    """CPU seconds that the tree has used until now, 0 when the process is gone."""
+    """CPU seconds that the tree has used so far, 0 if the process has ended."""
     current = usage(pid)
     return 0.0 if current is None else current.cpu
 
 
 def reaped() -> float:
-    """CPU seconds of all processes that this one started and waited for, with those that they waited for."""
+    """CPU seconds of all waited-for child processes of this one, and of theirs."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 class ResourceSampler:
-    """Samples the process trees of each side (system, clients) in a thread of its own, from ``start`` to ``stop``.
+    """Samples the process trees of each side (system, clients) in a thread, from ``start`` to ``stop``.
 
-    ``sides`` has the roots of each side's trees, which count together. ``samples`` has a sample of each side every
-    ``every`` s and one at the end, none once its processes are gone; ``total`` is the CPU time (s) that a side used.
+    ``sides`` has the root processes of each side, whose trees are added up. ``samples`` gets a sample of each side
+    every ``every`` s and at the end, while its processes exist; ``total`` is the CPU time (s) that a side used.
     """
 
     def __init__(
@@ -82,11 +83,11 @@ class ResourceSampler:
         self.began = 0
 
     def start(self) -> None:
-        """Begin to sample."""
+        """Start the sampling thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Take the last sample; does nothing to a sampler that was not started."""
+        """Take the last sample and end the thread; no effect if it was not started."""
         self._done.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -113,10 +114,11 @@ class ResourceSampler:
             at = now
 
     def _sample(self, side: str, before: TreeUsage, last: int, now: int) -> TreeUsage | None:
-        """One sample of a side, whose last one was at ``last`` (ns); ``None`` when its processes are gone."""
+        """Add a sample of a side, whose last one was at ``last`` (ns); ``None`` if its processes have ended."""
         current = self._usage(side)
         if current is None:
             return None
+        # The sum falls when a process ends without having been waited for by its parent.
         used = max(0.0, current.cpu - before.cpu)
         self.total[side] += used
         busy = 100 * used / max(1e-9, (now - last) / 1e9)
@@ -124,7 +126,7 @@ class ResourceSampler:
         return TreeUsage(current.rss, current.threads, max(before.cpu, current.cpu))
 
     def _usage(self, side: str) -> TreeUsage | None:
-        """The usage of a side's trees together, ``None`` when all are gone."""
+        """The total usage of a side's trees, ``None`` if all have ended."""
         processes = [process for pid in self._sides[side] if (process := usage(pid)) is not None]
         if not processes:
             return None
@@ -133,7 +135,7 @@ class ResourceSampler:
 
 
 def versions() -> dict[str, str]:
-    """The versions that decide what a run measured; without PySpark, none of it."""
+    """The versions that matter for a run's figures; PySpark's only if it is installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     versions_ = {"python": platform.python_version()}
@@ -144,6 +146,6 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, object]:
-    """The system, how many processors it has, and its memory in MiB."""
+    """The system, its number of processors, and its memory in MiB."""
     memory = psutil.virtual_memory().total
     return {"system": platform.platform(), "cpus": os.cpu_count() or 1, "memory_mb": memory >> 20}

@@ -1,4 +1,4 @@
-"""Systems under test: their contract, an engine in this process, and subscriptions in a thread of their own.
+"""Systems under test: their contract, engines in this process, and a thread for asynchronous subscriptions.
 
 | system | task | query | element | answer |
 |---|---|---|---|---|
@@ -36,17 +36,17 @@ Received = TypeVar("Received", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """Bounds on a system: wall time of the whole run (s) and what it may write (bytes)."""
+    """Limits of a system: wall time of the whole run (s) and size of its output (bytes)."""
 
     seconds: float = 600.0
     output: int = 1 << 30
 
 
 class SystemUnderTest(Protocol[Task, Query, Element, Received]):
-    """A system that is started with a task, fed with elements and heard by subscribers; called from any thread.
+    """A system that is started with a task, fed with elements, and observed by subscribers; called from any thread.
 
-    An operation that fails raises an error whose sentence says how. ``evaluator`` names what of this package computes
-    the answers (``changes``, ``definition``), which may not judge them; ``None`` for a system that is not ours.
+    Failures are raised as errors with a sentence. ``evaluator`` names the part of this package that computes the
+    answers (``changes``, ``definition``), so that it does not judge itself; ``None`` for other systems.
     """
 
     @property
@@ -56,7 +56,7 @@ class SystemUnderTest(Protocol[Task, Query, Element, Received]):
 
     @property
     def processes(self) -> Sequence[int]:
-        """The roots of the process trees whose resources are the system's; this process where it runs in it."""
+        """The root processes of the system, for measuring its resources; this process if the system runs in it."""
         ...
 
     def start(self, task: Task) -> None:
@@ -64,11 +64,14 @@ class SystemUnderTest(Protocol[Task, Query, Element, Received]):
         ...
 
     def subscribe(self, query: Query, receive: Callable[[Received], None]) -> None:
-        """Call ``receive`` for each answer to a query, from any thread, in order; a query begins with its first."""
+        """Call ``receive`` for each answer to a query, in order, from any thread.
+
+        The first subscription registers it.
+        """
         ...
 
     def unsubscribe(self, query: Query) -> None:
-        """End all subscriptions of a query, and the query."""
+        """End all subscriptions of a query, and remove the query."""
         ...
 
     def feed(self, element: Element) -> int | None:
@@ -76,20 +79,20 @@ class SystemUnderTest(Protocol[Task, Query, Element, Received]):
         ...
 
     def advance(self, time: int) -> None:
-        """Application time has come to ``time`` (ms); at the task's end the system also sends what it put off."""
+        """Advance application time to ``time`` (ms); at the task's end the system also sends deferred answers."""
         ...
 
     def settle(self) -> None:
-        """Return when every answer that the acknowledged elements cause has been received, except what is put off."""
+        """Return when every answer caused by acknowledged elements has been received, except deferred ones."""
         ...
 
     def close(self) -> None:
-        """End the system and leave nothing running."""
+        """End the system with all its processes."""
         ...
 
 
 class EngineSystem:
-    """Sessions of an engine, which begin once all queries are there; answers come in the thread that feeds."""
+    """Sessions of an engine in this process, started with the first element; answers come in the feeding thread."""
 
     def __init__(self, engine: Engine) -> None:
         self.processes: Sequence[int] = (os.getpid(),)
@@ -99,11 +102,11 @@ class EngineSystem:
         self._sessions: list[Session] | None = None
 
     def start(self, semantics: Semantics) -> None:
-        """Take queries under these semantics."""
+        """Set the semantics of the queries to come."""
         self._semantics = semantics
 
     def subscribe(self, query: ContinuousQuery, receive: Emit) -> None:
-        """Register a query; RefusedError says why the engine does not take it, or that the stream has begun."""
+        """Register a query; RefusedError if the engine does not support it, or the stream has begun."""
         if self._sessions is not None:
             raise RefusedError("queries are asked before the stream begins")
         if reason := self._engine.refuse(query, self._semantics):
@@ -111,7 +114,7 @@ class EngineSystem:
         self._queries.append((query, self._semantics, receive))
 
     def unsubscribe(self, query: ContinuousQuery) -> None:
-        """Forget a query that has not begun; one that has goes on with the stream."""
+        """Remove a query that has not been started; a started one goes on until the end of the stream."""
         self._queries = [entry for entry in self._queries if entry[0] is not query]
 
     def feed(self, element: StreamElement) -> None:
@@ -125,11 +128,11 @@ class EngineSystem:
             query.advance(time)
 
     def settle(self) -> None:
-        """Begin the sessions; answers come while elements are pushed."""
+        """Start the sessions; answers come while elements are pushed, so there is nothing to wait for."""
         self._begun()
 
     def close(self) -> None:
-        """End all sessions."""
+        """Close all sessions of the engine."""
         for session in self._sessions or ():
             session.close()
 
@@ -150,9 +153,9 @@ _END_S: Final = 10.0
 
 
 class SubscriberLoop:
-    """A thread with an event loop for subscriptions by name; ``received`` is notified by ``wake``.
+    """A thread with an event loop for subscriptions by channel name; ``wake`` notifies the condition ``received``.
 
-    A subscription that fails makes ``check`` and ``wait`` raise ``error``, a kind of exception, with a sentence.
+    After a subscription has failed, ``check`` and ``wait`` raise ``error``, an exception class, with a sentence.
     """
 
     def __init__(self, error: Callable[[str], Exception]) -> None:
@@ -165,7 +168,7 @@ class SubscriberLoop:
         self.received = threading.Condition()
 
     def listen(self, name: str, subscription: Coroutine[Any, Any, None]) -> None:
-        """Run a subscription of a channel, until the channel is left."""
+        """Run a subscription of a channel until ``leave``."""
 
         async def begin() -> None:
             task = asyncio.ensure_future(subscription)
@@ -179,11 +182,11 @@ class SubscriberLoop:
         self.do(self._left(self._tasks.pop(name, [])))
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine in the loop, and wait for its result."""
+        """Run a coroutine in the loop and wait for its result; from another thread."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def wake(self) -> None:
-        """A message was received."""
+        """Note that a message was received."""
         with self.received:
             self.received.notify_all()
 
@@ -193,7 +196,7 @@ class SubscriberLoop:
             raise self._error(self._failure)
 
     def wait(self, until: Callable[[], bool], seconds: float, what: Callable[[], str]) -> None:
-        """Wait for messages until ``until`` holds; an error says ``what`` has not come within so many seconds."""
+        """Wait for messages until ``until()`` is true; the error after ``seconds`` begins with ``what()``."""
         with self.received:
             if not self.received.wait_for(lambda: self._failure is not None or until(), seconds):
                 raise self._error(f"{what()} within {seconds:g} s")

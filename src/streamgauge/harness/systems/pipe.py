@@ -1,7 +1,7 @@
-"""Programs on the pipe under test: given tasks, fed at a pace, every line stamped, every failure a sentence.
+"""Programs on the pipe as systems under test: every output line gets a timestamp, every failure becomes a sentence.
 
-``record`` does one run with a program of its own and samples its resources; ``PipeProgram`` does one task after another
-with the same program, started again when it has ended.
+``record`` does one run with a new program and samples its resources; ``PipeProgram`` does many tasks with one program,
+which is restarted if it has ended.
 """
 
 import contextlib
@@ -45,22 +45,25 @@ from streamgauge.semantics.static_data import as_printed
 __all__ = ["PipeProgram", "RunLimits", "Watch", "feed", "program", "record", "task_of"]
 
 START_LIMIT_S: Final = 60.0
+"""Seconds until a program has to be ready."""
+
 PRELOAD_LIMIT_S: Final = 600.0
+"""Seconds for a program to load its whole input before the run."""
 
 Line = tuple[int, bytes]
-"""A line of a program and when it came, monotonic ns."""
+"""The time of arrival of a line (monotonic ns), and the line."""
 
 
 def program(name: str) -> list[str]:
-    """The command that runs an engine on the pipe: its own, else a Python process that hosts it."""
+    """The command of an engine on the pipe: its own, else a Python process that hosts it."""
     own = command_of(load(name))
     return [sys.executable, "-m", "streamgauge.harness.host", name] if own is None else list(own)
 
 
 def task_of(header: RunHeader, dialect: str | None = None) -> Task:
-    """The task of a run, its query printed in the dialect that the engine reads; ValueError when that cannot say it.
+    """The task of a run, with the query in the engine's dialect; ValueError if the dialect cannot express it.
 
-    A text whose IRIs are relative to no BASE is printed too: engines would take them each in its own way.
+    A query with relative IRIs and no BASE is printed with absolute ones, because engines resolve them differently.
     """
     text, own = header.query_text, header.dialect
     if dialect is None and header.query.notes:
@@ -80,9 +83,9 @@ def record(
     task: Task | None = None,
     watch: "Watch | None" = None,
 ) -> Run:
-    """Run the engine on the stream and return the run; a crash, hang, flood or refusal is in ``failure``.
+    """Run the engine on the stream and return the run; a crash, hang, flood or refusal is its ``failure``.
 
-    ``watch`` is given, before the run begins, what other threads may look at while it goes on.
+    ``watch`` is called before the run with the observation and the samples, for other threads to read meanwhile.
     """
     before = reaped()
     with PipeProgram(command, limits, clock) as system:
@@ -94,9 +97,9 @@ def record(
 def feed(
     header: RunHeader, stream: Stream, write: Write, clock: Clock, form: LineForm | BatchForm, start: Callable[[], int]
 ) -> list[Fed]:
-    """Hand the stream over at the run's pace, as fast as it is taken when it has none or the input is preloaded.
+    """Hand over the stream at the run's pace, or as fast as possible if it has none or the input is preloaded.
 
-    ``start`` is called when the first element can be handed over, and says when that was (ns).
+    ``start`` is called when the first element is ready, and returns that time (ns).
     """
     pace = _pace(header)
     if pace.factor is None:
@@ -114,13 +117,13 @@ def _pace(header: RunHeader) -> RunPace:
 
 @dataclass
 class Observation:
-    """The state of one task as the threads see it; failures are sentences, the first one counts.
+    """The state of one task, shared by the threads; failures are sentences, and the first one counts.
 
-    ``ready`` counts how often the program said so, ``form`` is the one in which it takes elements, ``closed`` is
-    set when it said so or its output is ``over``; ``early`` says that its output was over before its input,
-    ``stopped`` that it took no more input (a sentence: a failure unless its exit code or an answer that is none
-    says more), ``left`` counts the processes that it left running; ``spent`` is what its process tree had used (CPU
-    s) when the feed began, at ``started`` (ns).
+    ``ready`` counts the program's ready messages, ``form`` is the one that it chose for elements, ``closed`` is set by
+    its closed message or at the end of its output (``over``). ``early``: the output ended before the input.
+    ``stopped``: it stopped reading (a sentence, which is the failure unless the exit code or an invalid answer tells
+    more). ``left`` is the number of processes that it left running. ``spent`` are the CPU seconds of its process tree
+    when the feed began, at ``started`` (ns).
     """
 
     lines: list[Line] = field(default_factory=list)
@@ -138,11 +141,11 @@ class Observation:
     started: int = 0
 
     def fail(self, sentence: str) -> None:
-        """Keep the sentence if it is the first, as text that a file can hold."""
+        """Set the failure if it is the first one, with invalid characters escaped."""
         self.failure = self.failure or sentence.encode(errors="backslashreplace").decode()
 
     def take(self, received: int, line: bytes, limits: RunLimits) -> bool:
-        """Take in one line; whether the program may go on, which a flood may not."""
+        """Process one line of output; false if the program has exceeded its output limit."""
         message = word(line)
         if message is None:
             self.lines.append((received, line))
@@ -160,13 +163,13 @@ class Observation:
         return True
 
     def end(self) -> None:
-        """No line comes any more: no thread waits any longer."""
+        """Note the end of the output, and wake all waiting threads."""
         self.over = True
         self.ready.release(2)
         self.closed.set()
 
     def answers(self) -> tuple[tuple[Answer, ...], int]:
-        """The answers, and how many elements the engine said came too late to count."""
+        """The decoded answers, and the number of elements that the engine dropped as late."""
         answers: list[Answer] = []
         late = 0
         for number, (received, line) in enumerate(self.lines, 1):
@@ -182,7 +185,7 @@ class Observation:
         return tuple(answers), late
 
     def run(self, header: RunHeader, fed: Iterable[Fed], sampler: ResourceSampler | None = None) -> Run:
-        """The run, with the failure of a program that ended well if no other was found before."""
+        """The run; faults of a program that ended normally become its failure unless there is one already."""
         answers, late = self.answers()
         if self.stopped:
             self.fail(self.stopped)
@@ -198,18 +201,18 @@ class Observation:
 
 
 Watch: TypeAlias = Callable[[Observation, ResourceSampler], object]
-"""Given the observation of a run and its samples, both of which grow while the run goes on."""
+"""Called with the observation and the samples of a run, both of which grow during it."""
 
 
-HELD_S: Final = 20
-"""Seconds after the end of a program for which its output may stay open."""
+OPEN_OUTPUT_S: Final = 20
+"""Seconds for which a program's output may stay open after its end, by processes that inherited it."""
 
 
 class PipeProgram:
     """A program on the pipe as a system under test; a context manager that leaves no process behind.
 
-    Elements go over in the form that the program asks for of ``forms``, as lines where the stream is known to be
-    short; answers are lines as they come, decoded when the run is over.
+    Elements are sent in the form that the program chooses from ``forms``, or as lines if the stream is short. Answers
+    are only stored with their time of arrival, and decoded after the run, so that decoding does not disturb it.
     """
 
     evaluator: str | None = None
@@ -235,11 +238,14 @@ class PipeProgram:
 
     @property
     def processes(self) -> Sequence[int]:
-        """The program's, while it runs."""
+        """The program's process id while it runs, as a tuple."""
         return () if self._child is None else (self._child.pid,)
 
     def start(self, task: Task) -> None:
-        """Give the program its task and wait until it is ready; one that never is ends. TaskRefusedError, OSError."""
+        """Send the program its task and wait until it is ready; it is killed if that takes too long.
+
+        TaskRefusedError, OSError.
+        """
         self._ask(replace(task, forms=self._forms))
 
     def _ask(self, task: Task) -> None:
@@ -249,24 +255,24 @@ class PipeProgram:
             raise TaskRefusedError(self._seen.refused)
 
     def subscribe(self, query: str, receive: Callable[[Line], None]) -> None:  # noqa: ARG002 (a task has one query)
-        """Call ``receive`` for each line of the task's query once the task is settled; it was stamped as it came."""
+        """Call ``receive`` for each output line once the task is settled; its timestamp is that of its arrival."""
         self._receive = receive
 
     def unsubscribe(self, query: str) -> None:  # noqa: ARG002
-        """Drop the lines of the task's query."""
+        """Discard the output lines of the task."""
         self._receive = None
 
     def feed(self, element: bytes) -> None:
-        """Write input; OSError when the program reads no more."""
+        """Write input; OSError if the program has stopped reading."""
         write_all(self._stdin, element)
 
     def advance(self, time: int) -> None:
-        """Tell the program how far time has come, ms."""
+        """Advance the program's time to ``time`` (ms)."""
         form = self._seen.form
         self.feed(form.encoded([form.advance(time)]))  # type: ignore[list-item]
 
     def settle(self) -> None:
-        """End the task and wait until all its answers are out, or the program has ended."""
+        """End the task, and wait for its last answer or the end of the program."""
         self.feed(CLOSE)
         self._seen.closed.wait(self._limits.seconds + 1)
         if self._receive is not None:
@@ -274,7 +280,7 @@ class PipeProgram:
                 self._receive(line)
 
     def close(self) -> None:
-        """End the program with all that it started, and release its pipes."""
+        """Kill the program with all processes that it started, and close its pipes."""
         child, self._child = self._child, None
         if child is None:
             return
@@ -285,7 +291,7 @@ class PipeProgram:
         child.release()
 
     def run_alone(self, header: RunHeader, stream: Stream, task: Task, watch: Watch | None = None) -> Run:
-        """One run of a program of its own, which ends with its input; sampled while it goes on."""
+        """One run of a new program, which ends at the end of its input; its resources are sampled."""
         child, seen = self._begin(), self._seen
         bury = threading.Thread(target=self._bury, args=(child, seen), daemon=True)
         bury.start()
@@ -303,12 +309,13 @@ class PipeProgram:
         return seen.run(header, fed, sampler)
 
     def record(self, header: RunHeader, stream: Stream, task: Task) -> Run:
-        """One run of many; a crash, hang or flood is in its ``failure``, TaskRefusedError has the program's sentence.
+        """One of many runs of the same program; a crash, hang or flood is its ``failure``. TaskRefusedError.
 
-        It has no samples of resources, as one process does all runs. A run's preload option is not heeded.
+        It has no resource samples, because one process does all runs, and is never preloaded.
         """
         again = self._child is not None
         run = self._record(header, stream, task)
+        # The program may have ended after the task before, which shows only now: a new one gets the task.
         if again and run.header.failure is None and not run.fed:
             run = self._record(header, stream, task)
         if run.header.failure is None and not run.fed:
@@ -316,7 +323,7 @@ class PipeProgram:
         return run
 
     def _record(self, header: RunHeader, stream: Stream, task: Task) -> Run:
-        """One run; nothing fed and no failure when the program has ended, as it may, after the task before."""
+        """One run; nothing is fed, without a failure, if the program had ended after the previous task."""
         child = self._begin()
         seen, fed, ready = self._seen, list[Fed](), False
         try:
@@ -336,7 +343,7 @@ class PipeProgram:
         return seen.run(header, fed)
 
     def _hand_over(self, header: RunHeader, stream: Stream, task: Task, child: ChildProcess) -> list[Fed]:
-        """Give the program its task and, when it is ready, the stream, then end its input: what was fed."""
+        """Send the program its task and the stream, and close its input; returns what was fed."""
         seen, fed = self._seen, list[Fed]()
         try:
             self._ask(replace(task, forms=offered(self._forms, stream)))
@@ -359,17 +366,17 @@ class PipeProgram:
         return fed
 
     def _begun(self, child: ChildProcess) -> int:
-        """The run begins: when that was (ns); a look at the whole process tree goes before."""
+        """Start the run: store the CPU time used so far, and return the time (ns)."""
         self._seen.spent = spent(child.pid)
         return self._stamped()
 
     def _stamped(self) -> int:
-        """The run begins: when that was (ns)."""
+        """Store and return the time (ns) at which the run starts."""
         self._seen.started = self._clock()
         return self._seen.started
 
     def _begin(self) -> ChildProcess:
-        """A new observation of the program, which is started when it does not run."""
+        """Start a new observation, and the program if it is not running."""
         self._seen = Observation(started=self._clock())
         if self._child is None:
             self._child = ChildProcess(self._command)
@@ -378,7 +385,7 @@ class PipeProgram:
         return self._child
 
     def _read(self, child: ChildProcess) -> None:
-        """Stamp every line of the engine as it comes, for the task that goes on then; a flood ends the engine."""
+        """Timestamp every line of output on arrival, for the current task; kill the engine if it exceeds its limit."""
         assert child.stdout is not None
         with os.fdopen(os.dup(child.stdout.fileno()), "rb", buffering=1 << 20) as output:
             for line in iter(partial(output.readline, self._limits.output + 1), b""):
@@ -388,9 +395,9 @@ class PipeProgram:
         self._seen.end()
 
     def _await_output(self, child: ChildProcess, seen: Observation) -> None:
-        """Wait for the last line; a process that the program left, and that is found late, is ended."""
+        """Wait for the last line of output; processes that keep it open are killed."""
         assert self._reader is not None
-        for _ in range(HELD_S):
+        for _ in range(OPEN_OUTPUT_S):
             self._reader.join(1)
             if not self._reader.is_alive():
                 return
@@ -410,7 +417,7 @@ class PipeProgram:
         return self._child.stdin
 
     def _await_ready(self, seconds: float) -> None:
-        """Wait until the program is ready; one that does not say so is ended."""
+        """Wait until the program is ready; kill it if it is not ready in time."""
         assert self._child is not None
         if not self._seen.ready.acquire(timeout=seconds) and self._child.poll() is None:
             self._seen.fail(f"the engine did not say that it is ready within {seconds:g} s ({START_LIMIT} allows more)")
@@ -418,7 +425,7 @@ class PipeProgram:
 
     @contextlib.contextmanager
     def _watched(self, child: ChildProcess, seen: Observation) -> Iterator[None]:
-        """End a program that takes longer, or writes more on standard error, than its limits."""
+        """Kill the program if it exceeds its time, or its output on standard error, during the block."""
         done = threading.Event()
         watchdog = threading.Thread(target=self._watch, args=(child, seen, done), name="engine-limits", daemon=True)
         watchdog.start()
@@ -441,7 +448,7 @@ class PipeProgram:
             return
 
     def _look_after(self, child: ChildProcess, seen: Observation) -> None:
-        """Forget a program that has ended, and how if it was badly; end one that failed."""
+        """After a run, drop a program that has ended or failed, and note how it ended."""
         if seen.failure is None and not seen.stopped and not seen.over:
             return
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -454,7 +461,7 @@ _CONTRACT: type[SystemUnderTest[Task, str, bytes, Line]] = PipeProgram
 
 
 def _stopped(child: ChildProcess) -> str:
-    """Why a program reads no more: it may be about to end."""
+    """Why a program has stopped reading; waits briefly, because it may be about to end."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(1)
     ended = "it is still running" if child.poll() is None else f"it ended with {child.how()}"
@@ -462,6 +469,6 @@ def _stopped(child: ChildProcess) -> str:
 
 
 def last_words(child: ChildProcess) -> str:
-    """The end of what a program wrote on standard error, for a sentence."""
+    """The end of a program's standard error, as part of a sentence."""
     text = child.last_words()
     return f"its last words: {text}{advice(text)}" if text else "it said nothing on standard error"

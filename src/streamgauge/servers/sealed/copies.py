@@ -1,4 +1,4 @@
-"""A journal looked at without its server, in a copy, so that looking changes nothing: whether it is whole."""
+"""Offline checks of a journal, on a copy: SQLite changes files even when it only opens them."""
 
 import os
 import sqlite3
@@ -20,7 +20,7 @@ from streamgauge.servers.sealed.soundness import (
 
 
 def verify_copy(schema: Schema, path: Path) -> Inspection:
-    """All damages of a journal; nothing of it is changed. JournalError when it is not there or in use."""
+    """All damage of a journal, which is not changed. JournalError if it does not exist or is in use."""
     refuse_absent(path)
     try:
         refuse_vanished(path)
@@ -50,7 +50,10 @@ def verify_copy(schema: Schema, path: Path) -> Inspection:
 def _without_sums(
     schema: Schema, database: sqlite3.Connection, version: int, inspection: Inspection, *, marked: bool
 ) -> Inspection:
-    """A journal of a version before checksums is as sound as SQLite can tell; one that had some is damaged."""
+    """Check a journal of the version before checksums as far as SQLite can.
+
+    If it had a witness, the version is damaged.
+    """
     if marked or version != schema.before:
         inspection.note("page 1 or the log", f"its version is {version}, not {schema.version}")
         return inspection
@@ -63,7 +66,7 @@ def _without_sums(
 
 @contextmanager
 def readable_copy(path: Path, inspection: Inspection) -> Iterator[Path]:
-    """A copy of a journal and its log, so that looking at them changes neither; what cannot be read is noted."""
+    """A temporary copy of a journal and its log; bytes that cannot be read are noted."""
     with TemporaryDirectory(prefix="streamgauge-verify-") as folder:
         copy = Path(folder) / "journal"
         for source, to in ((path, copy), (log_of(path), log_of(copy))):
@@ -74,7 +77,7 @@ def readable_copy(path: Path, inspection: Inspection) -> Iterator[Path]:
 
 
 def refuse_absent(path: Path) -> None:
-    """JournalError for a journal that is not there, cannot be read or is in use."""
+    """JournalError for a journal that does not exist, cannot be read, or is in use."""
     beside = [file for file in (mark_of(path), log_of(path)) if file.exists()]
     if not path.exists() and not beside:
         raise JournalError(f"{path}: no journal is there")
@@ -85,7 +88,7 @@ def refuse_absent(path: Path) -> None:
 
 
 def mark_in(path: Path) -> Witness | None:
-    """The witness; ``None`` where there is none, or none that can be read."""
+    """The witness of a journal; ``None`` if it is missing or unreadable."""
     try:
         return unpack(mark_of(path).read_bytes())
     except OSError:

@@ -1,8 +1,8 @@
-"""A sealed journal in one SQLite database: a write-ahead log that is synchronised once for all that changes together.
+"""A sealed journal in one SQLite database, with a write-ahead log that is synced once per transaction.
 
-SQLite, because what one transaction changes must become durable as one, a crash at any point must leave that state or
-the one before, and it is proven for that; docs/broker.md says what it costs. Damage that SQLite does not see (a changed
-bit, a log that lost its end, a file of another journal) is found by checksums and a witness.
+SQLite is proven for what a journal needs: transactions are atomic and durable, and a crash at any point leaves the
+state before or after one; docs/broker.md has the costs. Damage that SQLite does not detect (a changed bit, a log that
+lost its end, the file of another journal) is detected by checksums and a witness.
 """
 
 import os
@@ -31,11 +31,10 @@ from streamgauge.servers.sealed.soundness import (
 
 
 class SealedDatabase:
-    """A file with the tables of a ``schema``, made when it is not there; it is this process' alone.
+    """A file with the tables of a ``schema``, created if missing and locked by this process. For one thread at a time.
 
-    One thread at a time. ``patience`` is how long to wait for a file that another still has (seconds). JournalError for
-    a file that is damaged, which is left as it is; NotWrittenError, from whatever changes something, when the disk does
-    not take it.
+    ``patience`` is how long (s) to wait for another process to release the file. JournalError for a damaged file, which
+    is not changed; NotWrittenError, from all methods that change something, if the disk refuses the change.
     """
 
     schema: ClassVar[Schema]
@@ -44,7 +43,7 @@ class SealedDatabase:
         self._path = path
         refuse_vanished(path)
         with _log_preserved(path):
-            with suppress(OSError):  # which SQLite meets too, and tells
+            with suppress(OSError):  # SQLite will fail in the same way, and report it
                 os.close(open_private(path))
             try:
                 self._database = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
@@ -60,7 +59,7 @@ class SealedDatabase:
                 raise
 
     def _refusal(self, error: sqlite3.Error | OSError) -> str:
-        """Why the file cannot be used."""
+        """Why the file cannot be used, for the JournalError."""
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")) or isinstance(error, OSError):
             return f"{self._path}: no journal can be kept here: {self._why(error)}"
@@ -71,12 +70,12 @@ class SealedDatabase:
         return f"{message}: {self.schema.advice(self._path)}"
 
     def _unopened(self, error: sqlite3.Error) -> str:
-        """Why the file cannot be opened, which SQLite does not say; SQLite's words for any other error."""
+        """Why the file cannot be opened, which SQLite does not report; SQLite's message for other errors."""
         try:
             with self._path.open("ab"):
                 return self._lost(error) or str(error)
-        except OSError as found:
-            return obstacle(found)
+        except OSError as cause:
+            return obstacle(cause)
 
     def _why(self, error: sqlite3.Error | OSError) -> str:
         if lost := self._lost(error):
@@ -85,7 +84,7 @@ class SealedDatabase:
         return explained(self._path.parent, str(error), full=full)
 
     def _lost(self, error: sqlite3.Error | OSError) -> str:
-        """Where the disk cannot read the file, and how the rest is saved; empty for other errors."""
+        """Where the disk cannot read the file, with the remedy; empty for other errors."""
         lost = unreadable(self._path) if getattr(error, "sqlite_errorname", "").startswith("SQLITE_IOERR") else ""
         return f"{lost}: {self.schema.advice(self._path)}" if lost else ""
 
@@ -114,7 +113,7 @@ class SealedDatabase:
             self._resume(*checked(self.schema, self._path, self._database, before), before)
 
     def _refuse_version(self, version: int, *, new: bool, begun: bool) -> None:
-        """JournalError for another version, and for a file without sums where there was one with them."""
+        """JournalError for an unsupported version, or an older one where the witness shows that a newer existed."""
         schema, path = self.schema, self._path
         if begun and version != schema.version:
             raise JournalError(
@@ -125,7 +124,7 @@ class SealedDatabase:
             raise JournalError(f"{path}: its version is {version}, this reads {schema.version}: name another file")
 
     def _begin(self) -> None:
-        """Name and seal a journal in the transaction that made its tables; change 0 is there for the seal."""
+        """Name and seal a journal in the transaction that created its tables; change 0 is only there for the seal."""
         run, name, newest = self._database.execute, new_name(), self.schema.newest
         run("INSERT INTO journal VALUES (?, ?)", (name, row_sum("journal", (name,))))
         if run(f"SELECT 1 FROM {newest}").fetchone() is None:
@@ -136,13 +135,13 @@ class SealedDatabase:
         self._resume(name, sealed, None)
 
     def _counted(self, number: int) -> Sealed:
-        """The seal of all rows, for a transaction of that number."""
+        """The seal of all rows, for the transaction of that number."""
         queries = [f"SELECT count(*), coalesce(sum(sum), 0) FROM {table}" for table in self.schema.tables]
         counts = [self._database.execute(query).fetchone() for query in queries]
         return Sealed(number, sum(rows for rows, _ in counts), sum(total for _, total in counts) & (1 << 63) - 1)
 
     def _resume(self, name: bytes, sealed: Sealed, before: Witness | None) -> None:
-        """Go on from a seal; the witness agrees with it."""
+        """Continue from a seal, and make the witness agree with it."""
         self._seal = Seal(name, sealed)
         self._inserts = {table: self._insertion(table) for table in self.schema.tables}
         self._recall()
@@ -157,11 +156,11 @@ class SealedDatabase:
         return f"INSERT INTO {table} VALUES ({', '.join('?' * columns)})"
 
     def _recall(self) -> None:
-        """Cached figures of the tables: the number of the newest change."""
+        """Read figures that are cached: the number of the newest change."""
         (self._newest,) = self._database.execute(f"SELECT max(number) FROM {self.schema.newest}").fetchone()
 
     def _number(self, newest: int) -> None:
-        """The number of the newest change, with the seal: the only row of its table."""
+        """Store the number of the newest change together with the seal, in the only row of its table."""
         table = self.schema.newest
         self._seal.leave(row_sum(table, (self._newest,)))
         self._newest = newest
@@ -180,15 +179,15 @@ class SealedDatabase:
                 self._seal.leave(value)
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the database and the witness."""
         self._database.close()
         self._mark.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A block in which all that is changed becomes durable as one, sealed; then the witness says so.
+        """A block whose changes are committed atomically and sealed; afterwards the witness is updated.
 
-        NotWrittenError when the disk does not take it: everything is as it was before.
+        NotWrittenError if the disk refuses: nothing has changed.
         """
         self._sealed = None
         try:
@@ -208,20 +207,21 @@ class SealedDatabase:
         except BaseException:
             self._roll_back()
             raise
+        # Only after the commit: a witness ahead of its journal would mean that acknowledged changes were lost.
         self._witness.follow(self._seal.commit(sealed))
 
     @contextmanager
     def filled(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for a block that inserts rows with their sums; they are counted when it ends."""
+        """Yield the connection for a block that inserts many rows with their sums; the seal is recounted at its end."""
         with self.transaction():
             yield self._database
             self._recall()
             self._seal.count(self._counted(0))
 
     def _roll_back(self) -> None:
-        """Everything is as it was before the transaction."""
+        """Restore the database and the cached figures to the state before the transaction."""
         if self._database.in_transaction:
-            with suppress(sqlite3.Error):  # what it met first is what is told
+            with suppress(sqlite3.Error):  # the first error is the one to report
                 self._database.execute("ROLLBACK")
         self._seal.roll_back()
         self._recall()
@@ -238,13 +238,13 @@ class SealedDatabase:
 
 @contextmanager
 def _log_preserved(path: Path) -> Iterator[None]:
-    """While a journal is looked at its log has a second name: SQLite removes the log of one that is refused."""
+    """Give the log a second name (hard link) during the block: SQLite deletes the log of a journal that is refused."""
     log = log_of(path)
     kept = log.with_name(f"{log.name}-before")
     if kept.exists() and not log.exists():
-        kept.rename(log)  # a broker that refused the journal was killed before it could
+        kept.rename(log)  # the process that refused the journal was killed before it could do this
     kept.unlink(missing_ok=True)
-    with suppress(OSError):  # there is no log, or the file system has no second names
+    with suppress(OSError):  # no log, or a file system without hard links
         os.link(log, kept)
     try:
         yield

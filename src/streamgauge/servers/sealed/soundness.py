@@ -1,9 +1,12 @@
-"""A sound journal: its checksums, and the check that finds damaged, missing and outdated rows and pages.
+"""Soundness of a journal: checksums, and a check that finds damaged, missing and outdated rows and pages.
 
-A row's checksum tells that one of its bits changed; the seal, how many rows there are and the sum of their checksums,
-tells that a row is missing, is there twice, or is an older one. Row checksums are CRC-32 (ISO 3309) of the MessagePack
-of the values, so that text, numbers and nothing cannot be taken for each other. Every transaction writes the seal anew,
-in the row of the newest change, whose page a change writes anyway.
+A row's checksum detects changed bits. The seal, the number of rows and the sum of their checksums, detects that a row
+is missing, duplicated, or outdated. Row checksums are the CRC-32 (ISO 3309) of the MessagePack of the values, so that
+text, numbers and NULL are distinguished. Every transaction rewrites the seal, in the row of the newest change, whose
+page is written anyway.
+
+A worked example: rows with the checksums 3, 5 and 9 have the seal (3, 17). If the row 5 is lost the count is 2; if it
+is replaced by an older version of itself with the checksum 4, the sum is 16.
 """
 
 import fcntl
@@ -23,20 +26,20 @@ from streamgauge.servers.durability import Inspection, Witness, unreadable
 
 
 class JournalError(MistakeError, RuntimeError):
-    """A file that is no journal, is damaged, or cannot be written; the sentence says why."""
+    """A file that is not a journal, is damaged, or cannot be written; the sentence says why."""
 
 
 class NotWrittenError(JournalError):
-    """The disk did not take a change: nothing of the change is there, and later ones may be taken."""
+    """A change that the disk refused: it has no effect, and later changes may succeed."""
 
 
 @dataclass(frozen=True)
 class Schema:
     """The tables of a kind of journal, each with a column ``sum``: the checksum of the columns before it.
 
-    The table ``newest`` has one row: a number, its checksum, and the seal of all rows. ``keys`` is the order of rows
-    where it is not the rowid. ``advice`` says what to do about a damaged file. ``upgrade`` makes a journal of the
-    version ``before`` one of this; its transaction stays open.
+    The table ``newest`` has one row: a number, its checksum, and the seal of all rows. ``keys`` gives the order of rows
+    for tables without rowid. ``advice`` returns the remedy for a damaged file. ``upgrade`` converts a journal of the
+    version ``before`` and leaves the transaction open.
     """
 
     version: int
@@ -50,15 +53,15 @@ class Schema:
 
     @property
     def statements(self) -> dict[str, str]:
-        """The statements of tables and indexes, with the table of the journal's own name, in one row."""
+        """The statements that create all tables and indexes, including the table with the journal's id."""
         return {**self.tables, **_OWN_NAME, **self.indexes}
 
     def sum_at(self, table: str) -> int:
-        """The column of a table's checksum."""
+        """The position of a table's checksum column."""
         return 1 if table == self.newest else -1
 
     def create(self, database: sqlite3.Connection) -> None:
-        """The tables of a journal; within a transaction."""
+        """Create the tables of a journal, within a transaction."""
         for statement in self.statements.values():
             database.execute(statement)
         database.execute(f"PRAGMA user_version = {self.version}")
@@ -73,7 +76,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class _Seeds(dict[str, int]):
-    """Where the checksums of a table's rows begin."""
+    """Initial CRC values by table, so that a row copied to another table has a wrong checksum."""
 
     def __missing__(self, table: str) -> int:
         seed = self[table] = crc32(table.encode())
@@ -84,85 +87,85 @@ _SEEDS: Final = _Seeds()
 
 
 def row_sum(table: str, values: Sequence[object]) -> int:
-    """The checksum of a row of a table, from 0 to 2^32 - 1; UnicodeEncodeError for text that is none."""
+    """The checksum of a table's row, from 0 to 2^32 - 1; UnicodeEncodeError for invalid text."""
     return crc32(_encode(values), _SEEDS[table])
 
 
 class Sealed(NamedTuple):
-    """The number of the last transaction, how many rows there are, the sum of their checksums modulo 2^63."""
+    """A seal: the number of the last transaction, the number of rows, the sum of their checksums modulo 2^63."""
 
     number: int
     rows: int
     total: int
 
     def witness(self, journal: bytes) -> Witness:
-        """The same, for the file beside the journal of that name (16 bytes)."""
+        """The witness of the seal, for the file beside the journal with that id (16 bytes)."""
         return Witness(journal, self.number, self.rows + (self.total << 1) & _WRAP)
 
 
 class Seal:
-    """The seal as rows come and go; ``sealed`` is that of the last transaction that was committed."""
+    """The seal during a transaction; ``sealed`` is that of the last committed one."""
 
     def __init__(self, journal: bytes, sealed: Sealed) -> None:
         self.journal, self.sealed = journal, sealed
         self._rows, self._total = sealed.rows, sealed.total
 
     def enter(self, value: int) -> None:
-        """A row with that checksum is there."""
+        """Count a new row by its checksum."""
         self._rows += 1
         self._total += value
 
     def entered(self, table: str, row: Sequence[object]) -> int:
-        """The checksum of a row that is there from now on."""
+        """Count a new row; returns its checksum."""
         value = crc32(_encode(row), _SEEDS[table])
         self._rows += 1
         self._total += value
         return value
 
     def leave(self, value: int) -> None:
-        """A row with that checksum is there no more."""
+        """Subtract a deleted row by its checksum."""
         self._rows -= 1
         self._total -= value
 
     def count(self, sealed: Sealed) -> None:
-        """The rows were counted: so many are there, whatever came and went."""
+        """Replace the counts by those of a full scan."""
         _, self._rows, self._total = sealed
 
     @property
     def next(self) -> Sealed:
-        """The seal of the transaction that ends now."""
+        """The seal of the current transaction."""
         return Sealed(self.sealed.number + 1, self._rows, self._total & _WRAP)
 
     def commit(self, sealed: Sealed) -> Witness:
-        """A transaction is durable; what a witness has to say."""
+        """Note that a transaction was committed; returns the new witness."""
         self.sealed = sealed
         self._total = sealed.total
         return sealed.witness(self.journal)
 
     def roll_back(self) -> None:
-        """A transaction is not."""
+        """Note that a transaction was rolled back."""
         _, self._rows, self._total = self.sealed
 
 
 def packed(sealed: Sealed) -> bytes:
-    """A seal as bytes, with a checksum of its own."""
+    """A seal as bytes, followed by its own checksum."""
     body = _BODY.pack(*sealed)
     return body + crc32(body).to_bytes(_SUM)
 
 
 def new_name() -> bytes:
-    """A name for a journal, which no other has."""
+    """A new random id for a journal."""
     return os.urandom(16)
 
 
 def read_name(database: sqlite3.Connection) -> bytes | None:
-    """The name of a journal; ``None`` when there is none that can be believed."""
+    """The id of a journal; ``None`` if it is missing or its checksum is wrong."""
     row = database.execute("SELECT name, sum FROM journal").fetchone()
     return row[0] if row is not None and row_sum("journal", row[:1]) == row[1] else None
 
 
 def read_seal(schema: Schema, database: sqlite3.Connection) -> Sealed | None:
-    """The seal that is there; ``None`` when there is none that can be believed."""
+    """The stored seal; ``None`` if it is missing or its checksum is wrong."""
     row = database.execute(f"SELECT seal FROM {schema.newest}").fetchone()
     if row is None or not isinstance(row[0], bytes) or len(row[0]) != _BODY.size + _SUM:
         return None
@@ -171,17 +174,17 @@ def read_seal(schema: Schema, database: sqlite3.Connection) -> Sealed | None:
 
 
 def mark_of(path: Path) -> Path:
-    """The file beside a journal that has its witness."""
+    """The path of a journal's witness."""
     return path.with_name(f"{path.name}-mark")
 
 
 def log_of(path: Path) -> Path:
-    """SQLite's write-ahead log of a journal."""
+    """The path of a journal's write-ahead log, named by SQLite."""
     return path.with_name(f"{path.name}-wal")
 
 
 def refuse_vanished(path: Path) -> None:
-    """JournalError when a journal is missing or empty, and a file beside it shows that there was one."""
+    """JournalError if a journal is missing or empty although another file shows that it had content."""
     if _size(path):
         return
     beside = [file.name for file in (mark_of(path), log_of(path)) if _size(file)]
@@ -199,7 +202,7 @@ def _size(path: Path) -> int:
 
 
 def checked(schema: Schema, path: Path, database: sqlite3.Connection, mark: Witness | None) -> tuple[bytes, Sealed]:
-    """The name and seal of a journal that is sound; JournalError, in one sentence, for one that is damaged."""
+    """The id and seal of a sound journal; JournalError, in one sentence, if it is damaged."""
     inspection, name, sealed = inspect(schema, database, mark)
     if inspection.whole and sealed is not None and name is not None:
         return name, sealed
@@ -212,9 +215,9 @@ def checked(schema: Schema, path: Path, database: sqlite3.Connection, mark: Witn
 def inspect(
     schema: Schema, database: sqlite3.Connection, mark: Witness | None, inspection: Inspection | None = None
 ) -> tuple[Inspection, bytes | None, Sealed | None]:
-    """All damages of an open journal, its name and seal where they can be read; ``mark`` is what the witness says.
+    """All damage of an open journal, and its id and seal if they are readable; ``mark`` is its witness.
 
-    ``found`` are those that are known already.
+    Damage is added to ``inspection``, which may have entries already.
     """
     inspection = Inspection() if inspection is None else inspection
     _check_schema(schema, database, inspection)
@@ -235,7 +238,7 @@ def inspect(
         )
         return inspection, name, sealed
     _check_mark(name, sealed, mark, inspection)
-    if inspection.whole and (rows, total & (1 << 63) - 1) != sealed[1:]:
+    if inspection.whole and (rows, total & _WRAP) != sealed[1:]:
         inspection.note(
             "all tables", f"the rows are not those that were written ({rows:,} are there, {sealed.rows:,} were sealed)"
         )
@@ -259,7 +262,7 @@ def _check_schema(schema: Schema, database: sqlite3.Connection, inspection: Insp
 
 
 def _check_pages(database: sqlite3.Connection, inspection: Inspection) -> None:
-    """SQLite's own check: the structure of every page, the order of keys, indexes against their tables."""
+    """Run SQLite's own check: structure of pages, order of keys, indexes against their tables."""
     try:
         for (line,) in database.execute("PRAGMA integrity_check(10)"):
             if line != "ok":
@@ -269,7 +272,7 @@ def _check_pages(database: sqlite3.Connection, inspection: Inspection) -> None:
 
 
 def _check_rows(schema: Schema, database: sqlite3.Connection, table: str, inspection: Inspection) -> tuple[int, int]:
-    """How many rows of a table can be read, and the sum of their checksums."""
+    """Check the rows of a table; returns the number of readable rows and the sum of their stored checksums."""
     rows = total = sound = 0
     at = schema.sum_at(table)
     for row in readable(schema, database, table, inspection):

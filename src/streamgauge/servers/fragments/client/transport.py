@@ -54,7 +54,8 @@ class ClientLimits:
     event: int = 4 * 2**20
     """Bytes of one event; the change of a larger one is requested instead."""
     silence: float = 45.0
-    """Seconds without a byte after which an event stream counts as broken: three of the 15 s between keep-alives."""
+    """Seconds without a byte after which an event stream counts as broken: three times the 15 s between signs of life.
+    Seconds without a byte after which an event stream counts as broken: three times the 15 s between signs of life."""
     quads: int = 5_000_000
     """Quads of one fragment or file."""
     rows: int = 1_000_000
