@@ -118,7 +118,7 @@ class Strategy(Protocol):
         return
 
     def failures(self) -> Failures:
-        """What was refused since the last call."""
+        """Return the refusals since the last call."""
         return NO_FAILURES
 
     def load(self, triples: Iterable[Triple]) -> None:

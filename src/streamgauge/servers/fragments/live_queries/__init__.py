@@ -424,7 +424,7 @@ def first_of(sources: Sequence[LinkedDataSource], times: Sequence[int | None], w
 
 
 class Caching(StrEnum):
-    """What is cached between polls."""
+    """The policy of the cache between polls."""
 
     ON = "on"  # what was read, brought up to date by changes; static answers
     OFF = "off"  # the same plan, all of it asked anew at each poll

@@ -187,7 +187,7 @@ LONGEST_WAIT: Final = 60.0
 
 
 class AnswerContent(StrEnum):
-    """What an answer contains."""
+    """The content of an answer."""
 
     CHANGES = "changes"  # rows that came and rows that went, when there are any
     WHOLE = "whole"  # all rows, at each poll

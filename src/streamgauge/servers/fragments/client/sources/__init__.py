@@ -251,7 +251,7 @@ class FirstResponse:
 
 
 class SourceKind(Protocol):
-    """What every module in this folder defines."""
+    """The contract of every module in this folder."""
 
     RANK: int
 
