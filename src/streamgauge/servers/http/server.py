@@ -187,7 +187,7 @@ class Serving(uvicorn.Server):
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal says stop; whoever it interrupts may hold what leaving needs, so leaving has a thread of its own."""
+        """Stop on a signal. ``leave`` gets a thread: the interrupted code may hold a lock that it needs."""
         self._manager.tell("STOPPING=1")
         Thread(target=self._leave, name="streamgauge-leave", daemon=True).start()
         super().handle_exit(sig, frame)
