@@ -18,6 +18,8 @@ from streamgauge.incremental import (
     snapshot,
 )
 from streamgauge.incremental.crossovers import FEW_ROWS, WHOLE_BY_NUMBERS
+from streamgauge.incremental.drivers.content import WindowContent
+from streamgauge.incremental.plan import unheard
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.instants import uses_now
 from streamgauge.query.printer import sparql
@@ -36,14 +38,19 @@ class Looked:
     """Snapshots over a content that the test replaces; ``least`` triples are joined by numbers."""
 
     def __init__(self, form, names=(), least=WHOLE_BY_NUMBERS):
-        self.held = {None: (), **dict.fromkeys(names, ())}
+        self.held = {name: WindowContent(unheard, unheard) for name in (None, *names)}
         self.contents = SnapshotContents(again=True, least=least)
-        self.evaluator = Snapshots(form, self.contents, names=names)
-        for name in self.held:
-            self.contents.see(name, lambda name=name: [self.held[name]])
+        self.evaluator, self.time = Snapshots(form, self.contents, names=names), 0
+        for name, content in self.held.items():
+            self.contents.bind(name, content)
 
-    def look(self, triples, graph=None):
-        self.held[graph] = tuple(triples)
+    def hold(self, triples, graph=None):
+        self.time += 1
+        self.held[graph].drop(self.time)
+        self.held[graph].enter(self.time, tuple(triples), None)
+
+    def look(self, triples):
+        self.hold(triples)
         self.contents.look()
         delta = self.evaluator.settle()
         self.contents.release()
@@ -205,7 +212,7 @@ def evaluated(case):
     """What differs when half of the data was looked at before."""
     looked = Looked(parse_sparql(case.query), tuple(case.graphs), len(case.data) // 2 + 1)
     for name, triples in case.graphs.items():
-        looked.held[name] = tuple(triples)
+        looked.hold(triples, name)
     looked.look(case.data[: len(case.data) // 2])
     looked.look(case.data)
     rows = tuple(Counter(looked.evaluator.solutions()).elements())

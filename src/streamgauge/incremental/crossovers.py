@@ -48,8 +48,7 @@ SPARE_TERMS: Final = 40_000
 """
 
 PIECES: Final = 8
-"""Pieces of the time from one window to the next, and pieces by numbers that a content has. Chosen; see
-select_sliding."""
+"""Pieces of the time from one window to the next, at least. Chosen; see select_sliding."""
 
 RESTART_SHARE: Final = 8
 """One of so many edges, or starts, that changes: from there on all that it touches is followed again. Chosen; see the

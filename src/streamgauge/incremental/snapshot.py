@@ -6,10 +6,10 @@ Nothing is kept between two looks, and the order of joins follows the sizes that
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.conditions import Test
@@ -19,7 +19,7 @@ from streamgauge.incremental.list_joins import JoinSide, PendingCondition, Solut
 from streamgauge.incremental.operators import Bag, Delta, Take, difference, repeated
 from streamgauge.incremental.plan import BgpRequest, JoinPool, PlannedBgp, TripleRelation, plan
 from streamgauge.incremental.rewrite import UnsupportedError
-from streamgauge.incremental.window_pieces import Gather, PartedTriples, WindowBegins
+from streamgauge.incremental.window_pieces import PartedTriples, WindowBegins
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Var
 from streamgauge.model.semantics import EmptyAggregate
@@ -30,14 +30,7 @@ if TYPE_CHECKING:
     from streamgauge.incremental.drivers.content import WindowContent
     from streamgauge.incremental.id_joins import IdConditions, IdGraph, IdTable
     from streamgauge.incremental.spans import TripleSpans
-    from streamgauge.incremental.term_ids import IdTriples, TermIds
-
-
-Held: TypeAlias = Callable[[], Iterable[Sequence[Triple]]]
-"""The triples that a content holds now, arrival by arrival."""
-
-InColumns: TypeAlias = Callable[["TermIds"], "Sequence[IdTriples]"]
-"""The triples that a content holds now by the numbers of their terms."""
+    from streamgauge.incremental.term_ids import IdTriples
 
 
 class SnapshotContents(JoinPool):
@@ -49,9 +42,8 @@ class SnapshotContents(JoinPool):
 
     def __init__(self, again: bool = False, least: int = WHOLE_BY_NUMBERS, begins: WindowBegins | None = None) -> None:
         self._begins = begins
-        self._gathers: list[tuple[Term | None, Gather]] = []
         self._parted: dict[Term | None, Parted] = {}
-        self._seen: list[tuple[Term | None, Held, InColumns | None]] = []
+        self._seen: list[tuple[Term | None, WindowContent]] = []
         self._matches: list[Matches] = []
         self._least, self._again = least, again
         self._numbers: IdConditions | None = None
@@ -70,60 +62,40 @@ class SnapshotContents(JoinPool):
         return matches
 
     def bind(self, graph: Term | None, content: "WindowContent") -> None:
-        """One more content of a graph, which puts together what arrives."""
-        self.see(graph, content.graphs, content.columns, content.gather)
-
-    def see(
-        self, graph: Term | None, content: Held, columns: InColumns | None = None, gather: Gather | None = None
-    ) -> None:
-        """One more content of a graph, ``None`` for the default graph, and what it holds when it is looked at.
-
-        ``columns`` has the content number its terms, and gives its triples so; ``gather`` has it make a piece of them.
-        """
+        """One more content of a graph, ``None`` for the default graph, which is seen when it is looked at."""
         if graph in self._parted:
-            self._seen.append((graph, content, columns))
-            if gather is not None:
-                self._gathers.append((graph, gather))
+            self._seen.append((graph, content))
 
     def cut(self, time: int, t0: int) -> int | None:
         """Contents put together what came since the last time, where windows begin at known times."""
         begins = self._begins
         if begins is None:
             return None
-        for graph, gather in self._gathers:
+        for graph, content in self._seen:
             if (predicates := self._parted[graph].predicates) is not None:
-                gather(predicates, lambda at: begins.last(at, t0))
+                content.gather(predicates, lambda at: begins.last(at, t0))
         return begins.following(time, t0)
 
     def look(self) -> None:
         """Take in what is held now."""
         for graph, parted in self._parted.items():
-            seen = [(content, columns) for name, content, columns in self._seen if name == graph]
-            graphs = [triples for content, _ in seen for triples in content()]
-            if sum(map(len, graphs)) >= self._least and (
-                self._again or not all(isinstance(graph, tuple | PartedTriples) for graph in graphs[-1:])
-            ):
-                parted.fill_numbers(self._graph(seen))
+            contents = [content for name, content in self._seen if name == graph]
+            graphs = [triples for content in contents for triples in content.graphs()]
+            if (self._again or self._numbers is not None) and sum(map(len, graphs)) >= self._least:
+                parted.fill_numbers(self._graph(contents))
             else:
                 parted.fill(graphs)
         for matches in self._matches:
             matches.renew()
 
-    def _graph(self, seen: "Sequence[tuple[Held, InColumns | None]]") -> "IdGraph":
+    def _graph(self, contents: "Sequence[WindowContent]") -> "IdGraph":
         """Contents of one graph by numbers."""
         from streamgauge.incremental.id_joins import IdGraph
 
-        conditions = self._conditions
-        ids = conditions.ids
-        pieces = [
-            piece
-            for content, columns in seen
-            for piece in (
-                [ids.of_triples([(0, triples) for triples in content()])] if columns is None else columns(ids)
-            )
-        ]
+        ids = self._conditions.ids
+        numbered = ids.joined([content.columns(ids) for content in contents])
         ids.forget()
-        return IdGraph(ids, ids.joined(pieces).ids, conditions)
+        return IdGraph(ids, numbered.ids, self._conditions)
 
     @property
     def _conditions(self) -> "IdConditions":

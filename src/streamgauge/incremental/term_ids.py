@@ -5,8 +5,8 @@ pipe has any more are forgotten from time to time, the others numbered anew: mem
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, compress
-from typing import TypeAlias
+from itertools import chain, compress, groupby
+from typing import Any, TypeAlias
 from weakref import WeakSet
 
 import numpy as np
@@ -67,6 +67,14 @@ class TermIds:
         terms = list(chain.from_iterable(chain.from_iterable(triples for _, triples in arrivals)))
         times = np.array([time for time, _ in arrivals], np.int64)
         return self._kept(self.of(terms), np.repeat(times, [len(triples) for _, triples in arrivals]))
+
+    def of_arrivals(self, arrivals: Sequence[tuple[int, Sequence[Triple]]]) -> "IdTriples":
+        """The same, where some arrived by numbers: those of a kind that came one after the other together."""
+        pieces: list[IdTriples] = []
+        for numbered, group in groupby(arrivals, lambda arrival: isinstance(arrival[1], IdTriples)):
+            some: Any = list(group)
+            pieces += [triples for _, triples in some] if numbered else [self.of_triples(some)]
+        return self.joined(pieces)
 
     def of_batch(self, batch: ElementBatch) -> "IdTriples":
         """The triples of a batch: numbers of its terms are looked up once, as long as batches share their list."""

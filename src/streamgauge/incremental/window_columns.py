@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -41,45 +40,55 @@ class WindowColumns:
 
     def take_in(self, arrivals: Arrivals, horizon: int) -> None:
         """Arrivals that were looked at before, at the horizon (ms), are held."""
-        self._enter(arrivals, self.number, horizon)
-        self.number, self.horizon = self.number + 1, horizon
+        self._enter(arrivals, horizon)
+        self._turned(self.number + 1, horizon)
 
     def move(self, arrivals: Arrivals, horizon: int) -> bool:
         """One look: what came since the last one, and a new horizon (ms); the change goes to the bags of the patterns.
 
         Whether joins found it with little waste; where not, the arrivals alone are held.
         """
-        self._enter(arrivals, self.number, self.horizon)
+        self._enter(arrivals, self.horizon)
         looks = ConsecutiveLooks(*(np.array([bound], np.int64) for bound in (self.number, horizon, self.horizon)))
-        try:
-            begun = [joins.beginning(looks, size_of(arrivals)) for joins, _ in self._joins]
-        except WastefulError:
-            return False
-        for (joins, bag), begins in zip(self._joins, begun, strict=True):
+        moves = self._moves(looks, size_of(arrivals))
+        for bag, begins, ends in moves or ():
             add_all(bag, self._bag(begins))
-            add_all(bag, {row: -count for row, count in self._bag(joins.ending(looks)).items()})
-        self._turned(self.number + 1, horizon)
-        return True
+            add_all(bag, {row: -count for row, count in self._bag(ends).items()})
+        return moves is not None
 
     def move_by_ticks(self, triples: IdTriples, ticks: Places, horizons: Places) -> Iterator[int] | None:
         """Ticks, as looks one after the other; ``ticks``: that of each triple. Those at which a pattern has a change.
 
         The bags have it then. ``None`` where joins are wasteful, as ``move``.
         """
-        looks = self._looks(triples, ticks, horizons)
+        moves = self._moves(self._looks(triples, ticks, horizons), len(triples))
+        if moves is None:
+            return None
+        changes: dict[int, list[tuple[Bag, Row, int]]] = {}
+        for bag, begins, ends in moves:
+            for some, count in ((begins, 1), (ends, -1)):
+                for tick, row in zip(some.at.tolist(), self._rows(some), strict=True):
+                    changes.setdefault(tick, []).append((bag, row, count))
+        return self._told(changes)
+
+    def _moves(self, looks: ConsecutiveLooks, triples: int) -> list[tuple[Bag, SolutionMoves, SolutionMoves]] | None:
+        """Of each pattern its bag, and the solutions that begin and that end at looks; ``triples`` came in all.
+
+        ``None`` where joins are wasteful.
+        """
         try:
-            begun = [joins.beginning(looks, len(triples)) for joins, _ in self._joins]
+            begun = [joins.beginning(looks, triples) for joins, _ in self._joins]
         except WastefulError:
             return None
-        at = np.flatnonzero(looks.before < horizons)
-        changes: dict[int, list[tuple[Bag, Row, int]]] = {}
-        for (joins, bag), begins in zip(self._joins, begun, strict=True):
-            ends = joins.ending(ConsecutiveLooks(*(look[at] for look in looks)))
-            for moves, places, count in ((begins, begins.at, 1), (ends, at[ends.at], -1)):
-                for tick, row in zip(places.tolist(), self._rows(moves), strict=True):
-                    changes.setdefault(tick, []).append((bag, row, count))
-        self._turned(self.number + len(horizons), int(max(horizons, default=self.horizon)))
-        return self._told(changes)
+        at = np.flatnonzero(looks.before < looks.horizons)
+        ended = [self._ending(joins, looks, at) for joins, _ in self._joins]
+        self._turned_by(looks)
+        return [(bag, begins, ends) for (_, bag), begins, ends in zip(self._joins, begun, ended, strict=True)]
+
+    def _ending(self, joins: SpanJoins, looks: ConsecutiveLooks, at: Places) -> SolutionMoves:
+        """The solutions that end at some of the looks."""
+        ends = joins.ending(ConsecutiveLooks(*(look[at] for look in looks)))
+        return SolutionMoves(at[ends.at], ends.columns)
 
     def begun_by_ticks(
         self, triples: IdTriples, ticks: Places, horizons: Places, times: Places, left: Counter[Row]
@@ -97,11 +106,11 @@ class WindowColumns:
             return None
         at = np.flatnonzero(looks.before < horizons)
         at = at[np.isin(times[at], np.append(times[begins.at], times[-1]))]
-        ends = joins.ending(ConsecutiveLooks(*(look[at] for look in looks)))
-        gone = Counter(zip(times[at[ends.at]].tolist(), self._rows(ends), strict=True))
+        ends = self._ending(joins, looks, at)
+        gone = Counter(zip(times[ends.at].tolist(), self._rows(ends), strict=True))
         gone.update({(int(times[0]), row): count for row, count in left.items()})
         rows = list(zip(begins.at.tolist(), self._rows(begins), strict=True))
-        self._turned(self.number + len(horizons), int(max(horizons, default=self.horizon)))
+        self._turned_by(looks)
         if not gone:
             return rows
         new = []
@@ -131,6 +140,9 @@ class WindowColumns:
         for joins, bag in self._joins:
             add_all(bag, {row: -n for row, n in self._bag(joins.alive(self.number, self.horizon)).items()})
 
+    def _turned_by(self, looks: ConsecutiveLooks) -> None:
+        self._turned(int(looks.numbers[-1]) + 1, int(looks.horizons.max()))
+
     def _turned(self, number: int, horizon: int) -> None:
         self.number, self.horizon = number, horizon
         ids, spans = self._conditions.ids, list(self._spans.values())
@@ -150,17 +162,9 @@ class WindowColumns:
             return [()] * len(moves.at)
         return list(zip(*map(self._conditions.ids.texts, moves.columns), strict=True))
 
-    def _enter(self, arrivals: Arrivals, number: int, limit: int) -> None:
-        """Arrivals enter, those of a kind that come one after the other together."""
-        ids = self._conditions.ids
-        for numbered, group in groupby(arrivals, lambda arrival: isinstance(arrival[1], IdTriples)):
-            some: Any = list(group)
-            self._enter_all(
-                ids.joined([texts for _, texts in some]) if numbered else ids.of_triples(some), number, limit
-            )
-
-    def _enter_all(self, triples: IdTriples, number: int, limit: int) -> None:
-        self._enter_triples(triples, np.full(len(triples), number), np.full(len(triples), limit))
+    def _enter(self, arrivals: Arrivals, limit: int) -> None:
+        triples = self._conditions.ids.of_arrivals(arrivals)
+        self._enter_triples(triples, np.full(len(triples), self.number), np.full(len(triples), limit))
 
     def _enter_triples(self, triples: IdTriples, births: Places, limits: Places) -> None:
         columns = (triples.ids[0::3], triples.ids[1::3], triples.ids[2::3])

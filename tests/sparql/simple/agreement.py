@@ -5,7 +5,7 @@ terms as terms; language tags without regard to case.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -13,6 +13,8 @@ from math import isclose
 
 from streamgauge.incremental import Evaluator, SnapshotContents, Snapshots, UnsupportedError
 from streamgauge.incremental.crossovers import WHOLE_BY_NUMBERS
+from streamgauge.incremental.drivers.content import WindowContent
+from streamgauge.incremental.plan import unheard
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.terms import Row, Triple
@@ -77,12 +79,19 @@ def by_snapshots(case: Case, least: int = WHOLE_BY_NUMBERS) -> tuple[Row, ...] |
     except UnsupportedError:
         return None
     for name, triples in ((None, case.dataset.default), *case.dataset.named.items()):
-        contents.see(name, lambda triples=triples: [triples])  # type: ignore[misc]
-    contents.see(NOW_GRAPH, lambda: [(now_fact(0),)])
+        contents.bind(name, content_of(triples))
+    contents.bind(NOW_GRAPH, content_of([now_fact(0)]))
     contents.look()
     evaluator.settle()
     contents.release()
     return _columns(case, evaluator.variables, evaluator.solutions())
+
+
+def content_of(triples: Iterable[Triple]) -> WindowContent:
+    """A content that holds some triples."""
+    content = WindowContent(unheard, unheard)
+    content.enter(0, tuple(triples), None)
+    return content
 
 
 def _columns(case: Case, variables: Sequence[str], bag: object) -> tuple[Row, ...]:

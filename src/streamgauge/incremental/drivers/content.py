@@ -7,10 +7,9 @@ whether the content has changed between two looks, exactly or as far as an answe
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
-from itertools import count, groupby, islice
+from itertools import count, islice
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from streamgauge.incremental.crossovers import PIECES
 from streamgauge.incremental.plan import Feed, unheard
 from streamgauge.incremental.window_pieces import PartedTriples
 from streamgauge.model import algebra as al
@@ -314,20 +313,13 @@ class WindowContent:
         running = self._running
         return [triples for _, triples, number in self._live if not number or number in running]
 
-    def columns(self, ids: "TermIds") -> "list[IdTriples]":
+    def columns(self, ids: "TermIds") -> "IdTriples":
         """The same by the numbers of their terms, which are looked up once: as such they are held from now on."""
-        pieces: list[IdTriples] = []
         if self._running or self._ended:
-            return [ids.of_triples([(0, triples)]) for triples in self.graphs()]
-        for numbered, group in groupby(self._live, lambda entry: hasattr(entry[1], "ids")):
-            if numbered:
-                pieces += [triples for _, triples, _ in group]  # type: ignore[misc]
-            else:
-                pieces.append(ids.of_triples([(time, triples) for time, triples, _ in group]))
-        if len(pieces) > PIECES:
-            pieces = [ids.joined(pieces)]
-        self._live = deque((int(piece.times[0]), piece, 0) for piece in pieces)
-        return pieces
+            return ids.of_triples([(0, triples) for triples in self.graphs()])
+        numbered = ids.of_arrivals([(time, triples) for time, triples, _ in self._live])
+        self._live = deque([(int(numbered.times[0]), numbered, 0)] if numbered else ())
+        return numbered
 
     def gather(self, predicates: Collection[Term], begun: Callable[[int], int]) -> None:
         """Put the latest arrivals that leave together into one piece of these predicates; ``window_pieces.Gather``."""

@@ -6,13 +6,13 @@ handling of the data's own named graphs.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final, Protocol, TypeAlias, TypeGuard
 
 from streamgauge.incremental import Bag, SnapshotContents, Snapshots
-from streamgauge.incremental.drivers.content import Holding, border
+from streamgauge.incremental.drivers.content import Holding, WindowContent, border
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.operators import add
+from streamgauge.incremental.plan import unheard
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Var
@@ -328,31 +328,28 @@ class LocalEvaluator:
 
     def __init__(self, form: al.QueryForm) -> None:
         self._form = form
-        self._triples: Collection[Triple] = ()
-        self._named = NO_NAMED_GRAPHS
         self._see(())
 
     def answer(self, triples: Collection[Triple], named: NamedTriples = NO_NAMED_GRAPHS) -> Bag:
         """The answer of the query form over these triples and named graphs."""
         if tuple(named) != self._names:
             self._see(tuple(named))
-        self._triples, self._named = triples, named
+        for name, graph in self._graphs.items():
+            graph.enter(0, tuple(triples if name is None else named[name]), None)
         self._contents.look()
         try:
             return dict(self._snapshots.answer())
         finally:
             self._contents.release()
-            self._triples, self._named = (), NO_NAMED_GRAPHS
+            for graph in self._graphs.values():
+                graph.crop(0)
 
     def _see(self, names: tuple[Term, ...]) -> None:
         self._names, self._contents = names, SnapshotContents()
         self._snapshots = Snapshots(self._form, self._contents, names=names)
-        self._contents.see(None, lambda: (tuple(self._triples),))
-        for name in names:
-            self._contents.see(name, partial(self._in, name))
-
-    def _in(self, name: Term) -> tuple[tuple[Triple, ...]]:
-        return (tuple(self._named[name]),)
+        self._graphs = {name: WindowContent(unheard, unheard) for name in (None, *names)}
+        for name, graph in self._graphs.items():
+            self._contents.bind(name, graph)
 
 
 def rows_of(pattern: al.Pattern) -> al.Select:
