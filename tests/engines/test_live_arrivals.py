@@ -323,3 +323,15 @@ def test_rows_that_left_at_an_instant_are_not_new_where_columns_are_left_at_it()
     assert [(each.instant, each.added) for each in found] == [
         (1, ((term, "<urn:a>"),)) for term in ("<urn:a>", "<urn:b>")
     ]
+
+
+def test_a_row_that_went_without_a_report_is_new_when_it_comes_again():
+    """Nothing is held at the first element of 2 ms, which is therefore no report; then columns begin."""
+    a, b = ("<urn:a>", "<urn:p>", "<urn:a>"), ("<urn:a>", "<urn:q>", value(1))
+    came = enumerate([(1, (a,)), (2, ()), (2, (b,)), (2, (a,))])
+    elements = [StreamElement(STREAM, time, number, added) for number, (time, added) in came]
+    semantics = replace(CHANGE, tick=Tick.ELEMENT, report=CHANGE.report | {Report.NON_EMPTY}, scope=Scope.SLIDES)
+    for text in (QUERIES[1], "SELECT DISTINCT ?s { ?s <urn:p> ?o }"):
+        query = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(1, 1)),))
+        found = said_in_columns(query, semantics, elements, [1])
+        assert [(each.instant, each.added) for each in found] == [(1, (("<urn:a>",),)), (2, (("<urn:a>",),))]

@@ -272,7 +272,7 @@ class Ranking(Stateful):
 
     def _placed(self, rows: Sequence[Row]) -> list[Place]:
         """The places of rows in the order."""
-        columns = [[_key(value, down) for value in values.values(rows)] for values, down in self._keys]
+        columns = [_keys(values.values(rows), down) for values, down in self._keys]
         texts = [row if None not in row else tuple(cell or "" for cell in row) for row in rows]
         return list(zip(*columns, texts, rows, strict=True))
 
@@ -343,13 +343,19 @@ class RowOrder:
 
     def sorted(self, rows: Sequence[Row]) -> tuple[Row, ...]:
         """The rows in order; those that it does not order stay as they came."""
-        columns = [[_key(value, down) for value in values.values(rows)] for values, down in self._keys]
+        columns = [_keys(values.values(rows), down) for values, down in self._keys]
         places = list(zip(*columns, strict=True))
         return tuple(rows[place] for place in sorted(range(len(rows)), key=places.__getitem__))
 
 
 def _sign(change: tuple[Row, int]) -> bool:
     return change[1] > 0
+
+
+def _keys(terms: Sequence[Term | None], down: bool) -> list[Place]:
+    """The places of terms in the order, each made once."""
+    known = {term: _key(term, down) for term in set(terms)}
+    return list(map(known.__getitem__, terms))
 
 
 def _key(term: str | None, down: bool) -> Place:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.conditions import Test
 from streamgauge.incremental.crossovers import FEW_ROWS, WHOLE_BY_NUMBERS
-from streamgauge.incremental.evaluator import OperatorTree
+from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.list_joins import JoinSide, PendingCondition, SolutionTable, pending, relation_tests, rows
 from streamgauge.incremental.operators import Bag, Delta, Take, difference, repeated
 from streamgauge.incremental.plan import BgpRequest, JoinPool, PlannedBgp, TripleRelation, plan
@@ -116,8 +116,8 @@ class SnapshotContents(JoinPool):
             parted.fill(())
 
 
-class Snapshots:
-    """The answer of a query at the looks at its contents; ``ranked``: as OperatorTree.
+class Snapshots(KeptAnswer):
+    """The answer of a query at the looks at its contents, from nothing each time; ``ranked``: as OperatorTree.
 
     Raises UnsupportedError for what ``evaluator.refuse`` names.
     """
@@ -136,24 +136,18 @@ class Snapshots:
             matches.append(contents.matches(bgp_request))
             return matches[-1].take
 
-        self._tree = OperatorTree(form, names, empty_aggregate, leaf, ranked=ranked)
+        super().__init__(form, leaf, empty_aggregate, names, ranked=ranked)
+        self._tree.forget()
         self._only = matches[0] if self._tree.is_leaf else None
-        self._shown: Bag = {}
-        self.variables = self._tree.variables
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether the answer is the solutions of one leaf as they are."""
-        return self._tree.is_leaf
 
     def settle(self) -> Delta:
         """The change of the answer since this was last asked for."""
+        return self.delta()
+
+    def delta(self) -> Bag:
+        """The change of the answer since this was last asked for: its difference to the one before, which is kept."""
         before, self._shown = self._shown, self.answer()
         return difference(self._shown, before)
-
-    def delta(self) -> Delta:
-        """The change of the answer since this was last asked for: its difference to the one before, which is kept."""
-        return self.settle()
 
     def answer(self) -> Bag:
         """Evaluate at this look, once: row -> multiplicity."""
@@ -165,10 +159,6 @@ class Snapshots:
     def rows(self) -> tuple[Row, ...]:
         """Evaluate at this look, once: each row as often as it is there."""
         return repeated(self.answer().items()) if self._only is None else tuple(self._only.rows())
-
-    def solutions(self) -> Bag:
-        """The answer when its change was last asked for; do not change it."""
-        return self._shown
 
 
 class Parted:

@@ -5,7 +5,7 @@ pipe has any more are forgotten from time to time, the others numbered anew: mem
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, compress, groupby
+from itertools import chain, compress, groupby, repeat
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
@@ -45,10 +45,8 @@ class TermIds:
 
     def _of_given(self, terms: Sequence[Term]) -> Ids:
         """The same for terms that are all different, of which most are new."""
-        ids = list(map(self._ids.get, terms))
-        new = np.array([number is None for number in ids], np.bool_)
-        numbers = np.empty(len(ids), np.int32)
-        numbers[~new] = [number for number in ids if number is not None]
+        numbers = np.fromiter(map(self._ids.get, terms, repeat(-1)), np.int32, len(terms))
+        new = numbers < 0
         fresh = list(compress(terms, new.tolist()))
         numbers[new] = np.arange(len(self), len(self) + len(fresh))
         self._ids.add(fresh)

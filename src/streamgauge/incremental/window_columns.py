@@ -51,24 +51,31 @@ class WindowColumns:
         self._enter(arrivals, self.horizon)
         looks = ConsecutiveLooks(*(np.array([bound], np.int64) for bound in (self.number, horizon, self.horizon)))
         moves = self._moves(looks, size_of(arrivals))
-        for bag, begins, ends in moves or ():
+        if moves is None:
+            return False
+        for bag, begins, ends in moves:
             add_all(bag, self._bag(begins))
             add_all(bag, {row: -count for row, count in self._bag(ends).items()})
-        return moves is not None
+        self._turned_by(looks)
+        return True
 
     def move_by_ticks(self, triples: IdTriples, ticks: Places, horizons: Places) -> Iterator[int] | None:
         """Ticks, as looks one after the other; ``ticks``: that of each triple. Those at which a pattern has a change.
 
         The bags have it then. ``None`` where joins are wasteful, as ``move``.
         """
-        moves = self._moves(self._looks(triples, ticks, horizons), len(triples))
+        looks = self._looks(triples, ticks, horizons)
+        moves = self._moves(looks, len(triples))
         if moves is None:
             return None
         changes: dict[int, list[tuple[Bag, Row, int]]] = {}
+        if any(bag for _, bag in self._joins):  # from before columns were begun, when nothing held kept a report back
+            changes[0] = []
         for bag, begins, ends in moves:
             for some, count in ((begins, 1), (ends, -1)):
                 for tick, row in zip(some.at.tolist(), self._rows(some), strict=True):
                     changes.setdefault(tick, []).append((bag, row, count))
+        self._turned_by(looks)
         return self._told(changes)
 
     def _moves(self, looks: ConsecutiveLooks, triples: int) -> list[tuple[Bag, SolutionMoves, SolutionMoves]] | None:
@@ -82,7 +89,6 @@ class WindowColumns:
             return None
         at = np.flatnonzero(looks.before < looks.horizons)
         ended = [self._ending(joins, looks, at) for joins, _ in self._joins]
-        self._turned_by(looks)
         return [(bag, begins, ends) for (_, bag), begins, ends in zip(self._joins, begun, ended, strict=True)]
 
     def _ending(self, joins: SpanJoins, looks: ConsecutiveLooks, at: Places) -> SolutionMoves:
@@ -99,11 +105,13 @@ class WindowColumns:
         had ended before at the first time, and from then on those at the last.
         """
         looks = self._looks(triples, ticks, horizons)
-        ((joins, _),) = self._joins
+        ((joins, bag),) = self._joins
         try:
             begins = joins.beginning(looks, len(triples))
         except WastefulError:
             return None
+        left.update({row: -count for row, count in bag.items()})  # gone before columns were begun, without a report
+        bag.clear()
         at = np.flatnonzero(looks.before < horizons)
         at = at[np.isin(times[at], np.append(times[begins.at], times[-1]))]
         ends = self._ending(joins, looks, at)
@@ -141,6 +149,7 @@ class WindowColumns:
             add_all(bag, {row: -n for row, n in self._bag(joins.alive(self.number, self.horizon)).items()})
 
     def _turned_by(self, looks: ConsecutiveLooks) -> None:
+        """Looks are over, and their rows are texts: numbers may be others from now on."""
         self._turned(int(looks.numbers[-1]) + 1, int(looks.horizons.max()))
 
     def _turned(self, number: int, horizon: int) -> None:

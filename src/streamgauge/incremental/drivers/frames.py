@@ -140,11 +140,7 @@ def closing(semantics: Semantics) -> bool:
     return Report.WINDOW_CLOSE in semantics.report
 
 
-QueryEvaluator: TypeAlias = KeptAnswer | Snapshots
-"""The answer of a query over contents that move."""
-
-
-def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tuple[JoinPool, list[QueryEvaluator]]:
+def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tuple[JoinPool, Sequence[KeptAnswer]]:
     """Evaluators for queries with the same windows and static data, and what they have in common.
 
     Contents are looked at whole where few looks see one triple. ValueError for what they do not do.
@@ -165,7 +161,7 @@ def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tupl
     pool.feeds(None)
     for window in kept:
         window.begin()
-    return pool, list(kept)
+    return pool, kept
 
 
 def _ticks(queries: Sequence[ContinuousQuery], semantics: Semantics) -> bool:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from streamgauge.incremental.drivers.frames import QueryEvaluator
+from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.operators import repeated
 from streamgauge.incremental.query_forms import RowOrder
 from streamgauge.model import algebra as al
@@ -21,7 +21,7 @@ class RelationToStream:
     def __init__(
         self,
         form: al.QueryForm,
-        evaluator: QueryEvaluator,
+        evaluator: KeptAnswer,
         r2s: R2S,
         semantics: Semantics,
         emit: Callable[[Answer], None],
