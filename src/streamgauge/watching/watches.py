@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from threading import Lock
 from types import TracebackType
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
@@ -67,6 +68,7 @@ class Watch(Generic[Said]):
         self._last: int | None = None
         self._told: int | None = None
         self._over = False
+        self._first: float = inf  # the least t0 (ms), infinite before it is known
         self.elements = self.answers = self.uncounted = 0
         self.predicates: set[Term] = set()
 
@@ -179,9 +181,12 @@ class Watch(Generic[Said]):
         if self.elements < LOOKED_AT:
             self.predicates.update(predicate for _, predicate, _ in item.added)
         self.elements += 1
-        self._last = item.time if self._last is None else max(self._last, item.time)
+        if self._last is None or item.time > self._last:
+            self._last = item.time
         self._asking.push(item)
-        self.uncounted += all(item.time < t0 for _, t0 in self._asking.begun)
+        if item.time < self._first:
+            self._first = min((t0 for _, t0 in self._asking.begun), default=inf)
+            self.uncounted += item.time < self._first
 
     def _end(self) -> None:
         end = self._passing.end
