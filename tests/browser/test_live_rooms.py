@@ -122,6 +122,28 @@ def test_a_query_is_registered_watched_held_released_and_ended(browser: Any, ben
     assert [entry["message"] for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
 
 
+def test_a_newcomer_is_led_from_the_front_page_to_a_threshold(browser: Any, bench: Any) -> None:
+    browser.get("about:blank")
+    browser.get_log("browser")
+    show(browser, f"{bench.url}/", 1440)
+    follow(browser, "Register an example")
+    until(lambda: "AVG" in str(browser.execute_script("return document.getElementById('query').value")))
+    press(browser, "form button.first")
+    until(lambda: "No element has come yet." in text(browser, "#state"))
+    check(browser, browser.current_url, "live-query-without-elements")
+    show(browser, browser.current_url, 1440)
+    press(browser, "#begin-1")
+    until(lambda: browser.find_elements("css selector", "#elements") != [])
+    press(browser, "main form button.first")
+    until(lambda: "No element" not in text(browser, "#state"))
+    browser.find_element("id", "threshold").send_keys("28")
+    press(browser, ".choose button")
+    until(lambda: text(browser, "#chart [role=status]") == "3 of 6 values at or above 28, the last at 20 s.")
+    press(browser, "#end")
+    until(lambda: "No query is registered." in text(browser, "main"))
+    assert [entry["message"] for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
+
+
 def test_without_script_tables_reload_and_forms_do(browser: Any, bench: Any) -> None:
     log: Path = bench.folder / "plain.jsonl"
     log.write_text(reading(0, "a", 1) + reading(11_000, "a", 2))

@@ -16,6 +16,8 @@ from streamgauge.workbench.rooms.playground import recordings
 from streamgauge.workbench.rooms.playground.examples import FIRST, examples
 from streamgauge.workbench.rooms.playground.result import result
 from streamgauge.workbench.rooms.playground.state import MOST_BYTES, of_link, to_json
+from tests.report import build
+from tests.workbench.runs.folders import keep
 from tests.workbench.serving import opened
 
 pytestmark = pytest.mark.server
@@ -147,3 +149,13 @@ def test_a_run_of_the_folder_opens_and_no_other(bench, tmp_path):
     (bench.folder / "out").symlink_to(tmp_path)
     for name in ("../mine", "out", "/etc", "none"):
         assert bench.get("/", params={"run": name}, headers=HTML).status_code == 400
+
+
+def test_a_run_that_cannot_be_opened_is_named_without_its_path_on_this_machine(bench):
+    keep(bench.folder / "unfed", build.wrong())
+    page = bench.get("/", params={"run": "unfed"}, headers=HTML)
+    assert page.status_code == 400
+    alert = unescape(page.text.split('role="alert"')[1].split("</p>")[0])
+    assert "unfed/stream.parquet: missing: the stream that was fed belongs there" in alert
+    assert alert.endswith("The first example is opened in its place.")
+    assert str(bench.folder) not in page.text

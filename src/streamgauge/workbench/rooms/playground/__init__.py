@@ -86,7 +86,8 @@ class _Playground:
         try:
             state = await run_in_threadpool(self._asked, request)
         except MistakeError as error:
-            state, troubled = examples.FIRST, str(error)
+            sentence = str(error).replace(f"{self._folder.resolve()}/", "").replace(f"{self._folder}/", "")
+            state, troubled = examples.FIRST, f"{sentence}. The first example is opened in its place."
         return await self._shown(request, state, troubled, diagnose="window" in request.query_params)
 
     def _asked(self, request: Request) -> PlaygroundState:
