@@ -23,21 +23,21 @@ Node: TypeAlias = Var | Term
 # Property paths: https://www.w3.org/TR/sparql11-query/#propertypaths
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """``^path``."""
+    """Inverse path ``^path``: the pairs of the path, exchanged."""
 
     path: "Path"
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """``path / path``."""
+    """Sequence path ``path / path``, of two or more steps."""
 
     steps: tuple["Path", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """``path | path``."""
+    """Alternative path ``path | path``, of two or more choices."""
 
     choices: tuple["Path", ...]
 
@@ -109,7 +109,7 @@ class BGP:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Join(left, right)."""
+    """Join(left, right): the merges of all compatible pairs of solutions."""
 
     left: "Pattern"
     right: "Pattern"
@@ -126,7 +126,7 @@ class LeftJoin:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Filter(condition, pattern)."""
+    """Filter(condition, pattern): the solutions with effective boolean value true."""
 
     condition: Expression
     pattern: "Pattern"
@@ -134,7 +134,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """Union(left, right)."""
+    """Union(left, right): the solutions of both, with repetitions."""
 
     left: "Pattern"
     right: "Pattern"
@@ -142,7 +142,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Minus:
-    """Minus(left, right)."""
+    """Minus(left, right): left without solutions that share variables with, and are compatible to, one of right."""
 
     left: "Pattern"
     right: "Pattern"
@@ -159,7 +159,7 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Inline data; ``None`` is UNDEF."""
+    """VALUES: inline solutions; ``None`` is UNDEF."""
 
     variables: tuple[Var, ...]
     rows: tuple[Row, ...]
@@ -192,7 +192,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """DISTINCT."""
+    """DISTINCT: each solution once."""
 
     pattern: "Pattern"
 
@@ -214,7 +214,7 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """LIMIT and OFFSET."""
+    """LIMIT and OFFSET; ``limit`` is ``None`` for all remaining solutions."""
 
     pattern: "Pattern"
     offset: int = 0
@@ -251,7 +251,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """ASK."""
+    """ASK: whether the pattern has a solution."""
 
     pattern: Pattern
 

@@ -1,4 +1,4 @@
-"""Answers: what an engine says."""
+"""Answers: the reports of an engine."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,9 +17,9 @@ class Answer(Tabular):
     """One report of an engine.
 
     ``received`` is the harness's monotonic clock in ns (0 until it is stamped). ``instant`` (ms) and
-    ``scope`` (start, end in ms) are what the engine says the answer speaks of, ``None`` when it is silent.
+    ``scope`` (start, end in ms) are the engine's claim which report the answer belongs to, ``None`` without one.
     ``added`` is the bag that is streamed; ``removed`` is empty but for engines that send deltas.
-    ``made`` (monotonic ns) is when the engine says that it made the answer, ``None`` when it is silent.
+    ``made`` (monotonic ns) is the engine's claim when it computed the answer, ``None`` without one.
     ``rows()`` and ``values()`` are the rows of ``added`` as terms and as native Python values; ``to_arrow()``,
     ``to_pandas()`` and ``to_polars()`` make tables of them.
     A boolean answer is one row with ``"true"^^xsd:boolean`` or ``"false"^^xsd:boolean``.
@@ -43,7 +43,7 @@ class Answer(Tabular):
         return [{name: term for name, term in zip(names, row, strict=True) if term is not None} for row in self.added]
 
     def row_by_row(self) -> "list[Answer]":
-        """An answer for each row: those that are added, then those that are removed."""
+        """Split the answer into one for each row: first the added rows, then the removed ones."""
         if len(self.added) + len(self.removed) == 1:
             return [self]
         came = [((row,), ()) for row in self.added]
@@ -52,7 +52,7 @@ class Answer(Tabular):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns of its rows."""
+        """The names of the columns, by the kind of the answer."""
         if self.kind == "solutions":
             return self.variables
         return ("subject", "predicate", "object") if self.kind == "triples" else ("answer",)
@@ -75,21 +75,22 @@ class Answer(Tabular):
 
 
 _FIELDS: Final = tuple((field.name, getattr(Answer, field.name).__set__) for field in fields(Answer))
-"""The function that sets a field of an answer, for each field."""
+"""For each field the slot's setter, which works although the class is frozen."""
 
 
 FEW: Final = 8
-"""Answers that are made by a call each."""
+"""Number of answers up to which calling the constructor is as fast as setting field by field."""
 
 
 def _alike(answer: Answer, rows: Sequence[tuple[tuple[Row, ...], tuple[Row, ...]]]) -> list[Answer]:
-    """Answers that differ in what is added and removed: many are made field by field, in half of the time of calls."""
+    """Copies of an answer with other rows; many are made field by field, in half of the time of the constructor."""
     if len(rows) <= FEW:
         rest = (answer.kind, answer.instant, answer.scope, answer.received, answer.made)
         return [Answer(answer.variables, came, went, *rest) for came, went in rows]
     answers = list(map(object.__new__, repeat(Answer, len(rows))))
     own = {"added": [came for came, _ in rows], "removed": [went for _, went in rows]}
     for name, put in _FIELDS:
+        # A deque of length 0 consumes the iterator in C, without a Python loop.
         deque(map(put, answers, own.get(name, repeat(getattr(answer, name)))), maxlen=0)
     return answers
 

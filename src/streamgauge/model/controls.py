@@ -1,7 +1,7 @@
-"""Characters that steer whatever shows them: terminals (C0, C1), the direction of text, the ends of lines.
+"""Control characters: of terminals (C0, C1), of text direction, and line separators.
 
-A term, a name or the words of another server may hold any of them, so that a stranger could write to a terminal, or
-show a text in another order than it has. Each place that shows text to people passes it through ``visible``.
+A term, a name or a message of another server may contain them, and so send escape sequences to a terminal or display
+text in another order. All text for users passes through ``visible``.
 """
 
 import re

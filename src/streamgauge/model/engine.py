@@ -1,4 +1,4 @@
-"""Engines: the contract of whatever answers continuous queries (DESIGN, section 5)."""
+"""The interface that engines implement (DESIGN, section 5)."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
@@ -9,20 +9,20 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 
 Emit: TypeAlias = Callable[[Answer], None]
-"""The function that an engine calls with every report, from a thread of its own if it has its own process."""
+"""Callback of an engine for each report; an engine in a process of its own calls it from another thread."""
 
 
 class Session(Protocol):
-    """A query that is being answered."""
+    """A registered query, from ``start`` until ``close``."""
 
     def push(self, element: StreamElement) -> None:
-        """An element has come."""
+        """Hand over the next element."""
 
     def advance(self, time: int) -> None:
-        """Nothing earlier than ``time`` (ms) will come: report what is due up to here."""
+        """Hand over a watermark: no element before ``time`` (ms) will follow, so report all that is due up to it."""
 
     def close(self) -> None:
-        """No more input; nothing further is due."""
+        """End the input; no further report is due."""
 
 
 class Engine(Protocol):
@@ -32,4 +32,4 @@ class Engine(Protocol):
         """``None``, or the sentence why this engine cannot answer the query under the semantics."""
 
     def start(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
-        """Begin to answer."""
+        """Register a query and begin to answer it; reports go to ``emit``."""

@@ -42,7 +42,7 @@ def command(extra: str) -> str:
 
 
 def missing(extra: str) -> str:
-    """The sentence about an extra that is not installed; empty where it is. None of its modules is imported."""
+    """The sentence about an extra that is not installed; empty if it is. None of its modules is imported."""
     use, package, modules = EXTRAS[extra]
     return "" if all(map(importable, modules)) else f"{use} needs {package}: {command(extra)}"
 
@@ -63,7 +63,7 @@ def missing_for(error: ImportError) -> str:
 
 
 def importable(module: str) -> bool:
-    """Whether a module is installed; it is not imported."""
+    """Whether a module can be found, without importing it."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # a package above it

@@ -13,12 +13,12 @@ from typing import Final
 from streamgauge.model.terms import Term, Triple
 
 NOT_HERE: Final[Triple] = ("", "", "")
-"""The answer for each graph that was looked at, so that looks can be counted; no fact."""
+"""Placeholder that a lookup gives for each graph without the fact, so that lookups can be counted."""
 
 _BETWEEN: Final = "> "
 _SUBJECT: Final = itemgetter(0)
 _ANY: Final = "<> "
-"""In a question: each graph."""
+"""In a lookup: any graph."""
 
 
 def in_graph(name: Term, triple: Triple) -> Triple:
@@ -27,12 +27,12 @@ def in_graph(name: Term, triple: Triple) -> Triple:
 
 
 def is_named(subject: Term) -> bool:
-    """Whether a subject says a named graph."""
+    """Whether a subject carries the name of a graph."""
     return _BETWEEN in subject and subject[1] != "<"
 
 
 def apart(fact: Triple) -> tuple[Term, Triple]:
-    """The name of the graph, and the triple in it."""
+    """Split a fact into the name of its graph and its triple."""
     name, _, subject = fact[0].partition(" ")
     return name, (subject, fact[1], fact[2])
 
@@ -48,7 +48,7 @@ def _parted(facts: tuple[Triple, ...]) -> tuple[tuple[Triple, ...], tuple[tuple[
 
 
 def default_only(facts: Iterable[Triple], named: list[tuple[Term, Triple]]) -> Iterator[Triple]:
-    """Facts of the default graph; those of named graphs are put into a list on the way."""
+    """Yield facts of the default graph; those of named graphs are appended to ``named``."""
     for fact in facts:
         if _BETWEEN in fact[0] and is_named(fact[0]):
             named.append(apart(fact))
@@ -57,12 +57,12 @@ def default_only(facts: Iterable[Triple], named: list[tuple[Term, Triple]]) -> I
 
 
 def question(name: Term | None, subject: Term | None) -> Term:
-    """The mark in a subject's place where facts of a named graph are looked for; ``None`` is any."""
+    """Encode graph and subject of a lookup as one subject; ``None`` is any."""
     return f"{name or _ANY[:-1]} {subject or ''}"
 
 
 def asked(subject: Term) -> tuple[Term | None, Term | None]:
-    """The graph and the subject of a question."""
+    """Decode the graph and the subject of a lookup."""
     name, _, own = subject.partition(" ")
     return None if name == _ANY[:-1] else name, own or None
 

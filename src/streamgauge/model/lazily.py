@@ -1,4 +1,4 @@
-"""Names of a package that are loaded from its modules when they are first used.
+"""Lazy imports: names of a package that are loaded from its modules at their first use.
 
 A package whose ``__init__`` imports its own modules can stop threads: the one that imports ``package.one`` first holds
 the lock of ``one`` while it runs ``__init__``, which waits for ``two``; another that began with ``package.two`` holds

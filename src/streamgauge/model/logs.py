@@ -89,7 +89,7 @@ class _Handler(logging.StreamHandler[Any]):
         self.setFormatter(JsonLines() if form == "json" else TextLines())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record."""
+        """Write one record to the current standard error."""
         stream = sys.stderr
         self.stream = stream.inner if isinstance(stream, _JsonStream) else stream
         super().emit(record)

@@ -74,7 +74,7 @@ class PlainMistakes(ContextDecorator):
     """
 
     def __enter__(self) -> None:
-        """Nothing is prepared."""
+        """Enter without preparation; all work is in ``__exit__``."""
 
     def __exit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _at: TracebackType | None

@@ -22,7 +22,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "is": "another kind of value",
     "finite": "a finite number",
 }
-"""By the first word of the problem's type (``int_parsing``, ``int_type``, ``int_from_float``)."""
+"""Expected kinds of values, by the first word of pydantic's error type (``int_parsing``, ``int_type``)."""
 
 _BOUNDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "greater_than_equal": lambda limits: f"at least {limits['ge']:g}",
@@ -99,7 +99,7 @@ def date_text(ms: float, *, always: bool = False) -> str | None:
 
 
 _ALIKE = 0.6
-"""How like a name must be to be meant: the share of letters that two names have in common, in their order."""
+"""Minimum similarity (``difflib`` ratio) of a known name for it to be suggested."""
 
 
 def spelled(name: str, known: Iterable[str]) -> str | None:

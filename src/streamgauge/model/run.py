@@ -26,7 +26,7 @@ class Fed:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look at the engine's process tree: monotonic ns, RSS bytes, share of the machine's memory, CPU %, threads."""
+    """Resources of the engine's processes: monotonic ns, RSS bytes, share of the machine's memory, CPU %, threads."""
 
     at: int
     rss: int
@@ -37,7 +37,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class RunHeader:
-    """A run without its tables.
+    """The metadata of a run, without its tables.
 
     ``started`` is the monotonic ns of the feed's start, when the stream's time was ``begin`` (ms); ``advanced_to``
     (ms) is how far that time came; ``evaluator`` names what computes the engine's answers, which may not judge it;
@@ -76,7 +76,7 @@ class RunHeader:
 
 @dataclass(frozen=True)
 class Run:
-    """A header with everything that was observed, in that order; ``folder`` is where it was read from."""
+    """A header with all recorded tables, each in time order; ``folder`` is where the run was read from."""
 
     header: RunHeader
     answers: tuple[Answer, ...]

@@ -70,7 +70,7 @@ class Clock(StrEnum):
 
 
 class Counting(StrEnum):
-    """Whether repetitions count."""
+    """Whether repeated rows count: bag or set semantics."""
 
     SET = "set"
     BAG = "bag"

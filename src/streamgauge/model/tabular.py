@@ -63,11 +63,11 @@ def _value(text: str, kind: str | None) -> Native:
 
 
 SHOWN: Final = 20
-"""Rows that a notebook shows."""
+"""Maximum number of rows in a notebook."""
 
 
 class Tabular:
-    """Rows with named columns; a class that has them gives ``columns`` and ``bag``."""
+    """Mixin for rows with named columns; subclasses define ``columns`` and ``bag``."""
 
     __slots__ = ()
 

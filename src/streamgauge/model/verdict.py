@@ -11,7 +11,7 @@ Evaluator: TypeAlias = Literal["definition", "changes", "spark"]
 
 
 class Judgement(StrEnum):
-    """The whole run in a word."""
+    """The verdict on a whole run in one word."""
 
     RIGHT = "right"
     LATE = "right but late"
@@ -54,7 +54,7 @@ class WindowVerdict:
 
     @property
     def right(self) -> bool:
-        """Exactly the expected bag, reported."""
+        """Whether a report was received and its bag is exactly the expected one."""
         return self.precision == 1.0 and self.recall == 1.0 and self.report is not None
 
     def _repr_html_(self) -> str:
@@ -78,14 +78,14 @@ class WindowVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that a model changes: a Semantics field's other value, or a fault; ``sentence`` is for people."""
+    """One deviation in a model: another value of a Semantics field, or a fault; ``sentence`` describes it for users."""
 
     name: str
     sentence: str
 
 
 EQUAL_BITS: Final = 2.0
-"""A difference between two descriptions that decides nothing: odds of 4 to 1."""
+"""Difference in description length (bits) below which two models count as equally good: odds of 4 to 1."""
 
 
 @dataclass(frozen=True, slots=True)

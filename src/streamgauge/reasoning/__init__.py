@@ -19,6 +19,6 @@ _HOMES: Final = {
     "VIOLATES": "rules",
     "read_rules": "ontology",
 }
-"""The module of each name, which is loaded when first used."""
+"""The module that defines each name; it is loaded at the first use of the name."""
 
 __getattr__ = names_of(__name__, _HOMES)

@@ -39,29 +39,31 @@ from streamgauge.reasoning.rules import (
     transitive,
 )
 
+# A state is one int with three fields: bit 0, whether the fact is explicit; bits 1 to 31, how many explicit facts imply
+# it by steps (itself included); bits 32 and up, how many derived facts do. One addition changes a count.
 EXPLICIT: Final = 1
 FIRM: Final = 2
 SOFT: Final = 1 << 32
 _FIRMLY: Final = SOFT - FIRM
 STATED: Final = EXPLICIT + FIRM
-"""The state of a fact: whether it is explicit, how many explicit facts bring it, how many derived ones do."""
+"""The state of an explicit fact that nothing else implies."""
 
 LARGE: Final = 10_000
-"""Facts of a change beyond which it may derive more."""
+"""Explicit facts in one change up to which ``most`` alone bounds the derivations."""
 
 PER_FACT: Final = 3
-"""How often more rules may derive something for each fact of a change beyond ``LARGE``."""
+"""Additional derivations that are allowed for each fact of a change beyond ``LARGE``."""
 
 NO_RULES: Final = Rules()
 Base: TypeAlias = tuple[Class | Property, Term, Term]
-"""A fact that rules derive; the member of a class stands at both ends."""
+"""A fact that joining rules derive: (property, subject, object), or (class, member, member)."""
 
 
 class Closure:
-    """Explicit facts, and what rules derive of them, in ``facts``.
+    """Explicit facts and all facts that rules derive from them, in ``facts``.
 
-    ``most`` is how often, at most, rules that join may derive or lose something because of one change; a change of more
-    than ``LARGE`` facts may let them do so ``PER_FACT`` times more for each of the others.
+    ``most`` is the maximum number of derivations by joining rules that one change may add or remove; a change of more
+    than ``LARGE`` facts may have ``PER_FACT`` more for each fact beyond.
     """
 
     def __init__(self, rules: Rules = NO_RULES, facts: Facts | None = None) -> None:
@@ -93,23 +95,23 @@ class Closure:
         follow(self.facts, body, _Derive(rule, target, self._base, self._events))
 
     def _state_always(self, rule: Rule) -> None:
-        """A fact of the ontology is derived once, from nothing: no deletion takes that away."""
+        """Derive a fact of the ontology once, from no facts, so that no deletion removes it."""
         triple = instance(rule.head, {})
         if triple is not None and passes(rule, {}):
             self._events.append(self._base(*triple))
 
     def _kept(self, head: TriplePattern) -> Class | Property:
-        """The class or property of a head that names it."""
+        """The class or property that a rule's head names as a constant."""
         return self.facts.class_of(str(head.object)) if is_class(head) else self.facts.property_of(str(head.predicate))
 
     def _base(self, subject: Term, predicate: Term, end: Term) -> Base:
-        """A triple as a fact that rules derive."""
+        """Convert a triple to the key of its derivation count."""
         if predicate == RDF_TYPE:
             return self.facts.class_of(end), subject, subject
         return self.facts.property_of(predicate), subject, end
 
     def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> tuple[list[Triple], list[Triple]]:
-        """Explicit facts go, then come; gives the facts of the closure that came and those that went."""
+        """Remove and then add explicit facts; returns the facts that entered the closure and those that left it."""
         listed = _Listed()
         self.facts.enter.append(listed.enter)
         self.facts.leave.append(listed.leave)
@@ -119,10 +121,10 @@ class Closure:
         return list(listed.came), list(listed.went)
 
     def apply(self, added: Iterable[Triple], removed: Iterable[Triple] = ()) -> None:
-        """Explicit facts go, then come; only readers of the facts are told.
+        """Remove and then add explicit facts; listeners of ``facts`` receive the changes.
 
-        Adding one that is there, and removing one that is not, changes nothing. TooMuchError when something would
-        be derived or lost too often, and then everything is as before.
+        Adding an explicit fact again and removing an unknown one have no effect. TooMuchError when the change needs
+        more derivations than ``most`` allows; the closure is then unchanged.
         """
         new = dict.fromkeys(added)
         gone = [triple for triple in dict.fromkeys(removed) if triple not in new and self.is_explicit(triple)]
@@ -144,9 +146,10 @@ class Closure:
             raise
 
     def _restore(self, gone: Iterable[Triple]) -> None:
-        """Take back a deletion that is half followed: what is lost and was not followed yet is still brought.
+        """Undo a deletion that was propagated in part, for facts that ``_follow`` has not reached yet.
 
-        Its count is 0 until it is derived again, which brings it no second time.
+        Their consequences are still in the closure. Such a fact keeps an entry with count 0, so that ``_derive`` only
+        raises its count and does not add its consequences a second time.
         """
         events, derived, off = self._events, self._derived, self._off
         for base in events:
@@ -157,7 +160,7 @@ class Closure:
         self._return(gone)
 
     def _add(self, new: Iterable[Triple], came: list[Triple], limit: int) -> None:
-        """Explicit facts come; those that were not explicit before are noted."""
+        """Add explicit facts; those that were not explicit before are appended to ``came``."""
         for triple in new:
             before = self.explicit
             self._assert(triple)
@@ -173,7 +176,7 @@ class Closure:
         return TooMuchError(f"rules would derive something more than {limit} times: publish it in parts")
 
     def _undo(self, came: Iterable[Triple], gone: Iterable[Triple]) -> None:
-        """Take back a change that is half done: what rules derived and was not taken in yet counts, and is off."""
+        """Undo a change that was applied in part; derivations still in the queue count, without their consequences."""
         for base in self._events:
             before = self._derived.get(base, 0)
             self._derived[base] = before + 1
@@ -186,7 +189,7 @@ class Closure:
         self._return(gone)
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many explicit facts come."""
+        """Add many explicit facts at once, without a bound."""
         for triple in triples:
             self._assert(triple)
         self._derive()
@@ -222,6 +225,7 @@ class Closure:
         members = above[0].members
         if members.get(subject, 0) & EXPLICIT:
             return
+        # Rules derive it already and so count it as SOFT; FIRM - SOFT turns that one into a firm count.
         by = FIRM - SOFT if self._derived and self._derived.get((above[0], subject, subject)) else FIRM
         for class_ in above:
             self._join(class_, subject, by)
@@ -242,12 +246,14 @@ class Closure:
         self.explicit += 1
 
     def _retract(self, triple: Triple) -> None:
-        """A fact that is explicit is so no more."""
+        """Remove an explicit fact; it stays in the closure if something else implies it."""
         self.explicit -= 1
         subject, predicate, end = triple
         if predicate == RDF_TYPE:
             above = self._above[end]
             above[0].members[subject] -= EXPLICIT
+            # The consequences of rules' derivations are not in the counts of an explicit fact; _return adds those that
+            # remain.
             if self._derived:
                 self._off[above[0], subject, subject] = None
             for class_ in above:
@@ -263,7 +269,7 @@ class Closure:
         self._unspread(link, subject, end, FIRM)
 
     def _spread(self, link: PropertyLinks, subject: Term, end: Term, by: int) -> None:
-        """The facts that a pair brings beside itself are brought once more."""
+        """Add ``by`` to the counts of all facts that a pair implies by steps, without the pair itself."""
         if end[0] == '"' and link.literal is not None:
             link = link.literal
         for of in link.same:
@@ -292,14 +298,14 @@ class Closure:
             self._withdraw(class_, end, by)
 
     def _join(self, of: Class, member: Term, by: int) -> None:
-        """A membership is brought once more; it comes with the first time."""
+        """Add ``by`` to the count of a membership; the first count adds the membership."""
         if member in of.members:
             of.members[member] += by
         else:
             self.facts.join(of, member, by)
 
     def _withdraw(self, of: Class, member: Term, by: int) -> None:
-        """A membership is brought once less; it goes when no explicit fact brings it, and may come back later."""
+        """Subtract ``by`` from the count of a membership; without a firm count it leaves and is in doubt."""
         state = of.members.get(member)
         if state is None:
             self._doubtful[of, member, member] -= by
@@ -309,14 +315,17 @@ class Closure:
             of.members[member] = state
             return
         self.facts.part(of, member)
+        # Only derived facts imply it, perhaps facts that rest on this one. Its soft counts are kept until all of the
+        # deletion is propagated; _return adds it again if any is left.
         self._doubtful[of, member, member] = state
 
     def _link(self, of: Property, subject: Term, end: Term, by: int) -> None:
-        """A pair is brought once more, or becomes explicit."""
+        """Add ``by`` to the state of a pair; the first count adds the pair."""
         if end in of.out.get(subject, ()):
             states, pair = of.states, (subject, end)
             states[pair] = states.get(pair, STATED) + by
             return
+        # Pairs with the state STATED, most of all, have no entry: absence from ``states`` means STATED.
         if by != STATED:
             of.states[subject, end] = by
         self.facts.link(of, subject, end)
@@ -335,9 +344,9 @@ class Closure:
         self._doubtful[of, subject, end] = state
 
     def _derive(self, limit: int = BOUNDLESS) -> None:
-        """Take in the facts that rules derived, until none is new; TooMuchError beyond ``most`` times.
+        """Count the derivations in the queue and propagate new facts; TooMuchError beyond ``limit`` derivations.
 
-        Facts with the count 0 are brought still: a deletion that was taken back left them so.
+        Facts with an entry of count 0, which an undone deletion leaves, have their consequences in the closure already.
         """
         events, derived, left = self._events, self._derived, limit
         while events:
@@ -354,7 +363,7 @@ class Closure:
                 self._bring(base)
 
     def _follow(self, limit: int = BOUNDLESS) -> bool:
-        """Follow what was lost to its end; false when it is lost more than ``most`` times, and the rest is not."""
+        """Propagate lost derivations; false, with the rest still in the queue, beyond ``limit`` of them."""
         events, derived = self._events, self._derived
         while events:
             if len(events) > limit:
@@ -364,13 +373,14 @@ class Closure:
             left = derived.pop(base) - 1
             if left:
                 derived[base] = left
+            # DRed: even with derivations left it is removed, as these may rest on the fact itself.
             if base not in self._off and not self._stands(base):
                 self._off[base] = None
                 self._unbring(base)
         return True
 
     def _return(self, stated: Iterable[Triple] = ()) -> None:
-        """Doubtful facts that are still brought or derived come back; some facts are explicit again."""
+        """End a deletion: facts in doubt with a count or derivation return; ``stated`` are explicit again."""
         derived = self._derived
         doubtful, off = list(self._doubtful.items()), [base for base in self._off if derived.get(base)]
         self._doubtful.clear()
@@ -416,7 +426,7 @@ class Closure:
 
 
 class _Listed:
-    """Facts that came and went, without those that did both."""
+    """Net changes: facts that entered and left, without those that did both."""
 
     def __init__(self) -> None:
         self.came: dict[Triple, None] = {}
@@ -438,9 +448,9 @@ class _Listed:
 
 @dataclass(frozen=True)
 class _Derive(Finish):
-    """A rule's solutions are noted as facts derived, or lost; ``target`` is ``None`` where the head has a variable.
+    """Appends the head of each solution of a rule to ``events``; ``target`` is ``None`` for a variable predicate.
 
-    Derivations are bounded, not the facts that are looked at.
+    The bound of the closure counts derivations, not the facts that are read.
     """
 
     rule: Rule
@@ -449,7 +459,7 @@ class _Derive(Finish):
     events: list[Base]
 
     def found(self, module: Module, where: Locals, sign: int) -> None:  # noqa: ARG002
-        """Note the head, where it is a triple of RDF."""
+        """Generate code that appends the head, if it is a valid RDF triple."""
         head, term, use = self.rule.head, module.term, module.use
         for test in self.rule.tests:
             module.add(Test(f"{use(test.holds)}({', '.join(term(node, where) for node in test.nodes)})"))
@@ -464,7 +474,7 @@ class _Derive(Finish):
             module.add(Do(f"{use(self.events)}.append(({use(self.target)}, {one}, {two}))"))
 
     def _placed(self, module: Module, where: Locals, one: str, two: str) -> None:
-        """Note a head whose predicate is a variable."""
+        """Generate code that appends a head with a variable predicate."""
         predicate, same = module.term(predicate_of(self.rule.head), where), module.use(SAME)
         module.add(
             Test(f"{predicate}[0] == '<' and ({predicate} != {same} or {one} != {two})"),

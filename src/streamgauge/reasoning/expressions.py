@@ -41,7 +41,7 @@ _ONLY_RIGHT: Final = {f"<{RDFS}{name}>" for name in ("subClassOf", "domain", "ra
 
 
 def wider(graph: OntologyGraph) -> Mapping[Term, tuple[Term, ...]]:
-    """For each existential restriction the others that it is a part of, those that may be conditions."""
+    """For each existential restriction its superclasses among the other restrictions that occur as conditions."""
     restrictions = {node: place for node in graph.predicates if (place := _place(graph, node)) is not None}
     if len(restrictions) < 2:
         return {}
@@ -49,6 +49,7 @@ def wider(graph: OntologyGraph) -> Mapping[Term, tuple[Term, ...]]:
     by_place = defaultdict[tuple[Term, Term], list[Term]](list)
     for node, place in restrictions.items():
         by_place[place].append(node)
+    # A fixpoint, as a new superclass of one restriction may make others superclasses.
     grown = True
     while grown:
         grown = False
@@ -80,7 +81,7 @@ def _next(
 def _classes(graph: OntologyGraph) -> Edges:
     """From each class to those that axioms say it is a part of (scm-sco, scm-eqc1, scm-int, scm-uni)."""
     edges = defaultdict[Term, set[Term]](set)
-    for (subject, predicate), ends in graph.found.items():
+    for (subject, predicate), ends in graph.objects.items():
         if predicate in (f"<{RDFS}subClassOf>", f"<{OWL}equivalentClass>"):
             edges[subject].update(ends)
         if predicate == f"<{OWL}equivalentClass>":
@@ -105,7 +106,7 @@ def _members(graph: OntologyGraph, lists: Iterable[Term]) -> Iterator[Term]:
 def _properties(graph: OntologyGraph) -> Edges:
     """From each property to those that axioms say it is a part of (scm-spo, scm-eqp1)."""
     edges = defaultdict[Term, set[Term]](set)
-    for (subject, predicate), ends in graph.found.items():
+    for (subject, predicate), ends in graph.objects.items():
         if predicate in (f"<{RDFS}subPropertyOf>", f"<{OWL}equivalentProperty>"):
             edges[subject].update(ends)
         if predicate == f"<{OWL}equivalentProperty>":
@@ -127,7 +128,7 @@ def _conditions(graph: OntologyGraph, restrictions: Iterable[Term]) -> set[Term]
     """The expressions that are not only on the right of axioms: named ones, and any that something else refers to."""
     nodes = set(restrictions)
     used = {node for node in nodes if not is_blank(node) or graph.values(node, f"<{RDFS}subClassOf>")}
-    for (subject, predicate), ends in graph.found.items():
+    for (subject, predicate), ends in graph.objects.items():
         if predicate not in _ONLY_RIGHT:
             used |= nodes.intersection(ends)
         elif predicate == f"<{RDFS}subClassOf>" and subject in nodes:
@@ -150,7 +151,7 @@ FORMS: Final = (SOME, ONLY, VALUE, BOTH, EITHER, NOT, ONE_OF, SELF, *_LEAST, *_M
 
 IS_CONDITION: Final = frozenset((BOTH, EITHER, SOME, VALUE, ONE_OF))
 IS_CONCLUSION: Final = frozenset(FORMS) - {EITHER, SELF}
-"""Constructors of which OWL 2 RL has conditions, and those of which it has conclusions or nothing follows."""
+"""Constructors allowed as conditions, and those allowed as conclusions or from which nothing follows."""
 
 _SHARING: Final = {
     *(f"<{OWL}{name}>" for name in ("equivalentClass", "disjointWith", "onClass")),
@@ -159,8 +160,8 @@ _SHARING: Final = {
     f"<{RDF}first>",
 }
 _LEFT: Final = (f"<{RDFS}subClassOf>", f"<{OWL}equivalentClass>", f"<{OWL}disjointWith>", f"<{OWL}hasKey>")
-_WIDEST: Final = 64
-"""Bodies that an intersection of unions may be written out as; beyond them its members get hidden names."""
+_MAX_BODIES: Final = 64
+"""Maximum number of rule bodies for an intersection of unions; beyond it unions get hidden class names."""
 
 EQUALITY: Final = "it derives owl:sameAs, which is not asked for (--same-as)"
 
@@ -174,7 +175,7 @@ class Body:
     fixed: tuple[tuple[Var, Term], ...] = ()
 
     def __and__(self, other: "Body") -> "Body":
-        """Both; a variable that would be two terms makes it a condition that they are the same."""
+        """The conjunction; a variable fixed to two terms becomes the condition that they are owl:sameAs."""
         terms = dict(self.fixed)
         same = [TriplePattern(terms[var], SAME, term) for var, term in other.fixed if terms.get(var, term) != term]
         fixed = tuple({**dict(other.fixed), **terms}.items())
@@ -205,7 +206,7 @@ def member(at: Node, name: Term) -> Body:
 
 
 Refuse = Callable[[str, OntologyError], None]
-"""Told of an axiom that is outside the rules and why; raises the error unless the reader is lenient."""
+"""Called with an axiom outside the supported rules and its error; raises it unless the reader is lenient."""
 
 
 @dataclass
@@ -235,7 +236,7 @@ class Classes:
         self._open: list[tuple[Term, bool]] = []
         self._met: set[tuple[Term, bool]] = set()
         used = Counter[Term]()
-        for (subject, predicate), ends in self.graph.found.items():
+        for (subject, predicate), ends in self.graph.objects.items():
             used.update(end for end in ends if predicate in _SHARING and end.startswith("_:"))
             if predicate in _LEFT and subject.startswith("_:"):
                 used[subject] += len(ends)
@@ -244,7 +245,7 @@ class Classes:
         self._shared = {node for node, times in used.items() if times > 1 and self.forms(node)}
 
     def forms(self, node: Term) -> list[Term]:
-        """By which constructors a node is described; a named class may have some beside its name."""
+        """The constructors that describe a node; a named class may have some as well."""
         return [form for form in self.graph.predicates.get(node, ()) if form in FORMS]
 
     def fresh(self) -> Var:
@@ -252,7 +253,7 @@ class Classes:
         return Var(f"y{next(self._fresh)}")
 
     def conditions(self, node: Term, at: Var = X) -> list[Body]:
-        """The bodies, any of which makes ``at`` a member of what a node is: its name, or its expression."""
+        """Rule bodies, each of which suffices for ``at`` to be a member of a class, named or described."""
         if node == THING:
             return [Body()]
         if is_datatype(node):
@@ -265,19 +266,19 @@ class Classes:
         return self.described(node, at) + concluded
 
     def _by_name(self, node: Term, at: Var) -> Body:
-        """Membership by a hidden name, which the node's description brings."""
+        """Membership of the hidden class of an expression; ``pending`` gives the rules that derive it."""
         self._meet(node, True)
         return member(at, self._name(node))
 
     def described(self, node: Term, at: Var = X) -> list[Body]:
-        """The bodies of the only expression beside a node."""
+        """Rule bodies for a node with exactly one constructor."""
         forms = self.forms(node)
         if len(forms) != 1:
             raise OntologyError(self._unsupported(node, "a condition"))
         return self.described_by(node, forms[0], at)
 
     def described_by(self, node: Term, form: Term, at: Var = X) -> list[Body]:
-        """The bodies of the expression that a constructor says of a node."""
+        """Rule bodies for one constructor of a node."""
         graph = self.graph
         if form == BOTH:
             return self._every(graph.members(node, form), at)
@@ -295,13 +296,15 @@ class Classes:
 
     def _every(self, members: list[Term], at: Var) -> list[Body]:
         parts = [self.conditions(member, at) for member in members]
-        if prod(map(len, parts)) > _WIDEST:
+        # The product of the unions: 3 unions of 10 classes would be 1,000 rules. With a hidden class for each union it
+        # is one rule, and one for each of their members.
+        if prod(map(len, parts)) > _MAX_BODIES:
             pairs = zip(members, parts, strict=True)
             parts = [part if len(part) == 1 else [self._by_name(node, at)] for node, part in pairs]
         return [_joined(choice) for choice in product(*parts)]
 
     def _any(self, node: Term, members: list[Term], at: Var) -> list[Body]:
-        """The conditions of a union; a lenient reader does without the members that are none."""
+        """Rule bodies of a union; a lenient reader skips members that OWL 2 RL has not as conditions."""
         bodies: list[Body] = []
         for part in members:
             try:
@@ -313,7 +316,7 @@ class Classes:
     def conclusions(
         self, node: Term, body: Body, axiom: str, at: Var = X, owner: Node | None = None
     ) -> list[Rule]:  # fmt: skip
-        """The rules by which a body makes ``at`` a member of what a node is; none where only existence follows.
+        """The rules by which ``body`` implies that ``at`` is a member of ``node``; none for mere existence.
 
         ``owner`` is the resource of which ``at`` is a value, which may be a literal.
         """
@@ -331,13 +334,13 @@ class Classes:
         return (named if self.visible else []) + self.concluded(node, body, axiom, at)
 
     def concluded(self, node: Term, body: Body, axiom: str, at: Var = X) -> list[Rule]:
-        """The rules from a body to the expression beside a node."""
+        """The rules from a body to all constructors of a node."""
         if not self.forms(node):
             raise OntologyError(self._unsupported(node, "a conclusion"))
         return [rule for form in self.forms(node) for rule in self.concluded_by(node, form, body, axiom, at)]
 
     def concluded_by(self, node: Term, form: Term, body: Body, axiom: str, at: Var = X) -> Iterable[Rule]:
-        """The rules from a body to the expression that a constructor says of a node."""
+        """The rules from a body to one constructor of a node."""
         graph = self.graph
         if form == BOTH:
             return self._all_of(graph.members(node, form), body, axiom, at)
@@ -359,7 +362,7 @@ class Classes:
         raise OntologyError(self._unsupported(node, "a conclusion"))
 
     def _all_of(self, members: list[Term], body: Body, axiom: str, at: Var) -> list[Rule]:
-        """The conclusions of an intersection; a lenient reader does without the members that are none."""
+        """The conclusions of an intersection; a lenient reader skips members that OWL 2 RL has not as conclusions."""
         rules: list[Rule] = []
         for node in members:
             try:
@@ -369,7 +372,7 @@ class Classes:
         return rules
 
     def _at_most(self, node: Term, form: Term, body: Body, axiom: str, at: Var) -> list[Rule]:
-        """Rules cls-maxc1 and -2, cls-maxqc1 to -4."""
+        """Rules for maximum cardinality 0 and 1: cls-maxc1 and -2, cls-maxqc1 to -4."""
         graph, qualified = self.graph, "Qualified" in form or "qualified" in form
         number, on = lexical(graph.one(node, form)), graph.one(node, _ON)
         if number not in ("0", "1"):
@@ -393,7 +396,7 @@ class Classes:
     ) -> list[Rule]:
         """The rules by which two terms are the same: owl:sameAs if asked for, a violation for different literals.
 
-        ``said`` are the rule's name in the tables and the axiom, ``on`` is the property of which they are values.
+        ``texts`` are the rule's name in the tables and the axiom, ``on`` is the property of which they are values.
         """
         name, axiom = texts
         objects = on is None or not self.graph.has_type(on, "DatatypeProperty")
@@ -409,7 +412,7 @@ class Classes:
         return rules
 
     def pending(self) -> Iterator[Rule]:
-        """The rules between the names of shared expressions and their descriptions."""
+        """The rules between the hidden classes of shared expressions and their constructors."""
         while self._open:
             node, is_condition = self._open.pop()
             text, name = self.graph.text(node), TriplePattern(X, RDF_TYPE, self._name(node))
@@ -427,7 +430,7 @@ class Classes:
             self._open.append((node, is_condition))
 
     def _name(self, node: Term) -> Term:
-        """The name under which an expression's members are kept."""
+        """The class IRI, visible or hidden, whose members are those of an expression."""
         if self.visible or is_iri(node):
             return node
         return self._names.setdefault(node, unnamed(len(self._names)))

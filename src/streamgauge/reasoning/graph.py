@@ -14,16 +14,16 @@ NOTHING: Final[Term] = f"<{OWL}Nothing>"
 INVERSE: Final[Term] = f"<{OWL}inverseOf>"
 VOCABULARY: Final = (f"<{OWL}", f"<{RDF}", f"<{RDFS}")
 _PREFIXES: Final = ((OWL, "owl:"), (RDFS, "rdfs:"), (RDF, "rdf:"), (XSD, "xsd:"))
-_DEEPEST: Final = 4
+_MAX_DEPTH: Final = 4
 
 
 @dataclass(frozen=True)
 class OntologyGraph:
     """An ontology's triples by subject and predicate."""
 
-    found: Mapping[tuple[Term, Term], Sequence[Term]]
+    objects: Mapping[tuple[Term, Term], Sequence[Term]]
     predicates: Mapping[Term, Sequence[Term]]
-    """Of each subject."""
+    """The distinct predicates of each subject."""
 
     @classmethod
     def of(cls, triples: Iterable[Triple]) -> "OntologyGraph":
@@ -38,7 +38,7 @@ class OntologyGraph:
 
     def values(self, subject: Term, predicate: Term) -> Sequence[Term]:
         """The objects of a subject and a predicate."""
-        return self.found.get((subject, predicate), ())
+        return self.objects.get((subject, predicate), ())
 
     def has_type(self, subject: Term, *names: str) -> bool:
         """Whether a subject has one of these types of OWL's or RDF's vocabulary, given by their local names."""
@@ -83,7 +83,7 @@ class OntologyGraph:
         return " ".join(self._text(term, 0) for term in terms)
 
     def _text(self, term: Term, depth: int) -> str:
-        if not term.startswith("_:") or term not in self.predicates or depth == _DEEPEST:
+        if not term.startswith("_:") or term not in self.predicates or depth == _MAX_DEPTH:
             return short(term)
         if self.values(term, f"<{RDF}first>"):
             return self._listed(term, depth)

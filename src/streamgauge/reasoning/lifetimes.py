@@ -1,4 +1,4 @@
-"""The closure of facts that stand in some of several states: all states at once, a bit of a number each.
+"""The closure of facts in several states at once; a bit mask for each fact says in which states it holds.
 
 The states in which a fact stands are a mask: bit k says that it stands in state k. A derived fact stands where all of a
 rule's body does, for any of its derivations, so a rule's instance is an AND of masks and several are an OR. The
@@ -17,7 +17,7 @@ from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.reasoning.rules import Rule, Rules, bindings, instance, is_unnamed, passes, predicate_of
 
 Masks: TypeAlias = Mapping[Triple, int]
-"""The facts, each with the states in which it stands."""
+"""For each fact the bit mask of the states in which it holds."""
 
 _Kind: TypeAlias = tuple[Term | None, Term | None]
 """A property, with the class where it is rdf:type; ``None`` for a variable."""
@@ -27,7 +27,7 @@ _ANY: Final[_Kind] = (None, None)
 
 
 def standing_closure(rules: Rules, facts: Masks, states: int) -> dict[Triple, int]:
-    """All facts that follow, each with those of the ``states`` (states 0 to ``states`` - 1) in which it stands."""
+    """All facts that follow, each with the mask of the states, 0 to ``states`` - 1, in which it holds."""
     closure = _Closure(rules.rules)
     for fact, mask in facts.items():
         closure.stand(fact, mask)
@@ -39,7 +39,7 @@ def standing_closure(rules: Rules, facts: Masks, states: int) -> dict[Triple, in
 
 
 class _Closure:
-    """Facts with their states; those whose states are not followed yet wait."""
+    """Semi-naive evaluation: ``_waiting`` has the states of each fact that were not propagated yet."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.masks: dict[Triple, int] = {}
@@ -54,7 +54,7 @@ class _Closure:
                     self._joined.add(_kind(pattern))
 
     def stand(self, fact: Triple, mask: int) -> None:
-        """A fact stands in more states; nothing is to follow from states that are known."""
+        """Add states to a fact; only new states are propagated."""
         before = self.masks.get(fact, 0)
         new = mask & ~before
         if not new:
@@ -65,7 +65,7 @@ class _Closure:
             self._index(fact)
 
     def follow(self) -> None:
-        """Apply the rules until nothing is new."""
+        """Apply the rules to new states until the fixpoint."""
         while self._waiting:
             fact, mask = self._waiting.popitem()
             for rule, at in [entry for kind in _kinds(fact) for entry in self._about.get(kind, ())]:
@@ -74,16 +74,18 @@ class _Closure:
                     self.derive(rule, [other for n, other in enumerate(rule.body) if n != at], bound, mask)
 
     def derive(self, rule: Rule, rest: list[TriplePattern], bound: Mapping[Node, Term], mask: int) -> None:
-        """The head of a rule where the rest of its body stands too, in the states of the mask."""
+        """Join the rest of a rule's body and derive its head in the states in which all of the body holds."""
         if not rest:
             head = instance(rule.head, bound)
             if head is not None and passes(rule, bound):
                 self.stand(head, mask)
             return
+        # The most selective pattern first, as its bindings restrict all others.
         pattern, facts = min(
             ((candidate, self._matching(candidate, bound)) for candidate in rest), key=lambda pair: len(pair[1])
         )
         others = [candidate for candidate in rest if candidate is not pattern]
+        # A copy: deriving the head may append to the same index.
         for fact in tuple(facts):
             more = bindings(pattern, fact, bound)
             states = mask & self.masks[fact]
@@ -91,7 +93,7 @@ class _Closure:
                 self.derive(rule, others, more, states)
 
     def _index(self, fact: Triple) -> None:
-        """Make a fact known by its ends, if some rule joins such facts."""
+        """Index a fact by subject and object, if a rule joins such facts."""
         if self._joined.isdisjoint(_kinds(fact)):
             return
         subject, predicate, end = fact
@@ -100,7 +102,7 @@ class _Closure:
                 self._ends[key].append(fact)
 
     def _matching(self, pattern: TriplePattern, bound: Mapping[Node, Term]) -> list[Triple]:
-        """The facts that may be a pattern's, by the end that has the fewest."""
+        """Candidate facts for a pattern, from the smallest index entry that applies."""
         return min((self._ends.get(key, []) for key in _keys(pattern, bound)), key=len)
 
 
