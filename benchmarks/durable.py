@@ -85,7 +85,7 @@ def followed(arguments: argparse.Namespace, folder: Path, *, durable: bool) -> t
     source.write_bytes(b"")
     words = [sys.executable, "-c", WRITER, str(source), str(arguments.rate), str(arguments.seconds)]
     options = {"state": state} if durable else {}
-    with slow_writes() as writes, watch(ALERTS % (10, 1, 500), f"{source}?follow=1", **options) as answers:
+    with slow_writes() as writes, watch(ALERTS % (2, 1, 500), f"{source}?follow=1", **options) as answers:
         writer, spent, begun = subprocess.Popen(words), own_cpu(), 0
         for answer in answers:
             assert answer.instant is not None
