@@ -1,8 +1,10 @@
-"""Queries that are killed 50 times, from Kafka to Kafka and from MQTT to a file: each answer is told once, in order."""
+"""Queries that are killed 50 times, from Kafka to Kafka and from MQTT to a webhook: each answer is told once, in order."""
 
 import random
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -60,16 +62,49 @@ def test_a_query_between_topics_that_is_killed(kafka, tmp_path):
     killed_between_topics(kafka, tmp_path, TEXTS[6], 1, 1, 200)
 
 
+class Receiver(ThreadingHTTPServer):
+    """Takes what is posted, by its id; one request in five is answered as by a server in trouble."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.taken: dict[str, bytes] = {}
+        self.twice, self.draw = 0, draw
+        super().__init__(("127.0.0.1", 0), Receiving)
+        Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The bodies, each id once, as they came first."""
+        return list(self.taken.values())
+
+
+class Receiving(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        status = 503 if self.server.draw.random() < 0.2 else 204
+        if status == 204:
+            name = self.headers["webhook-id"]
+            self.server.twice += name in self.server.taken
+            assert self.server.taken.setdefault(name, body) == body
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
 def killed_on_messages(mosquitto: Mosquitto, folder: Path, text: str, seed: int, kills: int, count: int) -> None:
-    """Messages of quality 1 to a file: the broker keeps what was not acknowledged, and sends some of it twice."""
+    """Messages of quality 1 to a webhook: broker and sink send some things twice, the receiver knows those by their id."""
     draw = random.Random(seed)
-    elements, out = readings(draw, count), folder / "out.jsonl"
+    elements, receiver = readings(draw, count), Receiver(random.Random(seed))
     expected = due(text, elements)
     place = f"mqtt://127.0.0.1:{mosquitto.port}/readings"
     open_source(f"{place}?client=killed").close()
     (folder / "q.rq").write_text(text)
     words = ["query", str(folder / "q.rq"), "--stream", f"{IN}={place}?client=killed"]
-    words += ["--state", str(folder / "state"), "--to", str(out)]
+    words += ["--state", str(folder / "state"), "--to", f"webhook+http://127.0.0.1:{receiver.server_port}/"]
     cuts = list(pairwise([0, *sorted(draw.randrange(count) for _ in range(kills)), count]))
     writer = open_sink(place)
 
@@ -77,21 +112,25 @@ def killed_on_messages(mosquitto: Mosquitto, folder: Path, text: str, seed: int,
         for element in elements[slice(*cuts[life])]:
             writer.send(encode_element(element))
 
-    out.touch()
-    kill_often(words, folder, draw, kills, write)
-    with running(words, folder / "log"):
-        write(kills)
-        until(lambda: out.read_bytes().count(b"\n") >= len(expected) - 1, folder / "log")
+    try:
+        kill_often(words, folder, draw, kills, write)
+        with running(words, folder / "log"):
+            write(kills)
+            until(lambda: len(receiver.taken) >= len(expected) - 1, folder / "log")
+    finally:
+        receiver.shutdown()
+        receiver.server_close()
     assert writer.close().undelivered == 0
-    compare(out.read_bytes().splitlines(), expected)
+    assert list(receiver.taken) == [str(number) for number in range(1, len(receiver.taken) + 1)]
+    compare(receiver.lines, expected)
 
 
 @pytest.mark.parametrize("at", [0, 6, 12, 18, 8])
 @pytest.mark.prove
-def test_a_query_on_messages_that_is_killed_ten_times(mosquitto, tmp_path, at):
+def test_a_query_from_messages_to_a_webhook_that_is_killed_ten_times(mosquitto, tmp_path, at):
     killed_on_messages(mosquitto, tmp_path, TEXTS[at], at, 10, 800)
 
 
 @pytest.mark.server
-def test_a_query_on_messages_that_is_killed(mosquitto, tmp_path):
-    killed_on_messages(mosquitto, tmp_path, TEXTS[6], 1, 1, 200)
+def test_a_query_from_messages_to_a_webhook_that_is_killed(mosquitto, tmp_path):
+    killed_on_messages(mosquitto, tmp_path, TEXTS[6], 1, 1, 100)

@@ -33,10 +33,11 @@ from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
 from streamgauge.query.text import tokens
 from streamgauge.report.fitting_table import FittingTable
 from streamgauge.servers.queries.sessions import as_element, makes_triples
+from streamgauge.watching import Watch
+from streamgauge.watching.durable import DurableWatch
 
 if TYPE_CHECKING:
     from streamgauge.broker import Standing, Told
-    from streamgauge.watching.durable import DurableWatch
 
 Encoder: TypeAlias = Callable[[Answer], bytes]
 """One answer as bytes, whole lines."""
@@ -59,9 +60,40 @@ def encoder(form: str, query: ContinuousQuery, dates: bool = False) -> Encoder:
     return encoders[form]()
 
 
-def numbered_lines(encode: Encoder, answers: DurableWatch) -> Encoder:
-    """JSON lines with the number of each answer, which is the same where an answer comes twice, and gaps."""
-    return lambda answer: answers.line(answer, encode(answer))
+KeyedEncoder: TypeAlias = Callable[[Answer], tuple[str | None, bytes]]
+"""The key of an answer, by which a receiver knows one that comes twice, and its bytes."""
+
+
+def keyed(encode: Encoder, answers: Watch[Answer], *, lines: bool) -> KeyedEncoder:
+    """The key of a durable answer is its number, which is in its JSON ``lines`` too; else its instant.
+
+    Another answer of the same instant has a count behind it: 5000, 5000.2.
+    """
+    if isinstance(answers, DurableWatch):
+        return partial(_numbered, encode, answers, lines)
+    instants = _Instants()
+    return lambda answer: (instants.key(answer), encode(answer))
+
+
+def _numbered(encode: Encoder, answers: DurableWatch, lines: bool, answer: Answer) -> tuple[str | None, bytes]:
+    number, encoded = answers.numbers.popleft(), encode(answer)
+    return str(number), answers.line(number, answer, encoded) if lines else encoded
+
+
+class _Instants:
+    """Keys by instants."""
+
+    def __init__(self) -> None:
+        self._last: int | None = None
+        self._count = 0
+
+    def key(self, answer: Answer) -> str | None:
+        """The key of the next answer."""
+        self._count = self._count + 1 if answer.instant == self._last else 1
+        self._last = answer.instant
+        if answer.instant is None:
+            return None
+        return str(answer.instant) if self._count == 1 else f"{answer.instant}.{self._count}"
 
 
 class _Quads:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from streamgauge.cli.answers import Shown, encoder, numbered_lines, prefixes
+from streamgauge.cli.answers import Shown, encoder, keyed, prefixes
 from streamgauge.cli.configuration import long_running
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import (
@@ -210,10 +210,9 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates:
         encode = encoder(form, understood.query, dates)
     except ValueError as error:
         raise WatchError(str(error)) from error
-    if isinstance(answers, DurableWatch) and form == "jsonl":
-        encode = numbered_lines(encode, answers)
+    keyed_bytes = keyed(encode, answers, lines=form == "jsonl")
     if to is None:
-        yield lambda answer: write(encode(answer))
+        yield lambda answer: write(keyed_bytes(answer)[1])
         return
     sink = open_sink(to)
     if isinstance(answers, DurableWatch):
@@ -221,7 +220,7 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates:
         if isinstance(sink, Marked):
             sink.restore(mark)
     try:
-        yield lambda answer: _send(sink, answer, encode(answer))
+        yield lambda answer: _send(sink, *keyed_bytes(answer))
     finally:
         _report(to, sink.close())
 
@@ -233,10 +232,10 @@ def _arrived(sink: Sink) -> Any:
     return sink.mark() if isinstance(sink, Marked) else None
 
 
-def _send(sink: Sink, answer: Answer, lines: bytes) -> None:
-    """One message, its key the report's instant: what is delivered twice has the same key."""
+def _send(sink: Sink, key: str | None, lines: bytes) -> None:
+    """One message; what is delivered twice has the same key."""
     if lines:
-        sink.send(lines, None if answer.instant is None else str(answer.instant))
+        sink.send(lines, key)
 
 
 def _report(to: str, delivery: Delivery) -> None:

@@ -223,9 +223,8 @@ class DurableWatch(Watch[Any]):
             self._settled = self.number
             self._settling = self._settled_now()
 
-    def line(self, answer: Answer, encoded: bytes) -> bytes:
-        """The line of JSON of the next of the answers that were given, with its number and the gaps that touch it."""
-        number = self.numbers.popleft()
+    def line(self, number: int, answer: Answer, encoded: bytes) -> bytes:
+        """The line of JSON of an answer that was given, with its number and the gaps that touch it."""
         return b'{"number":%d,' % number + stated(self._gaps, encoded.rstrip(b"\n"), answer, number)[1:] + b"\n"
 
     def _settled_now(self) -> Change:
