@@ -1,4 +1,4 @@
-"""Queries that are killed 50 times, from Kafka to Kafka and from MQTT to a webhook: each answer is told once, in order."""
+"""Queries killed 50 times, from Kafka to Kafka and from MQTT to a webhook: each answer is told once, in order."""
 
 import random
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -96,7 +96,7 @@ class Receiving(BaseHTTPRequestHandler):
 
 
 def killed_on_messages(mosquitto: Mosquitto, folder: Path, text: str, seed: int, kills: int, count: int) -> None:
-    """Messages of quality 1 to a webhook: broker and sink send some things twice, the receiver knows those by their id."""
+    """Messages of quality 1 to a webhook: what is sent twice has the same id."""
     draw = random.Random(seed)
     elements, receiver = readings(draw, count), Receiver(random.Random(seed))
     expected = due(text, elements)
