@@ -21,6 +21,7 @@ from sortedcontainers import SortedList
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
+from streamgauge.incremental.crossovers import FEW_ROWS
 from streamgauge.incremental.operators import Bag, Stateful, add, collect
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.row_joins import FALSE, TRUE
@@ -353,8 +354,11 @@ def _sign(change: tuple[Row, int]) -> bool:
 
 
 def _keys(terms: Sequence[Term | None], down: bool) -> list[Place]:
-    """The places of terms in the order, each made once."""
-    known = {term: _key(term, down) for term in set(terms)}
+    """The places of terms in the order; of many terms that are few different ones each is made once."""
+    different = set(terms) if len(terms) > FEW_ROWS else ()
+    if not different or 2 * len(different) > len(terms):
+        return [_key(term, down) for term in terms]
+    known = {term: _key(term, down) for term in different}
     return list(map(known.__getitem__, terms))
 
 
