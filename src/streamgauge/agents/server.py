@@ -32,7 +32,7 @@ def server() -> "MCPServer[Any]":
 
 
 def _in_sentences(tool: Callable[..., dict[str, Any]], failure: type[Exception]) -> Callable[..., dict[str, Any]]:
-    """The tool, whose mistakes are the protocol's tool errors with their sentences."""
+    """The tool with its exceptions turned into the protocol's tool errors, which carry the sentence."""
 
     @wraps(tool)
     def call(**arguments: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Standard input and output of a server for agents: lines that are not JSON-RPC are answered with its errors.
+"""Standard input and output of a server for agents: invalid lines are answered with JSON-RPC errors.
 
-The SDK logs such a line and goes on, and the agent would wait for its answer for ever.
+The SDK only logs such a line, and the agent would wait for an answer for ever.
 """
 
 import json
@@ -24,30 +24,30 @@ def serve_stdio(server: "MCPServer[Any]") -> None:
 async def _serve(server: "MCPServer[Any]") -> None:
     from mcp.server.stdio import stdio_server
 
-    inner = server._lowlevel_server  # the SDK's own ``run`` takes no streams
+    inner = server._lowlevel_server  # the SDK's public `run` does not accept streams
     async with stdio_server() as (requests, responses):
         await inner.run(AnsweredRequests(requests, responses), responses, inner.create_initialization_options())
 
 
 class AnsweredRequests:
-    """The requests of a stream; what cannot be read in it is answered on ``responses``."""
+    """The requests of a stream; invalid ones are answered on ``responses`` and skipped."""
 
     def __init__(self, requests: Any, responses: Any) -> None:
         self._requests, self._responses = requests, responses
 
     @property
     def last_context(self) -> Any:
-        """The context that the last request was sent in."""
+        """The context in which the last request was sent."""
         return self._requests.last_context
 
     async def receive(self) -> Any:
-        """The next request; anyio's EndOfStream after the last."""
+        """The next valid request; anyio's EndOfStream after the last."""
         while isinstance(request := await self._requests.receive(), Exception):
             await self._responses.send(refusal(request))
         return request
 
     async def aclose(self) -> None:
-        """Receive no more."""
+        """Close the stream of requests."""
         await self._requests.aclose()
 
     def __aiter__(self) -> "AnsweredRequests":
@@ -69,7 +69,7 @@ class AnsweredRequests:
 
 
 def refusal(error: Exception) -> Any:
-    """The answer to a line that is not a request, with the request's id where it can be told."""
+    """The error response to an invalid line, with the request's id if it can be found."""
     from mcp.shared.message import SessionMessage
     from mcp_types import ErrorData, JSONRPCError
 
@@ -84,7 +84,7 @@ def refusal(error: Exception) -> Any:
 
 
 def _identifier(text: object) -> str | int | None:
-    """The id in a line that Python's more lenient reader takes, such as one with half a surrogate pair."""
+    """The id in a line that only Python's more lenient parser accepts, for example with an unpaired surrogate."""
     try:
         request = json.loads(text) if isinstance(text, str | bytes) else None
     except (ValueError, RecursionError):

@@ -1,9 +1,9 @@
-"""Engines that can be put under test, a module or folder each; another package adds one by an entry point.
+"""Engines under test, one module or folder each; other packages add engines by an entry point.
 
-An engine is a module with ``refuse`` and ``start`` (docs/adding-an-engine.md). An engine may also
-declare: ``EVALUATOR``, which of our evaluators computes its answers, which then may not judge it; ``PROFILES``, the
-semantics that it has; ``DIALECT``, the one in which it reads queries; ``command()``, its program on the pipe;
-``OPTIONS``, the meaning of each option of an experiment that its ``start`` takes by name.
+An engine is a module with ``refuse`` and ``start`` (docs/adding-an-engine.md). It may also declare ``EVALUATOR``, the
+part of this package that computes its answers (and must not judge them); ``PROFILES``, its semantics; ``DIALECT``, the
+dialect that it reads; ``command()``, its program on the pipe; ``OPTIONS``, the options of an experiment that its
+``start`` accepts by name, with their meaning.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,11 +57,11 @@ Start: TypeAlias = Callable[[ContinuousQuery, Semantics, Emit], Session]
 
 
 class EngineError(MistakeError, ValueError):
-    """An engine that is not here; the sentence lists those that are."""
+    """An unknown engine; the sentence lists the known ones."""
 
 
 class EngineUnavailableError(EngineError):
-    """An engine that needs something that is absent; the sentence says how to get it."""
+    """An engine that needs software which is not installed; the sentence says how to get it."""
 
 
 def names() -> tuple[str, ...]:
@@ -70,24 +70,24 @@ def names() -> tuple[str, ...]:
 
 
 def named(name: str) -> str:
-    """The engine's name as it is written, from that name in any case; EngineError lists the names there are."""
+    """The spelling of an engine's name given in any case; EngineError."""
     if (name_ := spelled(name, names())) is None:
         raise EngineError(f"there is no engine {name!r}: {offered(name, names())}")
     return name_
 
 
 def load(name: str) -> Engine:
-    """The engine of that name, in any case; EngineError lists the names there are."""
+    """The engine of a name, in any case; EngineError."""
     return cast(Engine, import_module(_modules()[named(name)]))
 
 
 def evaluator(engine: Engine) -> str | None:
-    """Which of our evaluators computes its answers; ``None`` for foreign engines."""
+    """The part of this package that computes its answers; ``None`` for foreign engines."""
     return getattr(engine, "EVALUATOR", None)
 
 
 def profiles(engine: Engine) -> tuple[str, ...] | None:
-    """The names of the semantics that it has; ``None`` for any that it does not refuse."""
+    """The names of its semantics; ``None`` if it supports any that it does not refuse."""
     return getattr(engine, "PROFILES", None)
 
 
@@ -103,18 +103,18 @@ def command(engine: Engine) -> Sequence[str] | None:
 
 
 def option_names(engine: Engine) -> tuple[str, ...]:
-    """The names of the options that its ``start`` takes beside query, semantics and ``emit``."""
+    """The names of the options of its ``start``, besides query, semantics and ``emit``."""
     return tuple(getattr(engine, "OPTIONS", ()))
 
 
 def sharding_of(engine: Engine, queries: Sequence[tuple[ContinuousQuery, Semantics]], shards: int) -> str:
-    """How it spreads queries over so many processes: a sentence, empty for an engine that spreads none."""
+    """How it would distribute queries over ``shards`` processes, as a sentence; empty if it does not support that."""
     sharding = getattr(engine, "sharding", None)
     return "" if sharding is None else cast(str, sharding(queries, shards))
 
 
 def starter(refuse: Refuse, begin: Start) -> Start:
-    """The ``start`` of an engine: ``begin``, but ValueError with the sentence for what is refused."""
+    """The ``start`` of an engine: ``begin``, after a ValueError for what ``refuse`` refuses."""
 
     def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
         if reason := refuse(query, semantics):
@@ -125,7 +125,7 @@ def starter(refuse: Refuse, begin: Start) -> Start:
 
 
 def on_the_pipe(refuse: Refuse, command: Callable[[], Sequence[str]], dialect: str) -> Start:
-    """The ``start`` of an engine that is a program: in a process of its own."""
+    """The ``start`` of an engine that is a program on the pipe, in a new process."""
 
     def begin(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
         query = with_matched_static(query, semantics)
@@ -136,9 +136,9 @@ def on_the_pipe(refuse: Refuse, command: Callable[[], Sequence[str]], dialect: s
 
 
 def java_program(name: str, home: str, how: str, program: Path) -> Callable[[], list[str]]:
-    """The ``command`` of an engine on the JVM, a Java program beside jars of the user's: ``how`` to get them.
+    """The ``command`` of an engine on the JVM: a Java program of ours with the engine's jars, which the user provides.
 
-    ``home`` is the environment variable that names their folder.
+    ``home`` is the environment variable that names their folder, ``how`` says how to get them.
     """
 
     def command() -> list[str]:
@@ -152,7 +152,7 @@ def java_program(name: str, home: str, how: str, program: Path) -> Callable[[], 
 
 
 def unprintable(query: ContinuousQuery, dialect: str) -> str | None:
-    """Why a query cannot be printed in a dialect, ``None`` when it can."""
+    """Why a query cannot be printed in a dialect, ``None`` if it can."""
     try:
         print_query(query, dialect)
     except ValueError as error:
@@ -161,7 +161,7 @@ def unprintable(query: ContinuousQuery, dialect: str) -> str | None:
 
 
 def beyond_sparql_11(query: ContinuousQuery, dialect: str) -> str | None:
-    """Why a foreign engine of SPARQL 1.1 cannot answer a query, ``None`` when it can: NOW(), and SPARQL 1.2."""
+    """Why a foreign engine for SPARQL 1.1 cannot answer a query: NOW(), or SPARQL 1.2; ``None`` if it can."""
     if uses_now(query.form):
         return "NOW() is the machine's clock in this engine, not the instant of a report: `live` answers the query"
     if reason := unprintable(query, dialect):

@@ -1,4 +1,4 @@
-"""The broker as an engine: what comes is published, what ends is deleted, each change of the answer is told."""
+"""The broker as an engine: elements are published, their ends deleted, changes of the answer emitted."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
@@ -34,9 +34,9 @@ _FREE = (
     *("name", "r2s", "r2s_able", "t0", "time_unit", "since", "grain", "partial_head", "scope", "due", "static_data"),
 )
 _CHOSEN: Final[dict[str, Any]] = {name: getattr(SENS, name) for name in _FREE}
-"""Choices that a query may make otherwise, or that make no difference to facts that stand until they are deleted."""
+"""Fields of the semantics that may differ from SENS: queries may set them, or they do not affect standing facts."""
 
-_CHANNEL: Final = "asked"
+_CHANNEL: Final = "query"
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
@@ -72,7 +72,10 @@ def _refuse_form(query: ContinuousQuery) -> str | None:
 
 
 class BrokerSession:
-    """A broker with one channel; what comes and ends up to a tick is one publication. Times are ms of the stream."""
+    """A broker with one channel; everything that begins or ends until a tick is one publication.
+
+    Times are stream ms.
+    """
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:
         self._semantics, self._emit = semantics, emit
@@ -88,7 +91,7 @@ class BrokerSession:
         self._subscribed = self._broker.listen(_CHANNEL, self._tell)
 
     def push(self, element: StreamElement) -> None:
-        """Facts come, after what was due before them."""
+        """Queue the facts of an element, after publishing what is due before it."""
         if not self._admission.takes(element, self._now):
             return
         self._publish_before(element.time)
@@ -99,16 +102,16 @@ class BrokerSession:
             self._due[self._tick(element.until)].append((-1, element.added))
 
     def advance(self, time: int) -> None:
-        """All that is at a time or before has come."""
+        """Publish what is due up to and including ``time``."""
         self._publish_before(time + 1)
 
     def close(self) -> None:
-        """The broker ends; StreamNameError when elements came, but not one that is asked for."""
+        """Close the broker; StreamNameError if no element of the query's streams has come, but others have."""
         self._broker.close()
         self._admission.close()
 
     def _tick(self, time: int) -> int:
-        """The first tick at which a change at a time (ms) is seen."""
+        """The first tick (ms) at or after a time, and after t0."""
         t0, unit = self._semantics.t0, self._semantics.time_unit
         return t0 + unit * max(1, -((t0 - time) // unit))
 
@@ -125,7 +128,11 @@ class BrokerSession:
                     self._begin()
 
     def _moved(self, changes: Iterable[tuple[int, tuple[Triple, ...]]]) -> tuple[frozenset[Triple], frozenset[Triple]]:
-        """The facts that come with their first copy, and those that go with their last."""
+        """The facts whose first copy appears, and those whose last copy ends.
+
+        Elements may repeat a triple with different ends; for the broker, whose facts are a set, it stands until the
+        last of them.
+        """
         copies, before = self._copies, dict[Triple, int]()
         for sign, triples in changes:
             for triple in dict.fromkeys(triples):
@@ -138,7 +145,7 @@ class BrokerSession:
         return came, gone
 
     def _begin(self) -> None:
-        """Send all rows of the first publication: a channel's rows over nothing, as those of a COUNT, were not sent."""
+        """Emit all rows after the first publication: the answer over no facts, such as COUNT's 0, was not emitted."""
         self._begun = True
         self._send(tuple(self._broker.rows(_CHANNEL)[1]), ())
 

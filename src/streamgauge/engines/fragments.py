@@ -1,4 +1,4 @@
-"""The query streamer and a fragments server in one process: facts with ends, polled when the first of them ends."""
+"""A fragments server and its live query client in this process, as an engine that polls when the next fact ends."""
 
 import asyncio
 from collections.abc import Callable
@@ -33,17 +33,17 @@ EVALUATOR = "changes"
 PROFILES = ("fragments",)
 
 STYLE: Final = Style(label=Label.INTERVAL)
-"""Intervals, as copies of a triple may have different ends."""
+"""Interval labels: copies of a triple may have different ends."""
 
 SCALE: Final = 1000
-"""A ms of the stream is a second of HTTP, whose Date has no shorter ones."""
+"""A stream's ms becomes a second of simulated time, because HTTP dates have whole seconds."""
 
 LATEST: Final = LAST // SCALE
-"""The latest time of a stream, ms: HTTP's dates end with the year 9999."""
+"""The latest time of a stream (ms): HTTP dates end with the year 9999."""
 
 _FREE = ("name", "period", "t0", "since", "tick", "r2s", "r2s_able", "partial_head", "scope", "static_data")
 _CHOSEN: Final[dict[str, Any]] = {name: getattr(FRAGMENTS, name) for name in _FREE}
-"""Choices that a query may make otherwise, or that make no difference to facts that are polled."""
+"""Fields of the semantics that may differ from FRAGMENTS: queries may set them, or they do not affect polls."""
 
 _NAME, _STATIC = "facts", "static"
 _ADDRESS = "http://streamgauge.test/"
@@ -67,7 +67,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 
 class FragmentsSession:
-    """A data set, its server, and a client of it, all in simulated time; times are ms of the stream."""
+    """A data set, its server and a client in simulated time; times are ms of the stream."""
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:
         assert semantics.period is not None
@@ -76,7 +76,7 @@ class FragmentsSession:
         self._semantics = semantics
         self._sends = _SENT[query.r2s or semantics.r2s]
         self._admission = Admission([window.stream for window in query.windows])
-        self._asked = live_query(query.form)
+        self._live_query = live_query(query.form)
         self._now = self._next = semantics.t0
         self._begins = semantics.t0
         self._shown: Bag = {}
@@ -90,7 +90,7 @@ class FragmentsSession:
         self._loop = asyncio.new_event_loop()
         self._plan = self._loop.run_until_complete(
             prepared(
-                self._asked,
+                self._live_query,
                 [_ADDRESS + dataset.name for dataset in datasets],
                 WatchTerms(style=STYLE, settled=0),
                 self._web,
@@ -98,7 +98,7 @@ class FragmentsSession:
         )
 
     def push(self, element: StreamElement) -> None:
-        """Facts begin to hold, after what was due before them."""
+        """Add the facts of an element, after the polls that are due before it."""
         if not self._admission.takes(element, self._now):
             return
         if not -LATEST < element.time < LATEST:
@@ -111,12 +111,12 @@ class FragmentsSession:
         writes.add(self._dataset, [Fact(triple, element.time * SCALE, final) for triple in element.added])
 
     def advance(self, time: int) -> None:
-        """All that is at a time or before has come."""
+        """Do the polls that are due up to and including ``time``."""
         self._poll_before(time + 1)
         self._now = max(self._now, time)
 
     def close(self) -> None:
-        """Let the client and its loop go."""
+        """Close the client and its event loop."""
         self._loop.run_until_complete(self._web.aclose())
         self._loop.close()
         self._admission.close()
@@ -131,14 +131,15 @@ class FragmentsSession:
             self._next = self._loop.run_until_complete(self._poll())
 
     async def _poll(self) -> int:
-        """Answer now; when to answer next. Cached responses are revalidated: facts may have changed."""
+        """Emit the current answer; returns the time of the next poll. Cached responses are revalidated."""
         with self._web.round(CacheUse.REVALIDATE):
             polled = await self._plan.poll()
         before, self._shown = self._shown, polled.bag
         rows = self._sends(polled.bag, before)
         added = tuple(row for row, times in rows.items() for _ in range(times))
         if is_sent(self._now, self._semantics):
-            self._emit(Answer(self._asked.columns, added, (), self._asked.kind, self._now, (self._begins, self._now)))
+            query, span = self._live_query, (self._begins, self._now)
+            self._emit(Answer(query.columns, added, (), query.kind, self._now, span))
         if polled.due is None or polled.due >= LAST:
             return self._now + self._period
         return max(self._now + 1, polled.due // SCALE)
@@ -156,7 +157,7 @@ _SENT: Final[dict[R2S, Callable[[Bag, Bag], Bag]]] = {
 
 
 async def _at_once(_seconds: float) -> None:
-    """Time passes by the stream, not by waiting."""
+    """The client's sleep: simulated time does not wait."""
 
 
 start = starter(refuse, FragmentsSession)

@@ -1,4 +1,4 @@
-"""The live engine: incremental evaluation over windows, under any Semantics value, in this process or several."""
+"""The live engine: incremental evaluation over windows, under almost any semantics, in one process or several."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -86,15 +86,15 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 
 def start(query: ContinuousQuery, semantics: Semantics, emit: Emit, shards: int = 1) -> Session:
-    """Begin to answer; t0 is the semantics' own where it is searched for others. ValueError for what is refused."""
+    """Start a session; where the semantics leave t0 to be searched, its own is used. ValueError for what is refused."""
     return start_all([(query, semantics, emit)], shards)
 
 
 def start_all(queries: Sequence[tuple[ContinuousQuery, Semantics, Emit]], shards: int = 1) -> Session:
-    """Begin to answer several queries over the same streams; they share what they can. ValueError names the refused.
+    """Start a session of several queries over the same streams, which share state; ValueError names a refused one.
 
-    With ``shards`` they are spread over so many processes where ``sharding`` says so; then answers are emitted by
-    threads of their own, and ``close`` waits for the last one.
+    With ``shards`` they are distributed over processes if ``sharding`` permits; then answers are emitted by other
+    threads, and ``close`` waits for the last one.
     """
     for number, (query, semantics, _) in enumerate(queries):
         if reason := refuse(query, semantics):
@@ -113,7 +113,7 @@ def start_all(queries: Sequence[tuple[ContinuousQuery, Semantics, Emit]], shards
 
 
 def sharding(queries: Sequence[tuple[ContinuousQuery, Semantics]], shards: int) -> str:
-    """How queries are spread over so many processes: a sentence, with the reason where it is one process."""
+    """How queries are distributed over ``shards`` processes, as a sentence, with the reason if it is one process."""
     return _plan(queries, shards).sentence
 
 

@@ -1,4 +1,4 @@
-"""Several sources as one sequence: by application time when they are finite, as they come when they are live."""
+"""Several sources merged into one sequence in the order of arrival."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -11,21 +11,21 @@ from streamgauge.model.element import StreamElement
 from streamgauge.sources.named import numbered
 
 MAX_WAITING_ITEMS = 4096
-"""How many items may wait to be looked at; a source that brings more waits itself."""
+"""Items that may wait to be processed; then sources are blocked."""
 
 LEAVE_S = 5.0
-"""How long closing waits for the thread of a source to end."""
+"""How long closing waits for the thread of each source."""
 
 Place: TypeAlias = int
-"""Which source."""
+"""The number of a source."""
 
 _NO_SOURCE: Place = -1
 
 
 class Placed(NamedTuple):
-    """An item with its source and the place behind it there; no item where time has not come on all sources.
+    """An item with its source and the position after it there; ``None`` for an advance that other sources hold back.
 
-    Its element has the number of its source.
+    Its element keeps the number that its source gave it.
     """
 
     source: int
@@ -34,43 +34,45 @@ class Placed(NamedTuple):
 
 
 Arrival: TypeAlias = Input | Placed
-"""What sources bring."""
+"""An item of a source."""
 
 
 class MergedStreams:
-    """Items in the order in which they come, numbered anew; ``None`` when nothing came for ``patience`` seconds.
+    """Items in order of arrival, renumbered; yields ``None`` after ``patience`` seconds without an item.
 
-    A thread that waits is woken by the first item and waits ``together`` seconds more for others: a switch of threads
-    costs as much as several items.
-    How far time has come is what all sources have told. A source's error is raised where its items are taken.
-    Threads are only notified where one waits: putting and taking an item are one step of the interpreter each, and a
-    thread says that it waits before it looks for the last time.
+    The reading thread is woken by the first item and waits ``together`` seconds for more, because switching threads
+    costs as much as processing several items. Time advances to the minimum over all sources. A source's error is raised
+    in the reading thread.
+
+    The queue is a deque, whose append and popleft are atomic, so no lock is taken per item. A thread announces that it
+    waits (``_taking``, ``_putting``) before it checks the queue for the last time; hence either it sees the other
+    thread's change, or the other thread sees the announcement and notifies it.
     """
 
     def __init__(self, patience: float | None = None, together: float = 0.0) -> None:
         self._patience, self._together = patience, together
         self._changed = Condition()
         self._waiting: deque[tuple[Place, Arrival | BaseException | None]] = deque()
-        self._told: dict[Place, int | None] = {}
+        self._times: dict[Place, int | None] = {}
         self._threads: list[Thread] = []
         self._sequence = 0
         self._woken = self._over = self._taking = False
         self._putting = 0
 
     def expect(self) -> Place:
-        """One more source will bring items."""
-        place = len(self._told)
-        self._told[place] = None
+        """Register a source; returns its number."""
+        place = len(self._times)
+        self._times[place] = None
         return place
 
     def read(self, items: Iterable[Arrival]) -> None:
-        """Take what a source brings in a thread of its own."""
+        """Read a source in a new thread."""
         thread = Thread(target=self._read, args=(self.expect(), items), name="streamgauge-source", daemon=True)
         self._threads.append(thread)
         thread.start()
 
     def put(self, place: Place, item: Arrival) -> bool:
-        """Hand an item over, waiting for room; false when nobody takes items any more."""
+        """Add an item, waiting for room; false after ``stop``."""
         if len(self._waiting) >= MAX_WAITING_ITEMS:
             with self._changed:
                 self._putting += 1
@@ -82,7 +84,7 @@ class MergedStreams:
         return not self._over
 
     def offer(self, place: Place, item: Input) -> bool:
-        """Hand an item over where there is room for it."""
+        """Add an item if there is room; returns whether it was added."""
         with self._changed:
             accepted = len(self._waiting) < MAX_WAITING_ITEMS and not self._over
             if accepted:
@@ -96,23 +98,23 @@ class MergedStreams:
                 self._changed.notify_all()
 
     def end(self, place: Place, error: BaseException | None = None) -> None:
-        """A source has ended, or failed."""
+        """Note that a source has ended, or failed with ``error``."""
         with self._changed:
             self._waiting.append((place, error))
             self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
-        """Something else than a source has failed: it is raised where items are taken."""
+        """Raise an error that is not a source's in the reading thread."""
         self.end(_NO_SOURCE, error)
 
     def wake(self) -> None:
-        """Something else has happened: let whoever takes items look."""
+        """Wake the reading thread without an item."""
         with self._changed:
             self._woken = True
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Nobody takes items any more: sources that wait for room go on and end."""
+        """Stop reading; sources that wait for room are released and end."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -124,15 +126,15 @@ class MergedStreams:
                 thread.join(LEAVE_S)
 
     def __iter__(self) -> Iterator[Any]:
-        """Until every source has ended."""
-        open_sources = set(self._told)
+        """Yield items until every source has ended."""
+        open_sources = set(self._times)
         while open_sources and not self._over:
             for place, item in self._taken():
                 if isinstance(item, BaseException):
                     raise item
                 if item is None:
                     open_sources.discard(place)
-                    del self._told[place]
+                    del self._times[place]
                     continue
                 if (counted := self._counted(place, item)) is not None:
                     yield counted
@@ -163,10 +165,10 @@ class MergedStreams:
         return self._come_to(place, item.time)
 
     def _come_to(self, place: Place, time: int) -> Advance | None:
-        """A source says how far time (ms) has come: what all have said of it."""
-        self._told[place] = time
-        times = [time for time in self._told.values() if time is not None]
-        return Advance(min(times)) if len(times) == len(self._told) else None
+        """Note a source's time (ms); returns the advance to the minimum of all, ``None`` while some have none."""
+        self._times[place] = time
+        times = [time for time in self._times.values() if time is not None]
+        return Advance(min(times)) if len(times) == len(self._times) else None
 
     def _read(self, place: Place, items: Iterable[Arrival]) -> None:
         error: BaseException | None = None

@@ -1,4 +1,4 @@
-"""Watches: answers iterated over as they come, elements taken as answers are asked for; the same for ``async for``."""
+"""Watches: iterators of answers that read elements as answers are requested; also for ``async for``."""
 
 import asyncio
 import time
@@ -23,24 +23,24 @@ from streamgauge.watching.inputs import StreamFeed, Understood
 Said = TypeVar("Said")
 
 End: TypeAlias = Literal["windows", "stream"] | int
-"""Where time goes when the streams have ended: on until all that holds something has closed, nowhere, or to ms."""
+"""How far time advances after the streams' end: until all non-empty windows have closed, not at all, or to ms."""
 
 
 def wall_clock() -> int:
-    """Now, ms since the epoch."""
+    """The current time in ms since 1970."""
     return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """How time passes: what happens to it at the ``end``; ``wall`` (its clock, ms) moves it on where nothing comes."""
+    """How time passes: at the ``end`` of the streams, and by a ``wall`` clock (ms) while no element arrives."""
 
     end: End = "windows"
     wall: Callable[[], int] | None = None
 
 
 LOOKED_AT: Final = 1000
-"""Of how many elements the predicates are kept, for those who wonder why no row comes."""
+"""Elements whose predicates are collected, for a hint when a query never has rows."""
 
 
 class Watch(Generic[Said]):
@@ -66,7 +66,7 @@ class Watch(Generic[Said]):
         self.asked, self._asking, self._ready, self._items = queries, asking, ready, iter(items)
         self._passing, self._feeds, self._leave = passing, feeds, leave
         self._last: int | None = None
-        self._told: int | None = None
+        self._advanced: int | None = None
         self._over = False
         self._first: float = inf  # the least t0 (ms), infinite before it is known
         self.elements = self.answers = self.uncounted = 0
@@ -74,17 +74,17 @@ class Watch(Generic[Said]):
 
     @property
     def late(self) -> int:
-        """How many elements have come too late to count."""
+        """The number of elements dropped as late."""
         return self._asking.late
 
     @property
     def horizon(self) -> int | None:
-        """How far time has come (ms), by the elements, by the streams' advances and by ``end``; ``None`` before."""
-        return max((time for time in (self._last, self._told) if time is not None), default=None)
+        """The current time (ms) by elements, advances and ``end``; ``None`` before the first."""
+        return max((time for time in (self._last, self._advanced) if time is not None), default=None)
 
     @property
     def awaited(self) -> str:
-        """When the first window closes, in words, where time has not come so far."""
+        """When the first window will close, as a sentence; empty after that."""
         horizon = self.horizon
         if horizon is None or self.answers:
             return ""
@@ -93,7 +93,7 @@ class Watch(Generic[Said]):
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """The parts that sources passed over as bad, a sentence each for the first ten of a source (``bad=skip``)."""
+        """Why sources skipped invalid input (``bad=skip``): sentences for the first ten of each source."""
         return tuple(reason for feed in self._feeds if feed.source is not None for reason in feed.source.reasons)
 
     def __iter__(self) -> Iterator[Said]:
@@ -111,7 +111,7 @@ class Watch(Generic[Said]):
 
     @plain_mistakes
     def gather(self, limit: int | None = None) -> list[Said]:
-        """Every answer that is there, at least one and at most ``limit``; none when there will be no more."""
+        """All available answers, at least one and at most ``limit``; empty at the end."""
         while not self._ready and not self._over:
             self._step()
         count = len(self._ready) if limit is None else min(limit, len(self._ready))
@@ -120,14 +120,14 @@ class Watch(Generic[Said]):
         return gathered
 
     def settle(self) -> None:
-        """The answers that were given arrived: a durable watch does not give them again."""
+        """Confirm the returned answers, so that a durable watch does not return them again."""
 
     def table(self: "Watch[Answer]") -> AnswerTable:
-        """The rows of all answers that are still to come, as one table: ``table().to_pandas()``."""
+        """The rows of all remaining answers as one table: ``table().to_pandas()``."""
         return AnswerTable(self)
 
     def close(self) -> None:
-        """Stop: no more answers; sources and engine end."""
+        """End the watch with its sources and its engine."""
         if not self._over:
             self._over = True
             self._ready.clear()
@@ -145,7 +145,7 @@ class Watch(Generic[Said]):
             self.close()
 
     def _step(self) -> None:
-        """Take one thing that comes; what goes wrong ends the watch."""
+        """Process one item; an error ends the watch."""
         try:
             if not self._take():
                 self._end()
@@ -156,7 +156,7 @@ class Watch(Generic[Said]):
             raise
 
     def _take(self) -> bool:
-        """Whether anything more may come."""
+        """Process the next item of the sources, if any; returns whether more may follow."""
         try:
             item = next(self._items)
         except StopIteration:
@@ -169,12 +169,12 @@ class Watch(Generic[Said]):
         return True
 
     def _pass_time(self, clock: Callable[[], int]) -> None:
-        """Time has come as far as a clock (ms) says, but for elements that may be late."""
+        """Advance time by a wall clock (ms), minus the lateness that elements are allowed."""
         margin = max(query.semantics.lateness or 0 for query in self.asked)
         self._advance(clock() - margin - 1)
 
     def _enter(self, item: Input) -> None:
-        """Something came."""
+        """Process an element or an advance."""
         if isinstance(item, Advance):
             self._advance(item.time)
             return
@@ -198,7 +198,7 @@ class Watch(Generic[Said]):
             self._advance(self._last)
 
     def _advance(self, time: int) -> None:
-        self._told = time if self._told is None else max(self._told, time)
+        self._advanced = time if self._advanced is None else max(self._advanced, time)
         self._asking.advance(time)
 
     def _finish(self) -> None:
@@ -209,7 +209,7 @@ class Watch(Generic[Said]):
 
 
 class AsyncWatch(Generic[Said]):
-    """Answers as they come, for ``async for``; to be closed, or used with ``async with``, when left before the end."""
+    """An asynchronous iterator of answers; close it, or use it in ``async with``, if it may be left before the end."""
 
     def __init__(
         self, watch: Watch[Said], arrivals: MergedStreams, pumps: Sequence[tuple[Place, AsyncIterable[Input]]]
@@ -221,24 +221,24 @@ class AsyncWatch(Generic[Said]):
 
     @property
     def late(self) -> int:
-        """How many elements have come too late to count."""
+        """The number of elements dropped as late."""
         return self._watch.late
 
     @property
     def elements(self) -> int:
-        """How many elements have come."""
+        """The number of elements read."""
         return self._watch.elements
 
     def __aiter__(self) -> "AsyncWatch[Said]":
         return self
 
     async def __anext__(self) -> Said:
-        """The next answer, waited for; when that is cancelled the watch ends."""
+        """The next answer; cancelling the wait ends the watch."""
         with plain_mistakes:
             return await anext(self._answers)
 
     async def aclose(self) -> None:
-        """Stop: no more answers; sources and engine end."""
+        """End the watch with its sources and its engine."""
         await self._answers.aclose()
         await self._shut()
 
@@ -275,7 +275,7 @@ class AsyncWatch(Generic[Said]):
             self._watch.close()
 
     async def _pump(self, place: Place, items: AsyncIterable[Input]) -> None:
-        """Hand over what an asynchronous source brings; waiting for room leaves the event loop free."""
+        """Pass on the items of an asynchronous source; waiting for room happens in a thread."""
         try:
             async for item in items:
                 if not self._arrivals.offer(place, item) and not await asyncio.to_thread(

@@ -1,4 +1,4 @@
-"""Workloads: a stream and its queries, a module or folder each; another package adds one by an entry point."""
+"""Workloads: streams with queries, one module or folder each; other packages add workloads by an entry point."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -19,14 +19,14 @@ GROUP = "streamgauge.workloads"
 
 
 class UnknownNameError(MistakeError, ValueError):
-    """A workload or query that is not here; the sentence lists those that are."""
+    """An unknown workload or query; the sentence lists the known ones."""
 
 
 class Workload(Protocol):
     """The contract of a workload module: its name, a line about it, its parameters, a folder of ``*.rq``, and generate.
 
-    It may have ``plan(seed, **given)``, a ``TablePlan`` of the same rows: then small streams are made without Spark. It
-    may have ``static`` and ``static_plan``: triples beside the stream, made likewise (``tables``).
+    It may have ``plan(seed, **parameters)``, a ``TablePlan`` of the same rows, so that small streams are generated
+    without Spark. It may have ``static`` and ``static_plan`` for static data in the same way.
     """
 
     NAME: str
@@ -42,9 +42,9 @@ class Workload(Protocol):
 
 
 def on_spark(plan: "Callable[..., TablePlan | None]", tasks: int | None = None) -> "Callable[..., DataFrame | None]":
-    """``generate`` or ``static`` of a workload by its plan: the same rows for every number of partitions.
+    """The ``generate`` or ``static`` of a workload from its plan; the rows do not depend on the number of partitions.
 
-    Without a number there are at most ``tasks``, one for each id, or as many as Spark has by default.
+    By default there are ``tasks`` partitions, or one per core, but at most one per id.
     """
 
     def table(
@@ -64,14 +64,14 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Workload:
-    """The workload of that name, in any case; UnknownNameError lists the names there are."""
+    """The workload of a name, in any case; UnknownNameError."""
     if (spelling := spelled(name, names())) is None:
         raise UnknownNameError(f"there is no workload {name!r}: {offered(name, names())}")
     return cast(Workload, import_module(_modules()[spelling]))
 
 
 def parameters(workload: Workload, values: Mapping[str, object]) -> dict[str, object]:
-    """Every parameter of the workload with its value; ParameterError names what is unknown or wrong."""
+    """All parameters of the workload with their values; ParameterError for unknown or invalid ones."""
     return resolve(workload.NAME, workload.PARAMETERS, values)
 
 
@@ -81,7 +81,7 @@ def queries(workload: Workload) -> tuple[str, ...]:
 
 
 def query_text(workload: Workload, name: str) -> str:
-    """The text of a query, its ``${NAME}`` parameters unfilled; UnknownNameError lists the queries there are."""
+    """The text of a query with its ``${NAME}`` parameters not filled in; UnknownNameError."""
     there = queries(workload)
     if (spelling := spelled(name, there)) is None:
         known = f"it has {', '.join(there)}{meant(name, there)}"

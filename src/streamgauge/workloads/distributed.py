@@ -1,4 +1,4 @@
-"""Tables of workloads on Spark: the blocks of a plan are drawn and written by tasks."""
+"""Tables of workloads on Spark: tasks draw and write the blocks of a plan."""
 
 import pickle
 from base64 import b64decode, b64encode
@@ -30,11 +30,11 @@ its worker is lost, and a file of 26 MB, which Spark reads in one task and a bat
 """
 
 _SLICE: Final = 256
-"""So many drawn rows are written as one array, which Spark takes apart."""
+"""Drawn rows whose table rows are passed to Spark as one array, to be exploded."""
 
 
 def frame(spark: SparkSession, plan: TablePlan, partitions: int | None = None) -> DataFrame:
-    """The table of a plan, in its order; the same rows for every number of partitions."""
+    """The table of a plan, in its order; the rows do not depend on the number of partitions."""
     classic_session(spark, "making tables")
     tasks = max(1, min(partitions or max(cores(spark), -(-plan.rows // PART_ROWS)), plan.ids))
     options = {"plan": b64encode(pickle.dumps(plan)).decode(), "tasks": str(tasks)}
@@ -43,11 +43,11 @@ def frame(spark: SparkSession, plan: TablePlan, partitions: int | None = None) -
 
 
 class Blocks(DataSource):  # type: ignore[misc]
-    """The data source of a plan's rows for Spark: those of the table, or those that are drawn and are to be ordered."""
+    """A Spark data source of a plan's rows: the table's, or drawn rows that still have to be sorted."""
 
     @classmethod
     def name(cls) -> str:
-        """The name in Spark."""
+        """The name under which Spark knows it."""
         return "streamgauge-blocks"
 
     def schema(self) -> StructType:
@@ -75,7 +75,7 @@ class PlanReader(DataSourceReader):  # type: ignore[misc]
         self._plan, self._tasks = plan, tasks
 
     def partitions(self) -> Sequence[Ids]:
-        """The identifiers of each task."""
+        """The ranges of ids, one per task."""
         ends = [self._plan.ids * number // self._tasks for number in range(self._tasks + 1)]
         return [Ids(first, end) for first, end in pairwise(ends)]
 
@@ -92,7 +92,7 @@ def _plan(text: str) -> TablePlan:
 
 
 def _registered(spark: SparkSession) -> str:
-    """The source's name in a session: a session of a JVM neither finds nor takes a name that another session has."""
+    """The source's name in a session, registered if necessary; sessions of one JVM cannot share a name."""
     name = _NAMES.get(spark)
     if name is None:
         name = f"{Blocks.name()}-{next(_NUMBERS)}"
@@ -112,7 +112,10 @@ def _written(rows: DataFrame, plan: TablePlan) -> DataFrame:
 
 
 def _write(plan: TablePlan, names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Array:
-    """The rows of the table for drawn rows: an array of them at the first row of each slice, none at the others."""
+    """The table's rows for drawn rows: an array at the first row of each slice, empty arrays at the others.
+
+    A function over columns must return one value per input row, but a slice may have more or fewer table rows.
+    """
     drawn = pa.RecordBatch.from_arrays(list(columns), list(names))
     counts = np.zeros(len(drawn) + 1, np.int32)
     batches = []

@@ -1,8 +1,9 @@
-"""Counter-based random draws: a hash of seed, purpose and counters, the same in every process and on every machine.
+"""Counter-based random numbers: a hash of seed, purpose and counters, the same in every process and on every machine.
 
-The hash is xxHash64 as Spark's function ``xxhash64`` chains it over columns: each value is hashed with the hash of the
-values before as its seed, the first with 42. A Python int of 32 bits and an int32 array are hashed as 4 bytes, other
-numbers as 8, strings as UTF-8.
+Unlike the state of a generator, a counter lets every task of a distributed job draw its own rows, whatever the number
+of tasks. The hash is xxHash64, chained as by Spark's ``xxhash64`` over columns: each value is hashed with the hash of
+the previous values as its seed, the first with 42. A Python int of 32 bits and an int32 array are hashed as 4 bytes,
+other numbers as 8, strings as UTF-8.
 
 Source: the xxHash specification, version 0.1.1, algorithm XXH64.
 """
@@ -32,16 +33,16 @@ _P1, _P2, _P3, _P4, _P5 = (
 )
 _START: Final = 42
 _STRIPE: Final = 32
-"""So many bytes at a time are mixed of a text that has as many."""
+"""Bytes of a stripe: longer texts are hashed in four lanes of 8 bytes."""
 
 
 def bits(seed: int, purpose: str, *counters: Counter) -> Ints:
-    """53 random bits, from 0 to 2^53 - 1, for each row of the counters; one row where all counters are numbers."""
+    """53 random bits (0 to 2^53 - 1) for each row of the counters; one row if all counters are scalars."""
     return _above_11(_chained(seed, purpose, *counters))
 
 
 def text_bits(seed: int, purpose: str, texts: list[str]) -> Ints:
-    """53 random bits for each text."""
+    """53 random bits for each text, texts of equal length hashed together."""
     start = _chained(seed, purpose)
     encoded = [text.encode() for text in texts]
     lengths = np.array([len(text) for text in encoded], np.int64)
@@ -54,17 +55,17 @@ def text_bits(seed: int, purpose: str, texts: list[str]) -> Ints:
 
 
 def below(bound: int, seed: int, purpose: str, *counters: Counter) -> Ints:
-    """A whole number from 0 to bound - 1; its bias is below bound / 2^53."""
+    """A uniform integer from 0 to bound - 1; the bias of the modulus is below bound / 2^53."""
     return bits(seed, purpose, *counters) % bound
 
 
 def unit(seed: int, purpose: str, *counters: Counter) -> Floats:
-    """A double in [0, 1)."""
+    """A uniform double in [0, 1)."""
     return bits(seed, purpose, *counters) * 2.0**-53
 
 
 def poisson(seed: int, purpose: str, *counters: Counter) -> Ints:
-    """A Poisson number with mean 1, at most 18, by inversion."""
+    """A Poisson-distributed integer with mean 1, cut off at 18, by inversion."""
     draw = unit(seed, purpose, *counters)
     total, counts = 0.0, np.zeros(len(draw), np.int64)
     for k in range(18):
@@ -74,7 +75,10 @@ def poisson(seed: int, purpose: str, *counters: Counter) -> Ints:
 
 
 def normal(seed: int, purpose: str, *counters: Counter) -> Floats:
-    """A nearly normal double, mean 0, deviation 1: twelve uniform draws less 6, exact on every machine."""
+    """An approximately normal double, mean 0, deviation 1: the sum of twelve uniform draws minus 6.
+
+    Integer sums make it exact on every machine, unlike log and cos, which differ between math libraries.
+    """
     total = sum((bits(seed, purpose, k, *counters) for k in range(12)), np.zeros(1, np.int64))
     return total * 2.0**-53 - 6.0
 
@@ -94,7 +98,7 @@ def _above_11(words: _Words) -> Ints:
 
 
 def _of_number(start: _Words, number: Counter) -> _Words:
-    """The hash of whole numbers of 4 or 8 bytes."""
+    """The hash of integers of 4 or 8 bytes."""
     small = isinstance(number, int) and -(1 << 31) <= number < 1 << 31
     rows = np.array([number], np.int32 if small else np.int64) if isinstance(number, int) else number
     if rows.dtype == np.int32:
@@ -103,7 +107,7 @@ def _of_number(start: _Words, number: Counter) -> _Words:
 
 
 def _of_bytes(start: _Words, rows: npt.NDArray[np.uint8]) -> _Words:
-    """The hash of texts of one length, a row each."""
+    """The hash of texts of equal length, one per row."""
     length = rows.shape[1]
     striped, whole = length // _STRIPE * _STRIPE, length // 8 * 8
     words = np.ascontiguousarray(rows[:, :whole]).view("<u8")
@@ -120,7 +124,7 @@ def _of_bytes(start: _Words, rows: npt.NDArray[np.uint8]) -> _Words:
 
 
 def _striped(start: _Words, words: _Words) -> _Words:
-    """Four lanes, each of every fourth word, made one."""
+    """Hash whole stripes in four lanes, each of every fourth word, and merge the lanes."""
     lanes = [start + _P1 + _P2, start + _P2, start + np.uint64(0), start - _P1]
     for at in range(0, words.shape[1], 4):
         lanes = [_turned(lane + words[:, at + n] * _P2, 31) * _P1 for n, lane in enumerate(lanes)]

@@ -1,4 +1,4 @@
-"""A table made of blocks by plain functions, in this process or on Spark; columns of terms for many rows at once."""
+"""Tables generated in blocks by pure functions, in this process or on Spark; vectorised construction of terms."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 Part: TypeAlias = "str | Ints | pa.Array"
-"""The same text for all rows, a whole number for each, or a text for each."""
+"""One text for all rows, an integer per row, or a text per row."""
 
 TRIPLE_SCHEMA = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("subject", "predicate", "object")])
 """Rows of static data."""
 
 
 class Statement(NamedTuple):
-    """A triple for each of some rows; the predicate is the same in all."""
+    """A triple for each row, with the same predicate in all of them."""
 
     subject: pa.Array
     predicate: str
@@ -38,7 +38,7 @@ class Statement(NamedTuple):
 
 
 class Exploded(NamedTuple):
-    """Triples in order: of which row, at which position within the row, and the columns subject, predicate, object."""
+    """Ordered triples: the row of each, its position within the row, and the columns subject, predicate, object."""
 
     row: Ints
     position: Ints
@@ -46,7 +46,7 @@ class Exploded(NamedTuple):
 
 
 def text(count: int, *parts: Part) -> pa.Array:
-    """The parts one after the other, for ``count`` rows."""
+    """The concatenated parts, for ``count`` rows."""
     if all(isinstance(part, str) for part in parts):
         return pa.repeat(pa.scalar("".join(map(str, parts))), count)
     columns = [pa.array(part).cast(pa.string()) if isinstance(part, np.ndarray) else part for part in parts]
@@ -54,18 +54,18 @@ def text(count: int, *parts: Part) -> pa.Array:
 
 
 def formatted(numbers: Ints, form: Callable[[int], str]) -> pa.Array:
-    """A text for each number, made once for each that there is."""
+    """A text for each number, formatted once per distinct number."""
     known, places = np.unique(numbers, return_inverse=True)
     return pa.array([form(number) for number in known.tolist()], pa.string()).take(pa.array(places))
 
 
 def integers(numbers: Ints) -> pa.Array:
-    """Canonical xsd:integer literals."""
+    """Canonical xsd:integer literals of numbers, an array of texts."""
     return text(len(numbers), '"', numbers, f'"^^<{XSD}integer>')
 
 
 def exploded(groups: Sequence[tuple[Ints, Sequence[Statement]]]) -> Exploded:
-    """Triples by row and position; a group is some rows, by number, and what is said of each of them, in order."""
+    """Triples by row and position; a group consists of row numbers and the statements about each of them, in order."""
     pairs = [(rows, statement) for rows, statements in groups for statement in statements]
     if not pairs:
         return Exploded(np.zeros(0, np.int64), np.zeros(0, np.int64), (_none(), _none(), _none()))
@@ -97,7 +97,7 @@ def numbers_of(rows: pa.RecordBatch, *names: str) -> list[Ints]:
 
 
 def expanded(counts: Ints) -> tuple[Ints, Ints]:
-    """For rows that are there ``counts`` times: of which row each copy is, and its number among them, from 0.
+    """Repeat row i ``counts[i]`` times: the row of each copy, and its number among the row's copies, from 0.
 
     ``expanded([2, 0, 3])`` gives ``[0, 0, 2, 2, 2]`` and ``[0, 1, 0, 1, 2]``.
     """
@@ -106,7 +106,10 @@ def expanded(counts: Ints) -> tuple[Ints, Ints]:
 
 
 def running(steps: Ints, first: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Ints:
-    """The sum of the steps so far, begun anew at each row that is ``first`` of its path."""
+    """The cumulative sum of the steps, restarted at each row that is ``first`` of its path.
+
+    ``running([1, 2, 3, 4], [True, False, True, False])`` gives ``[1, 3, 3, 7]``.
+    """
     total = np.cumsum(steps)
     begin = np.flatnonzero(first)
     before = (total - steps)[begin]
@@ -114,12 +117,12 @@ def running(steps: Ints, first: "np.ndarray[tuple[int], np.dtype[np.bool_]]") ->
 
 
 BLOCK: Final = 8192
-"""Drawn rows that are worked on at once, about."""
+"""Approximate number of drawn rows per block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The columns that order what is drawn, nulls first; ``number``: a column ``n`` counts the rows from 0."""
+    """The sort columns of drawn rows, nulls first; ``number``: add a column ``n`` that counts the rows from 0."""
 
     columns: tuple[str, ...]
     number: bool = True
@@ -127,10 +130,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """A table: ``draw`` gives the batches of some ids, ``write`` makes rows of the table of a batch that is in order.
+    """A table to generate: ``draw`` returns batches for ids, ``write`` turns an ordered batch into rows of the table.
 
-    The ids are 0 to ``ids`` - 1; an id gives at most ``most`` drawn rows. Without an ``order`` the batches stay in that
-    of their ids. ``rows``: how many rows the table has, about.
+    The ids are 0 to ``ids`` - 1; an id has at most ``most`` drawn rows. Without an ``order`` batches stay in the order
+    of ids. ``rows`` is the approximate number of rows of the table.
     """
 
     ids: int
@@ -143,20 +146,23 @@ class TablePlan:
     order: Order | None = None
 
     def draw_all(self, ids: Ints) -> Iterator[pa.RecordBatch]:
-        """The drawn rows of ids, so many ids at a time that a block stays small."""
+        """The drawn rows of ids, in blocks of about ``BLOCK`` rows."""
         step = max(1, BLOCK // self.most)
         for first in range(0, len(ids), step):
             for column in self.draw(ids[first : first + step]):
                 yield column.cast(self.drawn)
 
     def part(self, first: int, end: int) -> Iterator[pa.RecordBatch]:
-        """The rows of the ids from ``first`` to below ``end``: the table's, or drawn ones that are to be ordered."""
+        """The rows of the ids from ``first`` to ``end`` - 1.
+
+        The table's rows, or drawn rows that still have to be sorted.
+        """
         blocks = (np.arange(at, min(at + BLOCK, end)) for at in range(first, end, BLOCK))
         drawn = (batch for ids in blocks for batch in self.draw_all(ids))
         return map(self.write, drawn) if self.order is None else drawn
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The table's rows in order, made in this process."""
+        """The table's rows in order, generated in this process."""
         batches_ = self.part(0, self.ids)
         return batches_ if self.order is None else map(self.write, _ordered(self.order, self.drawn, batches_))
 
@@ -175,18 +181,18 @@ def _ordered(order: Order, schema: pa.Schema, drawn: Iterator[pa.RecordBatch]) -
 
 
 def unchanged(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The table is drawn already."""
+    """A ``write`` for plans whose drawn rows are those of the table."""
     return rows
 
 
 def table_plan(table: pa.Table) -> TablePlan:
-    """The plan of a table that is there."""
+    """The plan of an existing table."""
     return TablePlan(len(table), len(table), table.schema, table.schema, Taken(table), unchanged)
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Rows of a table; an id is the number of a row."""
+    """A ``draw`` that takes rows of an existing table; ids are row numbers."""
 
     table: pa.Table
 
@@ -196,16 +202,16 @@ class Taken:
 
 
 class Section(NamedTuple):
-    """Things of a kind, numbered from ``first`` on, of each of which so many ``triples`` are said."""
+    """Things of one kind, numbered from ``first``. ``describe`` returns their triples, ``triples`` for each thing."""
 
     first: int
     things: int
     triples: int
-    said: Callable[[Ints], list[Statement]]
+    describe: Callable[[Ints], list[Statement]]
 
 
 def background_plan(known: Sequence[Triple], sections: Sequence[Section], wanted: int) -> TablePlan:
-    """The plan of the first ``wanted`` triples of all that the sections say after what is known."""
+    """The plan of the first ``wanted`` triples of ``known`` followed by the sections."""
     ends = list(accumulate((section.things for section in sections), initial=1 if known else 0))
     kept = tuple(section for section in sections if section.things)
     begins = tuple(begin for begin, section in zip(ends, sections, strict=False) if section.things)
@@ -217,7 +223,10 @@ def background_plan(known: Sequence[Triple], sections: Sequence[Section], wanted
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """Id 0 is what is known, if something is; ``begins`` are the first ids of the sections, ``before`` the triples."""
+    """A ``draw`` of known triples (id 0, if any) and sections.
+
+    ``begins`` has the first id of each section, ``before`` the number of triples before it.
+    """
 
     known: tuple[Triple, ...]
     sections: tuple[Section, ...]
@@ -233,21 +242,21 @@ class _Drawing:
         for section, begin, before in zip(self.sections, self.begins, self.before, strict=False):
             of = ids[(ids >= begin) & (ids < begin + section.things)] - begin
             if len(of):
-                exploded_rows = exploded([(np.arange(len(of)), section.said(of + section.first))])
+                exploded_rows = exploded([(np.arange(len(of)), section.describe(of + section.first))])
                 place = before + of[exploded_rows.row] * section.triples + exploded_rows.position
                 rows = pa.RecordBatch.from_arrays(list(exploded_rows.triples), schema=TRIPLE_SCHEMA)
                 yield rows.filter(pa.array(place < self.wanted))
 
 
 LOCAL_ROWS: Final = 1_000_000
-"""A table of at most so many rows, about, is made in this process."""
+"""Approximate rows up to which a table is generated in this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes tables; ``spark`` gives the session when one is needed, ``always`` makes all tables on Spark.
+    """Generates tables; ``spark`` returns the session if one is needed, ``always`` uses Spark for all tables.
 
-    ``tell`` is told what is made and which share (0 to 1) of a table that is made here is written.
+    ``tell`` receives the current step, and the share (0 to 1) of a local table that is written.
     """
 
     spark: "Callable[[], SparkSession]"
@@ -255,11 +264,11 @@ class Maker:
     tell: Callable[[str, float], object] = lambda _what, _share: None
 
     def local(self, plan: TablePlan) -> bool:
-        """Whether a table is made in this process."""
+        """Whether a table is generated in this process."""
         return not self.always and plan.rows <= LOCAL_ROWS
 
     def stream(self, workload: Workload, seed: int, parameters: Mapping[str, object]) -> "TablePlan | DataFrame":
-        """The stream table (formats.stream.SCHEMA) of a workload, to be made here or on Spark; ParameterError."""
+        """The stream table (formats.stream.SCHEMA) of a workload, as a plan or a Spark frame; ParameterError."""
         plan = _planned(workload, "plan", seed, parameters)
         if plan is not None and self.local(plan):
             return plan
@@ -271,7 +280,7 @@ class Maker:
         return stream.table() if isinstance(stream, TablePlan) else stream.orderBy("sequence", "position").toArrow()
 
     def write_stream(self, workload: Workload, seed: int, parameters: Mapping[str, object], folder: Place) -> None:
-        """The stream table as Parquet files in a folder that is not there yet; on other file systems by Spark."""
+        """Write the stream table as Parquet files into a new folder; on other file systems by Spark."""
         if isinstance(folder, RemotePlace):
             self._write_remotely(workload, seed, parameters, folder)
             return
@@ -301,7 +310,7 @@ class Maker:
         write_table(workload.generate(session, seed, partitions=None, **parameters), folder)
 
     def static(self, workload: Workload, seed: int, parameters: Mapping[str, object]) -> "Iterable[pa.RecordBatch]":
-        """The triples beside the stream, in batches; none where the workload has none; ParameterError."""
+        """The static triples in batches; empty if the workload has none. ParameterError."""
         plan = _planned(workload, "static_plan", seed, parameters)
         if plan is not None and self.local(plan):
             return plan.batches()
@@ -311,19 +320,19 @@ class Maker:
         return () if table is None else table.toArrow().to_batches()
 
     def write_static(self, workload: Workload, seed: int, parameters: Mapping[str, object], file: Path) -> None:
-        """The triples beside the stream as N-Triples, in a file that is not there yet."""
+        """Write the static triples as N-Triples into a new file."""
         with file.open("x", encoding="utf-8", newline="\n") as lines:
             for batch in self.static(workload, seed, parameters):
                 lines.writelines(f"{line}\n" for line in lines_of(batch).to_pylist())
 
     def static_triples(self, workload: Workload, seed: int, parameters: Mapping[str, object]) -> list[Triple]:
-        """The triples beside the stream in memory."""
+        """The static triples as a list."""
         batches = self.static(workload, seed, parameters)
         return [row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
 
 
 def lines_of(rows: "pa.RecordBatch | pa.Table") -> "pa.Array | pa.ChunkedArray":
-    """The triples of rows as lines of N-Triples, without their ends: terms are in that form already."""
+    """The triples of rows as lines of N-Triples without line ends; the terms are already in that form."""
     return pc.binary_join_element_wise(*(rows.column(name) for name in ("subject", "predicate", "object")), ".", " ")
 
 
