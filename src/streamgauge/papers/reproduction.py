@@ -82,7 +82,7 @@ def _templates() -> PackageLoader:
 
 
 def page(found: Reproduction) -> str:
-    """One HTML file as text, with everything in it."""
+    """The page as one self-contained HTML file, as text."""
     swatches = [swatch(index) for index in range(len(found.labels))]
     look = PageStyle("Streamgauge reproduction", found.title, found.headline, WORD, tally, found.labels, swatches)
     right = found.compared[0] == found.compared[1]
@@ -311,7 +311,7 @@ class Paper:
     claims: Mapping[str, Claim]
 
     def value(self, figure: str) -> Any:
-        """A published value."""
+        """The published value of a figure."""
         return self.figures[figure].value
 
     def reproduction(

@@ -28,9 +28,9 @@ def assert_right(
     answers: Iterable[Given] | None = None,
     **options: Any,
 ) -> Verdict:
-    """The verdict where every window was answered as expected and in time; else an AssertionError that says which not.
+    """Return the verdict if every window was answered as expected and in time, else raise AssertionError.
 
-    ``given`` is a run, its folder or a session, or, with ``stream`` and ``answers``, a query (those of ``verify``).
+    ``recorded`` is a run, its folder or a session, or, with ``stream`` and ``answers``, a query (those of ``verify``).
     ``options`` are those of ``check`` for a run or a folder, those of ``verify`` otherwise. A session is closed.
     The error names each window (borders, instant), the rows that are missing and surplus, and the diagnosis.
     """

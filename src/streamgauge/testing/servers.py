@@ -28,7 +28,7 @@ from streamgauge.servers.fragments.writes.files import load
 from streamgauge.servers.http.server import Serving
 
 START_S: Final = 30.0
-"""How long a server may take to start, and to stop."""
+"""Maximum time (s) for a server to start, and to stop."""
 
 
 class ServerError(MistakeError, RuntimeError):
@@ -54,9 +54,9 @@ def served_broker(strategy: str = "incremental") -> Iterator[ServedBroker]:
 
 @contextmanager
 def served_fragments(datasets: Mapping[str, str | Path], clock: Callable[[], int] | None = None) -> Iterator[str]:
-    """Data sets by name, each TriG text or an RDF file, as fragments below the address, until the context ends.
+    """Serve data sets by name, each TriG text or an RDF file, as fragments until the context ends; yields the address.
 
-    ``clock`` (ms since 1970) tells which facts hold; the wall clock unless given.
+    ``clock`` (ms since 1970) decides which facts hold; it is the wall clock by default.
     """
     now = clock or _now
     datasets_ = [DataSet(name, _filled(dataset, now()), Style(), now) for name, dataset in datasets.items()]
@@ -83,6 +83,7 @@ def _filled(data: str | Path, at: int) -> MemoryStore:
 @contextmanager
 def _serving(app: ASGIApp, leave: Callable[[], None], name: str) -> Iterator[str]:
     """The address of an application, served by a thread until the context ends; ServerError."""
+    # ``Serving`` sets the switch interval of the process, which other tests share.
     switching = sys.getswitchinterval()
     addresses: Queue[str | BaseException] = Queue()
     server = Serving(app, "127.0.0.1", 0, leave, addresses.put)
@@ -102,7 +103,7 @@ def _serving(app: ASGIApp, leave: Callable[[], None], name: str) -> Iterator[str
 
 
 def _run(server: Serving, tell: Callable[[BaseException], Any]) -> None:
-    """Serve; an error, and an end before the start, is told to who waits for the address."""
+    """Serve; an error is passed to ``tell``, for the thread that waits for the address."""
     try:
         server.run()
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""Sessions of engines for tests: what is fed and answered is kept, and can be judged."""
+"""Sessions of engines for tests; input and answers are recorded, and can be judged."""
 
 import shlex
 from collections.abc import Iterable
@@ -68,19 +68,19 @@ class RecordedSession:
         return self.feed([(duration(time), triples)])
 
     def advance(self, time: int | str) -> Self:
-        """Nothing earlier than ``time`` (ms or text) will come: the engine reports what is due up to there."""
+        """State that no earlier element will come: the engine reports what is due up to ``time`` (ms or text)."""
         self._time = max(self._time, to := duration(time))
         self._begun(to).advance(to)
         return self
 
     def close(self) -> None:
-        """No more input; waits for the last answers of a program."""
+        """End the input, and wait for the last answers of a program."""
         if self._session is not None and not self._closed:
             self._closed = True
             self._session.close()
 
     def recorded(self) -> tuple[Run, tuple[StreamElement, ...]]:
-        """The session as a run, and the stream that it was fed; the session is closed."""
+        """Close the session; returns it as a run, with its input stream."""
         self.close()
         own = evaluator(load(self._engine)) if self._program is None else None
         name = self._engine if self._program is None else shlex.join(self._program)
@@ -101,7 +101,7 @@ class RecordedSession:
         self._begun(element.time).push(numbered)
 
     def _begun(self, first: int) -> Session:
-        """The engine's session, begun with the first element, where no t0 is stated."""
+        """The engine's session, started at first use; without a stated t0, t0 is that of the first element."""
         if self._session is None:
             self.semantics = begun(self.query.windows, self.semantics, first) if self._moves else self.semantics
             self._session = self._piped(self._program) if self._program else self._in_process()
@@ -121,7 +121,7 @@ class RecordedSession:
 
 
 def _ended(items: Any) -> Iterable[Any]:
-    """Items of a stream that ends; RefusedError for one of which nobody knows when."""
+    """The items of a stream; RefusedError for a stream without an end."""
     if not isinstance(items, Iterable):
         raise RefusedError("a stream that ends is needed here: a file, or something to iterate over")
     return items

@@ -1,4 +1,4 @@
-"""Conformance as tests: the subject that the command line names, its tasks, and their outcomes as pytest has them."""
+"""Conformance tasks as tests: the subject and tasks of the command line, and outcomes in the terms of pytest."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -56,7 +56,7 @@ def subject_of(config: pytest.Config) -> Subject:
 
 
 def tasks_of(config: pytest.Config, subject: Subject) -> tuple[ConformanceTask, ...]:
-    """The tasks for a subject that the command line asks for; UsageError when there is none."""
+    """The tasks that the command line selects for a subject; UsageError when there is none."""
     case, profile = config.getoption(CASES), config.getoption(SEMANTICS)
     try:
         if profile not in (None, OWN):
@@ -71,7 +71,7 @@ def tasks_of(config: pytest.Config, subject: Subject) -> tuple[ConformanceTask, 
 
 
 class ConformanceSession:
-    """A subject with its list of deviations, given task after task; the first fault of the set-up ends all."""
+    """A subject with its list of deviations, for one task after another; after a SetUpError all tasks fail with it."""
 
     def __init__(self, subject: Subject, runner: TaskRunner) -> None:
         self.subject = subject
@@ -94,7 +94,7 @@ class ConformanceSession:
             raise AssertionError(visible("\n".join(_failure(stood))))
 
     def complaints(self, tasks: Sequence[ConformanceTask]) -> list[str]:
-        """The faults of the list itself: deviations without a reason, listed tasks that there are not."""
+        """The faults of the list itself: deviations without a reason, listed tasks that do not exist."""
         names = {task.name for task in tasks}
         bare = [
             f"deviation {deviation.name!r} has no reason: write its why by hand"
@@ -133,7 +133,7 @@ def conformance_session(subject: Subject) -> Iterator[ConformanceSession]:
 
 
 def _failure(stood: CertifiedTask) -> Iterator[str]:
-    """The task, what the case holds and why, how it stands, and the verdict with its windows, rows and diagnosis."""
+    """The lines of a failure: task, case and reason, standing, and the verdict with windows, rows and diagnosis."""
     outcome, case = stood.outcome, stood.outcome.asked.case
     yield f"{outcome.name}: {stood.standing}"
     yield f"the case: {case.name}: {case.why} ({case.source})"

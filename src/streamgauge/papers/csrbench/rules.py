@@ -201,7 +201,7 @@ def counts(output: Sequence[AnswerRelation]) -> tuple[int, int]:
 
 
 def recorded(answers: Sequence[Answer], equality: Equality = Equality.NUMBERS) -> tuple[AnswerRelation, ...]:
-    """An engine's relations."""
+    """The answers of an engine as relations."""
     return tuple(AnswerRelation(answer.variables, answer.added, equality=equality) for answer in answers)
 
 

@@ -89,9 +89,9 @@ def runs(extent: SepbmExtent, folder: Path) -> dict[str, list[SeriesRun]]:
     queries = extent.configuration(folder)
 
     def run(
-        name: str, strategy: str, plan: RunPlan | None = None, made: Path = queries, system: str = BROKER
+        name: str, strategy: str, plan: RunPlan | None = None, configuration: Path = queries, system: str = BROKER
     ) -> SeriesRun:
-        return SeriesRun(name, made, system, {"strategy": strategy} if strategy else {}, plan or RunPlan())
+        return SeriesRun(name, configuration, system, {"strategy": strategy} if strategy else {}, plan or RunPlan())
 
     plans = {
         "together": [run(f"together/{strategy}", strategy) for strategy in extent.strategies],
@@ -109,7 +109,7 @@ def runs(extent: SepbmExtent, folder: Path) -> dict[str, list[SeriesRun]]:
         "channels": [
             run("channels/1", EXACT, RunPlan(channels=QUERIES[:1])),
             *(
-                run(f"channels/{channels}", EXACT, made=extent.configuration(folder, channels))
+                run(f"channels/{channels}", EXACT, configuration=extent.configuration(folder, channels))
                 for channels in CHANNELS[1:]
             ),
         ],
@@ -378,12 +378,12 @@ class SepbmRequest:
 
 
 def reproduce(wanted: SepbmRequest, spark: "Callable[[], SparkSession]", tell: Tell) -> Reproduction:
-    """Do what is not kept, and put it beside the paper's figures."""
+    """Run the experiments that are not stored, and compare with the paper's figures."""
     return document(wanted.extent, measure(wanted.extent, wanted.runs, wanted.ontology, spark, tell))
 
 
 def document(extent: SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
-    """The page."""
+    """The content of the page."""
     drawing = ChartDrawing()
     sections = [*_published(measured), *_figures(drawing, extent, measured), *_beyond(drawing, extent, measured)]
     if measured.lacking:

@@ -275,7 +275,7 @@ REACH: Final = SearchRange(start=25, least=1, most=3_200, whole=True, precision=
 
 @dataclass(frozen=True, slots=True)
 class CarriedClients:
-    """So many facts, and the most clients that were kept fresh; how stale the answers were at each number tried."""
+    """The most clients with fresh answers at a number of facts, and how stale answers were at each number tried."""
 
     facts: int
     found: Bracket
@@ -283,7 +283,7 @@ class CarriedClients:
 
 
 def carried(extent: TpfExtent, facts: int, doing: ScenarioRunner, tell: Tell) -> CarriedClients:
-    """Search the most clients, each with another query; what is kept is not measured again."""
+    """Search the most clients, each with another query; stored runs are not measured again."""
     tried: dict[int, float | None] = {}
 
     def passes(clients: float) -> bool:
@@ -354,7 +354,7 @@ def _at_most_clients(extent: TpfExtent, measured: TpfOutcomes, distinct: bool, *
 
 
 def _servers(extent: TpfExtent, measured: TpfOutcomes, distinct: bool) -> Iterator[ComparedClaim]:
-    """Hypothesis 1."""
+    """The claims of hypothesis 1: the CPU use of the server."""
     queries = "distinct" if distinct else "identical"
     own = _at_most_clients(extent, measured, distinct, "incremental")
     if own:
@@ -371,7 +371,7 @@ def _servers(extent: TpfExtent, measured: TpfOutcomes, distinct: bool) -> Iterat
 
 
 def _clients(extent: TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
-    """Hypothesis 2."""
+    """The claim of hypothesis 2: the CPU use of the client."""
     outcomes = _at_most_clients(extent, measured, False, "streamer", "csparql") or _at_most_clients(
         extent, measured, False, "incremental", "live-csparql"
     )

@@ -120,7 +120,7 @@ def _scenarios(wanted: TpfRequest, systems: tuple[str, ...]) -> Iterator[Scenari
 def reproduction(
     extent: TpfExtent, measured: TpfOutcomes, absent: dict[str, str], capacities: Sequence[CarriedClients] = ()
 ) -> Reproduction:
-    """The page's content."""
+    """The content of the page."""
     drawing = ChartDrawing()
     sections = (
         _claims(extent, measured),
@@ -274,7 +274,7 @@ def _percent(value: float) -> str:
 
 
 def _annotations(drawing: ChartDrawing, extent: TpfExtent, measured: TpfOutcomes) -> PageSection:
-    """Figure 4."""
+    """Figure 4: the time of each iteration by method of annotation."""
     figures: list[Figure] = []
     lines: list[TableLine] = []
     for label in LABELS:

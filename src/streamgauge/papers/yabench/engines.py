@@ -111,7 +111,7 @@ def on_engines(wanted: YabenchRequest, spark: "Callable[[], SparkSession]", tell
 
 
 def reproduction(yabench_runs: YabenchRuns) -> Reproduction:
-    """The page's content."""
+    """The content of the page."""
     drawing = ChartDrawing()
     sections = [_who(yabench_runs), *_csrbench(yabench_runs), *_last(yabench_runs)]
     for number, heading in PARTS.items():
@@ -155,7 +155,7 @@ def _summary(done: TrialOutcome) -> tuple[str, ...]:
 
 
 def _csrbench(yabench_runs: YabenchRuns) -> Iterator[PageSection]:
-    """Table 1."""
+    """Table 1: the queries of CSRBench."""
     names = list(dict.fromkeys(done.test.name for done in yabench_runs.done if not done.test.number))
     if not names:
         return
@@ -190,7 +190,7 @@ def _cell(yabench_runs: YabenchRuns, done: TrialOutcome) -> TableLine:
 
 
 def _last(yabench_runs: YabenchRuns) -> Iterator[PageSection]:
-    """Table 2."""
+    """Table 2: the last answers of CQELS."""
     lines = []
     for done in yabench_runs.done:
         arrivals = [kept.last_answer for kept in done.runs if kept.last_answer is not None]

@@ -122,6 +122,7 @@ def updated_deviations(
     for old, stays in zip(listed, mine, strict=True):
         comes, left = _split(left, {case for case, findings in left.items() if _shows(old, findings)})
         result.append(_kept(old, stays | comes, [case for case in old.cases if case not in known]))
+    # A greedy cover: the finding that explains most of the tasks left becomes the next entry.
     while left:
         possible = sorted({finding for findings in left.values() for finding in findings})
         finding = max(
@@ -146,7 +147,10 @@ def _shows(deviation: Deviation, findings: Sequence[str]) -> bool:
 
 
 def _kept(old: Deviation, explained: Explained, untried: Sequence[str]) -> Deviation:
-    """The entry with its tasks of now and those that were not tried, and the findings that they show."""
+    """The entry with its current tasks and those that were not tried.
+
+    Findings of untried tasks are unknown, so with any untried task all findings stay.
+    """
     shown = [
         finding for finding in old.findings if untried or any(finding in findings for findings in explained.values())
     ]
@@ -154,7 +158,7 @@ def _kept(old: Deviation, explained: Explained, untried: Sequence[str]) -> Devia
 
 
 def _split(explained: Explained, taken: Set[str]) -> tuple[Explained, Explained]:
-    """The tasks that are taken, and the others."""
+    """Split the tasks into those in ``taken`` and the others."""
     others = {case: findings for case, findings in explained.items() if case not in taken}
     return {case: explained[case] for case in explained if case in taken}, others
 
@@ -176,7 +180,7 @@ _FORMS = {al.Select: "SELECT", al.Ask: "ASK", al.Construct: "CONSTRUCT"}
 
 
 def features(task: ConformanceTask) -> Iterator[tuple[str, str]]:
-    """(dimension, value) of everything that the task asks for."""
+    """The features of a task as (dimension, value)."""
     yield "semantics", task.profile
     yield "theme", task.case.theme
     yield from _chosen(task.semantics, task.case.query)
@@ -237,7 +241,10 @@ BAD = frozenset({TaskStanding.FAILING, TaskStanding.OTHERWISE, TaskStanding.STAL
 
 @dataclass(frozen=True)
 class CertifiedTask:
-    """One task: its outcome, how it stands, and the deviation that lists it; ``found`` explains it otherwise."""
+    """One task: its outcome, its standing, and the deviation that lists it.
+
+    ``found`` has the findings when none of them is one of the deviation's.
+    """
 
     outcome: ConformanceOutcome
     standing: TaskStanding
@@ -247,9 +254,9 @@ class CertifiedTask:
 
 @dataclass(frozen=True)
 class Certificate:
-    """All that can be said of an engine.
+    """The result of the conformance tasks for an engine.
 
-    ``unknown`` are listed tasks that there are not, ``bare`` the listed deviations without a reason; ``shared`` are
+    ``unknown`` are listed tasks that do not exist, ``bare`` the listed deviations without a reason; ``shared`` are
     values of the semantics that explain several failing tasks.
     """
 
@@ -266,21 +273,21 @@ class Certificate:
 
     @property
     def failing(self) -> tuple[ConformanceOutcome, ...]:
-        """The tasks that deviate and are not listed so."""
+        """The tasks that deviate and are not listed, or not with such a finding."""
         bad = (task.outcome for task in self.stood if task.standing in BAD)
         return tuple(outcome for outcome in bad if outcome.kind is TaskResult.WRONG)
 
     @property
     def passed(self) -> tuple[ConformanceOutcome, ...]:
-        """The tasks that came out right."""
+        """The tasks with right answers."""
         return tuple(task.outcome for task in self.stood if task.outcome.kind is TaskResult.PASSED)
 
     def counts(self) -> Counter[TaskStanding]:
-        """How many tasks stand how."""
+        """The number of tasks per standing."""
         return Counter(task.standing for task in self.stood)
 
     def tally(self) -> Mapping[tuple[str, str], Counter[TaskStanding]]:
-        """By what the tasks ask for, (dimension, value), how many stand how."""
+        """The number of tasks per feature, a (dimension, value), and standing."""
         counts: dict[tuple[str, str], Counter[TaskStanding]] = defaultdict(Counter)
         for task in self.stood:
             for feature in features(task.outcome.asked):
@@ -295,7 +302,7 @@ def certificate(
     every: bool,
     explain: Callable[[ConformanceOutcome], Sequence[str]],
 ) -> Certificate:
-    """Hold the outcomes against the list; ``every`` says that all tasks were tried, so that no listed one is absent.
+    """Compare the outcomes with the list; ``every`` says that all tasks were tried, so that no listed one is absent.
 
     ``explain`` has the findings of a deviating task: one of them has to be listed with it, unless it is flaky.
     """

@@ -49,7 +49,7 @@ LIMITS = RunLimits(seconds=120.0, output=1 << 24)
 """Bounds on one task."""
 
 TRIES = 3
-"""How often a task is done at most when its elements were handed over too late."""
+"""How often a task is run at most when its elements were handed over too late."""
 
 Refuse = Callable[[ContinuousQuery, Semantics], str | None]
 
@@ -101,11 +101,11 @@ def program_subject(program: str, option: str) -> Subject:
 
 
 class SetUpError(RuntimeError):
-    """An engine that cannot work here: a class, a library or memory is missing; the sentence says what to do."""
+    """An engine that cannot run here: a class, a library or memory is missing; the sentence has the remedy."""
 
 
 class TaskResult(StrEnum):
-    """How one task went."""
+    """The result of a task."""
 
     PASSED = "passed"
     REFUSED = "refused"
@@ -114,7 +114,10 @@ class TaskResult(StrEnum):
 
 @dataclass(frozen=True)
 class ConformanceOutcome:
-    """How a task went: ``sentence`` says why it was refused or what is wrong; what was recorded, and the verdict."""
+    """The outcome of a task; ``sentence`` says why it was refused or what is wrong.
+
+    ``run`` and ``verdict`` are its recording and judgement, ``None`` if it was refused.
+    """
 
     asked: ConformanceTask
     kind: TaskResult
@@ -124,20 +127,20 @@ class ConformanceOutcome:
 
     @property
     def name(self) -> str:
-        """The task's name."""
+        """The name of the task."""
         return self.asked.name
 
     def keep(self, folder: Path) -> None:
-        """Keep what was recorded as a run folder named as the task; nothing where the task was refused."""
+        """Write the recording as a run folder named after the task; nothing if the task was refused."""
         if self.run is not None and self.verdict is not None:
             run = JudgedRun(self.run, self.asked.case.stream, self.verdict)
             run.keep(folder / re.sub(r"[^\w.=-]+", "-", self.name))
 
 
 class TaskRunner:
-    """One program of a subject, given task after task, and the judge of its answers; a context manager.
+    """One program of a subject, which runs task after task, and the judge of its answers; a context manager.
 
-    ``spark`` makes the session where the definition may not judge.
+    ``spark`` starts the session for answers that the definition may not judge.
     """
 
     def __init__(self, subject: Subject, spark: "Callable[[], SparkSession]") -> None:
@@ -158,6 +161,7 @@ class TaskRunner:
         """The outcome of a task; SetUpError when a class, a library or memory is missing, or nothing can start."""
         began = time.monotonic()
         result = _outcome(self._subject, task, self._program, self._judge)
+        # Only at the first task: a program that ended later was able to start, so its end is a deviation.
         if not self._started:
             _refuse_unstarted(self._subject, result, time.monotonic() - began)
         self._started = True
@@ -199,10 +203,10 @@ def certify(
 
 
 def _refuse_unstarted(subject: Subject, outcome: ConformanceOutcome, took: float) -> None:
-    """SetUpError when the first task failed before the program was ready, and the program ends when asked nothing too.
+    """SetUpError if the first task failed before the program was ready, and the program also ends without a task.
 
-    Programs on the pipe wait for a task; one that ends by itself was never able to start. ``took`` (s) is how long the
-    task was, about as long as the end of such a program is waited for.
+    Programs on the pipe wait for a task, so one that ends by itself was never able to start. ``took`` is the duration
+    (s) of the task; the end of the program is awaited for about twice as long.
     """
     run = outcome.run
     if run is None or run.header.failure is None or run.fed:
@@ -219,7 +223,10 @@ def _refuse_unstarted(subject: Subject, outcome: ConformanceOutcome, took: float
 
 
 def _verdict(run: Run, task: ConformanceTask, folder: Path, spark: "Callable[[], SparkSession]") -> Verdict:
-    """The verdict by the definition; by whatever may judge where that may not, or where arrival times count."""
+    """The verdict of the definition.
+
+    ``judge_run`` chooses the evaluator where the engine itself is the definition, or where arrival times count.
+    """
     stream = task.case.stream
     if run.header.evaluator != "definition" and task.semantics.clock is Clock.APPLICATION:
         return check(run, definition(stream), first_time(stream), JudgingRules("definition"))
@@ -266,7 +273,7 @@ def _outcome(
 
 
 def in_time(tasks: PipeProgram, header: RunHeader, task: ConformanceTask) -> Run:
-    """The run; the last of a few when the machine did not hand over in time what comes by the wall clock."""
+    """The run of a task, repeated up to ``TRIES`` times while elements were handed over too late for its clock."""
     for _ in range(TRIES):
         run = tasks.record(header, task.case.stream, task_of(header))
         if task.slack is None or feeder_lateness(run)[1] <= task.slack:
@@ -275,7 +282,7 @@ def in_time(tasks: PipeProgram, header: RunHeader, task: ConformanceTask) -> Run
 
 
 def _fault(run: Run, verdict: Verdict) -> str:
-    """The fault of a run in a sentence: a failure, or how many reports are not right and how."""
+    """The fault of a run in a sentence: a failure, or the numbers of wrong, missed and surplus reports."""
     if run.header.failure or verdict.reason:
         return run.header.failure or verdict.reason
     wrong = sum(not window.right for window in verdict.windows if window.due and window.report is not None)
@@ -292,7 +299,7 @@ _NUMBER = re.compile(r"-?\b\d[\d,.]*")
 
 
 def findings(outcome: ConformanceOutcome) -> tuple[str, ...]:
-    """Every explanation of a wrong outcome: how the engine failed, the models that fit, or that none does."""
+    """Every explanation of a wrong outcome: the failure, the models that fit, or that no model fits."""
     assert outcome.run is not None
     if outcome.run.header.failure:
         return (_failed(outcome.run.header.failure),)
@@ -307,7 +314,7 @@ def findings(outcome: ConformanceOutcome) -> tuple[str, ...]:
 
 
 def contradicted(outcomes: Iterable[ConformanceOutcome], candidates: Set[str]) -> frozenset[str]:
-    """The findings that a task which came out right speaks against: under one of its parts its answers would differ.
+    """The findings that a task with right answers contradicts: with one of their parts its answers would differ.
 
     A fault that shows only now and then (a report lost, a border that jitters) is never contradicted.
     """
@@ -324,7 +331,7 @@ def _has(finding: str, part: str) -> bool:
 
 
 def _denied(run: Run, stream: Sequence[StreamElement], findings: Set[str]) -> set[str]:
-    """The parts of these findings under which, in whatever way they happen, this run's answers would be others."""
+    """The parts of these findings under which, in every case of them, the answers of this run would be others."""
     try:
         search = Search(run, stream)
     except (RefusedError, OutOfOrderError):
@@ -338,7 +345,7 @@ def _denied(run: Run, stream: Sequence[StreamElement], findings: Set[str]) -> se
 
 
 def recorded(outcome: ConformanceOutcome) -> tuple[Run, tuple[StreamElement, ...]]:
-    """The run and its stream as the diagnosis takes them: at arrival times where those count."""
+    """The run and its stream for the diagnosis, with arrival times as element times unless the clock is application."""
     run, stream = outcome.run, outcome.asked.case.stream
     assert run is not None
     if outcome.asked.semantics.clock is Clock.APPLICATION:
@@ -351,12 +358,15 @@ def _words(model: Sequence[Part]) -> str:
 
 
 def _general(name: str) -> str:
-    """A part's name without what belongs to the one run: expressions, which element, how often."""
+    """The name of a part without details of one run (expressions, which element, how often), to compare tasks.
+
+    ``3rd element lost`` becomes ``one element lost``.
+    """
     kind, colon, _ = name.partition(": ")
     return kind if colon else _NTH.sub("one", _COUNTED.sub(r"\1s", name))
 
 
 def _failed(failure: str) -> str:
-    """The last line that a failed engine left, its numbers taken out."""
+    """The last line of a failure with ``n`` for numbers, so that addresses and times do not tell tasks apart."""
     last = failure.strip().splitlines()[-1].strip()
     return "fails: " + _NUMBER.sub("n", last)[:160]

@@ -10,12 +10,12 @@ from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.suites.conformance.runner import ConformanceOutcome, recorded
 
 MAX_VALUES = 3
-"""How many values are named, each for the tasks that those before it leave."""
+"""How many values are returned at most, each for the tasks that those before it do not explain."""
 
 
 @dataclass(frozen=True)
 class SharedValue:
-    """A field and its value (``borders = (o, c]``) under which ``explained`` of ``failing`` tasks come out.
+    """A field and its value (``borders = (o, c]``) under which ``explained`` of ``failing`` tasks are right.
 
     ``contradicting`` counts tasks that passed and would fail under it.
     """
@@ -50,7 +50,7 @@ def shared_values(
 
 
 def _search(outcome: ConformanceOutcome) -> Search | None:
-    """The models of what was recorded; ``None`` for a failure, or where a diagnosis has no meaning."""
+    """The search for models of a recording; ``None`` for a failure, or where a diagnosis has no meaning."""
     if outcome.run is None or outcome.run.header.failure:
         return None
     try:
@@ -60,7 +60,7 @@ def _search(outcome: ConformanceOutcome) -> Search | None:
 
 
 def _explaining(outcome: ConformanceOutcome) -> frozenset[Part]:
-    """The values of the semantics under which a run comes out."""
+    """The values of the semantics under which a run is right."""
     search = _search(outcome)
     if search is None:
         return frozenset()
@@ -68,7 +68,7 @@ def _explaining(outcome: ConformanceOutcome) -> frozenset[Part]:
 
 
 def _contradicts(outcome: ConformanceOutcome, part: Part) -> bool:
-    """Whether a run that passed would not come out under a value."""
+    """Whether a run that passed would be wrong under a value."""
     search = _search(outcome)
     if search is None:
         return False

@@ -1,4 +1,4 @@
-"""Runs of scenarios: both sides' CPU while a crowd is served, every answer judged, outcomes kept."""
+"""Runs of scenarios: CPU of servers and clients while a crowd is served, answers judged, outcomes stored."""
 
 import json
 import os
@@ -31,29 +31,29 @@ EVERY_S: Final = 1.0
 
 @dataclass(frozen=True)
 class ScenarioRunner:
-    """Runs scenarios that are not kept yet; ``folder`` is where outcomes and data are kept."""
+    """Runs scenarios without a stored outcome; ``folder`` is where outcomes and data are stored."""
 
     folder: Path
     spark: "Callable[[], SparkSession]"
 
     def outcome(self, scenario: Scenario) -> CrowdOutcome:
-        """The outcome of a scenario, run now unless it is kept; ProgramError when it could not be run."""
+        """The outcome of a scenario, which is run unless it is stored; ProgramError when it could not be run."""
         if (kept := self.store.finished(scenario.name)) is not None:
             return kept
         result = run(scenario, self.data(scenario), self.folder)
         return self.store.add(scenario.name, lambda place: _write(place, result)) or result
 
     def kept(self, scenario: Scenario) -> bool:
-        """Whether the outcome is kept."""
+        """Whether the outcome is stored."""
         return self.store.place(scenario.name).exists()
 
     @property
     def store(self) -> RunStore[CrowdOutcome]:
-        """The outcomes, a file each."""
+        """The stored outcomes, a file each."""
         return RunStore(self.folder, _read, ".json")
 
     def data(self, scenario: Scenario) -> CrowdData:
-        """The scenario's data, made when they are not there."""
+        """The scenario's data, generated if they do not exist."""
         parameters: dict[str, Any] = scenario.parameters
         label = "-".join(f"{name}={value}" for name, value in sorted(parameters.items())).replace("/", "_")
         folder = self.folder / "data" / f"{label}-beside={scenario.beside}-{scenario.seed}"
@@ -98,6 +98,7 @@ def run(scenario: Scenario, data: CrowdData, folder: Path) -> CrowdOutcome:
             with ResourceSampler(sides, EVERY_S) as sampler:
                 began, before, start = wall_ms(), system.counts(), time.monotonic()
                 system.settle()
+                # A fragments server has started it in ``begin``, since its clients need the first update.
                 if not publisher.ident:
                     publisher.start()
                 time.sleep(scenario.seconds)
@@ -133,7 +134,7 @@ def run(scenario: Scenario, data: CrowdData, folder: Path) -> CrowdOutcome:
 
 
 def _answers(lines: Sequence[Line], over: int, findings: Findings) -> tuple[ReceivedAnswer, ...]:
-    """The answers that came until the measurement was over (ms since 1970), each judged."""
+    """The answers received until ``over`` (ms since 1970), the end of the measurement, each judged."""
     return tuple(
         ReceivedAnswer(
             line["client"], line["instant"], line["received"], line["size"], line.get("took", 0),

@@ -29,10 +29,10 @@ PAPER: Final[Mapping[str, object]] = {"per_hour": 100, "ahead": "1h", "update": 
 """300 static and 200 dynamic triples that the train query reads, renewed every 10 s (section 7)."""
 
 LEAD_MS: Final = 20_000
-"""Of stream beyond what is measured, as starting takes its time."""
+"""Length of stream beyond the measured time, for the start of servers and clients."""
 
 WINDOWS: Final = {"WSIZE": "1h", "WSLIDE": "10s"}
-"""As the paper's baselines had them: C-SPARQL [RANGE 1h STEP 10s], CQELS [RANGE 60m SLIDE 10s]."""
+"""The windows of the paper's baselines: C-SPARQL [RANGE 1h STEP 10s], CQELS [RANGE 60m SLIDE 10s]."""
 
 TOWNS: Final = 18
 PLATFORMS: Final = 14
@@ -54,7 +54,7 @@ PLANS: Final = {
     "streamer-no-cache": ("streamer", "off"),
     "streamer-prototype-off": ("streamer", "prototype"),
 }
-"""Fragments clients: the system's name, its plan and cache; polling has data without times, asked anew."""
+"""Fragments clients: the system's name, its plan and cache; polling has data without times."""
 
 SERVICES: Final = {
     "live-csparql": ServedEngine("live", "csparql-0.9.7"),
@@ -108,7 +108,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedAnswer:
-    """An answer as a client got it: ``instant`` as it names it, ``received`` ms since 1970, ``took`` ms of its poll.
+    """An answer as a client received it: ``instant`` as stated, ``received`` ms since 1970, ``took`` ms of its poll.
 
     ``right``: whether its rows are those of some instant while it was asked; ``None`` where it was not judged.
     ``late``: ms since the change that it tells of was sent, where it names that change.
@@ -173,27 +173,27 @@ def _read(text: str) -> ContinuousQuery:
 
 
 def over_all(query: ContinuousQuery, static: Sequence[Triple]) -> ContinuousQuery:
-    """The query over all facts that hold, as the fragments client answers it."""
+    """The query over all valid facts, as the fragments client answers it."""
     windows = tuple(StreamWindow(window.stream, Window(SLIDE_MS, SLIDE_MS, "landmark")) for window in query.windows)
     return ContinuousQuery(query.form, windows, None, static, sparql=query.sparql)
 
 
 def registration(scenario: Scenario, client: int) -> dict[str, Any]:
-    """The registration of a client's query at the service; all that the query reads comes by the stream."""
+    """The registration of a client's query at the service; all data of the query comes by the stream."""
     service = SERVICES[scenario.system]
     text = continuous(scenario, client)[1]
     return {"query": text, "dialect": "rspql", "semantics": service.semantics}
 
 
 WITNESSES: Final = 10
-"""The most clients with queries of their own whose answers are judged."""
+"""Maximum number of clients with distinct queries whose answers are judged."""
 
 Right: TypeAlias = Callable[[Mapping[str, Any]], bool | None]
 """Whether an answer (a client's line) is right, ``None`` where that cannot be said."""
 
 
 class ServerHistory:
-    """Answers over what a server held: right when they are those of some instant between its time and reception.
+    """The facts of a server over time: an answer is right if it is that of an instant between its time and reception.
 
     A fragments server's Date has whole seconds, so an answer may be of any instant of that second or later, until it
     was there. The server held an update from when it applied it until it applied the next. ``answer`` is what an answer
@@ -217,7 +217,7 @@ class ServerHistory:
         self._digests: dict[int, str] = {}
 
     def right(self, line: Mapping[str, Any]) -> bool | None:
-        """Whether an answer is right."""
+        """Whether the rows of an answer are those of a possible instant."""
         query, text = continuous(self._scenario, line["client"])
         if text not in self._valid:
             self._valid[text] = Valid(over_all(query, self._static), FRAGMENTS, self._history)
@@ -225,14 +225,14 @@ class ServerHistory:
         return any(self._digest(rows) == line["rows"] for rows in answers)
 
     def _digest(self, rows: tuple[Row, ...]) -> str:
-        """Made once for the rows of a query at an instant, which stay as long as this does."""
+        """The digest of rows, computed once. Rows are identified by ``id``, as ``Valid`` keeps them as long as this."""
         if id(rows) not in self._digests:
             self._digests[id(rows)] = digest(self._answer(rows))
         return self._digests[id(rows)]
 
 
 def history(applied: Sequence[tuple[int, Update]], stream: str, adds: bool = False) -> list[StreamElement]:
-    """The facts of a server, from when (ms) it had applied an update until it had applied the next, or it ended.
+    """The facts of a server, each update from its application (ms) until that of the next, or until its end.
 
     A server that only ``adds`` facts has each until its own end: those of the next update overlap.
     """
@@ -272,7 +272,7 @@ def service_findings(
     begins: int,
     updates: Sequence[int] = (),
 ) -> Findings:
-    """The common judge's word on the witnesses' answers, and whether others had the same at each instant.
+    """The common judge's verdicts on the witnesses' answers, and whether other clients had the same at each instant.
 
     The verdict is that of the first witness that is not right, or else of the first that was told something. Where
     queries are distinct, or answers name no instant, other clients' answers are not judged.
@@ -306,7 +306,7 @@ def _word(verdict: Verdict) -> str:
 def _judged(
     scenario: Scenario, client: int, fed: Sequence[StreamElement], answers: Sequence[Mapping[str, Any]], begins: int
 ) -> JudgedRun:
-    """The run of a client: what it was told, beside what its query gives over what was fed."""
+    """The run of a client, judged on the elements that were fed."""
     service = SERVICES[scenario.system]
     query, text = continuous(scenario, client)
     header = RunHeader(
@@ -328,7 +328,7 @@ def _answer(line: Mapping[str, Any]) -> Answer:
 
 
 def freshness(answers: Sequence[tuple[int, int, int]], applied: Sequence[int]) -> list[int]:
-    """How long (ms) after each change each client had an answer that was asked for after it.
+    """For each change and client, the time (ms) until an answer came whose poll began after the change.
 
     ``answers`` are (client, received, took), ``applied`` when the server changed; ms.
     """

@@ -1,4 +1,4 @@
-"""Updates of a crowd's server: what a stream's elements say holds, as requests, and the publisher that sends them."""
+"""Updates of a crowd's server: the facts of stream elements as requests, and the publisher that sends them."""
 
 import threading
 import time
@@ -18,11 +18,11 @@ from streamgauge.model.terms import Triple
 
 PATIENCE_S: Final = 60.0
 NS: Final = 1_000_000
-"""Nanoseconds of a millisecond."""
+"""The number of nanoseconds in a millisecond."""
 
 
 class FactRenewal(StrEnum):
-    """How an update's facts go when the next update comes."""
+    """How the facts of an update are replaced when the next update comes."""
 
     KEPT = "kept"  # by the write interface: what stays as it was keeps its name and gets a later end
     PUBLISHED = "published"  # as the prototype: all anew under new names, after it the previous ones are removed
@@ -31,7 +31,7 @@ class FactRenewal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The facts that hold from a time on, and until when they are said to hold; ms of the stream."""
+    """The facts that hold from a time on, and their stated end; ms of the stream."""
 
     time: int
     until: int
@@ -39,7 +39,7 @@ class Update:
 
 
 def updates(elements: Iterable[StreamElement], slack: int) -> Iterator[Update]:
-    """A stream's elements by time; what ends is said to hold ``slack`` ms longer, so that it is renewed before it ends.
+    """The elements of a stream by time; ends are stated ``slack`` ms later, so that facts are renewed before they end.
 
     ValueError for an element without an end.
     """
@@ -63,7 +63,7 @@ class UpdateRequest:
 
 
 def streamed(elements: Sequence[StreamElement]) -> list[UpdateRequest]:
-    """Elements for the query service, those of one time together."""
+    """Elements as requests to the query service, one request per time."""
     path = f"/streams/{elements[0].stream.replace('/', '%2F')}"
     return [
         UpdateRequest(
@@ -77,7 +77,7 @@ def streamed(elements: Sequence[StreamElement]) -> list[UpdateRequest]:
 
 
 def replaced(updates: Iterable[Update]) -> Iterator[UpdateRequest]:
-    """Updates for a broker: what the one before said and this does not is deleted, all that this says is there."""
+    """Updates for a broker: delete the facts that only the previous update has, insert those of this one."""
     before: set[Triple] = set()
     for update in updates:
         come = set(update.triples)
@@ -104,7 +104,7 @@ class Handover(NamedTuple):
 
 
 class Publisher(threading.Thread):
-    """Feeds a system with requests when their time has come; ``begins`` is the stream's time 0, ms since 1970."""
+    """Feeds a system with requests at their times; ``begins`` is the stream's time 0, ms since 1970."""
 
     def __init__(
         self, feed: Callable[[UpdateRequest], int | None], requests: Iterable[UpdateRequest], begins: int
@@ -116,7 +116,7 @@ class Publisher(threading.Thread):
         self.failure = ""
 
     def run(self) -> None:
-        """Until all are sent, or ``end``; ``failure`` says how it failed."""
+        """Send all requests, or until ``end``; ``failure`` says how it failed."""
         times = ((place, element.time) for place, element in enumerate(self.log.elements))
         try:
             self.log.feed_planned(self._feed, times, self._schedule, self._over.is_set)
@@ -133,7 +133,7 @@ class Publisher(threading.Thread):
         return [Handover(row.time, at // NS, back // NS, known) for row, at, back, known in columns if back]
 
     def end(self) -> None:
-        """Send no more."""
+        """Stop sending and wait for the thread."""
         self._over.set()
         self.join(PATIENCE_S)
 

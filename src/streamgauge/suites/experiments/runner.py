@@ -165,7 +165,7 @@ class ExperimentContext:
 
     @property
     def store(self) -> RunStore[Judged]:
-        """The run folders."""
+        """The store of run folders."""
         return RunStore(self.out, finished)
 
 

@@ -112,7 +112,7 @@ class Pipeline:
 
     @cached_property
     def planned(self) -> PlannedQuery:
-        """The query."""
+        """The query of the experiment, planned."""
         return plan_query(self.experiment)
 
     @cached_property

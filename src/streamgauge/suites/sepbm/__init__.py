@@ -83,12 +83,15 @@ _ROWS: Final = 50_000
 
 
 class ConfigurationError(MistakeError, ValueError):
-    """A configuration that cannot be read or made; the sentence names file and line, or what was asked."""
+    """A configuration that cannot be read or generated; the sentence names file and line, or the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The content of ``configuration.json``: how it was made; each channel made from another, with its value."""
+    """The content of ``configuration.json``.
+
+    ``made`` has the request that it was generated from, ``alike`` each channel derived from another, with its value.
+    """
 
     made: Mapping[str, Any]
     alike: Mapping[str, tuple[str, Term]] = field(default_factory=dict)
@@ -96,11 +99,12 @@ class About:
 
 @dataclass
 class Configuration:
-    """A folder: base load, ontology, channels, sequence, and what is due (section 4.2); channels are held in memory.
+    """A folder: base load, ontology, channels, sequence, and due rows (section 4.2); channels are kept in memory.
 
-    ``configuration.json`` says how it was made; ``base.nt`` and ``ontology.nt`` are N-Triples; ``channels/NAME.rq`` are
-    the queries; ``sequence.jsonl`` has a publication a line (``n``, ``add``, ``remove``: N-Triples text), numbered from
-    1; ``due.parquet`` has the columns channel, n, sign (1 or -1) and row (a list of terms).
+    ``configuration.json`` says how it was generated; ``base.nt`` and ``ontology.nt`` are N-Triples;
+    ``channels/NAME.rq`` are the queries; ``sequence.jsonl`` has a publication a line (``n``, ``add``, ``remove``:
+    N-Triples text), numbered from 1; ``due.parquet`` has the columns channel, n, sign (1 or -1) and row (a list of
+    terms).
     """
 
     folder: Path
@@ -295,7 +299,7 @@ def write_due(folder: Path, due: Iterable[DueRows]) -> None:
 
 
 def triples_text(triples: Iterable[Triple]) -> str:
-    """Triples as N-Triples."""
+    """The triples as N-Triples text."""
     return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
 
 

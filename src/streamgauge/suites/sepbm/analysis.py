@@ -37,9 +37,10 @@ class DueEvent(NamedTuple):
 
 
 class DeliveredEvent(NamedTuple):
-    """A due event that was told; times are ns after its publication was called, ``made`` ``None`` where it is unsaid.
+    """A due event of which subscribers were notified; times are ns after the call of its publication.
 
-    ``deferred`` when a later publication had been acknowledged before it was told: it came in a later phase.
+    ``made`` is ``None`` if the system does not say when it made the notification. ``deferred``: a later publication had
+    been acknowledged before the notification came, which is then of a later phase.
     ``caused`` says whether the causes that the system named have its publication, ``None`` where it named none.
     """
 
@@ -52,7 +53,7 @@ class DeliveredEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A recording beside what was due: notifications told, missed and surplus (told, but not due or twice).
+    """A recording compared with its due events: notifications told, missed and surplus (told, but not due, or twice).
 
     ``published`` are in the order in which they took effect, ``began`` and ``ended`` (monotonic ns) the time that it
     took from the first call to the last acknowledgement or notification.
@@ -78,14 +79,14 @@ class TimeStatistics(NamedTuple):
 
 
 class Throughput(NamedTuple):
-    """How many publications were completely processed in an interval (s), and a second."""
+    """The number of publications completely processed in an interval (s)."""
 
     complete: int
     seconds: float
 
     @property
     def rate(self) -> float:
-        """Publications a second; 0 where no time passed."""
+        """Publications per second; 0 if no time passed."""
         return self.complete / self.seconds if self.seconds else 0.0
 
 
@@ -112,7 +113,7 @@ def in_effect(published: Iterable[PublicationRecord]) -> tuple[PublicationRecord
 
 
 def analyse(due: Iterable[DueRows], recording: SepbmRecording) -> Analysis:
-    """Notifications beside what was due, by the publications in the order in which they took effect.
+    """Compare notifications with due events, by the publications in the order in which they took effect.
 
     ``due`` has to be that of this order (``DueRows.publication`` is the number in the sequence).
     """
@@ -160,7 +161,7 @@ def _matched(
     heard: Iterable[tuple[_Key, ReceivedNotification]],
     published: Sequence[PublicationRecord],
 ) -> tuple[list[DeliveredEvent], list[DueEvent]]:
-    """Each told row with the first event of it that it may tell of, which is no longer wanted; rows that have none."""
+    """Match each received row with the first open event of that row; also the surplus rows, without an event."""
     clock = PublicationTimes(published)
     delivered: list[DeliveredEvent] = []
     surplus: list[DueEvent] = []
@@ -176,13 +177,14 @@ def _matched(
 
 
 class PublicationTimes:
-    """The times of publications by number, and which were there when something was told."""
+    """The times of publications by number, to assign notifications to them."""
 
     def __init__(self, published: Sequence[PublicationRecord]) -> None:
         """``published`` in the order in which they took effect."""
         self._called = {record.number: record.called for record in published}
         self._numbers = {record.known_as: record.number for record in published if record.known_as is not None}
         self._next: dict[int, int] = {}
+        # From the last to the first, ``earliest`` is the first acknowledgement of any later publication.
         earliest: int | None = None
         for record in reversed(published):
             if earliest is not None:
@@ -190,7 +192,7 @@ class PublicationTimes:
             earliest = record.acknowledged if earliest is None else min(earliest, record.acknowledged)
 
     def first(self, events: Sequence[DueEvent], heard: ReceivedNotification) -> DueEvent | None:
-        """The earliest eligible due event of a row, of those that the causes name when they name one."""
+        """The first event of a row that the notification can mean: one of its causes, else any called before it."""
         allowed = [event for event in events if self._called[event.publication or 0] <= heard.received]
         named = self._caused(heard)
         return next((event for event in allowed if event.publication in named), allowed[0] if allowed else None)
@@ -199,7 +201,7 @@ class PublicationTimes:
         return {self._numbers.get(cause) for cause in heard.causes}
 
     def told(self, event: DueEvent, heard: ReceivedNotification) -> DeliveredEvent:
-        """How long after its publication's call an event was told."""
+        """The event as notified, with its times after the call of its publication."""
         number = event.publication or 0
         called, later = self._called[number], self._next.get(number)
         when = heard.received if heard.made is None else heard.made

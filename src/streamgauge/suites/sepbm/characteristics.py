@@ -150,7 +150,7 @@ class ChangeTraits:
 
 @dataclass(frozen=True, slots=True)
 class ChannelCharacter:
-    """A channel's properties."""
+    """The properties of a channel's query, data and changes."""
 
     channel: str
     asks: ChannelQueryTraits

@@ -214,22 +214,22 @@ def rules_of(ontology: Iterable[Triple]) -> Rules:
 
 @dataclass(frozen=True)
 class _FullClosure:
-    """The full data's closure, in which the queries are answered to choose from."""
+    """The closure of the full data, over which queries are answered to choose resources."""
 
     data: SourceData
     world: World
-    asked: ConfigurationRequest
+    request: ConfigurationRequest
     tell: Tell
 
     def chosen(self) -> tuple[dict[str, int], dict[str, list[Term]]]:
-        """How many rows each query has, and which resources are published for it."""
-        wanted = selection.distinct_resources(self.asked.publications, self.asked.deletes)
+        """The number of rows of each query, and the resources published for it."""
+        wanted = selection.distinct_resources(self.request.publications, self.request.deletes)
         answers, offered = dict[str, int](), dict[str, list[Term]]()
         for channel in self.world.queries:
             self.tell(f"resources of {channel.name}")
             rows = self._rows(channel, as_set(selected(channel)))
             answers[channel.name] = rows.count()
-            offered[channel.name] = rows.resources(self.asked.rule, self.asked.seed, channel.name, wanted)
+            offered[channel.name] = rows.resources(self.request.rule, self.request.seed, channel.name, wanted)
         values = selection.dealt(offered, wanted)
         there = sum(map(len, values.values()))
         if there < wanted:
@@ -240,7 +240,7 @@ class _FullClosure:
 
     def alike(self) -> list[tuple[SepbmChannel, str, Term]]:
         """The channels that are asked for beyond the queries: of which query, with which value."""
-        wanted = self.asked.channels - len(self.world.queries)
+        wanted = self.request.channels - len(self.world.queries)
         if wanted <= 0:
             return []
         shapes = {query.name: shape for query in self.world.queries if (shape := varied(selected(query))) is not None}
@@ -264,7 +264,7 @@ class _FullClosure:
 
     def _values(self, channel: SepbmChannel, shape: VariedQuery, limit: int) -> list[tuple[str, Term]]:
         """The values that a channel may ask for in the place of the query's own value."""
-        values = self._rows(channel, shape.general).values(shape.own, self.asked.seed, f"like {channel.name}", limit)
+        values = self._rows(channel, shape.general).values(shape.own, self.request.seed, f"like {channel.name}", limit)
         return [(channel.name, value) for value in values]
 
     def _rows(self, channel: SepbmChannel, form: Select) -> "LocalRows | DistributedRows":

@@ -41,11 +41,11 @@ from streamgauge.suites.sepbm.selection import ChannelShape, SelectionRule, shap
 from streamgauge.workloads.draws import text_bits
 
 LOCAL_STATEMENTS: Final = 300_000
-"""Data of at most so many statements, about, are made into a configuration in this process."""
+"""Approximate number of statements up to which a configuration is generated in this process, without Spark."""
 
 
 class LocalData:
-    """Facts and their closure."""
+    """Facts and their closure in memory."""
 
     def __init__(self, facts: Sequence[Triple], rules: Rules) -> None:
         self._facts = tuple(dict.fromkeys(facts))
@@ -69,34 +69,34 @@ class LocalData:
         return {term: tuple(triples) for term, triples in triples_by_subject.items()}
 
     def write_base(self, without: Sequence[Term], file: Path) -> None:
-        """The facts that are about none of these resources as N-Triples, sorted by bytes."""
+        """Write the facts about none of these resources as N-Triples, sorted by bytes."""
         left = set(without)
         lines = sorted(triples_text([triple]) for triple in self._facts if triple[0] not in left)
         file.write_text("".join(lines), encoding="utf-8", newline="\n")
 
     def close(self) -> None:
-        """Nothing is to be given back."""
+        """Do nothing: no resources have to be released."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalRows:
-    """The set of a query's rows; ``described``: what statements without blank nodes are about."""
+    """The set of a query's rows; ``described``: subjects of which no statement has a blank node as its object."""
 
     rows: tuple[Row, ...]
     described: set[Term]
 
     def count(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return len(self.rows)
 
     def resources(self, rule: SelectionRule, seed: int, name: str, limit: int) -> list[Term]:
-        """The first ``most`` IRIs in an order drawn for the query, of those that have statements."""
+        """The first ``limit`` IRIs with statements, in an order drawn for the query."""
         named = chain.from_iterable(row if rule is SelectionRule.ANY else row[:1] for row in self.rows)
         resources = {term for term in named if term is not None and term.startswith("<") and not term.startswith("<<")}
         return _drawn(resources & self.described, seed, name, limit)
 
     def values(self, other_than: Term | None, seed: int, name: str, limit: int) -> list[Term]:
-        """The first ``most`` terms of the last column in an order drawn by seed and name."""
+        """The first ``limit`` terms of the last column, in an order drawn by seed and name."""
         values = {term for row in self.rows if (term := row[-1]) is not None}
         return _drawn(values - {other_than}, seed, name, limit)
 
@@ -108,7 +108,7 @@ def _drawn(terms: set[Term], seed: int, name: str, limit: int) -> list[Term]:
 
 
 def due_in_memory(configuration: Configuration, order: Sequence[int] = ()) -> list[DueRows]:
-    """The rows due, in the order in which publications took effect: as ``distributed.due`` finds them."""
+    """The due rows, in the order in which publications took effect; equal to those of ``distributed.due``."""
     publications = in_order(configuration.sequence(), order)
     numbers = [0, *(publication.number for publication in publications)]
     base, last = dict.fromkeys(configuration.base()), len(publications)
@@ -130,12 +130,15 @@ def due_in_memory(configuration: Configuration, order: Sequence[int] = ()) -> li
 
 
 def _mask(first: int, last: int) -> int:
-    """The states from the first to the last, both included."""
+    """A bit for each state from ``first`` to ``last``, both included; ``_mask(1, 3)`` is ``0b1110``."""
     return ((1 << (last - first + 1)) - 1) << first
 
 
 def _flips(mask: int, last: int) -> Iterator[tuple[int, bool]]:
-    """The states from 1 on in which a row comes or goes, and whether it goes."""
+    """The states from 1 on in which a row is added or removed, and whether it is removed.
+
+    A bit of ``mask ^ (mask << 1)`` is set where a state differs from the one before it.
+    """
     changed = (mask ^ (mask << 1)) & _mask(1, last) if last else 0
     while changed:
         state = (changed & -changed).bit_length() - 1

@@ -82,9 +82,9 @@ class RecordingError(MistakeError, ValueError):
 def write(
     folder: Path, recording: SepbmRecording, configuration: Configuration, semantics: Semantics | None = None
 ) -> None:
-    """A recording; an earlier one in the folder is replaced, with the facts that it was judged on.
+    """Write a recording; an earlier one in the folder is replaced, with the facts that it was judged on.
 
-    Subscribers are told of what comes after the base load, under SENS unless another semantics is given.
+    Subscribers are notified of what comes after the base load, under SENS unless another semantics is given.
     RecordingError when the disk is full.
     """
     semantics_used = replace(SENS, since=1) if semantics is None else semantics
@@ -112,7 +112,7 @@ def write(
 
 
 def write_facts(folder: Path, elements: Iterable[StreamElement]) -> None:
-    """The facts that stood, with what follows from them, which the channels of a recording are judged on."""
+    """Write the valid facts with their closure, on which the channels of a recording are judged."""
     with _recording_errors(), stage(folder / FACTS) as place:
         stream.write(elements, place)
         overwrite(place, folder / FACTS)
@@ -146,7 +146,7 @@ def read(folder: Path) -> SepbmRecording:
 
 _TABLES: Final = ("channels", "published", "heard", "samples", "beside")
 _PLAIN: Final = tuple(field.name for field in fields(SepbmRecording) if field.name not in _TABLES)
-"""The fields of a recording that ``recording.json`` has as they are."""
+"""The fields of a recording that are written to ``recording.json`` unchanged."""
 
 
 @contextmanager
@@ -174,7 +174,7 @@ def _rows(path: Path) -> Iterator[tuple[Any, ...]]:
 
 
 def _places(published: Iterable[PublicationRecord]) -> Mapping[int, int]:
-    """By the system's number of a publication its place in the order in which they took effect, from 1."""
+    """The place of each publication in the order of effect, from 1, by the number that the system gave it."""
     return {
         record.known_as: place for place, record in enumerate(in_effect(published), 1) if record.known_as is not None
     }
@@ -206,7 +206,7 @@ def _heard(folder: Path, channel: str) -> list[ReceivedNotification]:
 
 
 def _fed(recording: SepbmRecording, sizes: Mapping[int, int]) -> tuple[Fed, ...]:
-    """Each publication when it was called, as an element after which time has come as far as its place."""
+    """Each publication as an element, followed by an advance of time to its place in the order of effect."""
     inputs = []
     for place, record in enumerate(in_effect(recording.published), 1):
         inputs.append(Fed(record.number, place, record.called, record.called, sizes[record.number]))
@@ -215,7 +215,7 @@ def _fed(recording: SepbmRecording, sizes: Mapping[int, int]) -> tuple[Fed, ...]
 
 
 def continuous(channel: SepbmChannel) -> ContinuousQuery:
-    """A channel's query as a continuous one, over the facts that stand."""
+    """The query of a channel as a continuous query over the valid facts."""
     form = parse_sparql(channel.query)
     return ContinuousQuery(form, (StreamWindow(STREAM, Window(1, 1, "landmark")),), sparql=sparql(form))
 
@@ -249,12 +249,12 @@ def _header(
 
 
 Tell = Callable[[str, int, int], None]
-"""Called with the next step, and how many of how many steps are done."""
+"""Called with the next step, the number of steps done and the number of all steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgingMeans:
-    """The means of judging: ``spark`` makes the session when there is a first use of it."""
+    """The means of judging; ``spark`` starts the session on first use."""
 
     spark: "Callable[[], SparkSession]"
     tell: Tell = lambda _what, _done, _of: None
@@ -270,7 +270,7 @@ class JudgedRecording:
 
     @property
     def right(self) -> bool:
-        """Whether nothing was missed or told without reason, and every verdict that there is says so too."""
+        """Whether no notification is missing or surplus, and every verdict is right or late."""
         judged = (verdict.judgement in {Judgement.RIGHT, Judgement.LATE} for verdict in self.verdicts.values())
         complete = self.recording.failure is None and not self.analysis.missed and not self.analysis.surplus
         return complete and all(judged)
@@ -285,7 +285,10 @@ def outcome(folder: Path, configuration: Configuration, judging: JudgingMeans) -
 
 
 def due(configuration: Configuration, recording: SepbmRecording, judging: JudgingMeans) -> Sequence[DueRows]:
-    """The rows that were due in the order in which the publications took effect."""
+    """The due rows for the order in which the publications took effect.
+
+    They were computed with the configuration for its own order, and are computed again for any other.
+    """
     order = another_order(configuration, recording)
     if not order:
         return tuple(configuration.due())
@@ -295,7 +298,10 @@ def due(configuration: Configuration, recording: SepbmRecording, judging: Judgin
 
 
 def another_order(configuration: Configuration, recording: SepbmRecording) -> tuple[int, ...]:
-    """All publications as they took effect, those that were not published last; empty where it is the sequence's."""
+    """All publications in the order of effect, unpublished ones at the end.
+
+    Empty if this is the order of the sequence.
+    """
     effect = [record.number for record in in_effect(recording.published)]
     if effect == sorted(effect):
         return ()

@@ -52,7 +52,7 @@ class ChannelShape:
 
 
 def shapes(configuration: Configuration) -> Iterator[ChannelShape]:
-    """The channels of a configuration by what they share; each is in one."""
+    """The channels of a configuration, grouped by the query that answers them; each is in one group."""
     alike: dict[str, dict[Term, tuple[str, ...]]] = {}
     for name, (of, value) in configuration.about.alike.items():
         among = alike.setdefault(of, {})
@@ -82,16 +82,20 @@ def selected(channel: SepbmChannel) -> al.Select:
 
 
 def as_set(form: al.Select) -> al.Select:
-    """The query with each row once."""
+    """The query with DISTINCT."""
     return replace(form, pattern=al.Distinct(form.pattern))
 
 
 def varied(form: al.Select) -> VariedQuery | None:
-    """The part of a query that differs between channels alike; ``None`` when nothing can."""
+    """The query with a variable for what differs between similar channels, ``None`` if nothing can.
+
+    The first constant that can be replaced, else a variable that can be given a value.
+    """
     body = _body(form)
     if body is None:
         return None
     for constant in _constants(body):
+        # A variable that the pattern does not have, so that replacing the constant joins nothing.
         fresh = next(var for n in count() if (var := al.Var(f"value{n}")) not in al.pattern_variables(body))
         general = _replaced(body, constant, fresh)
         if fresh in _certain(general):
@@ -121,7 +125,7 @@ def _body(form: al.Select) -> al.Pattern | None:
 
 
 def _ends(triple: al.TriplePattern) -> tuple[al.Node, ...]:
-    """The places in a triple pattern for a resource; classes and properties are no resources."""
+    """The terms of a triple pattern in the places of resources; classes and properties are no resources."""
     return (triple.subject,) if triple.predicate == RDF_TYPE else (triple.subject, triple.object)
 
 
@@ -179,9 +183,10 @@ MOST_DELETED: Final = 0.4
 
 
 def dealt(offered: Mapping[str, Sequence[Item]], limit: int) -> dict[str, list[Item]]:
-    """To each name its share of ``most``: in turn each takes the next of what it is offered that nobody has taken.
+    """Distribute at most ``limit`` items: names take turns, each the next item offered to it that none has taken.
 
-    So all have the same number unless some are offered too few; then the others have more.
+    All have the same number unless some are offered too few; then the others have more. ``dealt({"a": [1, 2, 3],
+    "b": [1, 4]}, 3)`` gives ``{"a": [1, 2], "b": [4]}``.
     """
     taken: dict[Item, None] = {}
     items: dict[str, list[Item]] = {name: [] for name in offered}
@@ -198,13 +203,13 @@ def dealt(offered: Mapping[str, Sequence[Item]], limit: int) -> dict[str, list[I
 
 
 def distinct_resources(publications: int, deletes: float) -> int:
-    """How many resources a sequence has of which a share of the publications deletes, half of it published again."""
+    """The number of resources of a sequence with a share of deletions, half of which are published again."""
     deleted = deletions(publications, deletes)
     return publications - deleted - deleted // 2
 
 
 def deletions(publications: int, deletes: float) -> int:
-    """How many publications delete: the share, rounded, and no more than there are resources to delete.
+    """The number of deletions: the share, rounded, and no more than there are resources to delete.
 
     Of 34 publications 40% are 13.6; 14 would leave 34 - 14 - 7 = 13 resources, so 13 delete.
     """

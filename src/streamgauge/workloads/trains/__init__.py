@@ -146,16 +146,16 @@ class RenewalWriter:
 
 @dataclass(frozen=True, slots=True)
 class StaticWriter:
-    """Departures as triples: the link of their station, and the properties that are not renewed."""
+    """Departures as triples: the link from the station, and the static properties."""
 
-    held: Sequence[str]
+    properties: Sequence[str]
 
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The triples of a batch."""
         subject = _departure(rows)
         (station,) = numbers_of(rows, "station")
         link = Statement(text(len(rows), f"<{TD}station-", station, ">"), f"<{T}hasDeparture>", subject)
-        statements = [link, *(_said(rows, subject, name) for name in self.held)]
+        statements = [link, *(_said(rows, subject, name) for name in self.properties)]
         return pa.RecordBatch.from_arrays(
             list(exploded([(np.arange(len(rows)), statements)]).triples), schema=TRIPLE_SCHEMA
         )
@@ -243,7 +243,7 @@ class Departures(NamedTuple):
     route: Ints
 
     def take(self, rows: Ints) -> "Departures":
-        """Some of them."""
+        """The departures of some rows."""
         return Departures(*(column[rows] for column in self))
 
 

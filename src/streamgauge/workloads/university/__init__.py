@@ -191,12 +191,12 @@ class Department:
 
     @property
     def host(self) -> str:
-        """The department's name on the web."""
+        """The host name of the department."""
         return f"Department{self.number}.University{self.of}.edu"
 
     @property
     def iri(self) -> Term:
-        """The department's IRI."""
+        """The IRI of the department."""
         return f"<http://www.{self.host}>"
 
     def member(self, name: str) -> Term:

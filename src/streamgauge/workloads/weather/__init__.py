@@ -219,7 +219,7 @@ def _facts(subject: pa.Array, objects: Mapping[str, pa.Array]) -> list[Statement
 
 
 def _coordinates(seed: int, what: str, ids: Ints) -> dict[str, pa.Array]:
-    """Degrees, in tenths."""
+    """Drawn coordinates, in degrees with one decimal."""
     return {
         f"<{GEO}lat>": tenths(draws.below(900, seed, f"{what} latitude", ids)),
         f"<{GEO}long>": tenths(draws.below(1800, seed, f"{what} longitude", ids)),

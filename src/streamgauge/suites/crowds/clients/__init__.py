@@ -28,7 +28,7 @@ def task() -> dict[str, Any]:
 
 
 def say(**fields: object) -> None:
-    """Write a line."""
+    """Write a line of JSON to standard output."""
     sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
 

@@ -23,10 +23,10 @@ from streamgauge.suites.crowds.clients import run_clients, say, say_answer
 
 @dataclass(slots=True)
 class Watcher:
-    """One client: says each of its answers."""
+    """One client, which writes a line for each of its answers."""
 
     number: int
-    given: dict[str, Any]
+    task: dict[str, Any]
     begun: int = field(default_factory=wall_clock)
     took: int = 0
 
@@ -34,18 +34,18 @@ class Watcher:
         """Watch a query until the process ends."""
         await asyncio.sleep(after)
         web = CachingHttpClient(guarded_client(), wall_clock, asyncio.sleep)
-        timing = PollTiming(period=self.given["period"], share=self.given["jitter"])
-        style = Style(self.given["method"], Label(self.given["label"]), template=self.given["template"])
+        timing = PollTiming(period=self.task["period"], share=self.task["jitter"])
+        style = Style(self.task["method"], Label(self.task["label"]), template=self.task["template"])
         self.begun = wall_clock()
-        how = {"plan": self.given["plan"], "style": style, "timing": timing, "sends": AnswerContent.WHOLE}
-        terms = WatchTerms(caching=Caching(self.given["cache"]), tell=self.tell, **how)
-        async for answer in follow(query, [self.given["address"]], terms, web):
+        how = {"plan": self.task["plan"], "style": style, "timing": timing, "sends": AnswerContent.WHOLE}
+        terms = WatchTerms(caching=Caching(self.task["cache"]), tell=self.tell, **how)
+        async for answer in follow(query, [self.task["address"]], terms, web):
             counters = web.counters
             heard = counters.sent + counters.received
             say_answer(self.number, answer.instant, answer.added, heard, took=self.took, requests=counters.requests)
 
     def tell(self, event: Event) -> None:
-        """A poll has ended."""
+        """Handle an event of the query, such as the end of a poll."""
         match event:
             case Failed():
                 say(client=self.number, failed=event.why)

@@ -39,19 +39,19 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class CrowdData:
-    """A workload made once: its stream table and static data as files."""
+    """A generated workload: its stream table and static data as files."""
 
     stream: Path
     static: Path
 
     @property
     def elements(self) -> list[StreamElement]:
-        """The stream's elements."""
+        """All elements of the stream."""
         return list(elements(self.stream))
 
     @property
     def triples(self) -> list[Triple]:
-        """The static triples."""
+        """All triples of the static data."""
         return list(StaticFile(self.static))
 
 
@@ -78,7 +78,7 @@ class CrowdSystem:
 
     @property
     def processes(self) -> Sequence[int]:
-        """The server's process."""
+        """The process id of the server."""
         return (self.server.pid,)
 
     def subscribe(self, query: str, receive: Callable[[Line], object]) -> None:  # noqa: ARG002 (the scenario has them)
@@ -108,14 +108,14 @@ class CrowdSystem:
         self._ready = True
 
     def advance(self, time: int) -> None:
-        """Nothing is put off: the wall clock is the time of servers."""
+        """Do nothing: servers evaluate by the wall clock."""
 
     def close(self) -> None:
         """End the clients, then the server."""
         self._stack.close()
 
     def counts(self) -> Mapping[str, int]:
-        """No counters."""
+        """The counters of the system, by default none."""
         return {}
 
     def _serve(self, server: ServerProcess) -> None:

@@ -110,13 +110,13 @@ class InProcessBroker:
         return self._broker.publish(publication.added).number
 
     def advance(self, time: int) -> None:  # noqa: ARG002 (a broker has a clock of its own)
-        """Evaluate what a heuristic put off."""
+        """Evaluate what a heuristic deferred."""
         self._broker.evaluate()
 
     def settle(self) -> None:
-        """Subscribers have been notified of what is acknowledged."""
+        """Do nothing: subscribers are notified before a publication is acknowledged."""
 
     def close(self) -> None:
-        """The broker ends."""
+        """Close the broker, if it has begun."""
         if self._begun is not None:
             self._begun.close()

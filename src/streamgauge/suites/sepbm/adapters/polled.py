@@ -1,6 +1,6 @@
-"""A SPARQL store that is polled: all queries are asked again, and their answers are compared with those before.
+"""A SPARQL store that is polled: all queries are evaluated again, and answers are compared with the previous ones.
 
-The closure is kept up to date by the adapter, so that any store will do. Rows that come and go between two polls are
+The adapter maintains the closure, so that any store will do. Rows that come and go between two polls are
 never seen, and no notification names its causes.
 """
 
@@ -37,24 +37,24 @@ _PATIENCE_S: Final = 600.0
 
 
 class InProcessStore:
-    """Facts and their closure in memory, one thread at a time."""
+    """Facts and their closure in memory; a lock serialises threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._queries: dict[str, al.Select] = {}
 
     def load(self, configuration: Configuration) -> None:
-        """The base load and what follows."""
+        """Load the base load and its closure."""
         self._stored = IndexedClosure(configuration.rules())
         self._stored.load(configuration.base())
 
     def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> None:
-        """Facts go, then come."""
+        """Remove facts, then add facts."""
         with self._lock:
             self._stored.change(added, removed)
 
     def rows(self, channel: SepbmChannel) -> set[Row]:
-        """A channel's answer."""
+        """The current answer of a channel."""
         with self._lock:
             query = self._queries.get(channel.query)
             if query is None:
@@ -62,7 +62,7 @@ class InProcessStore:
             return self._stored.rows(query)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 class SparqlEndpoint:
@@ -81,7 +81,7 @@ class SparqlEndpoint:
             self._send(data_update("INSERT", part))
 
     def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> None:
-        """Facts go, then come, as one update."""
+        """Remove facts, then add facts, as one update."""
         with self._lock:
             came, went = self._closure.change(added, removed)
             parts = [data_update(name, facts) for name, facts in (("DELETE", went), ("INSERT", came)) if facts]
@@ -92,7 +92,7 @@ class SparqlEndpoint:
         self._post(self._update, update, "application/sparql-update")
 
     def rows(self, channel: SepbmChannel) -> set[Row]:
-        """A channel's answer; UnusableSystemError for what is no result."""
+        """The current answer of a channel; UnusableSystemError for a response that is no result."""
         response = self._post(self._query, channel.query, "application/sparql-query")
         try:
             names, listed = rows(response.json())
@@ -106,7 +106,7 @@ class SparqlEndpoint:
         return post(self._http, url, text, headers, ": is a SPARQL endpoint there?")
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connections to the endpoint."""
         self._http.close()
 
 
@@ -169,7 +169,7 @@ class PolledSystem:
         self._thread = threading.Thread(target=self._poll, name="sepbm-polls", daemon=True)
 
     def start(self, configuration: Configuration) -> None:
-        """The base load and what follows; polls begin."""
+        """Load the base load and its closure, then begin to poll."""
         self._store.load(configuration)
         self._thread.start()
 
@@ -182,7 +182,7 @@ class PolledSystem:
         self._subscribers.setdefault(channel.name, []).append(hear)
 
     def unsubscribe(self, channel: SepbmChannel) -> None:
-        """Poll the channel's query no more."""
+        """Stop polling the channel's query."""
         with self._lock:
             del self._polled[channel.name]
         self._subscribers.pop(channel.name, None)
@@ -196,17 +196,17 @@ class PolledSystem:
             self._turn.notify_all()
 
     def settle(self) -> None:
-        """Wait for a poll that began after what is acknowledged, to its end."""
+        """Wait for the end of a poll that began after the last acknowledgement."""
         with self._turn:
             wanted = self._wanted
             self._turn.wait_for(lambda: self._done >= wanted or self._failure is not None or self._ending)
         self._check()
 
     def advance(self, time: int) -> None:
-        """Nothing is put off."""
+        """Do nothing: no evaluation is deferred."""
 
     def close(self) -> None:
-        """Polls end."""
+        """Stop polling and close the store."""
         with self._turn:
             self._ending = True
             self._turn.notify_all()

@@ -94,15 +94,15 @@ class RspSystem:
             return self._number
 
     def advance(self, time: int) -> None:
-        """Nothing is put off."""
+        """Do nothing: no evaluation is deferred."""
 
     def settle(self) -> None:
-        """Answers come while elements are pushed; before the first the sessions begin with the base load."""
+        """Begin the sessions with the base load, if no element has; answers come while elements are pushed."""
         with self._lock:
             self._begin()
 
     def close(self) -> None:
-        """End the sessions."""
+        """Close the sessions of the engine."""
         self._engine.close()
 
     def _begin(self) -> None:

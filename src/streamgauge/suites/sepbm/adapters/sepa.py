@@ -129,16 +129,16 @@ class SepaSystem:
         self._last = monotonic()
 
     def settle(self) -> None:
-        """Wait until nothing has come for a while."""
+        """Wait until no notification has come for a while."""
         while (left := self._last + self._quiet - monotonic()) > 0:
             self._subscriptions.check()
             sleep(left)
 
     def advance(self, time: int) -> None:
-        """Nothing is put off."""
+        """Do nothing: no evaluation is deferred."""
 
     def close(self) -> None:
-        """Connections end."""
+        """Close subscriptions and connections."""
         self._subscriptions.close()
         self._http.close()
 
