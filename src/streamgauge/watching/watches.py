@@ -66,7 +66,7 @@ class Watch(Generic[Said]):
         self.asked, self._asking, self._ready, self._items = queries, asking, ready, iter(items)
         self._passing, self._feeds, self._leave = passing, feeds, leave
         self._last: int | None = None
-        self._advanced: int | None = None
+        self._told: int | None = None
         self._over = False
         self._first: float = inf  # the least t0 (ms), infinite before it is known
         self.elements = self.answers = self.uncounted = 0
@@ -80,7 +80,7 @@ class Watch(Generic[Said]):
     @property
     def horizon(self) -> int | None:
         """The current time (ms) by elements, advances and ``end``; ``None`` before the first."""
-        return max((time for time in (self._last, self._advanced) if time is not None), default=None)
+        return max((time for time in (self._last, self._told) if time is not None), default=None)
 
     @property
     def awaited(self) -> str:
@@ -198,7 +198,7 @@ class Watch(Generic[Said]):
             self._advance(self._last)
 
     def _advance(self, time: int) -> None:
-        self._advanced = time if self._advanced is None else max(self._advanced, time)
+        self._told = time if self._told is None else max(self._told, time)
         self._asking.advance(time)
 
     def _finish(self) -> None:
