@@ -64,7 +64,7 @@ class TableCell:
 
     @property
     def agrees(self) -> bool:
-        """Whether our verdict is the published one."""
+        """Whether our verdict equals the published one."""
         return self.published == self.ours
 
 
@@ -93,7 +93,7 @@ class CsrbenchData:
         return CsrbenchOracle(self._contents[query], profile(engine), equality=equality)
 
     def run(self, engine: str, query: str, file: Path) -> Run:
-        """A recorded file as a run."""
+        """A run of the answers of a recorded file."""
         text = workloads.query_text(workloads.load("csrbench"), query)
         request = ImportRequest(query=text, stream=self._stream, semantics=profile(engine), engine=engine)
         (imported,) = formats()["csrbench"].read(file, request)
@@ -115,7 +115,7 @@ class CsrbenchData:
 
 
 def cells(data: CsrbenchData, explain: Explain, tell: Tell, steps: ReproductionSteps) -> list[TableCell]:
-    """All 21 cells, engine by engine."""
+    """All 21 cells of table 2, by engine."""
     cells_: list[TableCell] = []
     for engine, published in TABLE_2.items():
         for query, value in zip(QUERIES, published, strict=True):
@@ -184,7 +184,7 @@ class ExpectedSize:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSizes:
-    """The sizes of an engine and a query, one for each t0."""
+    """The sizes of expected answers for an engine and a query, by t0."""
 
     counts: tuple[ExpectedSize, ...]
 

@@ -128,10 +128,10 @@ CLAIMS: Final = PAPER.claims
 _COUNTS: Final = "counts.json"
 _FORMAT: Final = "streamgauge sepbm counts"
 COUNTED: Final = (2, 10)
-"""Universities whose statements the paper counts."""
+"""Numbers of universities whose statements the paper counts."""
 
 CLOSED: Final = 10
-"""Universities whose closure it counts."""
+"""Numbers of universities whose closure the paper counts."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class SepbmOutcomes:
 def measure(
     extent: SepbmExtent, folder: Path, ontology: Path | None, spark: "Callable[[], SparkSession]", tell: Tell
 ) -> SepbmOutcomes:
-    """Do what is not kept; after an interruption the same call goes on."""
+    """Run what is not stored; after an interruption the same call continues."""
     axioms = ontology or university.ONTOLOGY
     home = folder / extent.name
     counts = _counts(folder, axioms, spark, tell) if "counts" in extent.parts else {}
@@ -272,7 +272,7 @@ def throughput_lines(measured: SepbmOutcomes) -> Iterator[TableLine]:
 
 
 def count_claims(counts: Mapping[str, int]) -> Iterator[ComparedClaim]:
-    """Statements of the Extended Data Set."""
+    """The claims on the number of statements of the Extended Data Set."""
     for claim, key in (("statements_2", "2"), ("statements_10", "10"), ("closed_10", f"{CLOSED} closed")):
         yield CLAIMS[claim].beside(counts.get(key), f"{counts[key]:,}" if key in counts else NOTHING)
 

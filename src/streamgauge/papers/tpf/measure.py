@@ -24,7 +24,7 @@ CACHES: Final = {
 """How the plan of the paper is run."""
 
 METHODS: Final = ("graphs", "singleton", "implicit")
-"""The paper's three."""
+"""The three systems of the paper."""
 
 LABELS: Final = ("interval", "expiration")
 
@@ -176,7 +176,7 @@ class TpfOutcomes:
 
 
 def measure(scenarios: Iterable[Scenario], doing: ScenarioRunner, tell: Tell) -> TpfOutcomes:
-    """Do the scenarios that are not kept; one that cannot be done says why."""
+    """Run the scenarios that are not stored; for one that cannot be run, say why."""
     todo = list(dict.fromkeys(scenarios))
     outcomes: dict[Scenario, CrowdOutcome] = {}
     lacking: dict[Scenario, str] = {}
@@ -191,7 +191,7 @@ def measure(scenarios: Iterable[Scenario], doing: ScenarioRunner, tell: Tell) ->
 
 
 def kept(scenarios: Iterable[Scenario], doing: ScenarioRunner) -> TpfOutcomes:
-    """Only what is kept already."""
+    """Read stored outcomes, and run nothing."""
     todo = list(dict.fromkeys(scenarios))
     return TpfOutcomes(
         {scenario: doing.outcome(scenario) for scenario in todo if doing.kept(scenario)},
@@ -304,14 +304,14 @@ def sized(extent: TpfExtent, facts: int, clients: int) -> Scenario:
 
 
 def staleness(outcome: CrowdOutcome) -> float | None:
-    """The 99th of a hundred, ms; ``None`` when some client had no answer."""
+    """The 99th percentile of staleness, ms; ``None`` when some client had no answer."""
     late = sorted(stale(outcome))
     answered = len({answer.client for answer in outcome.answers})
     return float(late[int(0.99 * (len(late) - 1))]) if late and answered == outcome.scenario.clients else None
 
 
 def capacity_table(capacities: list[CarriedClients]) -> PageTable:
-    """A line for each size."""
+    """A table line for each size."""
     lines = []
     for capacity in capacities:
         passed = NOTHING if capacity.found.passed is None else f"{capacity.found.passed:.0f}"
@@ -383,7 +383,7 @@ def _clients(extent: TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
 
 
 def _settling(extent: TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
-    """Figure 2b's text: a peak in the beginning."""
+    """The claim on figure 2b: CPU use peaks at the start."""
     outcomes = _at_most_clients(extent, measured, False, "streamer") or _at_most_clients(
         extent, measured, False, "incremental"
     )

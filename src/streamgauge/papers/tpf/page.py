@@ -396,7 +396,7 @@ def _lacking(measured: TpfOutcomes, absent: dict[str, str]) -> PageSection:
 def curve_figures(
     drawing: ChartDrawing, title: str, curves: Curves, axes: tuple[ChartAxis, ChartAxis], show: Callable[[float], str]
 ) -> Iterator[Figure]:
-    """A line for each series."""
+    """A table line for each series."""
     x, y = axes
     lines = [
         charts.ChartLine(

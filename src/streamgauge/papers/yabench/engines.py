@@ -63,11 +63,11 @@ class YabenchRuns:
         return (*(f"{name}, published" for name in NAMES.values()), *(side.label for side in self.sides))
 
     def series(self, side: TrialSide) -> int:
-        """A side's place among the labels."""
+        """The index of a side among the labels."""
         return len(NAMES) + list(self.sides).index(side)
 
     def of(self, test: str) -> list[TrialOutcome]:
-        """A test on every side that has runs."""
+        """The outcomes of a test on all sides with runs."""
         return [done for done in self.done if done.test.name == test and done.runs]
 
     def published(self, number: int, engine: str, load: str | None) -> PublishedLines | None:
@@ -308,7 +308,7 @@ def _figures(
 
 
 def _gracious(yabench_runs: YabenchRuns, drawing: ChartDrawing) -> Iterator[PageSection]:
-    """Figures 6a and 6b."""
+    """Figures 6a and 6b: windows fitted by gracious mode."""
     dones = yabench_runs.of("E4")
     if not dones:
         return

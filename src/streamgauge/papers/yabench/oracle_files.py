@@ -105,7 +105,7 @@ class InputReader:
         return max(0, self._after(end) - bisect_left(self._buffer, (start,)))
 
     def purge(self, floor: int) -> None:
-        """Forget what the buffer holds before ``floor``."""
+        """Remove triples before ``floor`` from the buffer."""
         at = bisect_left(self._buffer, (floor,))
         self._held.difference_update(self._buffer[:at])
         del self._buffer[:at]
@@ -114,7 +114,7 @@ class InputReader:
         return bisect_right(self._buffer, end, key=lambda timed: timed[0])
 
     def _keep(self, triples: Iterable[Timed]) -> None:
-        """Put triples into the buffer, each once; they come nearly sorted."""
+        """Insert triples into the sorted buffer, each once; they come nearly sorted."""
         for timed in triples:
             if timed not in self._held:
                 self._held.add(timed)
@@ -150,12 +150,12 @@ def _said(answer: Answer, started: int) -> EngineReport:
 
 
 def solutions(variables: Sequence[str], rows: Iterable[Sequence[str | None]]) -> tuple[Solution, ...]:
-    """Rows as solution mappings."""
+    """The solution mappings of rows, without unbound variables."""
     return tuple(frozenset((n, t) for n, t in zip(variables, row, strict=True) if t is not None) for row in rows)
 
 
 Ask = Callable[[OracleWindow], tuple[Solution, ...]]
-"""The query's answer over a content."""
+"""Evaluates the query over the content of a window."""
 
 UNSET = -1
 """The number that YABench writes, and adds up, where a record has no such figure."""

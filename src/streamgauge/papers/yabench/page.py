@@ -91,7 +91,7 @@ def correctness(drawing: ChartDrawing, title: str, shown: Shown) -> Iterator[Fig
 
 
 def delay(drawing: ChartDrawing, title: str, shown: Shown) -> Iterator[Figure]:
-    """Figures 3d to 3f."""
+    """Figures 3d to 3f: delays."""
     yield from boxes(drawing, f"{title}: delay", shown, lambda line: float(line.delay), (DELAY, duration))
 
 

@@ -39,7 +39,7 @@ from streamgauge.semantics.refusal import RefusedError
 
 @dataclass(slots=True)
 class _UnmatchedReport:
-    """The report that did not match and is kept, and whether any did."""
+    """The first report without a match, kept for the next time, and whether an earlier one matched."""
 
     kept: EngineReport | None = None
     matched: bool = False
@@ -126,7 +126,7 @@ def without(current: tuple[Solution, ...], previous: tuple[Solution, ...] | None
 
 
 def left_over(out: OracleWriter, reports: EngineReports) -> None:
-    """A record for every report that is left when the stream has ended."""
+    """Add a record for each report left at the end of the stream."""
     while (report := reports.next()) is not None:
         start = out.number(report.end) * out.slide
         out.add(OracleLine(0.0, 1.0, len(report.rows), UNSET, UNSET, start, report.end, UNSET))
@@ -225,7 +225,7 @@ ABOUT = (
 )
 
 MAX_TRIPLES = 400_000_000
-"""Triples that its content-change comparator may look at: it asks the whole window again at every time."""
+"""Maximum number of triples its content-change comparator may read: it queries the whole window at every time."""
 
 
 def judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
@@ -337,7 +337,7 @@ class BagScore:
 
     @staticmethod
     def of(expected: Sequence[Solution], actual: Sequence[Solution]) -> "BagScore":
-        """The score of an engine's rows."""
+        """The score of actual rows against expected rows."""
         common = (Counter(expected) & Counter(actual)).total()
         return BagScore(ratio(common, len(actual), len(expected)), ratio(common, len(expected), len(actual)), common)
 

@@ -29,7 +29,7 @@ from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 
 OWN = "own"
-"""The name of the semantics that a case brings along."""
+"""The name of the semantics that a case states itself."""
 
 _WORDS = ("name", "why", "source", "stream", "advance", "expected")
 _QUESTION_FIELDS = ("window", "windows", "query", "static", "query_r2s", "window_clause")
@@ -39,7 +39,7 @@ _ALL = "SELECT ?s { ?s <urn:p> ?o }"
 
 
 class CaseError(MistakeError, ValueError):
-    """A case that is not as it should be; the sentence names file, case and field."""
+    """An invalid case; the sentence names file, case and field."""
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,10 @@ def _semantics(table: Mapping[str, Any]) -> Semantics:
 
 
 PACE_MS_PER_UNIT = 200
-"""How long one unit of a case takes, wall ms, for engines that stamp elements by their arrival."""
+"""Duration of one unit of a case, wall ms, for engines that stamp elements on arrival."""
 
 DIALECTS = ("rspql", "csparql")
-"""In which queries are written for engines that read any; RSP-QL has every clause but names each of several windows."""
+"""The dialects for engines that read any, in order; RSP-QL has every clause but names each of several windows."""
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ class CapacityAxis:
 
     @property
     def title(self) -> str:
-        """The axis' name and unit, as a column or an axis is headed."""
+        """The heading of the axis in tables and plots: its name and unit."""
         return f"{self.name}, {self.unit}" if self.unit else self.name
 
     @property
@@ -184,7 +184,7 @@ class CapacityAxis:
         return self.name.replace(" ", "-")
 
     def written(self, value: float) -> str:
-        """A value as a folder and a table have it."""
+        """A value as text for folder names and tables."""
         return f"{value:.0f}" if self.whole else f"{value:g}"
 
 
@@ -248,7 +248,7 @@ def _with_unit(experiment: Experiment, value: float) -> Experiment:
 
 
 def _window(experiment: Experiment) -> Window:
-    """The one window of the query, measured in time."""
+    """The window of the query, which has to be its only one and time-based."""
     windows = plan_query(experiment).query.windows
     if len(windows) != 1 or windows[0].window.kind != "time":
         raise ExperimentError("--axis window and --axis slide vary the one time-based window of a query: it has none")

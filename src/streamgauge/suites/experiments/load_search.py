@@ -10,7 +10,7 @@ DIGITS = 4
 
 
 class Harder(Enum):
-    """Which way an axis gets harder for an engine."""
+    """The direction in which an axis gets harder for an engine."""
 
     GREATER = "greater"
     SMALLER = "smaller"
@@ -40,7 +40,7 @@ class SearchRange:
             raise ValueError(f"precision is {self.precision:g}: it must be between 0 and 1")
 
     def step(self, value: float, harder: bool) -> float | None:
-        """Twice as hard, or half as hard, as ``value``; ``None`` when that is the end of the reach."""
+        """The value twice or half as hard as ``value``; ``None`` at the end of the range."""
         greater = harder == (self.harder is Harder.GREATER)
         end = self.most if greater else self.least
         if value == end:

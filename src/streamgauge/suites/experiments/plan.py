@@ -157,7 +157,7 @@ def stream_facts(stream: Path, name: str | None = None) -> StreamFacts:
 
 
 def stream_folder(part: WorkloadPart, query: ContinuousQuery, seed: int, streams: Path) -> Path:
-    """The path at which the stream table of a workload for a seed is kept, or will be."""
+    """The path of the stream table of a workload for a seed, which may not exist yet."""
     source = {"name": part.name, "file": str(part.file), "seed": seed, **part.parameters, **identity(part, query)}
     digest = hashlib.sha256(json.dumps(source, sort_keys=True, default=str).encode()).hexdigest()[:16]
     return streams / digest
@@ -208,7 +208,7 @@ def as_taken(engine: str, static: StaticFile) -> Collection[Triple]:
 
 
 def link(source: Path, target: Path) -> None:
-    """The same files in another folder, without a second copy where the file system can share them."""
+    """Link the files into another folder, or copy them where the file system has no hard links."""
     target.mkdir(parents=True)
     for file in [*files(source), *source.glob(MANIFEST)]:
         hardlink(file, target / file.name)

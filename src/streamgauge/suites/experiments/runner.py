@@ -1,4 +1,7 @@
-"""Runs of an experiment: streams made once, each run recorded, judged and kept; finished runs are not done again."""
+"""Runs of an experiment: streams generated once, each run recorded, judged and stored.
+
+Finished runs are not repeated.
+"""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,22 +54,22 @@ if TYPE_CHECKING:
 
 
 Tell = Callable[[str, float], object]
-"""Called with the current step and the share that is done, 0 to 1."""
+"""Called with the current step and the completed share, 0 to 1."""
 
 EVERY_S: Final = 1.0
-"""Seconds between two words about a run."""
+"""Interval of progress messages about a run, in seconds."""
 
 FEEDING: Final = 0.9
-"""The share of a run that feeding has; its last answers and the verdict have the rest."""
+"""The share of feeding in the progress of a run; the last answers and the verdict have the rest."""
 
 
 AnyFollowed = TypeVar("AnyFollowed", bound=Followed)
 
 
 class FeedProgress:
-    """A stream that is being fed, and where it is; ``begin`` and ``end`` of its time in ms.
+    """A stream that is being fed, and its progress; ``begin`` and ``end`` of its time in ms.
 
-    The feeder's thread only notes the element that it takes, so that no word delays an element.
+    The feeder's thread only notes the current element, so that progress messages delay no element.
     """
 
     def __init__(self, stream: Iterable[Followed], begin: int, end: int) -> None:
@@ -78,7 +81,7 @@ class FeedProgress:
         return self.follow(iter(self._stream))
 
     def follow(self, items: Iterator[AnyFollowed]) -> Iterator[AnyFollowed]:
-        """The elements of the stream in whatever form, each noted as it is taken."""
+        """Yield the elements of the stream, in any form, and note each as it is taken."""
         for item in items:
             self._last = item
             yield item
@@ -113,7 +116,7 @@ def _seconds(ms: int) -> str:
 
 @contextmanager
 def progress_told(fed: FeedProgress, tell: Tell, every: float = EVERY_S) -> Iterator[Iterator[Followed]]:
-    """The stream, of which another thread tells where it is, every so many seconds."""
+    """The stream, while another thread reports the progress every ``every`` seconds."""
     ended = threading.Event()
     thread = threading.Thread(target=_tell, args=(fed, tell, every, ended), daemon=True, name="fed")
     thread.start()

@@ -165,11 +165,11 @@ PUBLICATIONS = {
     "Lecturer": (0, 5),
 }
 UNIVERSITIES = 1000
-"""How many universities degrees are from."""
+"""The number of universities that degrees are from."""
 
 INTERESTS = 30
 POOL = 100
-"""How many courses of each kind a department could have."""
+"""The number of courses of each kind that a department could have."""
 
 
 @dataclass
@@ -200,7 +200,7 @@ class Department:
         return f"<http://www.{self.host}>"
 
     def member(self, name: str) -> Term:
-        """The IRI of what belongs to it."""
+        """The IRI of a member of the department."""
         return f"<http://www.{self.host}/{name}>"
 
 
@@ -232,7 +232,7 @@ def _drawn(number: int, of: int, random: Random) -> Department:
 
 
 def _at(subject: Term, relation: str, number: int) -> list[Triple]:
-    """A relation to a university, which is said to be one."""
+    """A relation to a university, with the statement of its type."""
     return [(subject, ub(relation), university(number)), typed(university(number), "University")]
 
 
@@ -431,7 +431,7 @@ class DrawnUniversities:
     interval: int
 
     def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
-        """The rows of some universities."""
+        """The rows of the universities with these numbers."""
         for order in ids.tolist():
             yield from _batches(self.first + order, self.seed, self.names, self.interval, order)
 

@@ -24,17 +24,17 @@ class BrokerCrowd(CrowdSystem):
         self._serve(ServerProcess("broker", "serve", str(task.static), *limits, *connections))
 
     def begin(self, receive: Callable[[Line], object]) -> Publisher:
-        """All clients are ready before the first update."""
+        """Start the clients, which are all ready before the first update."""
         self.subscribe(self.scenario.query, receive)
         self.settle()
         return Publisher(self.feed, replaced(updates(self._data.elements, self.scenario.slack)), self._begins(0))
 
     def feed(self, element: UpdateRequest) -> int:
-        """Send an update; its publication's number when it is acknowledged."""
+        """Send an update; returns the number of its publication when it is acknowledged."""
         return int(self._post(element).json()["publication"])
 
     def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:  # noqa: ARG002 (lines judge themselves)
-        """By the facts that the broker held; how late a notification is counts from the sending of its publication."""
+        """Judge by the facts of the broker; lateness of a notification counts from the sending of its publication."""
         sent = {publication.known_as: publication.sent for publication in publisher.taken}
         applied = [(publication.sent, publication.time) for publication in publisher.taken]
         judge = ServerHistory(self.scenario, self._data.elements, self._data.triples, applied, set)

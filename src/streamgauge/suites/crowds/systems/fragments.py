@@ -21,7 +21,7 @@ from streamgauge.suites.crowds.updates import PATIENCE_S, Publisher, UpdateReque
 
 NAMES: Final = tuple(PLANS)
 LARGE: Final = 1000
-"""Stations of static data beyond which the data set is kept on disk."""
+"""Number of stations of static data beyond which the data set is stored on disk."""
 
 
 class FragmentsSystem(CrowdSystem):
@@ -30,7 +30,7 @@ class FragmentsSystem(CrowdSystem):
     program = "watchers"
 
     def start(self, task: CrowdData) -> None:
-        """Begin the server with the static data, and the cache."""
+        """Start the server with the static data, and the cache."""
         scenario, self._data = self.scenario, task
         self._port, outer = free_port(), free_port()
         self.address = f"http://127.0.0.1:{outer if scenario.proxy else self._port}/trains"
@@ -58,7 +58,7 @@ class FragmentsSystem(CrowdSystem):
         }  # fmt: skip
 
     def begin(self, receive: Callable[[Line], object]) -> Publisher:
-        """Clients start once the first update is applied; that they start is measured."""
+        """Start the publisher, and clients once the first update is applied; their start is measured."""
         due = [UpdateRequest(update.time, "", b"", "") for update in updates(self._data.elements, self.scenario.slack)]
         self._begun, applied = self._begins(0), threading.Event()
 
@@ -93,7 +93,7 @@ class FragmentsSystem(CrowdSystem):
             return web.get(f"http://127.0.0.1:{self._port}/metrics").text
 
     def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:  # noqa: ARG002 (lines judge themselves)
-        """By the facts that the server held."""
+        """Judge by the facts of the server over time."""
         applied = [(line["at"], line["applied"]) for line in self._renewed.said if "applied" in line]
         judge = ServerHistory(self.scenario, self._data.elements, self._data.triples, applied)
         return Findings([at for at, _ in applied], judge.right)

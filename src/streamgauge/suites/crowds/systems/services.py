@@ -32,7 +32,7 @@ class EngineService(CrowdSystem):
         self._serve(ServerProcess("engine", "serve", engine, "--max-queries", limit, "--max-subscribers", limit))
 
     def query(self, client: int) -> dict[str, Any]:
-        """The registration of a client's query."""
+        """The registration of the query of a client."""
         return registration(self.scenario, client)
 
     def task(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class EngineService(CrowdSystem):
         self._post(element)
 
     def _await_taken(self, count: int) -> None:
-        """Wait until every engine has taken in so many elements: some are programs that take seconds to start."""
+        """Wait until every engine has read so many elements: some are programs that take seconds to start."""
         for _ in range(round(READY_S / LOOK_S)):
             queries = self._http.get("/queries").json()["queries"]
             if failed := next((query["fault"] for query in queries if query["fault"]), None):
@@ -64,7 +64,7 @@ class EngineService(CrowdSystem):
         raise ProgramError(f"engines have not taken in the first update within {READY_S:.0f} s")
 
     def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:
-        """By the common oracle, for the witnesses."""
+        """Judge the answers of witnesses by the common oracle."""
         updates = [publication.acknowledged for publication in publisher.taken]
         return service_findings(self.scenario, self._stream, lines, publisher.begins, updates)
 
