@@ -12,38 +12,22 @@ from these rows are taken away what columns say that there was.
 """
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from streamgauge.incremental.crossovers import COLUMNAR_CHANGE, COLUMNAR_PATTERNS
 from streamgauge.incremental.operators import Bag, Take
 from streamgauge.incremental.plan import BgpRequest, Feed, disconnected, unheard
 from streamgauge.incremental.window_joins import WindowJoins
-from streamgauge.incremental.window_pieces import Arrivals, WindowBegins, size_of
+from streamgauge.incremental.window_pieces import WindowBegins, size_of
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term, Triple
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
     from streamgauge.incremental.drivers.content import WindowContent
+    from streamgauge.incremental.pane_joins import WindowPanes
     from streamgauge.incremental.term_ids import IdTriples, TermIds
     from streamgauge.incremental.window_columns import WindowColumns
-
-
-class WindowTrace(Protocol):
-    """The triples that a content holds, joined change by change."""
-
-    @property
-    def held(self) -> int:
-        """How many triples are held."""
-
-    def move(self, arrivals: Arrivals, horizon: int) -> bool:
-        """One look: what came since the last one, and a new horizon (ms); changes go to the bags of the patterns.
-
-        Whether that was worth it; where not, ``take_back`` takes back what was given.
-        """
-
-    def take_back(self) -> None:
-        """All solutions that were given, as changes that take them away."""
 
 
 class ColumnJoins(WindowJoins):
@@ -59,7 +43,7 @@ class ColumnJoins(WindowJoins):
         self._graph: Term | None = None
         self._content: WindowContent
         self._waits = False
-        self._trace: WindowTrace | None = None
+        self._trace: WindowPanes | WindowColumns | None = None
         self._columns: WindowColumns | None = None
         self._terms: TermIds | None = None
         self._credit = self._debt = 0
@@ -164,7 +148,7 @@ class ColumnJoins(WindowJoins):
         if not self._trace.move(arrivals, content.horizon):
             self.leave_columns(for_good=self._columns is not None)
 
-    def _begun(self, begins: WindowBegins) -> WindowTrace:
+    def _begun(self, begins: WindowBegins) -> "WindowPanes | WindowColumns":
         """The columns of arrivals where batches brought them, else their panes."""
         if self._terms is not None:
             self._columns = self._made()

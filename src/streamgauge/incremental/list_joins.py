@@ -4,7 +4,6 @@ A column is a list of terms, a solution is one place of all columns, and primiti
 """
 
 from collections.abc import Sequence
-from enum import Enum
 from itertools import chain, compress, repeat
 from typing import Any, NamedTuple, TypeAlias
 
@@ -41,13 +40,6 @@ def pending(condition: Expression) -> PendingCondition:
     return PendingCondition(names, test(condition, names), condition, None if band_ is None else ValueSpans(band_))
 
 
-class Multiplicity(Enum):
-    """Whether an index has lists, because a key stands in several rows."""
-
-    NO = 0
-    YES = 1
-
-
 class JoinSide:
     """The distinct triples of a relation, with an index for each way that they are looked up."""
 
@@ -55,7 +47,7 @@ class JoinSide:
         self._columns, self.width = columns, len(columns)
         self._triples = _distinct(triples)
         self.size = len(self._triples)
-        self._indexes: dict[tuple[int, ...], tuple[Index, Multiplicity]] = {}
+        self._indexes: dict[tuple[int, ...], tuple[Index, bool]] = {}
 
     def cells(self, places: Sequence[int]) -> Column:
         """The terms at some of the columns, by their numbers; tuples when these are several."""
@@ -65,23 +57,23 @@ class JoinSide:
             return [triple[at] for triple in self._triples]
         return [tuple([triple[at] for at in positions]) for triple in self._triples]
 
-    def index(self, bound: tuple[int, ...]) -> tuple[Index, Multiplicity]:
-        """From the terms at bound columns to those at the others: one each, or lists where a key has several."""
+    def index(self, bound: tuple[int, ...]) -> tuple[Index, bool]:
+        """From the terms at bound columns to those at the others, and whether these are lists, as a key has several."""
         if bound not in self._indexes:
             self._indexes[bound] = self._made(bound)
         return self._indexes[bound]
 
-    def _made(self, bound: tuple[int, ...]) -> tuple[Index, Multiplicity]:
+    def _made(self, bound: tuple[int, ...]) -> tuple[Index, bool]:
         keys = self.cells(bound)
         opened = tuple(place for place in range(self.width) if place not in bound)
         values = self.cells(opened) if opened else [()] * self.size
         index: Index = dict(zip(keys, values, strict=True))
         if len(index) == len(keys):
-            return index, Multiplicity.NO
+            return index, False
         lists: Index = {key: [] for key in index}
         for key, value in zip(keys, values, strict=True):
             lists[key].append(value)
-        return lists, Multiplicity.YES
+        return lists, True
 
 
 class Solutions(JoinSide):
@@ -140,7 +132,7 @@ class SolutionTable:
         """Whether there are more solutions than that after a join with a side that shares a variable."""
         bound = self._bound(names)
         index, several = side.index(bound)
-        if several is Multiplicity.NO or self.size * max(map(len, index.values())) <= more_than:
+        if not several or self.size * max(map(len, index.values())) <= more_than:
             return False
         return sum(map(len, map(index.get, self._keys(names, bound), repeat(())))) > more_than
 
@@ -161,7 +153,7 @@ class SolutionTable:
         self.columns = {name: column for name, column in self.columns.items() if name in needed}
         if not bound:
             self._multiply(side, opened, names, needed)
-        elif not opened and side.index(bound)[1] is Multiplicity.NO:
+        elif not opened and not side.index(bound)[1]:
             self.keep(list(map(side.index(bound)[0].__contains__, keys)))
         else:
             values = self._looked_up(*side.index(bound), keys)
@@ -184,14 +176,14 @@ class SolutionTable:
         self.columns = {name: list(compress(column, kept)) for name, column in self.columns.items()}
         self.size = sum(kept)
 
-    def _looked_up(self, index: Index, several: Multiplicity, keys: Column) -> Column:
+    def _looked_up(self, index: Index, several: bool, keys: Column) -> Column:
         """The values of an index for the keys; solutions without any go, solutions with several are repeated."""
         values: Column = list(map(index.get, keys))
         kept = [value is not None for value in values]
         if not all(kept):
             self.keep(kept)
             values = list(compress(values, kept))
-        if several is Multiplicity.YES:
+        if several:
             self._repeat(list(map(len, values)))
             values = list(chain.from_iterable(values))
         return values

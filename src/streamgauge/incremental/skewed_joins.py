@@ -14,7 +14,7 @@ their join finds (b, a) too, which was found before: it is passed over. Then (c 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from streamgauge.incremental.band_join import BandJoin
 from streamgauge.incremental.bands import Band, band
@@ -22,29 +22,12 @@ from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import is_fast, variables_of
 from streamgauge.incremental.crossovers import FEW_ROWS, SKEW_CHUNK
 from streamgauge.incremental.operators import Bag, LeafSource, Pick, add_all
-from streamgauge.incremental.plan import BgpRequest, Feed, TripleRelation, pushable, stars
+from streamgauge.incremental.plan import BgpRequest, TripleRelation, pushable, stars
 from streamgauge.model.algebra import Expression, Var, triple_variables
 from streamgauge.model.terms import Triple
 
-
-class Indexed(Protocol):
-    """Joins that are fed, with their indexes and the counts of copies."""
-
-    @property
-    def enter(self) -> Feed:
-        """Takes the triples that enter."""
-
-    @property
-    def leave(self) -> Feed:
-        """Takes the triples that leave."""
-
-    @property
-    def indexes(self) -> dict[str, Any]:
-        """All tables, by name."""
-
-    @property
-    def tables(self) -> "Sequence[TripleTable]":
-        """The indexes of triples."""
+if TYPE_CHECKING:
+    from streamgauge.incremental.window_joins import Joins
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +71,7 @@ def _tuples(values: Collection[Any], width: int) -> Iterable[tuple[Any, ...]]:
     return zip(values, strict=True) if width == 1 else values
 
 
-def _held(joins: Indexed) -> Iterator[Triple]:
+def _held(joins: "Joins") -> Iterator[Triple]:
     """The triples that joins hold, each as often as it came."""
     counts, more = joins.indexes["counts"], joins.indexes["more"]
     for triple in dict.fromkeys(chain(counts, *(table.triples() for table in joins.tables))):
@@ -137,7 +120,7 @@ class SkewedJoins:
         request: BgpRequest,
         bag: Bag,
         parts: BandParts,
-        generate: Callable[[Sequence[tuple[BgpRequest, Bag]]], Indexed],
+        generate: "Callable[[Sequence[tuple[BgpRequest, Bag]]], Joins]",
         bags: list[Bag],
     ) -> None:
         self._parts, self._generate, self._bags, self._output = parts, generate, bags, request.output
