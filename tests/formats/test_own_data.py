@@ -193,6 +193,7 @@ REFUSED = {
         "is no time: xsd:dateTime, xsd:dateTimeStamp, xsd:date or a number",
     ),
     "too large": (":a sosa:resultTime 1e30 .", "is no time: it is beyond 64 bits of ms"),
+    "larger than a Decimal": (":a sosa:resultTime 1e1000000 .", "is no time: it is beyond 64 bits of ms"),
     "NaN": (':a sosa:resultTime "NaN"^^xsd:double .', "is no time"),
 }
 

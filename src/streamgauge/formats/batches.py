@@ -1,8 +1,8 @@
-"""Elements in columns, their terms as numbers, and how they go over the pipe: Arrow IPC streams (docs/pipe.md).
+"""Elements in columns, with terms dictionary-encoded, and their form on the pipe: Arrow IPC streams (docs/pipe.md).
 
-Terms are numbered as they first come, and each is sent once a stream. Arrow's own dictionaries would do that too, by
-deltas; but a writer compares each with the one before, and a reader joins them: 1.8 and 0.3 us a triple where a column
-of new terms costs 0.2 and 0.04 (measured with 110,000 terms).
+Terms are numbered in order of first occurrence, and each is sent once per stream. Arrow's own delta dictionaries do
+the same, but a writer compares each with the one before and a reader concatenates them: 1.8 and 0.3 us a triple, while
+a column of new terms costs 0.2 and 0.04 (measured with 110,000 terms).
 """
 
 import io
@@ -41,10 +41,10 @@ END: Final = b"\xff\xff\xff\xff\0\0\0\0"
 """The end of an Arrow IPC stream."""
 
 TERMS: Final = 1 << 16
-"""How many terms a stream numbers, at least, before another stream begins with none: a bound on memory."""
+"""Number of terms after which a new stream with an empty dictionary begins, which bounds memory."""
 
 FEW: Final = 16
-"""Elements that are taken one by one rather than in columns."""
+"""Number of elements below which a loop is faster than columns."""
 
 _BEGIN: Final = bytes(SCHEMA.serialize())
 
@@ -60,6 +60,8 @@ class NumberedTerms(defaultdict[Term, int]):
     def terms(self) -> list[Term]:
         """The term of each number, always the same list."""
         if fresh := len(self) - len(self._terms):
+            # Dicts keep the order of insertion: the fresh terms are the last keys, read from the end to skip the
+            # others.
             self._terms.extend(reversed(list(islice(reversed(self), fresh))))
         return self._terms
 
@@ -71,6 +73,7 @@ class NumberedTerms(defaultdict[Term, int]):
         """Number terms that are all different and have no number."""
         begin = len(self)
         self.update(zip(terms, range(begin, begin + len(terms)), strict=True))
+        # ``update`` calls no factory, so the counter has to be set behind the new numbers.
         self.default_factory = count(len(self)).__next__
 
 
@@ -90,6 +93,7 @@ class ColumnTerms:
         """The numbers in each column, of the same length each; ``also`` a term that is in none gets a number."""
         used = [_used(column) for column in columns]
         texts = [pa.array([also], pa.string()), *(terms for terms, _ in used)]
+        # Encoded together, a term that several columns have is looked up once.
         encoded = pa.concat_arrays(texts).dictionary_encode()
         numbers = self._numbers(encoded.dictionary)[encoded.indices.to_numpy()]
         parts = np.split(numbers, np.cumsum([len(text) for text in texts]))[1:-1]
@@ -139,7 +143,7 @@ class ElementBatch:
 
     @property
     def rising(self) -> bool:
-        """Whether time never goes back."""
+        """Whether times never decrease."""
         return bool((self.times[1:] >= self.times[:-1]).all())
 
     def part(self, begin: int, end: int) -> "ElementBatch":
@@ -202,6 +206,7 @@ class BatchWriter:
     def columns_of(self, batch: ElementBatch) -> "Columns":
         """The same in columns."""
         nothing = np.zeros(len(batch) + 1, np.int32)
+        # Mostly the first term, as ``ColumnTerms.of`` numbers the stream's IRI before the terms of its columns.
         numbers = [batch.terms.index(f"<{batch.stream}>")] * len(batch)
         columns = [
             pa.array(batch.times),
@@ -226,6 +231,7 @@ class BatchWriter:
 
     def _batch(self, terms: list[Term], columns: list[pa.Array]) -> "Columns":
         """A batch with the terms that are new; other terms than before begin a stream."""
+        # By identity: the receiver extends one list per stream, and another list has other numbers.
         begins = terms is not self._terms
         self._closes = begins and self._terms is not None
         if begins:

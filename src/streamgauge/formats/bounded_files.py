@@ -1,4 +1,4 @@
-"""Open files that are held to the bounds of text while a parser reads them."""
+"""Open files whose text is checked against the bounds while a parser reads them."""
 
 import io
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class ByteReader(io.RawIOBase):
         self._take = take
 
     def readable(self) -> bool:
-        """Always."""
+        """True, as ``io.RawIOBase`` asks of every readable file."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]

@@ -1,8 +1,8 @@
-"""Bounds of RDF, JSON and XML text, held by one linear scan before a parser sees the text, and of the length of SPARQL.
+"""Bounds of RDF, JSON and XML text, checked by one linear scan before parsing, and of the length of SPARQL.
 
-The parsers behind (pyoxigraph's, json's) call themselves for each level of nesting: some 20 KB of text overflow a
-thread's stack, which ends the process. A scan here knows the terminals of a syntax (strings, comments and IRIs are
-skipped) and counts how many brackets are open. Our own reader of SPARQL counts for itself (``query.cursor``).
+The parsers of pyoxigraph and json are recursive: some 20 KB of nested brackets overflow a thread's stack, which ends
+the process. A scan tokenizes the text (strings, comments and IRIs are skipped) and counts open brackets. Our own
+SPARQL parser has its own count (``query.cursor``).
 """
 
 import json
@@ -16,10 +16,10 @@ import pyoxigraph as ox
 from streamgauge.model.mistake import MistakeError
 
 DATA_DEPTH: Final = 100
-"""Brackets of Turtle, objects and arrays of JSON, elements of XML that may be open at once."""
+"""Maximum nesting depth: brackets of Turtle, objects and arrays of JSON, elements of XML."""
 
 TRIPLE_TERMS: Final = 32
-"""Triple terms or reified triples that may lie in each other."""
+"""Maximum nesting depth of triple terms and reified triples."""
 
 CONTEXT_TERMS: Final = 10_000_000
 """Terms of JSON-LD contexts that may be copied: each context in another copies that one, 0.2 us a term."""
@@ -60,7 +60,7 @@ _STRINGS: Final = (
 )
 _IRI: Final = r'<(?:[^\x00-\x20<>"{}|^`\\]|\\[uU])*+>'
 _CUT: Final = _IRI.removesuffix(">") + r"(?:>|\Z)"
-"""An IRI that may go on in the next block."""
+"""The beginning of an IRI that the end of a block cuts off."""
 _TURTLE: Final = re.compile(rf"#[^\n\r]*+|{_STRINGS}|{_CUT}|<<|>>|>\Z|[\[({{]|[\])}}]|\\.?", re.DOTALL)
 _JSON: Final = re.compile(rf'"(?:[^"\\]|{_ESCAPED})*+"?+|[\[{{]|[\]}}]|:')
 _SEPARATORS: Final = (",", "[", "{")
@@ -111,7 +111,7 @@ class TurtleScan:
     brackets: int = 0
     terms: int = 0
     rest: str = ""
-    """The part that may go on in the next block: the terminal that the last one ended in."""
+    """The end of the last block that may be the beginning of a longer token."""
 
     def feed(self, text: str, *, last: bool) -> None:
         """Add a block; ``last`` says that no other follows."""
@@ -209,7 +209,7 @@ def check_values(text: str, limit: int, what: str, remedy: str) -> None:
 
 
 def _plain_character(match: re.Match[str]) -> str:
-    """A letter, digit or @ for its escape; other escapes stay, as quotes and backslashes must."""
+    """Decode an escaped letter, digit or @; other escapes stay, as quotes and backslashes must."""
     character = _character(match)
     return character if character == "@" or (character.isascii() and character.isalnum()) else match[0]
 
@@ -289,7 +289,7 @@ def check_results(body: str | bytes, form: ox.QueryResultsFormat) -> None:
 
 
 def _decoded(body: str | bytes) -> str:
-    """Text as it is, bytes as one character each: all terminals here are ASCII."""
+    """Text unchanged, bytes as Latin-1: all tokens that the scans look for are ASCII."""
     return body.decode("latin-1") if isinstance(body, bytes) else body
 
 

@@ -1,4 +1,4 @@
-"""Terms as canonical N-Triples text: what every evaluator and the oracle see.
+"""Terms as canonical N-Triples text, the form in which every evaluator and the oracle receive them.
 
 The syntax is canonical, the literal is not changed: ``"01"^^xsd:integer`` and ``"1"^^xsd:integer`` are two terms (RDF
 1.1 Concepts, section 3.3). pyoxigraph's parsers and ``ox.Literal`` keep a lexical form; its store does not.

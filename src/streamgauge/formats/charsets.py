@@ -1,4 +1,4 @@
-"""Text in UTF-8, whatever charset it came in: byte order marks, charsets that are named, those of XML declarations."""
+"""Transcoding to UTF-8: charsets from byte order marks, options, and XML declarations."""
 
 import codecs
 import io
@@ -17,7 +17,7 @@ _MARKS: Final = {
 """Byte order marks, the longer first, with Python's name of the charset."""
 
 _FIRST_BYTES: Final = frozenset({b"<", *(mark[:1] for mark in _MARKS)})
-"""Those of texts that may have a mark or an XML declaration."""
+"""First bytes of texts that may have a byte order mark or an XML declaration; all others need no check."""
 
 _PLAIN: Final = frozenset({"utf-8", "ascii"})
 _DECLARED: Final = re.compile(rb"""^(<\?xml\s[^>]*?)\s+encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']([^>]*\?>)""")

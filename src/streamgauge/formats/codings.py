@@ -12,7 +12,7 @@ from typing import IO, Final, cast
 from streamgauge.model.mistake import obstacle
 
 ENDINGS: Final = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
-"""Endings of packed files, which stand behind the ending of their format."""
+"""Endings of compressed files, which follow the ending of the format, as in ``a.ttl.gz``."""
 
 _HTTP: Final = {"gzip": "gzip", "x-gzip": "gzip", "zstd": "zstd", "br": "brotli", "deflate": "deflate"}
 """Codings by their name in Content-Encoding (RFC 9110, 8.4.1; RFC 8878; RFC 7932)."""
@@ -92,7 +92,7 @@ def unpack_gzip(payload: bytes, limit: int) -> bytes:
 
 
 _PIECE: Final = 2**20
-"""Bytes that are unpacked at once."""
+"""Bytes that are unpacked in one call, so that a bound is checked before more is allocated."""
 
 
 def _unpack(body: bytes, coding: str, limit: int, count: Callable[[int], object] = abs) -> bytes:
@@ -100,6 +100,7 @@ def _unpack(body: bytes, coding: str, limit: int, count: Callable[[int], object]
     try:
         file = unpacked(io.BytesIO(body), coding)
         while piece := file.read(_PIECE):
+            # Checked piece by piece: the unpacked size is unknown before, and a few KB may unpack to GB.
             if data.tell() + len(piece) > limit:
                 raise UnpackedSizeError(f"unpacks to more than {limit} bytes: send it in parts")
             count(len(piece))

@@ -1,6 +1,6 @@
-"""JSON-LD contexts that documents name by IRI: written into the text, because nothing is fetched while data are read.
+"""JSON-LD contexts by IRI, inserted into the documents that refer to them, because data never cause a request.
 
-A context is a file that was named for its IRI: ``--context https://example.org/context.jsonld=context.jsonld``. A file
+Each context is a file, given for its IRI: ``--context https://example.org/context.jsonld=context.jsonld``. A file
 without an IRI is the context of every document, as JSON-LD 1.1 interprets plain JSON (section 6.1).
 """
 
@@ -16,11 +16,11 @@ from streamgauge.formats.vocabularies import BUNDLED, ELSEWHERE
 from streamgauge.model.mistake import MistakeError, obstacle
 
 WHOLE: Final = ""
-"""The key of the context that every document has."""
+"""The key of the context that applies to every document."""
 
 _NAMED: Final = re.compile(rb'"@context"\s*:\s*(?:"|\[)')
-_DEPTH: Final = 8
-"""Contexts that may name each other in turn."""
+_MAX_DEPTH: Final = 8
+"""Maximum length of a chain of contexts that refer to each other, which also ends cycles."""
 
 
 class ContextError(MistakeError, ValueError):
@@ -113,8 +113,8 @@ class _Embedding:
         return self.value(data, depth)
 
     def _known(self, iri: str, depth: int) -> Any:
-        if depth >= _DEPTH:
-            raise ContextError(f"context {iri}: contexts name each other more than {_DEPTH} times in turn")
+        if depth >= _MAX_DEPTH:
+            raise ContextError(f"context {iri}: contexts name each other more than {_MAX_DEPTH} times in turn")
         for name in (iri, urljoin(self._base or "", iri)):
             if name in self._contexts:
                 return self.context(self._contexts[name], depth + 1)

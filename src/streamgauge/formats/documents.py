@@ -1,4 +1,4 @@
-"""Documents: the bytes that a door hands over, wherever they came from, opened unpacked and as UTF-8.
+"""Documents: input of any origin, decompressed and transcoded to UTF-8 when it is opened.
 
 A file is a document, so is each file of a folder, of a zip or of a tar archive, standard input, and a message.
 """
@@ -19,10 +19,10 @@ from streamgauge.model.mistake import MistakeError, obstacle
 ARCHIVES: Final = (".zip", ".tar", ".tgz")
 
 MAX_ARCHIVE_BYTES: Final = 2**32
-"""Bytes of an unpacked tar archive, which is kept while its files are read."""
+"""Maximum size (bytes) of an unpacked tar archive, which is buffered while its files are read."""
 
 BUFFER: Final = 2**18
-"""Bytes of a file that are read at once: some hundred lines, which formats of lines take together."""
+"""Read size in bytes: some hundred lines, which line-based formats parse together."""
 
 _IN_MEMORY: Final = 2**24
 _BLOCK: Final = 2**20

@@ -83,7 +83,7 @@ def overwrite(place: Path, target: Path) -> None:
 
 
 def _set_aside(target: Path) -> None:
-    """Move a folder out of the way at once, then take it apart; another process may have done so before."""
+    """Rename a folder, which is atomic, and then delete it; another process may have done so before."""
     aside = _beside(target, "old")
     try:
         target.rename(aside)

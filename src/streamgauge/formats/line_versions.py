@@ -1,7 +1,7 @@
-"""Announcements of a version in N-Triples and N-Quads (RDF 1.2): lines that a parser of lines does not know.
+"""Version announcements in N-Triples and N-Quads (RDF 1.2), which pyoxigraph's parsers of these syntaxes reject.
 
-They are hints, so a line of ``VERSION "1.2"`` is read as an empty one; numbers of lines stay. Neither syntax has
-literals over several lines, so that a line is one of these wherever it stands.
+They are hints, so the line ``VERSION "1.2"`` is replaced by an empty one, which keeps line numbers. No literal spans
+several lines in these syntaxes, so such a line is always an announcement.
 """
 
 import io
@@ -14,7 +14,7 @@ _LINE: Final = re.compile(
     rb"""^[ \t]*VERSION[ \t]+(?:"[^"\r\n\\]*"|'[^'\r\n\\]*')[ \t]*(?:#[^\r\n]*)?\r?$""", re.MULTILINE
 )
 LINES: Final = (ox.RdfFormat.N_TRIPLES, ox.RdfFormat.N_QUADS)
-"""The syntaxes of a statement a line."""
+"""The syntaxes with one statement per line."""
 
 _WORD: Final = b"VERSION"
 
@@ -31,7 +31,7 @@ class UnversionedFile(io.RawIOBase):
         self._file, self._rest, self._ready = file, b"", b""
 
     def readable(self) -> bool:
-        """Always."""
+        """True, as ``io.RawIOBase`` asks of every readable file."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]

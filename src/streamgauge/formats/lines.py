@@ -48,7 +48,7 @@ class LineError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Nothing earlier than ``time`` (ms) will come: report what is due up to here."""
+    """A watermark: no element before ``time`` (ms) will follow, so report all that is due up to it."""
 
     time: int
 
@@ -79,7 +79,7 @@ def encode_advance(time: int) -> bytes:
 
 
 class _Line(msgspec.Struct, gc=False):
-    """A line as most are: an element, or an advance."""
+    """The common form of a line: an element, or an advance."""
 
     t: int | None = None
     n: int | None = None
@@ -91,7 +91,7 @@ class _Line(msgspec.Struct, gc=False):
 
 
 class _KnownLine(_Line, gc=False, forbid_unknown_fields=True):
-    """The same of a file or message, where a field of another name is a mistake; engines ignore those."""
+    """An element or advance of a file or message: unknown fields are refused, while engines ignore them."""
 
 
 FIELDS: Final = tuple(field.name for field in msgspec.structs.fields(_Line))
@@ -145,7 +145,7 @@ class Unsaid(Protocol):
 
     @property
     def sequence(self) -> int | None:
-        """Its sequence number."""
+        """Its sequence number, by default."""
 
     @property
     def time(self) -> int | None:
@@ -171,7 +171,7 @@ def decode_input(line: bytes | str, unsaid: Unsaid | None = None) -> Input:
 
 
 def _decoded(line: bytes | str, unsaid: Unsaid | None) -> Input:
-    """The same, field by field: it knows what is wrong, and what is unusual."""
+    """Decode a line field by field, for unusual lines and for error messages."""
     try:
         check_values(_utf8(line), ELEMENT_VALUES, "an element", "its triples are one text, of N-Triples")
         data = _object(line)
@@ -198,7 +198,7 @@ def _decoded(line: bytes | str, unsaid: Unsaid | None) -> Input:
 
 
 class _Said(msgspec.Struct, omit_defaults=True, gc=False):
-    """An answer as it is written."""
+    """The JSON form of an answer."""
 
     vars: tuple[str, ...]
     add: tuple[Row, ...]
@@ -380,7 +380,7 @@ def _scope(data: dict[str, Any]) -> tuple[int, int] | None:
 
 
 def _kept(value: int, name: str) -> int:
-    """A number that a run folder can keep."""
+    """Check that a number fits the integer columns of a run folder."""
     if not -(1 << 63) <= value < 1 << 63:
         raise LineError(f"field {name} is {value}: expected a number within 64 bits")
     return value

@@ -66,7 +66,7 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """All rows."""
+        """The number of rows in all parts."""
         return sum(part.rows for part in self.parts)
 
     @property

@@ -1,9 +1,9 @@
-"""N-Triples text to triples: canonical text is split, other text is parsed by pyoxigraph; the triples are the same.
+"""N-Triples text to triples: canonical text is split at blanks, other text is parsed by pyoxigraph, with equal results.
 
-Parsing costs 1.2 us a triple, and as much again to make texts of its terms. Text that is canonical already is its terms
-with blanks between, so it is enough to split it and to know that each term is one. Most terms come again (all of a
-vocabulary, subjects in several triples): these are looked up. New ones are held, many at once, to an expression that
-accepts a part of the terms that pyoxigraph accepts, those that it writes as they were.
+Parsing takes 1.2 us a triple, and writing the terms as much again. Canonical text is its terms with blanks between, so
+it suffices to split it and to validate each term. Most terms occur again (those of vocabularies, subjects of several
+triples) and are found in a table. New ones are validated together by a regular expression, which accepts a subset of
+the terms that pyoxigraph accepts: those that it would write unchanged.
 """
 
 import re
@@ -35,9 +35,9 @@ _END: Final = ".\n"
 
 
 class KnownTerms(dict[str, Term]):
-    """Terms of one place of triples by what stands there: the text behind ``before``; each is one object.
+    """Interned terms of one position in triples, by the text there; ``before`` is cut off its beginning.
 
-    ``fresh`` are those that came since they were held to the expression of the terms that are accepted.
+    ``fresh`` are terms that were added and not validated yet.
     """
 
     def __init__(self, accepted: re.Pattern[str], before: str = "") -> None:
@@ -47,12 +47,15 @@ class KnownTerms(dict[str, Term]):
 
     def __missing__(self, text: str) -> Term:
         self.fresh.append(text)
+        # A line feed stands for a text without the expected beginning: as no term contains one, ``are_terms`` rejects
+        # it.
         term = self[text] = text[len(self._before) :] if text.startswith(self._before) else "\n"
         return term
 
     def are_terms(self, limit: int) -> bool:
-        """Whether the fresh ones are terms; they are forgotten if not all of them, and all beyond a limit."""
+        """Whether all fresh texts are terms; if not they are removed, and beyond the limit all terms are."""
         fresh, self.fresh = self.fresh, []
+        # One match for all new terms: a call for each costs more than the matching.
         together = "\n".join([self[key] for key in fresh])
         sound = together.count("\n") == len(fresh) - 1 and self._accepted.fullmatch(together + "\n") is not None
         if len(self) > limit:
@@ -101,16 +104,18 @@ class NTriplesReader:
 
 
 def _parts(text: str) -> list[str] | None:
-    """The text between blanks, three parts a line: the end of the line before with the subject, predicate, object.
+    """Split text at blanks, three parts a line: the end of the previous line with the subject, predicate, object.
 
-    The last is an end. ``None`` for lines of another form.
+    The last part is the end of a line. ``None`` for lines of another form.
     """
     parts = text.split(" ")
     if parts[-1] != _END:
         return None
     lines = text.count("\n") - 1
+    # The common case, no literal with blanks: each line gives exactly three parts.
     if lines and len(parts) == 3 * lines + 1:
         return parts
+    # Literals with blanks: at most two splits per line leave the object whole.
     pieces = [part for line in text[:-3].split(" .\n") for part in line.split(" ", 2)]
     pieces = [part if at % 3 or not at else _END + part for at, part in enumerate(pieces)]
     return [*pieces, _END] if lines and len(pieces) == 3 * lines else None

@@ -32,8 +32,8 @@ from streamgauge.model.terms import Triple
 START_LIMIT = "STREAMGAUGE_START_LIMIT_S"
 """The environment variable that sets how long a program may take to get ready, s."""
 
-MOST_LOAD = 10.0
-"""By how much a busy machine lengthens the start limit at most."""
+MAX_LOAD = 10.0
+"""Maximum factor by which a busy machine lengthens the start limit."""
 
 HEAP = "raise the heap of an engine on the JVM (JAVA_TOOL_OPTIONS=-Xmx8g), or give the machine more memory"
 _CRASHES = frozenset(getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE"))
@@ -69,11 +69,11 @@ def start_limit(seconds: float, load: float | None = None, environment: Mapping[
     stated = environment.get(START_LIMIT, "")
     if re.fullmatch(r"\d+(\.\d+)?", stated) and float(stated) > 0:
         return float(stated)
-    return seconds * min(MOST_LOAD, max(1.0, machine_load() if load is None else load))
+    return seconds * min(MAX_LOAD, max(1.0, machine_load() if load is None else load))
 
 
 def machine_load() -> float:
-    """How many processes wanted each processor over the last minute; 1 where the system does not say."""
+    """The load average per processor over the last minute; 1 where the system does not give it."""
     try:
         return os.getloadavg()[0] / (os.cpu_count() or 1)
     except OSError:
@@ -110,7 +110,7 @@ def in_words(code: int, kills_before: int | None = None, kills_now: int | None =
 
 
 def advice(words: str) -> str:
-    """The advice for a program with these last words: empty unless memory ran out."""
+    """Advice on a program that ended with these lines on standard error: empty unless memory ran out."""
     return f"; memory ran out: {HEAP}" if _MEMORY.search(words) else ""
 
 
@@ -343,15 +343,15 @@ class PipedSession:
             raise PipeError(f"the engine {self._unready(limit)}: {why}")
 
     def push(self, element: StreamElement) -> None:
-        """An element has come."""
+        """Send the next element."""
         self._write(encode_element(element))
 
     def advance(self, time: int) -> None:
-        """Nothing earlier than ``time`` (ms) will come."""
+        """Send a watermark: no element before ``time`` (ms) will follow."""
         self._write(encode_advance(time))
 
     def on_failure(self, tell: Callable[[str], None]) -> None:
-        """Have it told when the program ends before its input does: a sentence, at once, from a thread of its own."""
+        """Set a callback for a program that ends before its input: it gets a sentence, at once, from another thread."""
         with self._noticing:
             self._tell = tell
             ended = self._ended
@@ -359,7 +359,7 @@ class PipedSession:
             tell(ended)
 
     def close(self) -> None:
-        """No more input: wait for the last answers."""
+        """End the input and wait for the last answers."""
         assert self._process.stdin is not None
         self._closing = True
         with contextlib.suppress(OSError):
@@ -390,7 +390,7 @@ class PipedSession:
             raise PipeError(f"the engine stopped reading its input{how}: {why}") from error
 
     def _read(self) -> None:
-        """Hand on every answer as it comes."""
+        """Emit every answer when it is received; runs in the session's thread."""
         assert self._process.stdout is not None
         with io.BufferedReader(self._process.stdout) as output:  # type: ignore[type-var]
             for line in output:
@@ -405,7 +405,7 @@ class PipedSession:
             self._notice()
 
     def _notice(self) -> None:
-        """The output has ended while input may still come."""
+        """Handle the end of the output before the end of the input."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(EXIT_LIMIT_S)
         code = self._process.returncode
@@ -433,7 +433,7 @@ class PipedSession:
         return in_words(code, self._kills, kernel_kills())
 
     def _unready(self, limit: float) -> str:
-        """How it did not get ready."""
+        """The sentence why the program did not get ready."""
         if self._failure:
             return "failed before it was ready"
         return f"did not get ready within {limit:g} s ({START_LIMIT} allows more)"
@@ -446,7 +446,7 @@ class PipedSession:
         return f"its last words: {text}{advice(text)}" if text else "it said nothing on standard error"
 
     def _end(self) -> None:
-        """Leave no process and no pipe behind."""
+        """End the process and close its pipes."""
         self._closing = True
         if self._process.poll() is None:
             self._process.kill()

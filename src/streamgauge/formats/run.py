@@ -159,11 +159,11 @@ class RunWriter:
         self._append("answers", answers)
 
     def fed(self, fed: Iterable[Fed]) -> None:
-        """Append hand-overs."""
+        """Append hand-overs of elements."""
         self._append("fed", fed)
 
     def samples(self, samples: Iterable[Sample]) -> None:
-        """Append resource samples."""
+        """Append samples of resource usage."""
         self._append("samples", samples)
 
     def flush(self) -> None:

@@ -50,16 +50,16 @@ _ENCODED = pa.schema(
         for field in _WITH_UNTIL
     ]
 )
-"""The same with each distinct text once, as Parquet has them: a seventh of the CPU to read."""
+"""The columns dictionary-encoded, as Parquet stores them: a seventh of the CPU to read."""
 
 _BATCH = 65_536
 _CHUNK = 20_000
 
 _PRINTED = 0x20
-"""Characters below this one have to be escaped (RFC 8259, 7)."""
+"""The first code point that JSON strings may contain unescaped (RFC 8259, 7)."""
 
 ROWS = 8192
-"""Rows that are handled together, about."""
+"""Approximate number of rows in a batch."""
 
 _PLAIN = re.compile("[ -~]*")
 
@@ -126,6 +126,7 @@ def whole(
     for where, rows in _batches(source, schema):
         _check_places(rows, where)
         batch = rows if carry is None else _joined(carry, rows)
+        # The last element may go on in the next batch, so it is carried over.
         last = _last_start(batch)
         if last:
             yield where, batch.slice(0, last)
@@ -281,6 +282,7 @@ def _element(columns: list[list[Any]], begin: int, end: int, last: int, where: s
     sequence: int = sequences[begin]
     if sequence <= last:
         raise StreamError(f"{where}: sequence {sequence} comes after {last}: sort the rows by sequence, position")
+    # Consecutive positions from 0 show that neither the end of the element before nor rows of this one are missing.
     if positions[begin:end] != list(range(end - begin)):
         raise StreamError(f"{where}: sequence {sequence}: column position must count its rows from 0")
     if times[begin] != times[end - 1]:
@@ -356,11 +358,11 @@ class Followed(Protocol):
 
     @property
     def sequence(self) -> int:
-        """The sequence number."""
+        """The sequence number of the last element."""
 
     @property
     def time(self) -> int:
-        """The time, ms."""
+        """The time of the last element, ms."""
 
 
 class StoredStream:
@@ -377,7 +379,7 @@ class StoredStream:
         return read_written(self._source)
 
     def elements(self) -> Iterator[StreamElement]:
-        """The elements."""
+        """The elements as objects."""
         return elements(self._source)
 
     def batches(self) -> Iterator[ElementBatch | StreamElement]:
@@ -388,7 +390,7 @@ class StoredStream:
 Item = TypeVar("Item")
 
 AHEAD: Final = 300_000
-"""How many elements are read before a paced run begins: reading would hold up the feeder for 0.1 s at a time."""
+"""Number of elements read before a paced run begins: reading would delay the feeder by 0.1 s at a time."""
 
 
 @contextmanager

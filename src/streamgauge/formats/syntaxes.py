@@ -124,7 +124,7 @@ def parse_texts(
 
 
 _TOGETHER: Final = 512
-"""Quads that are written at once."""
+"""Number of quads that are serialised in one call."""
 
 
 def _split(line: str) -> tuple[Triple, Term]:
@@ -159,7 +159,7 @@ def _quads(
 
 @contextmanager
 def _located(place: str) -> Iterator[None]:
-    """Faults of a text as FormatError with place and line."""
+    """Convert syntax errors to FormatError with place and line."""
     try:
         yield
     except (BoundError, CharsetError, ContextError) as error:
@@ -216,7 +216,7 @@ _OFTEN: Final = {
     r"Unexpected end of file": "the file ends in the middle of a statement",
     r"(?:error while parsing IRI '(.*)': )?No scheme found in an absolute IRI": f"a relative IRI: {_BASE}",
 }
-"""Messages of pyoxigraph, and the sentences in their place."""
+"""Frequent messages of pyoxigraph, and the sentences that users get for them."""
 
 
 def reason(error: SyntaxError) -> str:

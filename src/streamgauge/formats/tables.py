@@ -370,7 +370,7 @@ def _cast(column: pa.Array, field: pa.Field, where: str) -> pa.Array:
 
 
 def _kin(data_type: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether two types differ in width or encoding only."""
+    """Whether two types differ only in width or in dictionary encoding."""
     if pa.types.is_list(wanted):
         return (pa.types.is_list(data_type) or pa.types.is_large_list(data_type)) and (
             data_type.value_type == wanted.value_type or _kin(data_type.value_type, wanted.value_type)

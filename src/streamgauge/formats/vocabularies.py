@@ -14,7 +14,7 @@ Context = Mapping[str, Any]
 
 
 def _terms(prefix: str, names: str) -> dict[str, Any]:
-    """Terms that are names of a vocabulary."""
+    """The term definitions of names in a vocabulary."""
     return {name: f"{prefix}:{name}" for name in names.split()}
 
 

@@ -1,4 +1,4 @@
-"""Addresses of the network: which are public, and which no request may go to (OWASP, server-side request forgery).
+"""Classification of IP addresses: which are public, and which must never be requested (OWASP, SSRF).
 
 An IPv6 address that carries an IPv4 one (mapped, compatible, 6to4, Teredo, NAT64, ISATAP) is judged by both.
 """
@@ -18,7 +18,7 @@ _LOCAL: Final = tuple(map(ip_network, ("fec0::/10", "64:ff9b:1::/48")))
 """Networks for local use that Python's table of global addresses does not exclude: site-local, local NAT64."""
 
 _METADATA: Final = tuple(map(ip_network, ("fd00:ec2::/32", "fd20:ce::/32", "100.100.100.200/32", "168.63.129.16/32")))
-"""Services that tell a cloud's credentials to whoever asks, beside those at link-local addresses."""
+"""Metadata services of clouds, which give credentials to any client, beside those at link-local addresses."""
 
 
 def names_private(host: str) -> bool:
@@ -40,7 +40,7 @@ def never_requested(address: str) -> bool:
 
 
 def parse_ip(host: str) -> IpAddress | None:
-    """The address that text is, as resolvers read it (``127.1``, ``0x7f.1``, ``2130706433``, a zone); else ``None``."""
+    """Parse an address as resolvers do (``127.1``, ``0x7f.1``, ``2130706433``, a zone); ``None`` for other text."""
     text = host.strip("[]").partition("%")[0].rstrip(".")
     try:
         return ip_address(text)

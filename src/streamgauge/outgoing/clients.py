@@ -1,7 +1,7 @@
-"""Clients: each request has a deadline for the whole exchange, each response a bound of its bytes.
+"""HTTP clients with a deadline for each exchange and a bound of the bytes of each response.
 
-Event streams have no end: there the deadline is for the head, a silence for each read, and the bound for each event.
-A response that is compressed although nobody asked for that is refused: a few KB may unpack to GB.
+Event streams have no end: the deadline applies to the response head, a read timeout to each read, and the bound to
+each event. A compressed response that was not requested is refused, as a few KB may unpack to GB.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ class ExchangeLimits:
     """Bounds of a request and its response."""
 
     seconds: float = 60.0
-    """From the beginning of a request to the last byte of its response."""
+    """Deadline from the beginning of a request to the last byte of its response."""
     received: int = 64 * 2**20
-    """Bytes of a response; of an event stream, of each event."""
+    """Maximum bytes of a response; for an event stream, of each event."""
     silence: float = 45.0
-    """Seconds without a byte of an event stream."""
+    """Read timeout (s) of event streams."""
     connections: int | None = 100
-    """Open at once; ``None`` for as many as there are requests."""
+    """Maximum number of open connections; ``None`` for no bound."""
     option: str = ""
     """The user's option that raises ``received``, where there is one."""
 
@@ -43,11 +43,11 @@ USUAL: Final = ExchangeLimits()
 
 HttpClient: TypeAlias = httpx.Client
 AsyncHttpClient: TypeAlias = httpx.AsyncClient
-"""Names of what the functions below make, for annotations."""
+"""The types that the functions below return, for annotations."""
 
 
 CROWD_RECEIVED: Final = 2**30
-"""Bytes of a response that measuring clients take."""
+"""Maximum bytes of a response to measuring clients."""
 
 
 def crowd_limits(seconds: float) -> ExchangeLimits:
@@ -102,7 +102,7 @@ def client(
     private: Collection[tuple[str, int]] | None = None,
     follow_redirects: bool = False,
 ) -> httpx.Client:
-    """A client that waits, for a server that the user names.
+    """A blocking client for a server that the user names.
 
     Of ``private`` hosts and ports any address is connected to, of others public ones only; of all without it.
     """
@@ -134,13 +134,13 @@ def _check_coding(request: httpx.Request, response: httpx.Response) -> None:
 
 
 def _is_endless(request: httpx.Request, response: httpx.Response) -> bool:
-    """Whether a response is the stream of events that was asked for; any other is read whole, so it has a bound."""
+    """Whether a response is a requested event stream; any other response is bounded as a whole."""
     streaming = _EVENTS in request.headers.get("accept", "").lower()
     return streaming and response.headers.get("content-type", "").startswith(_EVENTS)
 
 
 class OversizedError(httpx.ReadError):
-    """More bytes came than ``ExchangeLimits.received``: a later request meets the same bound."""
+    """A response of more than ``ExchangeLimits.received`` bytes; permanent, as a retry meets the same bound."""
 
 
 class _Received:
@@ -150,7 +150,7 @@ class _Received:
         self._limits, self._events, self._size, self._end = limits, events, 0, b""
 
     def add(self, chunk: bytes) -> None:
-        """So many more bytes came."""
+        """Count the bytes of a chunk; OversizedError above the limit."""
         self._size += len(chunk)
         if self._events:
             self._restart(chunk)
@@ -169,7 +169,7 @@ class _Received:
 
 
 class AsyncBoundedTransport(httpx.AsyncBaseTransport):
-    """Holds the exchanges of a transport to limits."""
+    """A transport that enforces limits on the exchanges of another."""
 
     def __init__(self, inner: httpx.AsyncBaseTransport, limits: ExchangeLimits) -> None:
         self._inner, self._limits = inner, limits
@@ -193,7 +193,7 @@ class AsyncBoundedTransport(httpx.AsyncBaseTransport):
         return response
 
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Close the wrapped transport with its connections."""
         await self._inner.aclose()
 
 
@@ -227,7 +227,7 @@ class _AsyncBoundedStream(httpx.AsyncByteStream):
 
 
 _UNTIL: Final[ContextVar[float | None]] = ContextVar("until", default=None)
-"""When (s, monotonic) the exchange that this thread works on is to be over."""
+"""Deadline (s, monotonic) of the exchange in the current context."""
 
 
 class BoundedTransport(httpx.HTTPTransport):
@@ -321,7 +321,7 @@ class _Backend(httpcore.SyncBackend):
 
 
 def _left(timeout: float | None) -> float | None:
-    """The seconds that an operation may take."""
+    """The seconds until the deadline, at most ``timeout``."""
     until = _UNTIL.get()
     if until is None:
         return timeout
@@ -332,7 +332,7 @@ def _left(timeout: float | None) -> float | None:
 
 
 class _DeadlineStream(httpcore.NetworkStream):
-    """A connection whose operations end with the exchange that they are for."""
+    """A connection whose operations are bounded by the deadline of the exchange."""
 
     def __init__(self, inner: httpcore.NetworkStream) -> None:
         self._inner = inner

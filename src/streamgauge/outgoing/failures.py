@@ -1,4 +1,4 @@
-"""Failures of outgoing requests: which of them a later try may mend."""
+"""Failures of outgoing requests: which are transient, and which are permanent."""
 
 import socket
 import ssl
@@ -25,7 +25,7 @@ _NO_TLS: Final = frozenset(
         "RECORD_LAYER_FAILURE",
     )
 )
-"""Why TLS cannot begin with what is not a server of it (``ssl.SSLError.reason``)."""
+"""Reasons (``ssl.SSLError.reason``) that show that the server does not speak TLS."""
 
 
 def permanent_failure(error: BaseException) -> str:
@@ -53,7 +53,7 @@ def permanent_status(status: int) -> bool:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what led to it."""
+    """The error and its chain of causes."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:

@@ -1,6 +1,6 @@
 """Connections only to addresses that the rules allow.
 
-The rules are held against the address that is connected to, so that DNS cannot rebind a name.
+The rules are checked for the very address of the connection, which prevents DNS rebinding.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ PRIVATE: Final = "streamgauge.private"
 """The request extension that says whether a host may have an address that is not public."""
 
 PORTS: Final = {"http": 80, "https": 443}
-"""Where a scheme is served unless an address says otherwise."""
+"""Default ports of the schemes."""
 
-CONNECTED = 64
-"""Origins that connections are kept to."""
+MAX_ORIGINS = 64
+"""Maximum number of origins with open connections; the least recently used is closed first."""
 
 Origin: TypeAlias = tuple[str, str, int]
 """Scheme, host, port."""
@@ -36,7 +36,7 @@ def resolved(host: str, port: int) -> list[str]:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """The IP addresses of a host, without holding up the loop."""
+    """The IP addresses of a host, resolved in a thread so that the event loop is not blocked."""
     infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(sockaddr[0]) for *_, sockaddr in infos]
 
@@ -59,7 +59,7 @@ class Guarded(httpx.AsyncBaseTransport):
         self._transports: OrderedDict[Origin, httpx.AsyncBaseTransport] = OrderedDict()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send to the address that was looked at, under the name that was asked for."""
+        """Send to the address that was checked, with the host name of the request."""
         url = request.url
         addresses = await self._addresses(url, self._takes_private(request))
         transport = await self._of(origin(url))
@@ -70,7 +70,7 @@ class Guarded(httpx.AsyncBaseTransport):
             request.url = url
 
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Close the connections of all origins."""
         while self._transports:
             await self._transports.popitem()[1].aclose()
 
@@ -88,9 +88,10 @@ class Guarded(httpx.AsyncBaseTransport):
 
     async def _of(self, key: Origin) -> httpx.AsyncBaseTransport:
         """Connections of an origin, so that a connection is never used under another name."""
+        # Taken out and inserted again, an origin moves to the end of the dict: the first is the least recently used.
         transport = self._transports.pop(key, None) or self._transport()
         self._transports[key] = transport
-        if len(self._transports) > CONNECTED:
+        if len(self._transports) > MAX_ORIGINS:
             await self._transports.popitem(last=False)[1].aclose()
         return transport
 

@@ -7,10 +7,10 @@ from typing import Any
 from websockets.asyncio.client import connect
 
 MESSAGE = 256 * 2**20
-"""Bytes of one message that a server may send."""
+"""Maximum size (bytes) of a message from a server."""
 
 OPEN_S = 30.0
-"""How long a WebSocket may take to open."""
+"""Timeout (s) of the opening handshake of a WebSocket."""
 
 
 def websocket(url: str, headers: Mapping[str, str], seconds: float = OPEN_S, **options: Any) -> connect:

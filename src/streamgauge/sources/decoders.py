@@ -82,14 +82,14 @@ class Pending:
             return False
 
     def delivered(self) -> None:
-        """One was acknowledged."""
+        """Count one acknowledged message."""
         with self._changed:
             self._under_way -= 1
             self._sent += 1
             self._changed.notify_all()
 
     def lost(self, why: str, letter: Letter) -> None:
-        """One that was under way will not arrive."""
+        """Count one message as undelivered, and keep it as a dead letter."""
         with self._changed:
             self._under_way -= 1
             self._fail(why, letter)
@@ -199,7 +199,7 @@ class Refusals:
         self.reasons: list[str] = []
 
     def __call__(self, error: FormatError) -> None:
-        """Refuse a part."""
+        """Refuse a part: raise the error, or count it, by ``bad``."""
         if self._bad == "stop":
             raise error
         self.count += 1

@@ -96,7 +96,7 @@ class FileSource(ByteSource):
 
     @property
     def lost(self) -> str:
-        """Why the position cannot be found again."""
+        """Why the position was not found again; empty if it was."""
         return self._origin.lost
 
     def items(self) -> Iterator[Input]:
@@ -117,7 +117,7 @@ class FileSource(ByteSource):
         return self._origin.place, self._origin.items
 
     def position(self, place: tuple[FilePlace, int]) -> Position | None:
-        """The same."""
+        """The place as JSON: head of the file, offset, and items since."""
         (head, offset), items = place
         return {"head": head.data.decode("latin-1"), "offset": offset, "items": items}
 

@@ -145,7 +145,7 @@ class MqttSource(RefusalReport):
         self._link = Link(address, session, self, random, options.ca)
 
     def open(self) -> None:
-        """Subscribe."""
+        """Connect and subscribe; SourceError."""
         self._link.open(_FIRST)
 
     def items(self) -> Iterator[Input]:
@@ -287,7 +287,7 @@ class MqttSink:
         self._link = Link(address, MqttSession(client, 0), self, random, options.ca)
 
     def open(self) -> None:
-        """Connect."""
+        """Connect to the broker; SourceError."""
         self._link.open(_FIRST)
 
     def send(self, message: bytes, key: str | None = None) -> None:

@@ -19,13 +19,13 @@ from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import Address, SourceError
 
 TICK_S = 0.2
-"""Seconds after which the thread looks whether it should end, and whether to ask if the broker is alive."""
+"""Polling interval (s) of the thread for its end and for keep-alive pings."""
 _PORTS = {"mqtt": 1883, "mqtts": 8883}
 _KEEP_ALIVE = 30
 _PARTING = 2.0
-"""Seconds that the broker has to close after our goodbye."""
-_HOPELESS = {0x85, 0x86, 0x87, 0x8C}
-"""Reason codes of MQTT 5 (3.2.2.2) that no repetition helps: client identifier, password, rights, method."""
+"""Seconds that the broker has to close the connection after our DISCONNECT."""
+_PERMANENT = {0x85, 0x86, 0x87, 0x8C}
+"""Reason codes of MQTT 5 (3.2.2.2) that a retry cannot change: client identifier, password, rights, method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Link:
         self._granted.set()
 
     def fail(self, why: str) -> None:
-        """The broker refuses, and there is no use in trying again."""
+        """Note a permanent refusal by the broker: no further attempt is made."""
         self.fault = why
         self._closing.set()
         self._granted.set()
@@ -103,12 +103,12 @@ class Link:
         return 0.0 if lost_at is None else monotonic() - lost_at
 
     def wake(self) -> None:
-        """Have the owner called."""
+        """Have the owner's ``work`` called in the link's thread."""
         with suppress(BlockingIOError, OSError):
             self._wake.send(b"x", socket.MSG_DONTWAIT)
 
     def close(self) -> None:
-        """Say goodbye and stop."""
+        """Send DISCONNECT and stop the thread."""
         self._closing.set()
         self.wake()
         self._thread.join()
@@ -131,7 +131,7 @@ class Link:
             self._closing.wait(self._backoff.next())
 
     def _connection(self) -> None:
-        """One connection, from its making to its end."""
+        """One connection, from CONNECT to its end."""
         paho = client_library(self._address)
         version, protocol = paho.CallbackAPIVersion.VERSION2, paho.MQTTv5
         client = paho.Client(version, self._session.client, protocol=protocol, manual_ack=True)
@@ -164,7 +164,7 @@ class Link:
             self._farewell(client)
 
     def _farewell(self, client: Any) -> None:
-        """Send what is left and take leave; what still comes is read, for closing over it would undo the last words."""
+        """Send the rest and DISCONNECT; pending input is read, as closing before would reset the connection."""
         self._owner.work(client)
         lasting, sock = self._session.lasting, client.socket()
         if sock is None:
@@ -173,12 +173,14 @@ class Link:
             client.disconnect(properties=None if lasting else properties("DISCONNECT", SessionExpiryInterval=0))
             client.loop_write()
             duplicate.settimeout(_PARTING)
+            # A close with unread input resets the connection (RFC 1122, 4.2.2.13), which may discard the DISCONNECT. So
+            # the input is read up to its end, on a duplicate that paho does not close.
             duplicate.shutdown(socket.SHUT_WR)
             while duplicate.recv(65_536):
                 pass
 
     def _step(self, client: Any) -> int:
-        """One round of reading, writing and work; 0 while the connection lives."""
+        """One round of reading, writing and work; 0, as paho's success code, while the connection is open."""
         sock = client.socket()
         if sock is None:
             return 1
@@ -199,7 +201,7 @@ class Link:
             self.largest = getattr(properties_, "MaximumPacketSize", None)
             self._lost_at = None
             self._owner.connected(client, flags.session_present)
-        elif reason.value in _HOPELESS:
+        elif reason.value in _PERMANENT:
             self.fail(f"the broker refuses: {reason}")
         else:
             self.trouble = f"the broker refuses: {reason}"

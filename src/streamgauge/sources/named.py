@@ -95,7 +95,7 @@ class Course:
         self.last: int | None = None
 
     def elements(self, items: Iterable[Input]) -> Iterator[StreamElement]:
-        """The elements among the items, as they go by."""
+        """Yield the elements and follow the time of all items."""
         for item in items:
             self.first = item.time if self.first is None else self.first
             self.last = item.time if self.last is None else max(self.last, item.time)
@@ -136,7 +136,7 @@ def items(source: NamedSource, reading: Reading) -> Iterator[Input]:
 
 
 def of_stream(items_: Iterable[Input], iri: str) -> Iterator[Input]:
-    """Whatever comes, as elements of one stream."""
+    """The items with all elements assigned to one stream."""
     return (replace(item, stream=iri) if isinstance(item, StreamElement) else item for item in items_)
 
 

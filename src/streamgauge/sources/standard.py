@@ -37,6 +37,6 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
 
 
 def open_sink(address: Address) -> Sink:
-    """Standard output."""
+    """A sink that writes to standard output."""
     sys.stdout.flush()
     return ByteSink(sys.stdout.fileno(), read_options(WritingOptions, address).end, None)

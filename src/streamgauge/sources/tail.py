@@ -1,12 +1,12 @@
-"""Bytes as they come: from an open descriptor, or from a file that is still written to and rotated.
+"""Live input: bytes of an open descriptor, or of a file that is appended to and rotated (as by logrotate).
 
-A file is followed by name while it is rotated: renamed, or copied and cut.
+A file is followed by name across both kinds of rotation: rename, and copy and truncate.
 
-The bytes that were read last tell which file goes on. After a rename they are in the file that is open; after a copy in
-a file beside it, packed or not; if they are nowhere, what was written behind them is lost, and a note says so.
+The last bytes that were read identify the file to continue with. After a rename they are in the open file; after a copy
+they are in a file beside it, compressed or not; if no file has them, later bytes are lost, and a note says so.
 
-Worked example, ``log`` read up to byte 300 when it is copied to ``log.1`` with 360 bytes and cut: ``log.1`` has the
-same bytes before its byte 300, so that its last 60 come next, then ``log`` from its beginning.
+Worked example: ``log`` was read up to byte 300, then copied to ``log.1`` with 360 bytes and truncated. ``log.1`` has
+the same bytes before byte 300, so its last 60 are read next, then ``log`` from its beginning.
 """
 
 import io
@@ -28,17 +28,17 @@ from streamgauge.formats.streams import HEAD
 from streamgauge.formats.streams.format import Note
 
 POLL_S: Final = 0.1
-"""Seconds between two looks at a file that has no more bytes."""
+"""Polling interval (s) at the end of a file."""
 
 TAIL: Final = 1024
-"""Bytes before the place that was read up to, by which a file is known again."""
+"""Number of bytes before the read position that identify a file."""
 
 _NUMBERED: Final = r"[.-][0-9][0-9TZ_.:-]*"
 _BLOCK: Final = 2**20
 
 
 Take: TypeAlias = Callable[[int], bytes]
-"""At most so many bytes; none are the end."""
+"""Reads at most so many bytes; no bytes are the end."""
 
 
 def waiting(descriptor: int, closing: Event) -> ByteReader:
@@ -55,7 +55,7 @@ def waiting(descriptor: int, closing: Event) -> ByteReader:
 
 
 HEAD_BYTES: Final = 256
-"""Bytes at the beginning of a file by which it is known again under another name: its first lines, which have times."""
+"""Number of bytes that identify a file under another name: its first lines, which usually contain times."""
 
 
 class FileHead(NamedTuple):
@@ -64,11 +64,11 @@ class FileHead(NamedTuple):
     data: bytes
 
     def longer(self, data: bytes) -> "FileHead":
-        """With the bytes that follow."""
+        """The head with the bytes that follow it, up to HEAD_BYTES."""
         return FileHead((self.data + data)[:HEAD_BYTES])
 
     def begins(self, file: IO[bytes]) -> bool:
-        """Whether a file begins with them, which are passed over."""
+        """Whether a file begins with these bytes, which are consumed."""
         return _exactly(file, len(self.data)) == self.data
 
 
@@ -97,10 +97,12 @@ class FollowedFile:
         """The next bytes, at most ``size``, waited for; none after ``closing``. OSError."""
         while not self._closing.is_set():
             data = self._file.read(size)
+            # A successor is known: read the rest of this file first, as its writer may have appended until the rename.
             if self._next:
                 if data:
                     return self._read(data)
                 self._open(self._next.popleft())
+            # Checked before ``data`` is given: after a truncation it may come from new content at the old offset.
             elif not self._is_whole():
                 self._after_cut()
             elif data:
@@ -112,7 +114,7 @@ class FollowedFile:
         return b""
 
     def close(self) -> None:
-        """Close all that is open."""
+        """Close all open files."""
         for file in (self._file, *self._next):
             file.close()
 
@@ -135,6 +137,7 @@ class FollowedFile:
 
     def _begin(self, file: IO[bytes], place: "FilePlace") -> bool:
         """Read a file, of which the head was read, from a place on; false when it is shorter."""
+        # Read the tail again, by which later rotations of the file are recognised.
         begin = file.seek(max(0, place.offset - TAIL))
         tail = _exactly(file, place.offset - begin)
         if begin + len(tail) < place.offset:
@@ -169,10 +172,11 @@ class FollowedFile:
             named, opened = self._path.stat(), os.fstat(self._file.fileno())
         except FileNotFoundError:
             return False
+        # An empty file may be one that logrotate has just created while the writer still has the old one open.
         return not os.path.samestat(named, opened) and named.st_size > 0
 
     def _after_cut(self) -> None:
-        """Go on in the copy that has what was read last, then in what is newer."""
+        """After truncation continue in the copy with the last bytes that were read, then in newer files."""
         copies = ((time, self._continued(file)) for time, file in self._rotated())
         time, rest = next((copy for copy in copies if copy[1] is not None), (None, None))
         if time is not None and rest is not None:
@@ -185,7 +189,7 @@ class FollowedFile:
         self._open(self._next.popleft())
 
     def _go_on(self, files: list[IO[bytes]]) -> None:
-        """Read these, then the file that has the name now."""
+        """Continue with these files, then with the file that has the name now."""
         if not self.rotates:
             raise OSError("it was renamed or cut while it was read: start again with the new file")
         self._next.extend([*files, cast(IO[bytes], self._path.open("rb", buffering=0))])
@@ -222,12 +226,12 @@ class FollowedFile:
 
 
 def _unpacked(path: Path) -> IO[bytes]:
-    """A file that may be packed."""
+    """Open a file, decompressed by its ending."""
     return file_document(path).open(binary=True)
 
 
 def _exactly(file: IO[bytes], count: int) -> bytes:
-    """So many bytes of a file, or all that it has."""
+    """Read so many bytes of a file, fewer only at its end."""
     parts: list[bytes] = []
     while count and (data := file.read(count)):
         parts.append(data)
@@ -236,7 +240,7 @@ def _exactly(file: IO[bytes], count: int) -> bytes:
 
 
 def _skipped(file: IO[bytes], count: int) -> bool:
-    """Whether a file has so many bytes, which are passed over."""
+    """Whether a file has so many bytes, which are consumed."""
     while count and (data := file.read(min(count, _BLOCK))):
         count -= len(data)
     return not count
@@ -257,7 +261,7 @@ def _is_value(head: bytes) -> bool:
 
 
 def after(head: bytes, take: Take) -> Take:
-    """The bytes that were looked at, then the others."""
+    """Reads the bytes that were inspected, then the others."""
     rest = head
 
     def both(size: int) -> bytes:

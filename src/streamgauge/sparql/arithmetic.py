@@ -345,7 +345,7 @@ OPERATORS: Final[dict[str, Operation]] = {"+": plus, "-": minus, "*": times, "/"
 
 
 def negated(value: Value) -> Value | None:
-    """Unary minus."""
+    """Unary minus of a numeric value."""
     if value.kind <= DOUBLE:
         return Value(value.kind, EXACT.minus(value.value) if value.kind == DECIMAL else -value.value)
     if value.kind in _DURATIONS:

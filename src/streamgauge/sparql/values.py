@@ -140,7 +140,7 @@ def whole(text: str) -> int | None:
 
 
 def point(text: str) -> Decimal | None:
-    """An exact xsd:decimal."""
+    """The value of an exact xsd:decimal."""
     return (Decimal(text) or Decimal(0)) if _POINT.fullmatch(text) else None
 
 

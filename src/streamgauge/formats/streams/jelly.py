@@ -39,8 +39,8 @@ from streamgauge.model.terms import (
 Statement: TypeAlias = tuple[str, Triple, Term | None]
 """(place, triple, graph); the graph is ``None`` in a stream of triples, empty for the default graph."""
 
-_LARGEST = 2**31 - 1
-"""Bytes that protobuf allows a frame."""
+_MAX_FRAME = 2**31 - 1
+"""Maximum size (bytes) of a protobuf message."""
 
 
 def read(whole: Whole, reading: Reading, _refuse: Refuse) -> Iterator[StreamElement]:
@@ -72,7 +72,7 @@ def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElem
 def _is_flat(document: Document) -> bool:
     """Whether a stream declares itself to be flat: its frames are cut anywhere."""
     with document.open(binary=True) as file:
-        options, _ = get_options_and_frames(cast(IO[bytes], _Bounded(file, _LARGEST)))
+        options, _ = get_options_and_frames(cast(IO[bytes], _Bounded(file, _MAX_FRAME)))
     return options.stream_types.logical_type in (
         jelly.LOGICAL_STREAM_TYPE_FLAT_TRIPLES,
         jelly.LOGICAL_STREAM_TYPE_FLAT_QUADS,
@@ -130,7 +130,7 @@ def _items(whole: Whole, reading: Reading) -> Iterator[Item]:
 
 def _frames(document: Document) -> Iterator[tuple[str, list[Statement]]]:
     with document.open(binary=True) as binary:
-        yield from _statements(binary, document.place, _LARGEST)
+        yield from _statements(binary, document.place, _MAX_FRAME)
 
 
 def _statements(file: IO[bytes], place: str, limit: int) -> Iterator[tuple[str, list[Statement]]]:
@@ -173,7 +173,7 @@ class _Bounded:
         self._back = b""
 
     def seekable(self) -> bool:
-        """So that nothing is read ahead."""
+        """True, as pyjelly buffers files that are not seekable, and so reads ahead."""
         return True
 
     def seek(self, offset: int, _whence: int) -> None:

@@ -62,7 +62,7 @@ def decoder(reading: Reading) -> Decode:
 _OURS = re.compile(
     rb"""\s*\{(?:\s*"(?:stream|n|until|add|remove)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[0-9]+)\s*,)*\s*"(?:t|advance)"\s*:"""
 )
-"""The beginning of a line that has the time of an element, or an advance."""
+"""The beginning of a line with the time of an element, or of an advance."""
 
 
 def recognised(head: bytes) -> bool:
@@ -71,7 +71,7 @@ def recognised(head: bytes) -> bool:
 
 
 ONE_BY_ONE: Final = 32
-"""Pieces of a file that are read line by line after one that had to be."""
+"""Number of pieces that are read line by line after a piece for which reading together failed."""
 
 
 @dataclass(slots=True)

@@ -166,7 +166,7 @@ def graph_name(quad: ox.Quad) -> Term:
 
 
 class _Passing:
-    """The one graph that is open, and the times and names of others, as quads pass."""
+    """The graph that is being read, and the names and stated times of the others, in one pass over the quads."""
 
     def __init__(self, stated: TimeProperty | None) -> None:
         self._stated = stated

@@ -245,7 +245,7 @@ class Seen:
     variables: tuple[str, ...]
 
     def all_rows(self) -> Iterable[Row]:
-        """Every recorded row."""
+        """All recorded rows, of all reports."""
         return (row for at in range(self.recorded.count) for row in self.recorded.rows(at))
 
 

@@ -64,7 +64,7 @@ class NumberSpan:
         return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
 
     def within(self, other: "NumberSpan") -> "NumberSpan":
-        """The intersection."""
+        """The intersection of two spans."""
         low = max((self.low, self.low_open), (other.low, other.low_open))
         high = min((self.high, not self.high_open), (other.high, not other.high_open))
         return NumberSpan(low[0], high[0], low[1], not high[1])

@@ -95,7 +95,7 @@ class Interval:
 
     @property
     def number(self) -> Fraction | float:
-        """``value``, or ``special``."""
+        """The number: ``value``, or ``special`` for infinities and NaN."""
         return self.value if self.special is None else self.special
 
 

@@ -22,9 +22,9 @@ from streamgauge.sources.decoders import MessageOptions, Messages, RefusalReport
 from streamgauge.sources.sse.events import END, MISSED, EventParser, ServerEvent
 
 _FIRST = 5.0
-"""Seconds that connecting may take."""
+"""Timeout (s) of the first connection."""
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
-"""Status codes after which it makes sense to come again."""
+"""Transient status codes, after which the client reconnects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class SseSource(RefusalReport):
             self._response = self._again(parser)
 
     def close(self) -> None:
-        """Stop, also while waiting for an event."""
+        """Stop, and end a read that waits for an event."""
         self._closing.set()
         response = self._response
         if response is not None and "network_stream" in response.extensions:

@@ -12,7 +12,7 @@ MISSED = "streamgauge-missed"
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _NAMES = 1024
-"""Bytes that a line may have beside its data."""
+"""Maximum bytes of a line without its data: the field name and separators."""
 
 
 @dataclass(frozen=True, slots=True)
