@@ -2,8 +2,10 @@
 
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -25,16 +27,17 @@ def restored():
         signal.signal(number, handler)
 
 
-def asked(tmp_path: Path, *, background: bool) -> "subprocess.Popen[str]":
+def asked(tmp_path: Path, *more: str, background: bool) -> "subprocess.Popen[str]":
     """A query whose stream goes on, after its first answer; in the background Ctrl-C is ignored, as shells do it."""
     (tmp_path / "q.rq").write_text(QUERY)
-    words = [sys.executable, "-m", "streamgauge.cli.main", "query", str(tmp_path / "q.rq"), "--stream", "-", "--json"]
+    words = ["query", str(tmp_path / "q.rq"), "--stream", "-", "--json", *more]
+    words = [sys.executable, "-m", "streamgauge.cli.main", *words]
     ignore = (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if background else None
     pipe = subprocess.PIPE
     query = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True, preexec_fn=ignore)
     query.stdin.write(LINES)
     query.stdin.flush()
-    assert '"<urn:a0>"' in query.stdout.readline()
+    assert more or '"<urn:a0>"' in query.stdout.readline()
     return query
 
 
@@ -51,6 +54,22 @@ def test_a_query_that_is_ended_says_how_much_it_was(tmp_path, number, code, back
     assert query.returncode == code
     assert re.search(r"3 elements; [01] answers?; time came to 6,000 ms", err)  # it may come while the first is counted
     assert "Traceback" not in err
+
+
+@pytest.mark.server
+def test_a_query_whose_sink_does_not_answer_ends_in_time(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        to = ("--to", f"webhook+http://me:hush@127.0.0.1:{silent.getsockname()[1]}/")
+        with asked(tmp_path, *to, background=False) as query:
+            silent.settimeout(120)
+            with silent.accept()[0]:  # an answer is under way
+                query.send_signal(signal.SIGTERM)
+                begin = time.monotonic()
+                _, err = query.communicate(timeout=120)
+                assert time.monotonic() - begin < 9, "5 s, and what other work on the machine takes"
+    assert query.returncode == 143
+    assert "answers were under way after 3 s, and may not arrive" in err
+    assert "hush" not in err
 
 
 def test_the_signal_does_what_the_handler_of_ctrl_c_does_then(restored):

@@ -7,7 +7,8 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from threading import Thread
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -48,10 +49,16 @@ from streamgauge.semantics.growth import waits_for_time
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.servers.sinks import open_sink
 from streamgauge.sources import Delivery, Sink, SourceError, message_form
-from streamgauge.sources.contract import Marked, Settling
+from streamgauge.sources.contract import Marked, Settling, parse_address
 from streamgauge.watching import Options, Watch, WatchError, watch
 from streamgauge.watching.durable import DurableWatch
 from streamgauge.watching.watches import LOOKED_AT, End
+
+INTERRUPTED: Final = 130
+"""The exit code after Ctrl-C or SIGTERM, of which ``Termination`` makes 143."""
+
+LEAVE_S: Final = 3.0
+"""Seconds that a sink may take to end then: with all else the command ends within 5."""
 
 FORMATS = ("table", "jsonl", "nquads", "csv")
 Tell = Callable[[Answer], None]
@@ -164,7 +171,7 @@ def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
                 rows += len(answer.added) + len(answer.removed)
         answers.settle()
     except KeyboardInterrupt:
-        code = 130
+        code = INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except PipeError as error:
@@ -219,10 +226,14 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates:
         mark = answers.marks(partial(_arrived, sink))
         if isinstance(sink, Marked):
             sink.restore(mark)
+    interrupted = False
     try:
         yield lambda answer: _send(sink, *keyed_bytes(answer))
+    except typer.Exit as ended:
+        interrupted = ended.exit_code == INTERRUPTED
+        raise
     finally:
-        _report(to, sink.close())
+        _close(to, sink, LEAVE_S if interrupted else None)
 
 
 def _arrived(sink: Sink) -> Any:
@@ -236,6 +247,22 @@ def _send(sink: Sink, key: str | None, lines: bytes) -> None:
     """One message; what is delivered twice has the same key."""
     if lines:
         sink.send(lines, key)
+
+
+def _close(to: str, sink: Sink, patience: float | None) -> None:
+    """Deliver what is under way, for as long as the sink takes or for ``patience`` (s); say what became of it."""
+    if patience is None:
+        _report(to, sink.close())
+        return
+    deliveries: list[Delivery] = []
+    closing = Thread(target=lambda: deliveries.append(sink.close()), name="streamgauge-close", daemon=True)
+    closing.start()
+    closing.join(patience)
+    if not deliveries:
+        place = parse_address(to).text
+        typer.echo(f"streamgauge: {place}: answers were under way after {patience:g} s, and may not arrive", err=True)
+    for delivery in deliveries:
+        _report(to, delivery)
 
 
 def _report(to: str, delivery: Delivery) -> None:

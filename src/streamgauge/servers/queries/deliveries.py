@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from logging import getLogger
 from random import Random
 from threading import Event, Thread
+from time import monotonic
 from typing import Any, Final, TypeAlias
 
 from streamgauge.formats.lines import decode_answer
@@ -21,7 +22,7 @@ from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import Delivery, Marked, Settling, parse_address
 
 LEAVE_S: Final = 1.0
-"""Seconds that a sink may take to end, beside the others."""
+"""Seconds that sinks may take to end, all together: a service ends within 5."""
 
 BEAT_S: Final = 1.0
 """How often a sink without answers is looked at."""
@@ -66,9 +67,9 @@ class AnswerDelivery:
         self._leaving.set()
         self._woken.set()
 
-    def join(self) -> None:
-        """Wait for its end."""
-        self._thread.join(LEAVE_S)
+    def join(self, end: float) -> None:
+        """Wait for its end until a time (s) of the monotonic clock."""
+        self._thread.join(max(0.0, end - monotonic()))
 
     def forget(self) -> None:
         """Let the place in the answers go, with the query."""
@@ -192,5 +193,6 @@ class Deliveries:
         self._running.clear()
         for delivery in deliveries:
             delivery.stop()
+        end = monotonic() + LEAVE_S
         for delivery in deliveries:
-            delivery.join()
+            delivery.join(end)
