@@ -22,6 +22,7 @@ from streamgauge.query import parse, parse_sparql
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import OutOfOrderError
 from streamgauge.servers.durable.needs import not_durable
+from streamgauge.servers.sealed.soundness import NotWrittenError
 from streamgauge.watching import WatchError, durable, watch
 from tests.examples import examples
 from tests.semantics import draw as drawn
@@ -123,6 +124,31 @@ def test_a_watch_that_was_stopped_gives_the_same_answers(case: Case):
         event(f"{min(len(expected) // 20, 5)} x 20 answers")
         assert sorted(answers) == list(range(1, len(expected) + 1))
         assert [answers[number] for number in sorted(answers)] == expected
+
+
+def given_until_full(source: str, state: Path, answers: dict[int, object]) -> None:
+    """The answers of a watch whose disk is full from the first one on."""
+    with watch(TEXT, source, state=state, **ASKED) as watched:
+        database = watched._session._journal._database
+        for answer in watched:
+            answers[watched.number] = told(answer)
+            if len(answers) == 1:
+                (pages,) = database.execute("PRAGMA page_count").fetchone()
+                database.execute(f"PRAGMA max_page_count = {pages}")
+
+
+def test_a_full_disk_ends_a_watch_that_goes_on_once_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    items = [StreamElement("urn:in", at, at, (("<urn:a>", "<urn:p>", f'"{at:0500}"'),)) for at in range(400)]
+    source, answers = written(items, tmp_path / "stream.jsonl"), dict[int, object]()
+    monkeypatch.setattr(durable, "LARGEST", 20)
+    expected = [told(answer) for answer in watch(TEXT, source, **ASKED)]
+    with pytest.raises(NotWrittenError, match="the disk is full"):
+        given_until_full(source, tmp_path / "state", answers)
+    assert 0 < len(answers) < len(expected)
+    with watch(TEXT, source, state=tmp_path / "state", **ASKED) as watched:
+        for answer in watched:
+            assert answers.setdefault(watched.number, told(answer)) == told(answer)
+    assert answers == dict(enumerate(expected, 1))
 
 
 TEXT = """SELECT ?s FROM NAMED WINDOW <urn:w> ON <urn:in> [RANGE PT0.01S STEP PT0.01S]
