@@ -3,6 +3,7 @@
 import random
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +23,7 @@ from streamgauge.query import parse, parse_sparql
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import OutOfOrderError
 from streamgauge.servers.durable.needs import not_durable
+from streamgauge.servers.queries.sessions import EngineSession
 from streamgauge.servers.sealed.soundness import NotWrittenError
 from streamgauge.watching import WatchError, durable, watch
 from tests.examples import examples
@@ -173,3 +175,25 @@ def test_a_state_goes_on_with_nothing_but_what_it_was_made_with(tmp_path: Path, 
     text, options = OTHERS[other]
     with pytest.raises(WatchError, match="is the state of another query"):
         watch(text, stream, state=tmp_path, **ASKED | options)
+
+
+def test_an_interrupted_item_comes_again_with_its_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Ctrl-C and SIGTERM come anywhere: here when an item is noted and the engine has not seen it."""
+    items = [StreamElement("urn:in", 5 * at, at, (("<urn:a>", "<urn:p>", f'"{at}"'),)) for at in range(40)]
+    source, answers = written(items, tmp_path / "stream.jsonl"), dict[int, object]()
+    expected = [told(answer) for answer in watch(TEXT, source, **ASKED)]
+    push, count = EngineSession.push, 0
+
+    def interrupted_once(session: EngineSession, element: StreamElement) -> None:
+        nonlocal count
+        count += 1
+        if count == 20:
+            raise KeyboardInterrupt
+        push(session, element)
+
+    monkeypatch.setattr(EngineSession, "push", interrupted_once)
+    for _ in range(2):
+        with suppress(KeyboardInterrupt), watch(TEXT, source, state=tmp_path / "state", **ASKED) as watched:
+            for answer in watched:
+                assert answers.setdefault(watched.number, told(answer)) == told(answer)
+    assert answers == dict(enumerate(expected, 1))

@@ -171,6 +171,7 @@ class DurableWatch(Watch[Any]):
         note: Callable[[str], None],
     ) -> None:
         self._shut = True  # until there is something to keep
+        self._halfway = False
         super().__init__(queries, asking, deque(), (), passing, feeds, leave)
         self.gaps: list[Gap] = []
         self._gaps = Gaps(state.session.records("gap").get(WHOLE, ()))
@@ -232,12 +233,16 @@ class DurableWatch(Watch[Any]):
         return Change({("settled", WHOLE): record}, settled={WHOLE: self._settled})
 
     def close(self) -> None:
-        """Stop: what came and what was emitted is durable, and answers that were not settled are given again."""
+        """Stop: what came and what was emitted is durable, and answers that were not settled are given again.
+
+        Where an item was interrupted (Ctrl-C, SIGTERM), all since the last transaction is left out: it comes again.
+        """
         if self._shut:
             return
         self._shut = True
         try:
-            self._commit()
+            if not self._halfway:
+                self._commit()
         finally:
             super().close()
             self._session.close()
@@ -273,6 +278,7 @@ class DurableWatch(Watch[Any]):
             placed = next(self._placed)
         except StopIteration:
             return False
+        self._halfway = True
         if placed is None:
             if self._passing.wall is not None:
                 self._pass_time(self._passing.wall)
@@ -284,6 +290,7 @@ class DurableWatch(Watch[Any]):
             self._places[placed.source] = placed.place, self._places.get(placed.source, (None, None))[1]
         if len(self._came) >= LARGEST or monotonic() - self._committed > self._patience:
             self._commit()
+        self._halfway = False
         return True
 
     @property
@@ -306,8 +313,10 @@ class DurableWatch(Watch[Any]):
         super()._advance(time)
 
     def _end(self) -> None:
+        self._halfway = True
         super()._end()
         self._commit()
+        self._halfway = False
 
     def _tell_gap(self, source: int, time: int) -> None:
         """Note what may be missing before the first item of a source that another process read."""

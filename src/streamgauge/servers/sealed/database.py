@@ -180,6 +180,7 @@ class SealedDatabase:
 
     def close(self) -> None:
         """Close the database and the witness."""
+        self._cursor.close()  # a statement that failed would keep the file locked
         self._database.close()
         self._mark.close()
 
