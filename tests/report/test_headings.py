@@ -1,5 +1,6 @@
 """Every value stands under its own heading, on every surface that shows measures: all values differ from each other."""
 
+import csv
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -14,6 +15,7 @@ from streamgauge.report import page as html_page
 from streamgauge.report.capacity import Carried
 from streamgauge.report.capacity import page as capacity_page
 from streamgauge.report.sepbm import COLUMNS, line
+from streamgauge.report.tables import csv_table, latex_tables
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.suites.experiments.capacity import Bound, Capacity, CapacityAxis, Limit, LoadProbe
 from streamgauge.suites.experiments.load_search import Harder
@@ -111,6 +113,26 @@ def test_markdown(first, expected):
     lines = markdown.page([judged()], "all differ").splitlines()
     at = next(place for place, text in enumerate(lines) if text.startswith(f"| {first} "))
     agrees(dict(zip(cells(lines[at]), cells(lines[at + 2]), strict=True)), expected)
+
+
+def test_the_table_of_runs_as_csv():
+    [row] = csv.DictReader(csv_table([judged()]).splitlines())
+    numbers = {
+        "precision (0 to 1)": "0.91", "recall (0 to 1)": "0.82", "reports": "20", "missed": "3", "surplus": "4",
+        "late": "5", "median delay, ms": "61.0", "longest delay, ms": "72.0", "last answer after start, ms": "99000.0",
+        "verdict": "wrong", "engine": "live",
+    }  # fmt: skip
+    assert {name: row[name] for name in numbers} == numbers
+
+
+def test_the_table_of_runs_in_latex():
+    lines = latex_tables([judged()], "t").splitlines()
+    heads, values = (lines[lines.index(rule) + 1] for rule in (r"\toprule", r"\midrule"))
+    row = dict(
+        zip(*(line.removesuffix(r" \\").replace(r"\%", "%").split(" & ") for line in (heads, values)), strict=True)
+    )
+    agrees(row, RUN)
+    assert row["Verdict"] == "wrong"
 
 
 def test_the_terminal():

@@ -150,9 +150,45 @@ def test_an_experiment_is_made_by_the_form_and_edited_by_it(tmp_path):
         text = (tmp_path / "my-experiment.toml").read_text()
         assert "seeds = [4, 5]" in text
         assert "# mine" in text
+        tried = client.post("/runs/edit/my-experiment.toml", do="check", seen=seen, **swept)
+        assert f'value="{seen}"' in tried.text, "what was seen stays what was seen"
         late = client.post("/runs/edit/my-experiment.toml", do="save", seen=seen, **swept)
         assert "has changed since the form was opened" in late.text
         assert "seeds = [4, 5]" in (tmp_path / "my-experiment.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["workload = 3", "[workload]\nname = ['a']\n[sweep]\nfeed = 3", "[[workload]]", "query = [1, 2]", "engine = 'live'",
+     "feed = 3", "sweep = [1]", "a = " + "[" * 2000, "[query]\nparameters = 3", "[[engine]]\nname = 'a'\nsemantics = 7",
+     "[[query]]\nname = 'a'\n" * 20],
+    ids=range(11),
+)  # fmt: skip
+def test_a_file_of_any_shape_is_shown_or_refused_in_a_sentence(tmp_path, text):
+    (tmp_path / "e.toml").write_text(text)
+    with bench(tmp_path) as client:
+        shown_page = client.get("/runs/edit/e.toml")
+        assert shown_page.status_code in (200, 400)
+        assert shown_page.status_code == 200 or "edit the file itself" in shown_page.text
+        assert client.post("/runs/edit/e.toml", do="save", **FIRST).status_code in (303, 400)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"sweep.0.key": "workload", "sweep.0.values": "1", "sweep.1.key": "workload.stations", "sweep.1.values": "1"},
+        {"sweep.0.key": "...", "sweep.0.values": "1, 2"},
+        {f"query.{'9' * 5000}.name": "x"},
+        {f"query.{number}.name": "x" for number in range(100)},
+        {"query.0.parameters": "= 3\n[[\n\"\"\" = 1", "seeds": "[[1], {}]"},
+        {"name": "\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "feed.pace": "1e999"},
+    ],
+    ids=range(6),
+)  # fmt: skip
+def test_fields_of_any_text_are_written_or_refused(tmp_path, fields):
+    with bench(tmp_path) as client:
+        for do in ("check", "save", "add-query", "remove-sweep-0", "remove-x-1"):
+            assert client.post("/runs/new", do=do, **{**FIRST, **fields}).status_code in (200, 303, 400)
 
 
 def test_the_form_leads_to_no_file_outside_of_the_folder(tmp_path):

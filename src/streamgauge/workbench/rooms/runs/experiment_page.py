@@ -218,11 +218,18 @@ class Experiments:
         whole = ExperimentEstimate(tuple(parts))
         return f"At least {elapsed(whole.seconds)}, and the time to make the stream: {whole.words}."
 
+    def _alike(self, place: str, header: RunHeader) -> Sequence[Variant]:
+        """The variants of a file that may have made a run; none where the file can no longer be used."""
+        try:
+            return _alike(self.file(place).variants, header)
+        except (MistakeError, ValueError):
+            return ()
+
     def command(self, header: RunHeader, places: Sequence[str]) -> str:
         """The command that records and judges such a run again by an experiment file of the folder; empty for none."""
         for line in self.of(places):
             if line.name == header.experiment and not line.wrong:
-                for variant in _alike(self.file(line.place).variants, header):
+                for variant in self._alike(line.place, header):
                     overrides = [*variant.overrides, *_overrides(variant.experiment, header)]
                     if _is_made_by(inside(self._root, line.place), overrides, header):
                         set_ = [word for override in overrides for word in ("-D", override)]

@@ -88,7 +88,7 @@ def data_of(fields: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, A
 
 def numbers_of(block: str, fields: Mapping[str, str]) -> list[int]:
     """The numbers of the blocks of a kind that the form has, in order."""
-    named = (re.match(rf"{block}\.(\d+)\.", name) for name in fields)
+    named = (re.match(rf"{block}\.(\d{{1,3}})\.", name) for name in fields)
     return sorted({int(match[1]) for match in named if match})
 
 
@@ -96,7 +96,7 @@ def without_block(fields: Mapping[str, str], block: str, number: int) -> Fields:
     """The fields without a block; those behind it move up."""
     left: Fields = {}
     for name, text in fields.items():
-        match = re.match(rf"{block}\.(\d+)\.(.*)", name)
+        match = re.match(rf"{block}\.(\d{{1,3}})\.(.*)", name)
         if match is None:
             left[name] = text
         elif (own := int(match[1])) != number:

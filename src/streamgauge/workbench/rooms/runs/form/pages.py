@@ -2,9 +2,9 @@
 
 import hashlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 from streamgauge import engines, workloads
 from streamgauge.formats.files import overwrite, stage
 from streamgauge.semantics.profiles import PROFILES
+from streamgauge.suites.experiments.variants import SweepError
 from streamgauge.workbench.pages import page, read_form
 from streamgauge.workbench.rooms.runs.experiment_page import Experiments
 from streamgauge.workbench.rooms.runs.folder import TOML_BYTES, BenchError, inside, read_text
@@ -30,6 +31,8 @@ from streamgauge.workbench.rooms.runs.form.fields import (
 )
 from streamgauge.workbench.rooms.runs.form.problems import CheckedForm, checked
 from streamgauge.workbench.rooms.runs.form.text import updated
+
+Made = TypeVar("Made")
 
 FORM_FIELDS: Final = 600
 """Fields of the form: those of all workloads, and boxes for each semantics of each engine."""
@@ -73,16 +76,20 @@ class ExperimentForms:
     async def _edit(self, request: Request) -> Response:
         """The form with the values of a file."""
         place = str(request.path_params["place"]).strip("/")
-        text = await run_in_threadpool(self._read, place)
-        return await self._form(request, fields_of(_tables(text)), text, place)
+        text, fields = await run_in_threadpool(self._read, place)
+        return await self._form(request, fields, place, _digest(text))
 
-    def _read(self, place: str) -> str:
+    def _read(self, place: str) -> tuple[str, Fields]:
+        """The text of a file and its fields; BenchError for one that the form cannot show."""
         text = read_text(inside(self._root, place), TOML_BYTES)
-        data = _tables(text)
-        for block in BLOCKS:
-            if len(numbers_of(block, fields_of(data))) > MAX_BLOCKS:
-                raise BenchError(f"{place} has more than {MAX_BLOCKS} of {block}: edit the file itself")
-        return text
+        fields = _in_form(place, lambda: fields_of(_tables(text)))
+        _refuse_many(fields)
+        return text, fields
+
+    def _text(self, fields: Fields, place: str) -> tuple[str, str]:
+        """The text of the file before, and with these fields; BenchError."""
+        before = self._read(place)[0] if place else ""
+        return before, _in_form(place, lambda: updated(before, data_of(fields, _tables(before))))
 
     async def _make(self, request: Request) -> Response:
         """Write a new file, or the form again with what is wrong."""
@@ -96,16 +103,16 @@ class ExperimentForms:
         sent = dict(await read_form(request, TOML_BYTES, FORM_FIELDS))
         act, seen = sent.pop("do", "check"), sent.pop("seen", "")
         fields = _changed({name: text for name, text in sent.items() if text.strip() or _is_kept(name)}, act)
-        before = await run_in_threadpool(self._read, place) if place else ""
-        text = updated(before, data_of(fields, _tables(before)))
+        _refuse_many(fields)
+        before, text = await run_in_threadpool(self._text, fields, place)
         target = place or f"{_file_name(fields.get('name', ''))}.toml"
         if act not in ("check", "save"):
-            return await self._form(request, fields, before, place, text)
+            return await self._form(request, fields, place, seen, text)
         outcome = await run_in_threadpool(checked, self._experiments, text, target, fields)
         if act == "save" and outcome.right:
             await run_in_threadpool(self._write, target, text, before if place else None, seen)
             return RedirectResponse(f"/runs/experiment/{quote(target)}", 303)
-        return await self._form(request, fields, before, place, text, outcome)
+        return await self._form(request, fields, place, seen, text, outcome)
 
     def _write(self, place: str, text: str, before: str | None, seen: str) -> None:
         """Write the file; BenchError where a new one would replace another, or another was edited meanwhile."""
@@ -122,14 +129,14 @@ class ExperimentForms:
         self,
         request: Request,
         fields: Mapping[str, str],
-        before: str,
         place: str,
+        seen: str,
         text: str = "",
         outcome: CheckedForm | None = None,
     ) -> Response:
         blocks = {block: numbers_of(block, fields) for block in BLOCKS}
         values: dict[str, object] = {
-            "given": fields, "place": place, "address": quote(place), "seen": _digest(before), "text": text,
+            "given": fields, "place": place, "address": quote(place), "seen": seen, "text": text,
             "outcome": outcome or CheckedForm(), "checked": outcome is not None, "blocks": blocks, "most": MAX_BLOCKS,
             "workloads": {name: workloads.load(name) for name in workloads.names()}, "engines": engines.names(),
             "queries_of": workloads.queries, "profiles": tuple(PROFILES), "sweepable": sweepable(fields),
@@ -139,11 +146,30 @@ class ExperimentForms:
         return page(request, "runs_form.html.j2", title, status, **values)
 
 
+def _in_form(place: str, work: Callable[[], Made]) -> Made:
+    """What ``work`` gives; BenchError where the file has not the tables of an experiment."""
+    try:
+        return work()
+    except BenchError:
+        raise
+    except SweepError as error:
+        raise BenchError(f"{'.'.join(error.keys)}: {error}") from error
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise BenchError(f"{place} has not the tables of an experiment: edit the file itself") from error
+
+
+def _refuse_many(fields: Fields) -> None:
+    """Refuse more blocks of a kind than the form shows; BenchError."""
+    for block in BLOCKS:
+        if len(numbers_of(block, fields)) > MAX_BLOCKS:
+            raise BenchError(f"the form shows {MAX_BLOCKS} of {block} at most: edit the file itself")
+
+
 def _tables(text: str) -> dict[str, Any]:
     """The tables of a text; BenchError where it is not TOML, which only its lines can put right."""
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BenchError(f"not TOML: {error}: edit the file itself") from error
 
 
