@@ -100,6 +100,7 @@ def check_rdf(body: str | bytes, syntax: ox.RdfFormat, bounds: TextBounds = LOCA
 def check_turtle(body: str | bytes) -> None:
     """BoundError for Turtle, TriG, N-Triples, N-Quads or N3 whose brackets or triple terms lie too deep."""
     text = _decoded(body)
+    # Fewer brackets than the bound cannot nest deeper, and counting is far faster than the scan.
     if text.count("<<") > TRIPLE_TERMS or sum(map(text.count, "[({")) > DATA_DEPTH:
         TurtleScan().feed(text, last=True)
 
@@ -185,6 +186,7 @@ _DRAFT_KEYWORDS: Final = re.compile(r'"(@(?:annotation|triple|reifies|reifier))"
 
 def _check_json_ld(text: str) -> None:
     """BoundError for a depth, for contexts whose terms a processor would copy too often, for keywords of drafts."""
+    # Escapes could hide the keyword @context from the scan below.
     if "\\u" in text:
         text = _CODE_POINT.sub(_plain_character, text)
     check_json(text)

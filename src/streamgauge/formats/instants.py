@@ -124,6 +124,7 @@ class Instants:
             return _milliseconds(moment - _EPOCH_UTC)
         if not isinstance(self._zone, ZoneInfo):
             return _milliseconds(moment.replace(tzinfo=self._zone or UTC) - _EPOCH_UTC)
+        # The offsets under both folds differ just where a change of the clock repeats or skips the local time.
         first, second = (moment.replace(tzinfo=self._zone, fold=fold).utcoffset() for fold in (0, 1))
         instants = sorted(_milliseconds(moment - (offset or _NO_TIME) - _EPOCH) for offset in {first, second})
         if first == second:

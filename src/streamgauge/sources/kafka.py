@@ -414,7 +414,7 @@ class KafkaLog:
             yield from self._elements(message)
 
     def close(self) -> None:
-        """Leave the brokers."""
+        """Close the connection to the brokers."""
         self._partitions.close()
 
     def _elements(self, message: Any) -> Iterator[Logged]:

@@ -99,7 +99,7 @@ class KafkaPartitions:
                     yield message
 
     def close(self) -> None:
-        """Leave the brokers."""
+        """Close the connection to the brokers."""
         self._consumer.close()
 
     def _behind(self, message: Any, partition: int, place: int) -> int:

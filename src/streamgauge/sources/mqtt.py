@@ -79,7 +79,7 @@ def open_sink(address: Address) -> Sink:
 
 
 class KnownMessage(NamedTuple):
-    """A message that was given, as it is known again."""
+    """A delivered message: its number here, packet identifier and digest, by which a redelivery is recognised."""
 
     ordinal: int
     mid: int
@@ -87,7 +87,7 @@ class KnownMessage(NamedTuple):
 
 
 class MqttPlace(NamedTuple):
-    """How many messages were given, whether the last was of QoS 0, and the items of the next one that were."""
+    """The messages delivered so far, whether the last had QoS 0, and how many items of the next one were delivered."""
 
     messages: int
     weak: bool
@@ -96,12 +96,12 @@ class MqttPlace(NamedTuple):
 
 
 REMEMBERED = 1000
-"""Messages that are known again after a restart: more than a broker has under way for a client (mosquitto: 20)."""
+"""Delivered messages that a position lists: more than a broker has in flight for a client (mosquitto: 20)."""
 
 
 @dataclass(slots=True)
 class Received:
-    """A message, the connection on which it last came, and whether it was taken (its bytes are let go then)."""
+    """A message, the connection that last delivered it, and whether it was processed (its bytes are then dropped)."""
 
     mid: int
     qos: int
@@ -208,12 +208,12 @@ class MqttSource(RefusalReport):
             self._link.close()
 
     def prepare(self, client: Any) -> None:
-        """The link's: before it connects."""
+        """Set the callbacks of a new connection."""
         client.on_subscribe = self._subscribed
         client.on_message = self._received
 
     def connected(self, client: Any, known: bool) -> None:
-        """The link's: subscribe anew; a session that the broker forgot is told."""
+        """Subscribe on a new connection; a session that the broker has lost is reported as refused."""
         if self._connections and not known:
             self._queue.put(FormatError(f"{self._address.text}: {_FORGOTTEN}"))
         self._connections += 1
@@ -222,10 +222,12 @@ class MqttSource(RefusalReport):
         client.subscribe(self._topic, options=how)
 
     def work(self, client: Any) -> None:
-        """The link's: acknowledge what was taken on this connection."""
+        """Acknowledge processed messages, in the link's thread."""
         while self._done:
             received = self._done.popleft()
             received.taken, received.payload = True, b""
+            # An acknowledgement is valid only on the connection that delivered the message (MQTT 5, 4.4); on a later
+            # one the broker delivers it again.
             if received.connection == self._connections and received.qos:
                 client.ack(received.mid, received.qos)
 
@@ -237,6 +239,7 @@ class MqttSource(RefusalReport):
 
     def _received(self, client: Any, _data: Any, message: Any) -> None:
         digest = blake2b(message.topic.encode() + b"\n" + message.payload, digest_size=16).digest()
+        # Packet identifiers are reused, so a redelivery is one with the DUP flag and the same content.
         before = self._seen.get(message.mid) if message.qos and message.dup else None
         if message.qos and message.dup and self._before.get(message.mid) == digest.hex():
             client.ack(message.mid, message.qos)
@@ -247,6 +250,7 @@ class MqttSource(RefusalReport):
             if before.taken:
                 client.ack(message.mid, message.qos)
             return
+        # The receive maximum bounds messages of QoS 1 in flight, but not those of QoS 0.
         if not message.qos and self._queue.qsize() >= self._options.buffer:
             self._queue.put(FormatError(f"{self._address.text}: a message of QoS 0 came too fast: publish with QoS 1"))
             return
@@ -315,17 +319,17 @@ class MqttSink:
             return self._result
 
     def prepare(self, client: Any) -> None:
-        """The link's: before it connects."""
+        """Set the callbacks of a new connection."""
         client.on_publish = self._acknowledged
 
     def connected(self, client: Any, known: bool) -> None:  # noqa: ARG002
-        """The link's: what was published before comes first."""
+        """Queue unacknowledged messages again, before those that wait."""
         self._waiting.extendleft(reversed(self._published.values()))
         self._published.clear()
         self._link.grant()
 
     def work(self, client: Any) -> None:
-        """The link's: publish what waits."""
+        """Publish the waiting messages, in the link's thread."""
         while self._waiting:
             message, key = letter = self._waiting.popleft()
             size, largest = (
