@@ -56,6 +56,13 @@ def test_rows_go_out_with_their_element(text):
     assert answers
 
 
+def test_rows_wait_where_late_elements_count():
+    query = asked(GROWING[0])
+    assert sent_at_once(query, CQELS)
+    assert not sent_at_once(query, replace(CQELS, lateness=0))
+    assert waits_for_time(query, replace(CQELS, lateness=0))
+
+
 def test_a_row_that_left_and_comes_again_at_one_time_is_not_new():
     query, answers = asked(GROWING[0], 3), []
     session = load("live").start(query, CQELS, answers.append)

@@ -44,6 +44,7 @@ def test_other_dialects_have_no_window_clause(text: str, semantics: Semantics) -
     printed = parse(print_query(query, "rspql")).with_static(STATIC)
     assert with_matched_static(printed, as_printed(query, RSPQL, "rspql")) is printed
     assert with_matched_static(printed, RSPQL).static == ()
+    assert as_printed(query.with_static(()), RSPQL, "rspql") is as_printed(query, RSPQL, "csparql") is RSPQL
 
 
 @pytest.mark.parametrize(("rows_", "judgement"), [([['"stream"']], "right"), ([['"stream"'], ['"static"']], "wrong")])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.oracle.judging.compare import overlap
+from streamgauge.oracle.judging.compare import overlap, tolerance_sentence
 from streamgauge.oracle.worlds.intervals import close
 from streamgauge.oracle.worlds.restatement import computed_columns
 from streamgauge.query import parse_sparql
@@ -26,12 +26,29 @@ def number(value: str, kind: str) -> str:
         (number("87.67", "decimal"), number("87.67", "double"), True),
         (number("1", "integer"), number("2", "integer"), False),
         (number("0", "integer"), number("0", "decimal"), True),
+        (number("2020-01-01T24:00:00Z", "dateTime"), number("2020-01-02T00:00:00.0Z", "dateTime"), True),
+        (number("2020-01-01T00:00:00Z", "dateTime"), number("2020-01-01T01:00:00+01:00", "dateTime"), False),
+        (number("PT60S", "dayTimeDuration"), number("PT1M", "dayTimeDuration"), True),
+        (number("PT60S", "dayTimeDuration"), number("PT1M", "duration"), False),
+        (number("1", "boolean"), number("true", "boolean"), True),
+        (number("x", "boolean"), number("y", "boolean"), False),
         (None, number("0", "integer"), False),
         ('"a"', '"b"', False),
     ],
 )
 def test_tolerance_by_datatype(left, right, equal):
     assert close(left, right) is equal
+
+
+def test_the_verdict_says_how_numbers_were_compared():
+    form = parse_sparql("SELECT ?s (AVG(?v) AS ?a) { ?s <urn:p> ?v } GROUP BY ?s")
+    plain = tolerance_sentence(form, (), exact_datatypes=False)
+    assert plain.startswith("computed numbers by value")
+    assert "datatype of" not in plain
+    assert "the datatype of ?a is another than expected" in tolerance_sentence(form, ("a",), exact_datatypes=False)
+    assert tolerance_sentence(form, ("a",), exact_datatypes=True).endswith("; datatypes exactly")
+    stored = parse_sparql("SELECT ?s { ?s <urn:p> ?v }")
+    assert tolerance_sentence(stored, (), exact_datatypes=True) == "terms compared exactly"
 
 
 def test_only_computed_variables_are_compared_by_value():

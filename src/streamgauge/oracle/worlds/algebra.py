@@ -342,7 +342,7 @@ class ConditionalEvaluation:
         names = None if project is None else {variable.name for variable in project.variables}
         kept = all(isinstance(key, a.Var) and (names is None or key.name in names) for key, _ in order)
         if distinct and not kept:
-            raise OpenError("DISTINCT merges rows whose keys of ORDER BY may differ")
+            raise OpenError("open is: which key of ORDER BY rows have that DISTINCT merges (SPARQL 18.5)")
         seen = {name: term for name, term in self.fixed.items() if names is None or name in names}
         inside = self if len(seen) == len(self.fixed) else self.over(self._graph, seen)
         if distinct or not order:
