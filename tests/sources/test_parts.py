@@ -1,5 +1,6 @@
 """What the transports share: delays, messages under way, addresses; and that the documentation names every option."""
 
+import json
 from dataclasses import fields
 from pathlib import Path
 from random import Random
@@ -11,7 +12,7 @@ from streamgauge.servers.event_sink import SseOptions
 from streamgauge.sources import Delivery, SourceError, schemes
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import parse_address, read_options
-from streamgauge.sources.decoders import Letter, Pending
+from streamgauge.sources.decoders import DeadLetters, Letter, Pending
 from streamgauge.sources.files import FileOptions, WritingOptions
 from streamgauge.sources.graph_store import UpdateOptions
 from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions
@@ -67,6 +68,24 @@ def test_what_is_still_under_way_is_undelivered():
     pending = Pending(5, 0.01)
     assert pending.enter(LETTER)
     assert pending.drain(lambda: "silent") == Delivery(0, 1, "silent")
+
+
+def test_dead_letters_that_cannot_be_written_are_told(tmp_path):
+    file = tmp_path / "letters" / "dead.jsonl"
+    file.parent.mkdir()
+    pending = Pending(5, 0.01, DeadLetters(str(file), "mqtt://host/a", lambda: 1.5))
+    assert pending.enter(LETTER)
+    pending.lost("refused", LETTER)
+    assert json.loads(file.read_text()) == {
+        "time": 1500, "sink": "mqtt://host/a", "why": "refused", "key": None, "message": "one",
+    }  # fmt: skip
+    assert pending.enter(LETTER)
+    file.unlink()
+    file.parent.rmdir()
+    pending.lost("refused", LETTER)
+    outcome = pending.drain(lambda: "silent")
+    assert outcome.undelivered == 2
+    assert "dead.jsonl cannot be written" in outcome.why
 
 
 ADDRESSES = {

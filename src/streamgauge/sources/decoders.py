@@ -98,7 +98,7 @@ class Pending:
     def bury(self, letters: Iterable[Letter], why: str) -> None:
         """Keep those that were under way when the sink closed; they are counted by ``drain`` already."""
         for letter in letters:
-            self._dead.add(letter, why)
+            self._keep(letter, why)
 
     def drain(self, still: Callable[[], str]) -> Delivery:
         """Wait until nothing is under way, as long as ``patience``; the rest is undelivered, ``still`` says why."""
@@ -111,7 +111,14 @@ class Pending:
     def _fail(self, why: str, letter: Letter) -> None:
         self._lost += 1
         self._why = self._why or why
-        self._dead.add(letter, why)
+        self._keep(letter, why)
+
+    def _keep(self, letter: Letter, why: str) -> None:
+        """Keep a dead letter; where that fails, the outcome says so: the thread that tells of it goes on."""
+        try:
+            self._dead.add(letter, why)
+        except SourceError as error:
+            self._why = str(error)
 
 
 _REASONS = 10

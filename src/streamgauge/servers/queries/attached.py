@@ -75,7 +75,12 @@ class AttachedSources:
             self._queries.journal.note("source", stream, record)
 
     def keep(self, sources: Sequence[tuple[str, str]]) -> None:
-        """Feed streams from sources for good, (stream, URL): ``look`` attaches one that failed again. SourceError."""
+        """Feed streams from sources for good, (stream, URL): ``look`` attaches one that failed again. SourceError.
+
+        A source goes on where it was when the service ended.
+        """
+        journal = self._queries.journal
+        records = {} if journal is None else journal.state.records("source")
         for stream, url in sources:
             with self._lock:
                 running = self._feeding.get(stream)
@@ -84,7 +89,8 @@ class AttachedSources:
                 self._kept[stream] = url
                 if stream not in self._feeding:
                     self._away.pop(stream, None)
-                    self._feed(stream, url)
+                    record = records.get(stream)
+                    self._feed(stream, url, record if record is not None and record["url"] == url else None)
 
     def look(self) -> None:
         """To be called now and then: kept sources that failed are attached again where they were, if they can be."""
