@@ -83,7 +83,12 @@ def report_is_drawn_when_seen(browser: Any) -> None:
     wait_for(browser, lambda: browser.execute_script("return !!document.querySelector('#delay svg.plot')"), "a plot")
     assert browser.execute_script(left) > 0
     files = browser.find_elements("css selector", "#delay figure:first-child .files a")
-    assert [file.get_dom_attribute("download") for file in files] == ["delay.svg", "delay.png", "delay.csv"]
+    assert [file.get_dom_attribute("download") for file in files] == [
+        "delay.svg",
+        "delay.png",
+        "delay.pdf",
+        "delay.csv",
+    ]
     look(browser, "runs-report")
 
 

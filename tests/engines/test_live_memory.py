@@ -80,7 +80,7 @@ def held(root):
 @pytest.mark.parametrize("over", sorted(WINDOWS))
 def test_a_session_does_not_grow_with_the_stream(over, name, monkeypatch):
     monkeypatch.setattr(conditions, "REMEMBERED_RESULTS", 20)
-    monkeypatch.setattr(values, "_LIMIT", 20)
+    monkeypatch.setattr(values, "_MAX_CACHED", 20)
     semantics, window = WINDOWS[over]
     query = ContinuousQuery(parse_sparql(QUERIES[name]), (StreamWindow(STREAM, window),))
     session, sizes = load("live").start(query, semantics, lambda _answer: None), []

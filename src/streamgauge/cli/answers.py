@@ -33,11 +33,11 @@ from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
 from streamgauge.query.text import tokens
 from streamgauge.report.fitting_table import FittingTable
 from streamgauge.servers.queries.sessions import as_element, makes_triples
-from streamgauge.watching import Watch
-from streamgauge.watching.durable import DurableWatch
+from streamgauge.watching import Watch, is_durable
 
 if TYPE_CHECKING:
     from streamgauge.broker import Standing, Told
+    from streamgauge.watching.durable import DurableWatch
 
 Encoder: TypeAlias = Callable[[Answer], bytes]
 """One answer as bytes, whole lines."""
@@ -69,7 +69,7 @@ def keyed(encode: Encoder, answers: Watch[Answer], *, lines: bool) -> KeyedEncod
 
     Another answer of the same instant has a count behind it: 5000, 5000.2.
     """
-    if isinstance(answers, DurableWatch):
+    if is_durable(answers):
         return partial(_numbered, encode, answers, lines)
     instants = _Instants()
     return lambda answer: (instants.key(answer), encode(answer))

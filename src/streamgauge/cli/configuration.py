@@ -21,6 +21,7 @@ import typer
 from streamgauge.cli.catalogue import COMMANDS, CONFIGURED, words_of
 from streamgauge.cli.options import one_of, with_parameters
 from streamgauge.formats.files import read_text
+from streamgauge.formats.places import local
 from streamgauge.formats.toml import line_of, not_toml
 from streamgauge.model.logs import FORMS, LEVELS, logging_to_standard_error, without_secrets
 from streamgauge.model.mistake import MistakeError
@@ -108,7 +109,8 @@ def _configure(ctx: typer.Context, param: typer.CallbackParam, value: Path | Non
         if key != "config":
             parameter.envvar = _variables(words, key)
     _refuse_variables(words, keys)
-    path = value or (Path(FILE) if Path(FILE).is_file() else None)
+    path = None if value is None else local(value, f"`streamgauge {words_of(ctx)}`")
+    path = path or (Path(FILE) if Path(FILE).is_file() else None)
     if path is not None:
         file = read_configuration(path)
         ctx.meta[_PLACE] = file

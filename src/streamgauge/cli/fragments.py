@@ -12,7 +12,8 @@ import typer
 
 from streamgauge.cli.configuration import long_running
 from streamgauge.cli.options import chosen, method_names, milliseconds, one_named
-from streamgauge.cli.servers import Connections, Host, SavedTo, TokenFile, add_group, reported, say
+from streamgauge.cli.servers import Connections, Host, SavedTo, add_group, reported, say
+from streamgauge.cli.tokens import TokenFile
 from streamgauge.formats.streams import Reading
 from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.phrases import counted

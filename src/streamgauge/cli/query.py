@@ -50,8 +50,7 @@ from streamgauge.semantics.profiles import PROFILES
 from streamgauge.servers.sinks import open_sink
 from streamgauge.sources import Delivery, Sink, SourceError, message_form
 from streamgauge.sources.contract import Marked, Settling, parse_address
-from streamgauge.watching import Options, Watch, WatchError, watch
-from streamgauge.watching.durable import DurableWatch
+from streamgauge.watching import Options, Watch, WatchError, is_durable, watch
 from streamgauge.watching.watches import LOOKED_AT, End
 
 INTERRUPTED: Final = 130
@@ -222,7 +221,7 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates:
         yield lambda answer: write(keyed_bytes(answer)[1])
         return
     sink = open_sink(to)
-    if isinstance(answers, DurableWatch):
+    if is_durable(answers):
         mark = answers.marks(partial(_arrived, sink))
         if isinstance(sink, Marked):
             sink.restore(mark)

@@ -10,7 +10,8 @@ import typer
 from streamgauge.cli.configuration import long_running
 from streamgauge.cli.options import completed, engine_names, seconds
 from streamgauge.cli.query_files import read_query_file
-from streamgauge.cli.servers import AllowedOrigins, Host, RequestBytes, TokenFile, add_group, reported
+from streamgauge.cli.servers import AllowedOrigins, Host, RequestBytes, add_group, reported
+from streamgauge.cli.tokens import TokenFile
 from streamgauge.engines import load, named
 from streamgauge.formats.streams import read_triples
 from streamgauge.model.mistake import MistakeError

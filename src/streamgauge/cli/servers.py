@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Callable
-from logging import getLogger
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -13,10 +12,7 @@ from streamgauge.cli.exits import Exit
 from streamgauge.formats.files import read_text
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.durability import Inspection, Saved
-from streamgauge.servers.http.access import Tokens, check_tokens
 from streamgauge.sources.contract import read_secret
-
-_LOG = getLogger(__name__)
 
 TOKEN: Final = "STREAMGAUGE_TOKEN"
 """The environment variable with a token."""
@@ -63,26 +59,6 @@ def own_token() -> str | None:
         return token
     file = os.environ.get(TOKEN_FILE)
     return read_secret(file, TOKEN_FILE) if file else None
-
-
-class TokenFile(Tokens):
-    """The tokens of a file and of the environment, which are read again by ``reload``; TokenError, MistakeError."""
-
-    def __init__(self, file: Path | None, host: str) -> None:
-        self._file, self._host = file, host
-        super().__init__(self._read())
-        tell_readers(file)
-
-    def reload(self) -> None:
-        """Read them again; those before stay where that fails."""
-        self.replace(self._read())
-        if self._file is not None:
-            _LOG.info("tokens of %s read again", self._file)
-
-    def _read(self) -> list[str]:
-        tokens = read_tokens(self._file)
-        check_tokens(self._host, tokens)
-        return tokens
 
 
 def tell_readers(file: Path | None) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from streamgauge.cli.configuration import long_running
-from streamgauge.cli.servers import Host, TokenFile, say
+from streamgauge.cli.servers import Host, say
+from streamgauge.cli.tokens import TokenFile
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.http.server import Serving
 from streamgauge.workbench.application import application

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Literal, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, Unpack, cast, overload
 
 from streamgauge.engines import load, option_names, sharding_of
 from streamgauge.formats.lines import Input
@@ -17,16 +17,6 @@ from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as
 from streamgauge.sources.decoders import OwnDataOptions
 from streamgauge.sources.named import by_time
 from streamgauge.watching.arrivals import MergedStreams
-from streamgauge.watching.durable import BEAT_S as DURABLE_BEAT_S
-from streamgauge.watching.durable import (
-    TOGETHER_S,
-    WHOLE,
-    DurableWatch,
-    WatchState,
-    closed_unless_done,
-    placed_by_time,
-    placed_items,
-)
 from streamgauge.watching.inputs import (
     Query,
     Static,
@@ -39,6 +29,9 @@ from streamgauge.watching.inputs import (
     understand,
 )
 from streamgauge.watching.watches import AsyncWatch, End, Passing, Watch, wall_clock
+
+if TYPE_CHECKING:  # numpy and SQLite are loaded for a watch with a state only
+    from streamgauge.watching.durable import DurableWatch, WatchState
 
 BEAT_S = 0.1
 """How often the wall clock is looked at while nothing comes."""
@@ -99,7 +92,7 @@ def awatch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpa
 
 def _opened(
     query: Query | Mapping[str, Query], streams: Sequence[Stream], options: Options
-) -> tuple[tuple[Understood, ...], list[StreamFeed], WatchState | None]:
+) -> tuple[tuple[Understood, ...], list[StreamFeed], "WatchState | None"]:
     """The queries understood, the sources opened, and what is kept of both."""
     if unknown := set(options) - set(Options.__annotations__):
         raise TypeError(
@@ -116,8 +109,10 @@ def _opened(
     folder = options.get("state")
     if folder is None:
         return understood, open_feeds(streams, named, reading), None
-    state = WatchState(Path(folder), understood, options.get("engine", "live"), options.get("shards", 1))
-    with closed_unless_done(state):
+    from streamgauge.watching import durable
+
+    state = durable.WatchState(Path(folder), understood, options.get("engine", "live"), options.get("shards", 1))
+    with durable.closed_unless_done(state):
         restored = tuple([state.restored(query_) for query_ in understood])
         return restored, open_feeds(streams, named, reading, state.after), state
 
@@ -132,7 +127,7 @@ def read_as(arguments: Mapping[str, Any], queries: Sequence[Understood], latenes
 
 
 def _begin(
-    queries: Sequence[Understood], feeds: Sequence[StreamFeed], state: WatchState | None, options: Options
+    queries: Sequence[Understood], feeds: Sequence[StreamFeed], state: "WatchState | None", options: Options
 ) -> Watch[Any]:
     if any(isinstance(feed.items, AsyncIterable) for feed in feeds):
         raise WatchError("an asynchronous iterable is watched by awatch: async for answer in streamgauge.awatch(...)")
@@ -145,7 +140,7 @@ def _begin(
 
 
 def _begin_asynchronous(
-    queries: Sequence[Understood], feeds: Sequence[StreamFeed], state: WatchState | None, options: Options
+    queries: Sequence[Understood], feeds: Sequence[StreamFeed], state: "WatchState | None", options: Options
 ) -> AsyncWatch[Any]:
     arrivals = _arrivals(state, options)
     begun = _watch(queries, feeds, state, options, arrivals, arrivals)
@@ -157,17 +152,24 @@ def _begin_asynchronous(
     return AsyncWatch(begun, arrivals, pumps)
 
 
-def _arrivals(state: WatchState | None, options: Options) -> MergedStreams:
+def is_durable(answers: Watch[Any]) -> "TypeGuard[DurableWatch]":
+    """Whether a watch keeps its state."""
+    return answers.durable
+
+
+def _arrivals(state: "WatchState | None", options: Options) -> MergedStreams:
     """The items of sources; after how long without any a watch looks at what else there is to do."""
     if state is not None:
-        return MergedStreams(DURABLE_BEAT_S, TOGETHER_S)
+        from streamgauge.watching import durable
+
+        return MergedStreams(durable.BEAT_S, durable.TOGETHER_S)
     return MergedStreams(BEAT_S if options.get("advance") else None)
 
 
 def _watch(
     queries: Sequence[Understood],
     feeds: Sequence[StreamFeed],
-    state: WatchState | None,
+    state: "WatchState | None",
     options: Options,
     items: Iterable[Any],
     arrivals: MergedStreams | None,
@@ -199,9 +201,11 @@ def _watch(
         raise
     passing = Passing(options.get("end", "windows"), _wall(options))
     if state is not None:
-        with closed_unless_done(state, leave):
+        from streamgauge.watching import durable
+
+        with durable.closed_unless_done(state, leave):
             note = (options.get("reading") or Reading()).note
-            return DurableWatch(state, ready, queries, asking, items, passing, feeds, leave, note)
+            return durable.DurableWatch(state, ready, queries, asking, items, passing, feeds, leave, note)
     return Watch(queries, asking, ready, items, passing, feeds, leave, sharding)
 
 
@@ -236,7 +240,9 @@ def _emit(name: str | None, ready: deque[Any], wake: Callable[[], None] | None) 
 
 
 def _making(name: str | None, emitted: deque[Any]) -> Emit:
-    return lambda answer: emitted.append((name or WHOLE, answer))
+    from streamgauge.watching import durable
+
+    return lambda answer: emitted.append((name or durable.WHOLE, answer))
 
 
 def _wall(options: Options) -> Callable[[], int] | None:
@@ -256,11 +262,13 @@ def _own_pace(options: Options) -> bool:
     return own_process or options.get("advance") is not None or options.get("shards", 1) != 1
 
 
-def _read(arrivals: MergedStreams, feeds: Sequence[StreamFeed], state: WatchState | None, options: Options) -> None:
+def _read(arrivals: MergedStreams, feeds: Sequence[StreamFeed], state: "WatchState | None", options: Options) -> None:
     """A thread for each source, or one for all that are merged by time."""
     if state is not None:
-        placed = placed_items(feeds)
-        for placed_source in placed if _by_arrival(feeds, options) else [placed_by_time(placed)]:
+        from streamgauge.watching import durable
+
+        placed = durable.placed_items(feeds)
+        for placed_source in placed if _by_arrival(feeds, options) else [durable.placed_by_time(placed)]:
             arrivals.read(placed_source)
         return
     plain = [_plain(feed) for feed in feeds]

@@ -158,6 +158,8 @@ class DurableWatch(Watch[Any]):
     ``note`` hears gaps.
     """
 
+    durable = True
+
     def __init__(
         self,
         state: WatchState,

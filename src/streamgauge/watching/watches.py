@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import inf
 from threading import Lock
 from types import TracebackType
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from typing import ClassVar, Final, Generic, Literal, TypeAlias, TypeVar
 
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.answer import Answer, AnswerTable
@@ -50,6 +50,9 @@ class Watch(Generic[Said]):
     count, ``uncounted`` what lies before t0, ``answers`` what was given; ``predicates`` are those of the first
     ``LOOKED_AT`` elements. ``sharding`` says how queries are spread over processes, where that was asked for.
     """
+
+    durable: ClassVar[bool] = False
+    """Whether it keeps its state in a folder."""
 
     def __init__(
         self,

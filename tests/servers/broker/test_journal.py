@@ -232,6 +232,9 @@ class Refusing:
     def __init__(self, database):
         self._database = database
 
+    def close(self):
+        pass
+
     def execute(self, statement, *values):
         if statement.startswith("BEGIN"):
             return self._database.execute(statement)

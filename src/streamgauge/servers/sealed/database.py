@@ -180,7 +180,8 @@ class SealedDatabase:
 
     def close(self) -> None:
         """Close the database and the witness."""
-        self._cursor.close()  # a statement that failed would keep the file locked
+        with suppress(sqlite3.ProgrammingError):  # closed before
+            self._cursor.close()  # a statement that failed would keep the file locked
         self._database.close()
         self._mark.close()
 
