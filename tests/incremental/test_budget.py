@@ -21,7 +21,7 @@ EXPLODING = {
     "operators without a shared variable": "{ ?a :p ?b FILTER(?b != 1) } { { ?c :p ?d } UNION { ?c :q ?d } }",
     "many optionals": "?a :p ?b " + " ".join(f"OPTIONAL {{ ?x{n} :p ?y{n} }}" for n in range(6)),
     "optional on a loose variable": "{ ?a :p ?b OPTIONAL { ?a :q ?c } } OPTIONAL { ?d :p ?e OPTIONAL { ?d :q ?c } }",
-    "minus on a loose variable": "{ ?a :p ?b OPTIONAL { ?a :q ?c } } MINUS { ?d :p ?e OPTIONAL { ?d :q ?c } }",
+    "a condition on each pair": "?a :p ?b FILTER NOT EXISTS { ?c :p ?d FILTER(STRLEN(STR(?b)) + STRLEN(?d) > 99) }",
     "a path from everywhere": "?a :next+ ?b",
     "any triple with any": "?a ?p ?b . ?c ?q ?d",
     "texts that double": "?a :p ?b "
