@@ -100,12 +100,17 @@ class Kafka:
     """A broker of one node (KRaft) on a free port."""
 
     def __init__(self, jars: Path, folder: Path) -> None:
-        self.port = free_port()
         self._java = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
         self._settings = folder / "server.properties"
-        self._settings.write_text(SETTINGS.format(port=self.port, controller=free_port(), folder=folder))
+        self.move()
         self._process: subprocess.Popen[bytes] | None = None
         self._run("kafka.tools.StorageTool", "format", "-t", "c3RyZWFtZ2F1Z2UtdGVzdA", "-c", str(self._settings))
+
+    def move(self) -> None:
+        """Take other ports: while it does not run, others may take those that it had."""
+        self.port = free_port()
+        folder = self._settings.parent
+        self._settings.write_text(SETTINGS.format(port=self.port, controller=free_port(), folder=folder))
 
     def start(self) -> None:
         """Start it, unless it runs, and wait until it answers."""
@@ -173,6 +178,7 @@ class BrokerEnd:
     def pytest_runtest_teardown(self, nextitem: pytest.Item | None) -> None:
         if "kafka" not in getattr(nextitem, "fixturenames", ()):
             self._broker.kill()
+            self._broker.move()
 
 
 @pytest.fixture
