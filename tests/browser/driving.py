@@ -20,6 +20,7 @@ FLAGS = [
     "--disable-sync",
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
+    "--force-prefers-reduced-motion",  # else pages scroll for 0.4 s, and a pointer finds something else at its place
 ]
 
 
