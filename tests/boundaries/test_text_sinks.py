@@ -39,8 +39,8 @@ def test_no_sink_passes_a_control_character_on(name):
 
 
 def test_xml_is_well_formed():
-    for name in ("JUnit", "timeline in SVG"):
-        ElementTree.fromstring(SINKS[name]())
+    roots = {name: ElementTree.fromstring(SINKS[name]()).tag for name in ("JUnit", "timeline in SVG")}
+    assert roots == {"JUnit": "testsuites", "timeline in SVG": "{http://www.w3.org/2000/svg}svg"}
 
 
 def test_controls_are_as_in_json_and_lines_stay():

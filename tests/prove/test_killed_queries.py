@@ -17,7 +17,7 @@ from streamgauge.formats.lines import encode_element
 from tests.prove.killed_queries import IN, TEXTS, Told, compare, due, kill_often, readings, running, until
 
 
-def killed_on_a_file(folder: Path, text: str, seed: int, kills: int, count: int) -> None:
+def killed_on_a_file(folder: Path, text: str, seed: int, kills: int, count: int) -> int:
     """A query on a file that grows, its answers to another file."""
     draw = random.Random(seed)
     elements, log, out = readings(draw, count), folder / "readings.jsonl", folder / "out.jsonl"
@@ -39,16 +39,17 @@ def killed_on_a_file(folder: Path, text: str, seed: int, kills: int, count: int)
         grow(kills)
         until(lambda: out.read_bytes().count(b"\n") >= len(expected) - 1, folder / "log")
     compare(out.read_bytes().splitlines(), expected)
+    return len(expected)
 
 
 @pytest.mark.parametrize("at", [0, 6, 12, 18, 8])
 @pytest.mark.prove
 def test_a_query_on_a_file_that_is_killed_ten_times(tmp_path, at):
-    killed_on_a_file(tmp_path, TEXTS[at], at, 10, 3000)
+    assert killed_on_a_file(tmp_path, TEXTS[at], at, 10, 3000) > 10
 
 
 def test_a_query_on_a_file_that_is_killed(tmp_path):
-    killed_on_a_file(tmp_path, TEXTS[6], 1, 2, 300)
+    assert killed_on_a_file(tmp_path, TEXTS[6], 1, 2, 300) > 10
 
 
 def free_port() -> int:
@@ -96,8 +97,8 @@ class Client:
                         answers[number], number = Told.of(line[5:]), 0
 
 
-def killed_service(folder: Path, texts: list[str], seed: int, kills: int, count: int) -> None:
-    """A service with POST and server-sent events."""
+def killed_service(folder: Path, texts: list[str], seed: int, kills: int, count: int) -> int:
+    """A service with POST and server-sent events; returns the number of answers."""
     draw, port, log = random.Random(seed), free_port(), folder / "log"
     elements, client = readings(draw, count), Client(port, log)
     expected = [due(text, elements) for text in texts]
@@ -140,14 +141,15 @@ def killed_service(folder: Path, texts: list[str], seed: int, kills: int, count:
     for answers, wanted in zip(told, expected, strict=True):
         assert list(answers) == list(range(1, len(answers) + 1))
         assert [answers[number] for number in answers] == wanted[: len(answers)]
+    return sum(map(len, told))
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("seed", range(5))
 def test_a_service_of_twenty_queries_that_is_killed_ten_times(tmp_path, seed):
-    killed_service(tmp_path, list(TEXTS), seed, 10, 2000)
+    assert killed_service(tmp_path, list(TEXTS), seed, 10, 2000) > 200
 
 
 @pytest.mark.server
 def test_a_service_that_is_killed(tmp_path):
-    killed_service(tmp_path, [TEXTS[1], TEXTS[8]], 1, 2, 200)
+    assert killed_service(tmp_path, [TEXTS[1], TEXTS[8]], 1, 2, 200) > 10

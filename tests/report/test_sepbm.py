@@ -27,8 +27,8 @@ def test_a_page_of_runs_has_what_was_measured():
     assert "2 of 2 runs told all that was due" in text
     assert text.count("<svg") >= 1
     found = json.loads(json.dumps(data(compared)))
-    assert found["runs"][0]["all"]["made"]["mean"] == pytest.approx(2.0)
-    assert found["runs"][0]["channels"]["q02"]["made"]["p50"] == pytest.approx(3.0)
+    assert found["runs"][0]["all"]["notified"]["mean"] == pytest.approx(2.0)
+    assert found["runs"][0]["channels"]["q02"]["notified"]["p50"] == pytest.approx(3.0)
     assert found["runs"][0]["all"]["throughput"]["complete"] == 4
     assert any("2 of 2 runs" in str(part) for part in shown_runs(compared))
     assert list(mean_times(outcomes["broker_inprocess, graphss"])) == ["q01", "q02"]

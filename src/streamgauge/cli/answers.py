@@ -81,7 +81,7 @@ def _numbered(encode: Encoder, answers: DurableWatch, lines: bool, answer: Answe
 
 
 class _Instants:
-    """Keys by instants."""
+    """Keys of answers without numbers: the instant, with a count from the second answer of an instant on."""
 
     def __init__(self) -> None:
         self._last: int | None = None

@@ -33,7 +33,7 @@ POLICY: Final = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command ``docs``."""
     app.command()(docs)
 
 

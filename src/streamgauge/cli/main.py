@@ -58,7 +58,7 @@ class Command(TyperCommand):
         return ["[OPTIONS]", *(_usage(param) for param in self.params if param.param_type_name == "argument")]
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """The examples."""
+        """Print the command's examples below its options."""
         _format_examples(ctx, formatter)
 
 

@@ -6,7 +6,7 @@ from streamgauge.cli.configuration import long_running
 
 
 def register(app: typer.Typer) -> None:
-    """Add this command."""
+    """Add the command ``mcp``."""
     app.command("mcp")(serve)
 
 

@@ -167,28 +167,28 @@ def completed(known: Known) -> Callable[[str], list[str]]:
 
 
 def semantics_names() -> Iterable[str]:
-    """The profiles."""
+    """The names of the profiles of semantics, loaded on use."""
     from streamgauge.semantics.profiles import PROFILES
 
     return PROFILES
 
 
 def engine_names() -> Iterable[str]:
-    """The engines."""
+    """The names of the engines that can be loaded."""
     from streamgauge.engines import names
 
     return names()
 
 
 def workload_names() -> Iterable[str]:
-    """The workloads."""
+    """The names of the workloads that can be generated."""
     from streamgauge.workloads import names
 
     return names()
 
 
 def dialect_names() -> Iterable[str]:
-    """The dialects."""
+    """The names of the query dialects, loaded on use."""
     from streamgauge.query import dialect_names
 
     return dialect_names()

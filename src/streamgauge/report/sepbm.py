@@ -103,7 +103,7 @@ def _tally(table: PageTable) -> str:
 
 def _figure(outcome: JudgedRecording) -> str:
     scored = score(outcome.analysis)
-    times = scored.made or scored.received
+    times = scored.notified or scored.received
     return f"{NOTHING if times is None else fine(times.mean)}, {rate(scored.throughput.rate)} publications/s"
 
 
@@ -142,7 +142,7 @@ def _time(statistic: str, received: bool = False) -> Callable[[NotificationScore
     """A statistic of the times to making, or where these are not said or asked for, to being received."""
 
     def value(score: NotificationScore) -> float | None:
-        times = score.received if received else score.made or score.received
+        times = score.received if received else score.notified or score.received
         return None if times is None else getattr(times, statistic)
 
     return value
@@ -190,7 +190,7 @@ def _channel(name: str, score: NotificationScore, verdict: Verdict | None) -> Ta
 
 MEASURES: Final[tuple[Measure[NotificationScore], ...]] = (
     Measure("due", lambda scored: scored.due, count),
-    Measure("told", lambda scored: scored.told, count),
+    Measure("told", lambda scored: scored.delivered, count),
     Measure("missed", lambda scored: scored.missed, count),
     Measure("surplus", lambda scored: scored.surplus, count),
     Measure("deferred", lambda scored: scored.deferred, count),
@@ -216,7 +216,9 @@ def mean_times(outcome: JudgedRecording) -> dict[str, float]:
 
 def times_of(scores: Mapping[str, NotificationScore]) -> dict[str, float]:
     """The mean notification time (ms) of each channel that was told something: to making, where that is said."""
-    return {name: times.mean for name, score in scores.items() if (times := score.made or score.received) is not None}
+    return {
+        name: times.mean for name, score in scores.items() if (times := score.notified or score.received) is not None
+    }
 
 
 def by_channel_plot(drawing: ChartDrawing, outcomes: Mapping[str, JudgedRecording]) -> Iterator[Figure]:
@@ -285,7 +287,7 @@ def as_json(name: str, outcome: JudgedRecording) -> dict[str, object]:
 def score_json(score: NotificationScore) -> dict[str, object]:
     """The metrics for programs; times in ms."""
     plain = score._asdict()
-    for name in ("made", "received"):
+    for name in ("notified", "received"):
         plain[name] = None if plain[name] is None else plain[name]._asdict()
     return plain | {"throughput": score.throughput._asdict() | {"rate": score.throughput.rate}}
 

@@ -33,18 +33,21 @@ def test_signs_of_life_are_sent_when_they_are_due(manager):
 
 
 @pytest.mark.parametrize(
-    "environment",
+    ("environment", "tries"),
     [
-        {},
-        {"WATCHDOG_USEC": "1"},
-        {"NOTIFY_SOCKET": "/nowhere/at/all", "WATCHDOG_USEC": "1"},
-        {"NOTIFY_SOCKET": "@streamgauge-nobody", "WATCHDOG_USEC": "x"},
+        ({}, 0),
+        ({"WATCHDOG_USEC": "1"}, 0),
+        ({"NOTIFY_SOCKET": "/nowhere/at/all", "WATCHDOG_USEC": "1"}, 2),
+        ({"NOTIFY_SOCKET": "@streamgauge-nobody", "WATCHDOG_USEC": "x"}, 1),
     ],
 )
-def test_without_a_manager_nothing_happens(environment):
+def test_without_a_manager_that_listens_nothing_fails(environment, tries, monkeypatch):
+    opened, plain = [], socket.socket
+    monkeypatch.setattr(socket, "socket", lambda *kind: opened.append(kind) or plain(*kind))
     service = ServiceManager(environment)
     service.tell("READY=1")
     service.beat()
+    assert len(opened) == tries
 
 
 def test_the_watchdog_of_another_process_is_not_fed(manager):

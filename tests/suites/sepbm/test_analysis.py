@@ -39,13 +39,13 @@ def test_metrics_are_the_papers(file: Path) -> None:
     case = tomllib.loads(file.read_text())
     analysis, expected = _analysed(case), case["expected"]
     found = score(analysis)
-    assert found.made is not None
+    assert found.notified is not None
     assert found.received is not None
-    assert {each.event.row[0]: (each.made or 0) / MS for each in analysis.told} == expected["times"]
-    assert found.made.mean == pytest.approx(expected["mean"])
-    assert (found.made.p50, found.made.most) == (expected["p50"], expected["most"])
+    assert {each.event.row[0]: (each.notified or 0) / MS for each in analysis.delivered} == expected["times"]
+    assert found.notified.mean == pytest.approx(expected["mean"])
+    assert (found.notified.p50, found.notified.most) == (expected["p50"], expected["most"])
     assert found.received.mean == pytest.approx(expected["received"])
-    assert [each.event.row[0] for each in analysis.told if each.deferred] == expected["deferred"]
+    assert [each.event.row[0] for each in analysis.delivered if each.deferred] == expected["deferred"]
     signs = {ChangeKind.NEW: "", ChangeKind.RETRACTED: "-"}
     assert [signs[event.kind] + (event.row[0] or "") for event in analysis.missed] == expected["missed"]
     assert [event.row[0] for event in analysis.surplus if event.channel == "c"] == expected["surplus"]
@@ -63,7 +63,7 @@ def test_retractions_are_counted_by_themselves() -> None:
     analysis = analyse(
         [_due(1, "c", "r"), _due(2, "c", "-r")], SepbmRecording("none", {}, ("c",), published, heard, (), 0, 0.0)
     )
-    new, gone = (score(analysis, kind=kind).made for kind in ChangeKind)
+    new, gone = (score(analysis, kind=kind).notified for kind in ChangeKind)
     assert new is not None
     assert gone is not None
     assert (new.notifications, new.mean, gone.notifications, gone.mean) == (1, 4.0, 1, 8.0)
@@ -82,7 +82,7 @@ def test_a_cause_that_is_another_publication_is_counted() -> None:
     published = (PublicationRecord(1, 0, 10 * MS, 7), PublicationRecord(2, 10 * MS, 20 * MS, 8))
     heard = (ReceivedNotification("c", (8,), (("r",),), (), 15 * MS),)
     found = score(analyse([_due(1, "c", "r")], SepbmRecording("none", {}, ("c",), published, heard, (), 0, 0.0)))
-    assert (found.told, found.miscaused, found.made) == (1, 1, None)
+    assert (found.delivered, found.miscaused, found.notified) == (1, 1, None)
 
 
 def test_publications_take_effect_by_number_else_by_acknowledgement() -> None:

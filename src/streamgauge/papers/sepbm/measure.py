@@ -236,7 +236,7 @@ def averages(measured: SepbmOutcomes) -> dict[str, float]:
     for name, outcome_ in measured.outcomes.items():
         part, _, strategy = name.partition("/")
         times = score(outcome_.analysis)
-        delays = times.made or times.received
+        delays = times.notified or times.received
         if part == "together" and delays is not None:
             means[strategy] = delays.mean
     return means

@@ -1,8 +1,8 @@
 """From what was due and what was observed to SEP-BM's metrics (Murth et al., sections 2 and 3.2); pure functions.
 
 A notification's time runs from the call of the publication that first allowed it to its making, or its reception; the
-averages are over notifications. Publication throughput counts the publications all of whose notifications were told
-in an interval, over the interval.
+averages are over notifications. Publication throughput is the number of publications per second whose notifications
+were all delivered within an interval.
 """
 
 from collections import defaultdict
@@ -39,13 +39,13 @@ class DueEvent(NamedTuple):
 class DeliveredEvent(NamedTuple):
     """A due event of which subscribers were notified; times are ns after the call of its publication.
 
-    ``made`` is ``None`` if the system does not say when it made the notification. ``deferred``: a later publication had
-    been acknowledged before the notification came, which is then of a later phase.
+    ``notified`` is ``None`` if the system does not report when it made the notification. ``deferred``: a later
+    publication had been acknowledged before the notification came, which is then of a later phase.
     ``caused`` says whether the causes that the system named have its publication, ``None`` where it named none.
     """
 
     event: DueEvent
-    made: int | None
+    notified: int | None
     received: int
     deferred: bool
     caused: bool | None
@@ -53,7 +53,7 @@ class DeliveredEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A recording compared with its due events: notifications told, missed and surplus (told, but not due, or twice).
+    """A recording compared with its due events; ``surplus`` are notifications that are not due, or came twice.
 
     ``published`` are in the order in which they took effect, ``began`` and ``ended`` (monotonic ns) the time that it
     took from the first call to the last acknowledgement or notification.
@@ -61,7 +61,7 @@ class Analysis:
 
     channels: tuple[str, ...]
     published: tuple[PublicationRecord, ...]
-    told: tuple[DeliveredEvent, ...]
+    delivered: tuple[DeliveredEvent, ...]
     missed: tuple[DueEvent, ...]
     surplus: tuple[DueEvent, ...]
     began: int
@@ -91,15 +91,15 @@ class Throughput(NamedTuple):
 
 
 class NotificationScore(NamedTuple):
-    """The metrics of some channels; ``made`` is ``None`` where the system does not say when it made a notification."""
+    """The metrics of some channels; ``notified`` is ``None`` if the system does not report when it notified."""
 
     due: int
-    told: int
+    delivered: int
     missed: int
     surplus: int
     deferred: int
     miscaused: int
-    made: TimeStatistics | None
+    notified: TimeStatistics | None
     received: TimeStatistics | None
     throughput: Throughput
 
@@ -172,7 +172,7 @@ def _matched(
             surplus.append(DueEvent(*key, None))
             continue
         events.remove(event)
-        delivered.append(clock.told(event, notification))
+        delivered.append(clock.delivered(event, notification))
     return delivered, surplus
 
 
@@ -200,7 +200,7 @@ class PublicationTimes:
     def _caused(self, heard: ReceivedNotification) -> Collection[int | None]:
         return {self._numbers.get(cause) for cause in heard.causes}
 
-    def told(self, event: DueEvent, heard: ReceivedNotification) -> DeliveredEvent:
+    def delivered(self, event: DueEvent, heard: ReceivedNotification) -> DeliveredEvent:
         """The event as notified, with its times after the call of its publication."""
         number = event.publication or 0
         called, later = self._called[number], self._next.get(number)
@@ -223,17 +223,17 @@ def score(
     def counts(event: DueEvent) -> bool:
         return event.channel in names and (kind is None or event.kind is kind)
 
-    delivered = [event for event in analysis.told if counts(event.event)]
+    delivered = [event for event in analysis.delivered if counts(event.event)]
     missed = [event for event in analysis.missed if counts(event)]
-    evaluated = [event.made for event in delivered if event.made is not None]
+    evaluated = [event.notified for event in delivered if event.notified is not None]
     return NotificationScore(
         due=len(delivered) + len(missed),
-        told=len(delivered),
+        delivered=len(delivered),
         missed=len(missed),
         surplus=sum(map(counts, analysis.surplus)),
         deferred=sum(event.deferred for event in delivered),
         miscaused=sum(event.caused is False for event in delivered),
-        made=times(evaluated) if len(evaluated) == len(delivered) else None,
+        notified=times(evaluated) if len(evaluated) == len(delivered) else None,
         received=times([event.received for event in delivered]),
         throughput=throughput(analysis, counts),
     )
@@ -241,11 +241,11 @@ def score(
 
 def by_channel(analysis: Analysis) -> dict[str, NotificationScore]:
     """The metrics of every channel."""
-    delivered = _apart(analysis.told, lambda delivered_event: delivered_event.event.channel)
+    delivered = _apart(analysis.delivered, lambda delivered_event: delivered_event.event.channel)
     missed, surplus = (_apart(part, lambda event: event.channel) for part in (analysis.missed, analysis.surplus))
     return {
         name: score(
-            replace(analysis, channels=(name,), told=delivered[name], missed=missed[name], surplus=surplus[name])
+            replace(analysis, channels=(name,), delivered=delivered[name], missed=missed[name], surplus=surplus[name])
         )
         for name in analysis.channels
     }
@@ -265,7 +265,7 @@ def throughput(
 ) -> Throughput:
     """Publication throughput in an interval of monotonic ns (the analysis's own): section 2.2.
 
-    A publication is complete when it was acknowledged, and all its notifications that count were told, within it.
+    A publication is complete when it was acknowledged, and all its notifications that count were delivered, within it.
     """
     began, ended = interval or (analysis.began, analysis.ended)
     called = {record.number: record.called for record in analysis.published}
@@ -273,7 +273,7 @@ def throughput(
         record.number for record in analysis.published if began <= record.called and record.acknowledged <= ended
     }
     complete -= {event.publication for event in analysis.missed if event.publication is not None and counts(event)}
-    for delivered_event in analysis.told:
+    for delivered_event in analysis.delivered:
         number = delivered_event.event.publication
         if number is not None and counts(delivered_event.event) and called[number] + _taken(delivered_event) > ended:
             complete.discard(number)
@@ -281,7 +281,7 @@ def throughput(
 
 
 def _taken(event: DeliveredEvent) -> int:
-    return event.received if event.made is None else event.made
+    return event.received if event.notified is None else event.notified
 
 
 def times(durations: Collection[int]) -> TimeStatistics | None:
