@@ -316,14 +316,8 @@ def two_hosts(port: int, boundary: Boundary) -> str:
 def foreign_page(port: int, boundary: Boundary) -> str:
     """Pages of other origins change nothing, and read what is public only."""
     evil = "Origin: http://evil.example"
-    codes = [
-        status(
-            ask(
-                port,
-                f"POST {boundary.writes or '/'} HTTP/1.1\r\n{HERE}\r\n{evil}\r\nContent-Length: 0\r\n\r\n".encode(),
-            )
-        )
-    ]
+    post = request("POST", boundary.writes or "/", HERE, evil, "Content-Length: 0", "Connection: close")
+    codes = [status(ask(port, post))]
     if not boundary.public:
         codes.append(status(ask(port, _get(boundary.reads, HERE, evil, SHOWN))))
     return "" if all(code in (401, 403, 405) for code in codes) else f"a foreign page gets {codes}"

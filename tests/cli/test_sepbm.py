@@ -29,7 +29,7 @@ def test_a_run_is_kept_analysed_and_judged(conf, tmp_path):
     assert found.exit_code == 0
     (one,) = json.loads(found.stdout)["runs"]
     due = sum(len(each.added) + len(each.removed) for each in SMALL.due())
-    assert (one["all"]["due"], one["all"]["told"], one["all"]["missed"]) == (due, due, 0)
+    assert (one["all"]["due"], one["all"]["delivered"], one["all"]["missed"]) == (due, due, 0)
     assert {each["judgement"] for each in one["verdicts"].values()} == {"right"}
     assert one["all"]["throughput"]["complete"] == len(SMALL.publications)
     assert "1 of 1 run told all that was due" in page.read_text(encoding="utf-8")
