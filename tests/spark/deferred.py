@@ -19,7 +19,7 @@ from streamgauge.oracle.expected.on_spark import SparkReports
 from streamgauge.oracle.expected.reports import Expect, Header
 from streamgauge.semantics.arrivals import Head
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.spark.session import JOB_ERRORS
+from streamgauge.spark.failures import JOB_ERRORS
 from tests.spark.together import together
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.formats.tables import writer
+from streamgauge.spark.failures import JOB_ERRORS
 from streamgauge.spark.hadoop_tables import read_parquet, stream_parquet
-from streamgauge.spark.session import JOB_ERRORS
 
 pytestmark = pytest.mark.spark
 

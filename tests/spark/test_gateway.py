@@ -5,13 +5,16 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from pyspark.accumulators import _start_update_server
+from pyspark.accumulators import AccumulatorUnixServer, _start_update_server
+from pyspark.serializers import BatchedSerializer, CPickleSerializer
+from pyspark.util import _load_from_socket
 
-from streamgauge.spark import session as gateway
-from streamgauge.spark.session import CHATTER, Relay
+from streamgauge.spark import jvm as gateway
+from streamgauge.spark.jvm import CHATTER, Relay
 
 CHATTERING = [
     "WARNING: Using incubator modules: jdk.incubator.vector",
@@ -146,3 +149,30 @@ def test_the_connection_for_accumulators_ends_with_the_jvm_and_is_no_error(monke
     assert finished.wait(60)
     server.shutdown()
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("length", "short"), [(30, True), (61, False)])
+def test_sockets_are_in_a_private_folder_whose_path_spark_takes(tmp_path, monkeypatch, length, short):
+    temporary = (tmp_path if short else tmp_path / ("x" * length)).resolve()
+    temporary.mkdir(exist_ok=True)
+    monkeypatch.setattr(gateway.tempfile, "gettempdir", lambda: str(temporary))
+    monkeypatch.setattr(gateway, "_SOCKET_FOLDER_LENGTH", len(str(tmp_path)) + 21)
+    folder = Path(gateway.socket_settings()[gateway.SOCKET_FOLDER])
+    assert folder.parent == (temporary if short else Path("/tmp"))
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.rmdir()
+
+
+def test_without_a_place_for_sockets_spark_keeps_to_tcp(monkeypatch):
+    monkeypatch.setattr(gateway, "_SOCKET_FOLDER_LENGTH", 10)
+    assert gateway.socket_settings() == {}
+
+
+def test_results_and_tasks_come_over_sockets_of_that_folder(spark):
+    """A stray client that tries ports of this machine cannot take a result, as there is none."""
+    path, secret, server = spark.range(3)._jdf.collectToPython()
+    assert (Path(path).parent.stat().st_mode & 0o777, Path(path).is_socket(), secret) == (0o700, True, None)
+    with _load_from_socket((path, secret, server), BatchedSerializer(CPickleSerializer())) as rows:
+        assert [row.id for row in rows] == [0, 1, 2]
+    assert spark.sparkContext.parallelize([1, 2], 1).map(lambda number: number + 1).sum() == 5
+    assert isinstance(spark.sparkContext._accumulatorServer, AccumulatorUnixServer)

@@ -21,7 +21,7 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import every_pattern
 from streamgauge.spark.answers import SWEPT_REPORTS_MIN, answers, columns, refuse
 from streamgauge.spark.compiler import AMBIGUOUS
-from streamgauge.spark.session import JOB_ERRORS
+from streamgauge.spark.failures import JOB_ERRORS
 from tests.examples import examples
 from tests.spark.test_answers import TOGETHER
 from tests.spark.together import together

@@ -5,9 +5,9 @@ from importlib.metadata import version
 
 import pytest
 
-from streamgauge.spark import session as workers
+from streamgauge.spark import workers
 from streamgauge.spark.requirements import SparkStartError
-from streamgauge.spark.session import ask, reason
+from streamgauge.spark.workers import ask, reason
 
 TASK = (
     "Job aborted due to stage failure: Task 1 in stage 0.0 failed 4 times, most recent failure: "

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JJavaError
 
 from streamgauge.formats.places import RemotePlace
 from streamgauge.model.mistake import MistakeError
-from streamgauge.spark.requirements import words
+from streamgauge.spark.failures import words
 
 HADOOP: Final = "3.5.0"
 """The Hadoop that PySpark brings, whose version a file system's jar must have."""

@@ -15,9 +15,9 @@ from pyspark.sql import functions as fn
 from streamgauge.formats.manifest import NAME, Manifest, Range, TableError, TablePart, decoded, encoded
 from streamgauge.formats.places import Place, RemotePlace
 from streamgauge.formats.tables import check
+from streamgauge.spark.failures import JOB_ERRORS
 from streamgauge.spark.files import location
 from streamgauge.spark.hadoop import HadoopError, HadoopFile, HadoopFiles, reason
-from streamgauge.spark.session import JOB_ERRORS
 
 _CHECKED: Final = {"parquet.page.verify-checksum.enabled": "true"}
 

@@ -40,13 +40,6 @@ class JavaMissingError(SparkStartError):
     """Spark was asked for on a machine without Java, or with one that is too old."""
 
 
-def words(error: Exception) -> str:
-    """The first line of what a failed job says, without Java's stack."""
-    java_exception = getattr(error, "java_exception", None)
-    text = str(error if java_exception is None else java_exception.getMessage() or java_exception)
-    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
-
-
 def java() -> str | None:
     """The path of the java program that Spark would use, ``None`` when there is none."""
     home = os.environ.get("JAVA_HOME")

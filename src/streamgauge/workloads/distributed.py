@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, StructType
 
 from streamgauge.spark.requirements import classic_session
-from streamgauge.spark.session import cores
+from streamgauge.spark.workers import cores
 from streamgauge.workloads.plan import Order, TablePlan
 
 _NAMES: Final = WeakKeyDictionary[SparkSession, str]()

@@ -11,7 +11,7 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import Row
 from streamgauge.spark.answers import SWEPT_REPORTS_MIN, answers, refuse
 from streamgauge.spark.compiler import AMBIGUOUS
-from streamgauge.spark.session import JOB_ERRORS
+from streamgauge.spark.failures import JOB_ERRORS
 from tests.spark.together import together
 from tests.sparql.simple.agreement import windows
 from tests.sparql.simple.drawn import Case

@@ -24,9 +24,9 @@ from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.compiler import lasting
 from streamgauge.spark.facts import Looked, PredicateCounts, Profile
+from streamgauge.spark.failures import JOB_ERRORS
 from streamgauge.spark.intervals import intervals, sources
 from streamgauge.spark.scalars import OTHER_KIND
-from streamgauge.spark.session import JOB_ERRORS
 
 
 class Learned:

@@ -33,8 +33,8 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Grain, Origin, Semantics
 from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.beginning import begun
+from streamgauge.spark.failures import JOB_ERRORS
 from streamgauge.spark.requirements import classic_session
-from streamgauge.spark.session import JOB_ERRORS
 
 DRAINED = "-drained"
 

@@ -36,9 +36,9 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.compiler import AMBIGUOUS
+from streamgauge.spark.failures import JOB_ERRORS
 from streamgauge.spark.hadoop_tables import read_table
 from streamgauge.spark.intervals import contents
-from streamgauge.spark.session import JOB_ERRORS
 from streamgauge.spark.settings import fit
 
 

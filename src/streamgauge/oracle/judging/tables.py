@@ -61,8 +61,8 @@ from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers
 from streamgauge.spark.hadoop_tables import read_parquet, read_table
 from streamgauge.spark.intervals import ContentSizes, contents
-from streamgauge.spark.session import cores
 from streamgauge.spark.settings import fit
+from streamgauge.spark.workers import cores
 
 
 class NotInTablesError(ValueError):

@@ -1,0 +1,189 @@
+"""The JVM of this process's sessions: its start, its words, its end.
+
+PySpark starts the JVM with the standard error of this process. Here the JVM has a pipe in its place; a thread passes on
+each line that is not known chatter.
+"""
+
+import atexit
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from pathlib import Path
+from typing import Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+
+from streamgauge.spark import class_archive
+from streamgauge.spark.names import keep_names
+from streamgauge.spark.requirements import JavaMissingError, SparkStartError, heap, java, java_lack
+from streamgauge.spark.requirements import memory as free_memory
+
+LOG_LEVEL: Final = "STREAMGAUGE_SPARK_LOG"
+"""The variable that names a level of Spark's log (info, warn, ...): all that Spark says is shown then."""
+
+SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
+SOCKET_FOLDER: Final = "spark.python.unix.domain.socket.dir"
+
+CHATTER: Final = re.compile(
+    r"^WARNING: |^NOTE: Picked up |^Picked up |^Setting default log level |^To adjust logging level |"
+    r"^Using Spark's default log4j profile|^SLF4J|^log4j:WARN|StatusLogger|NativeCodeLoader|^\s*\[Stage \d|"
+    r"^(\d\d(\d\d)?/\d\d/\d\d )?\d\d:\d\d:\d\d(\.\d+)? (WARN|INFO|DEBUG) |VM warning: Sharing is only supported"
+)
+"""Lines that Spark, its logging and the JVM write when nothing is wrong."""
+
+_LOG = Path(__file__).with_name("log4j2.properties")
+_KEPT = 20
+_STACK = re.compile(r"^\s*(at |\.\.\. \d+ more)")
+_WAIT = 5.0
+_END_S = 30.0
+
+
+_JVM: Final = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
+"""Room for classes that began small would grow by collections of the whole heap."""
+
+LATE: Final = (
+    "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000"
+    " -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
+)
+"""A session lives for seconds or minutes, in the first of which the second compiler takes much of the CPU: it
+compiles what ran twenty times as often as is usual, as loops over rows soon have."""
+
+
+def driver_settings(memory: str) -> dict[str, str]:
+    """Settings of the driver's JVM; SparkStartError when this machine has none that will do."""
+    if lack := java_lack():
+        raise JavaMissingError(lack)
+    mapped = class_archive.options(java() or "")
+    level = f" -Dstreamgauge.log={level}" if (level := os.environ.get(LOG_LEVEL)) else ""
+    return {
+        "spark.driver.memory": heap(os.environ.get("SPARK_DRIVER_MEMORY"), memory, free_memory()),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG}{level} {_JVM}{mapped}",
+    }
+
+
+_SOCKET_FOLDER_LENGTH: Final = 61
+"""Spark's limit, characters: the paths of its sockets have 43 more, and some systems allow 104 in all."""
+
+
+def socket_settings() -> dict[str, str]:
+    """Settings by which a local session passes results and tasks over sockets in a new folder that only its user reads.
+
+    Over TCP, Spark listens on a port for each result and serves the first client: where another program happens to try
+    that port, the job fails. Without Unix sockets, or with too long a path to temporary files, TCP is used.
+    """
+    if not hasattr(socket, "AF_UNIX"):
+        return {}
+    for parent in (tempfile.gettempdir(), "/tmp"):
+        if len(parent) + len("/streamgauge-") + 8 <= _SOCKET_FOLDER_LENGTH and os.access(parent, os.W_OK | os.X_OK):
+            folder = tempfile.mkdtemp(prefix="streamgauge-", dir=parent)
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            return {SOCKETS: "true", SOCKET_FOLDER: folder}
+    return {}
+
+
+def open_gateway(conf: SparkConf) -> None:
+    """Start the JVM that this process's sessions use, unless there is one; SparkStartError with the JVM's own words."""
+    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ or os.environ.get(LOG_LEVEL):
+        return
+    reading, writing = os.pipe()
+    relay = Relay()
+    thread = threading.Thread(target=relay.read, args=(reading,), daemon=True, name="spark-stderr")
+    thread.start()
+    try:
+        gateway = launch_gateway(conf, {"stderr": writing})
+    except PySparkRuntimeError as error:
+        os.close(writing)
+        thread.join(_WAIT)
+        raise SparkStartError(f"Spark's JVM did not start: {relay.words() or error}") from error
+    except BaseException:
+        os.close(writing)
+        raise
+    os.close(writing)
+    relay.release()
+    atexit.register(_await_end, gateway.proc, os.getpid(), relay)
+    keep_names(gateway)
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _await_end(jvm: "subprocess.Popen[bytes]", owner: int, relay: "Relay") -> None:
+    """Let the JVM end before this process does: who started this process takes what is left over for a fault.
+
+    The JVM ends when its standard input does; PySpark does not wait until the JVM has. Workers whose tasks end with it
+    write traces that say no more than that.
+    """
+    if os.getpid() != owner:
+        return
+    relay.end()
+    context = SparkContext._active_spark_context
+    if context is not None and (updates := getattr(context, "_accumulatorServer", None)) is not None:
+        updates.handle_error = _expected  # its connection ends with the JVM: EOFError, which it prints with its stack
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        gateway._gateway_client.is_connected = False  # or objects that are freed last are told to a JVM that has gone
+    if jvm.stdin is not None:
+        jvm.stdin.close()
+    try:
+        jvm.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        jvm.kill()
+        jvm.wait()
+
+
+def _expected(*_request: object) -> None:
+    """A connection that ends because the JVM does is no error."""
+
+
+class Relay:
+    """Lines of a JVM on their way to standard error, without chatter; held until the JVM is known to run."""
+
+    def __init__(self) -> None:
+        self._held: deque[str] | None = deque(maxlen=_KEPT)
+        self._lock = threading.Lock()
+
+    def read(self, reading: int) -> None:
+        """Take lines from a pipe until its other end is closed."""
+        with open(reading, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if not CHATTER.search(line):
+                    self._take(line)
+
+    def _take(self, line: str) -> None:
+        with self._lock:
+            if self._held is None:
+                _write(line)
+            else:
+                self._held.append(line)
+
+    def release(self) -> None:
+        """Write what is held, and from now on each line as it comes."""
+        with self._lock:
+            for line in self._held or ():
+                _write(line)
+            self._held = None
+
+    def end(self) -> None:
+        """Write nothing any more."""
+        with self._lock:
+            self._held = deque(maxlen=0)
+
+    def words(self) -> str:
+        """The lines that are held back, as one, without Java's stacks."""
+        with self._lock:
+            lines = [line.strip() for line in self._held or () if line.strip() and not _STACK.match(line)]
+        return "; ".join(lines).removeprefix('Exception in thread "main" org.apache.spark.SparkException: ')
+
+
+def _write(line: str) -> None:
+    try:
+        sys.stderr.write(line)
+        sys.stderr.flush()
+    except (OSError, ValueError):  # closed: nobody reads any more
+        return

@@ -1,0 +1,122 @@
+"""The workers of a cluster are asked before the first job: do they take tasks, and does their Python have Streamgauge?
+
+A job whose workers lack a package may be tried again and again, and one without workers waits for ever; a small task
+with a time limit tells both at once.
+"""
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from importlib.metadata import version as installed
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pyspark.sql import functions as fn
+
+from streamgauge.spark.failures import words
+from streamgauge.spark.requirements import SparkStartError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+LIMIT: Final = "STREAMGAUGE_WORKERS_LIMIT_S"
+"""The variable that sets how long workers may take to do their first task, seconds."""
+
+SECONDS: Final = 90.0
+_TAG: Final = "streamgauge-workers"
+_ABSENT = re.compile(r"No module named '([\w.]+)'")
+_TASK = re.compile(r"^.* failed \d+ times, most recent failure: Lost task .*? executor [^)]*\): ")
+"""Where a job names its task and executor, before it says what went wrong."""
+
+_MAX_TASKS = 64
+"""Tasks at most: one for each core that the cluster offers, up to so many."""
+
+T = TypeVar("T")
+
+
+def ask(spark: "SparkSession", place: str, seconds: float | None = None) -> None:
+    """Have the workers import Streamgauge; SparkStartError says what they lack, or that none took a task in time."""
+    limit = seconds or float(os.environ.get(LIMIT, SECONDS))
+    tasks = max(1, min(_MAX_TASKS, cores(spark)))
+    probe = fn.arrow_udf(_asked(), "string")
+    table = spark.range(0, tasks, 1, tasks).select(probe(fn.col("id")).alias("said"))
+    try:
+        replies = {row.said for row in _in_time(spark, table.collect, limit)}
+    except TimeoutError as error:
+        raise SparkStartError(
+            f"no worker of {place} has done a task within {limit:g} s: are there workers, with memory and cores that "
+            f"nobody else has taken? {LIMIT} allows more time"
+        ) from error
+    except Exception as error:  # a job fails with errors of Spark, of Py4J and of the remote protocol
+        raise SparkStartError(reason(place, f"{words(error)}\n{error}")) from error
+    here = installed("streamgauge")
+    other = sorted(reply for reply in replies if reply != f"Streamgauge {here}")
+    if other:
+        raise SparkStartError(
+            f"the workers of {place} have {other[0]}, here is Streamgauge {here}: install the same version "
+            "there, or name a Python that has it by PYSPARK_PYTHON"
+        )
+
+
+def cores(spark: "SparkSession") -> int:
+    """How many tasks the session's cluster runs at once; 2 where a remote session does not say."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:  # Spark Connect has no context
+        return 2
+
+
+def _asked() -> "Callable[[pa.Array], pa.Array]":
+    """A function that workers get as it is, not by the name of a module that they may lack."""
+
+    def version(numbers: "pa.Array") -> "pa.Array":
+        import importlib
+        import sys
+
+        import pyarrow as pa
+
+        try:
+            text = f"Streamgauge {importlib.import_module('streamgauge').__version__}"
+        except ImportError:
+            text = f"no Streamgauge (Python {sys.version.split()[0]}, {sys.executable})"
+        return pa.array([text] * len(numbers))
+
+    version.__annotations__ = {}
+    return version
+
+
+def reason(place: str, message: str) -> str:
+    """The sentence for a task that failed, of what the job says: its first line, then all."""
+    absent = _ABSENT.search(message)
+    if absent:
+        return (
+            f"the Python of the workers of {place} has no {absent[1]}: install Streamgauge there, or name a Python "
+            "that has it by PYSPARK_PYTHON"
+        )
+    first = _TASK.sub("", message.strip().splitlines()[0])
+    hint = ": name their Python by PYSPARK_PYTHON" if "Cannot run program" in first else ""
+    return f"the workers of {place} cannot do a task: {first}{hint}"
+
+
+def _in_time(spark: "SparkSession", job: Callable[[], T], seconds: float) -> T:
+    """The job's result; TimeoutError when it takes longer, and the job is ended."""
+    results: list[T] = []
+    failed: list[Exception] = []
+
+    def work() -> None:
+        spark.addTag(_TAG)
+        try:
+            results.append(job())
+        except Exception as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work, daemon=True, name=_TAG)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        spark.interruptTag(_TAG)
+        raise TimeoutError(f"not done within {seconds:g} s")
+    if failed:
+        raise failed[0]
+    return results[0]
