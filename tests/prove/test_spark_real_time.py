@@ -6,15 +6,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from streamgauge.engines.spark.real_time import answered
-from streamgauge.formats.lines import encode_element
+from streamgauge.formats.lines import decode_answer, encode_element
 from streamgauge.formats.stream import write
+from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.verdict import Judgement
@@ -38,6 +38,23 @@ QUERIES = {
     "average": f"SELECT ?s (AVG(?v) AS ?mean) (COUNT(*) AS ?n) {WINDOW} "
     f"WHERE {{ WINDOW <urn:w> {{ {STAR} }} }} GROUP BY ?s",
 }
+
+
+def answered(messages: Iterable[tuple[str, bytes]]) -> list[Answer]:
+    """The answers in messages (key, line), in the order of the elements: the rows of one element are one answer.
+
+    Of messages with the same key, which a crash may leave, the last one counts.
+    """
+    rows: dict[tuple[int, int, int], dict[int, Answer]] = {}
+    for key, line in messages:
+        _name, partition, place, _instant, row = key.rsplit(" ", 4)
+        offset, _, item = place.partition(".")
+        rows.setdefault((int(partition), int(offset), int(item)), {})[int(row)] = decode_answer(line)
+    answers = []
+    for _, own in sorted(rows.items()):
+        first, *others = (own[place] for place in sorted(own))
+        answers.append(replace(first, added=(*first.added, *(row for other in others for row in other.added))))
+    return answers
 
 
 def observation(number: int, ms: int) -> StreamElement:

@@ -14,7 +14,7 @@ from streamgauge.oracle.expected.reports import SPARK_HONOURED, refuse_spark
 from streamgauge.oracle.judging.tables import IN_TABLES
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import refuse
-from streamgauge.semantics.honoured import DEFINED, not_honoured
+from streamgauge.semantics.honoured import DEFINED, SHARED, not_honoured
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import RefusedError
 
@@ -73,6 +73,10 @@ def test_every_list_names_all_fields_and_no_value_that_is_added_later(name: str)
     others = dict.fromkeys(own)
     reason = not_honoured(scope, {**others, "scope": LISTS[name]["scope"]}, "this")
     assert reason == "scope = session: this does not honour this value of a semantics, take another one"
+
+
+def test_a_value_that_is_added_later_stands_in_the_lists_of_those_that_honour_it():
+    assert sum(len(values or ()) for values in SHARED.values()) == 49
 
 
 def test_the_definition_knows_the_profiles():

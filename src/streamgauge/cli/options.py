@@ -290,14 +290,6 @@ def own_reading(text: str, lateness: int | None, own: OwnData, *, checked: bool 
     return Reading(lateness=lateness, checked=checked, prefixes=prefixes, note=tell_note, **named)  # type: ignore[arg-type]
 
 
-StaticFile: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="An RDF file with data beside the streams; options as ?base=IRI behind its name."
-    ),
-]
-
-
 def tell_note(sentence: str) -> None:
     """Say on standard error what was taken for granted."""
     typer.echo(f"streamgauge: note: {sentence}", err=True)

@@ -7,23 +7,8 @@ from streamgauge.engines import Emit, Session
 from streamgauge.incremental.drivers.groups import drive_all
 from streamgauge.incremental.evaluator import refuse as refuse_form
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import (
-    R2S,
-    Borders,
-    Changes,
-    Clock,
-    Counting,
-    Due,
-    EmptyAggregate,
-    Grain,
-    Origin,
-    Report,
-    Scope,
-    Semantics,
-    StaticData,
-    Tick,
-)
-from streamgauge.semantics.honoured import HonouredFields, not_honoured
+from streamgauge.model.semantics import Clock, Counting, Report, Semantics
+from streamgauge.semantics.honoured import SHARED, not_honoured
 from streamgauge.semantics.refusal import meaningless
 from streamgauge.semantics.static_data import with_matched_static
 
@@ -35,34 +20,10 @@ EVALUATOR = "changes"
 OPTIONS = {"shards": "the number of processes over which queries are spread where their answers allow it"}
 
 
-HONOURED: Final[HonouredFields] = {
+HONOURED: Final = SHARED | {
     "report": (Report.WINDOW_CLOSE, Report.CONTENT_CHANGE, Report.NON_EMPTY, Report.PERIODIC),
-    "tick": (Tick.TUPLE, Tick.ELEMENT, Tick.BATCH, Tick.TIME),
-    "r2s": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
-    "r2s_able": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
-    "notify_empty": (True, False),
-    "origin": (Origin.FIXED, Origin.FIRST, Origin.SEARCH),
-    "t0": None,
-    "borders": (Borders.CLOSED_OPEN, Borders.OPEN_CLOSED, Borders.CLOSED),
-    "scope": (Scope.SLIDES, Scope.RANGE),
-    "partial_head": (True, False),
-    "due": (Due.ALL, Due.LAST),
-    "changes": (Changes.BOTH, Changes.ARRIVALS),
-    "period": None,
-    "time_unit": None,
-    "lateness": None,
     "clock": (Clock.APPLICATION,),
     "content": (Counting.SET,),
-    "answers": (Counting.SET, Counting.BAG),
-    "grain": (Grain.REPORT, Grain.ROW),
-    "empty_aggregate": (
-        EmptyAggregate.SPARQL,
-        EmptyAggregate.UNBOUND,
-        EmptyAggregate.EMPTY_STRING,
-        EmptyAggregate.NO_ROW,
-    ),
-    "since": None,
-    "static_data": (StaticData.OUTSIDE, StaticData.BESIDE),
 }
 _SENTENCES: Final[dict[object, str]] = {
     Report.EXPIRATION: "reports at expirations: live has arrivals and clocks, use the engine fragments",

@@ -58,23 +58,18 @@ class StreamForm(Protocol[Item]):
 
     def one_by_one(self, stream: Stream) -> AbstractContextManager[Iterator[Coming[Item]]]:
         """The elements, each by itself; many of a stored stream are read before the first is given."""
-        ...
 
     def portions(self, stream: Stream) -> Iterator[Portion]:
         """The elements, many per write."""
-        ...
 
     def advance(self, time: int) -> Item:
         """The item that advances time (ms)."""
-        ...
 
     def encoded(self, items: Sequence[Item]) -> bytes:
         """Elements and advances as bytes."""
-        ...
 
     def end(self) -> bytes:
         """The bytes that end the stream."""
-        ...
 
 
 class LineForm:

@@ -85,7 +85,6 @@ class Operator(Protocol):
 
     def pull(self) -> Bag:
         """The change of the output since the last pull."""
-        ...
 
 
 class Stateful:

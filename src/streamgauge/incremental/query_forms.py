@@ -42,11 +42,9 @@ class AnswerStage(Protocol):
 
     def change(self, delta: Bag) -> Bag:
         """The change of the answer."""
-        ...
 
     def forget(self) -> None:
         """Begin again: the next change is one from nothing."""
-        ...
 
 
 class Boolean:

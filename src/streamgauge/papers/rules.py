@@ -105,7 +105,6 @@ class RuleSet(Protocol):
 
     def judge(self, run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
         """The verdict on a run by these rules, its ``rules`` field naming them."""
-        ...
 
 
 def names() -> tuple[str, ...]:

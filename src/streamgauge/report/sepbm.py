@@ -228,11 +228,6 @@ def by_channel_plot(drawing: ChartDrawing, outcomes: Mapping[str, JudgedRecordin
     yield from plotted(drawing, "Notification time by channel", times, NOTIFICATION, names, fine)
 
 
-def rates(outcome: JudgedRecording) -> dict[str, float]:
-    """The publication throughput of each channel, publications a second."""
-    return {name: channel_score.throughput.rate for name, channel_score in by_channel(outcome.analysis).items()}
-
-
 NOTIFICATION: Final = ChartAxis("mean notification time", scale="log", unit="ms")
 THROUGHPUT: Final = ChartAxis("publications a second", scale="log")
 

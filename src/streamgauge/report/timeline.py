@@ -73,27 +73,22 @@ class TimelineScene(Protocol):
     @property
     def name(self) -> str:
         """The heading."""
-        ...
 
     @property
     def query(self) -> ContinuousQuery:
         """The query, which has windows."""
-        ...
 
     @property
     def semantics(self) -> Semantics:
         """The operational semantics."""
-        ...
 
     @property
     def stream(self) -> Sequence[StreamElement]:
         """The elements, one at least."""
-        ...
 
     @property
     def advance(self) -> int:
         """How far time comes, ms."""
-        ...
 
 
 @dataclass(frozen=True)

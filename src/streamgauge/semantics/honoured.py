@@ -27,7 +27,7 @@ from streamgauge.model.semantics import (
 HonouredFields: TypeAlias = Mapping[str, Collection[object] | None]
 """Allowed values by field, ``None`` for any value; if the field is a set, each of its members has to be allowed."""
 
-DEFINED: Final[HonouredFields] = {
+SHARED: Final[dict[str, Collection[object] | None]] = {
     "report": (
         Report.WINDOW_CLOSE, Report.CONTENT_CHANGE, Report.NON_EMPTY, Report.PERIODIC, Report.EXPIRATION,
     ),
@@ -55,7 +55,13 @@ DEFINED: Final[HonouredFields] = {
     "since": None,
     "static_data": (StaticData.OUTSIDE, StaticData.BESIDE),
 }  # fmt: skip
-"""The fields and values that the definition honours: all of them."""
+"""The values that a list names unless it has others: ``SHARED | {"due": (Due.ALL,)}``.
+
+A field or value of a later version is added to the lists of those that honour it, never here.
+"""
+
+DEFINED: Final = SHARED
+"""The definition honours all of them."""
 
 _LABELS: Final = ("name", "sources")
 """Fields that document a semantics and change nothing."""

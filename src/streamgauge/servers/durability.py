@@ -219,11 +219,6 @@ _WORDS: Final = {
 _PROBED: Final = 65536
 
 
-def refusal(code: int) -> str | None:
-    """The words for an errno with which disks refuse writes; ``None`` for any other."""
-    return _WORDS.get(code)
-
-
 def probe(folder: Path) -> int | None:
     """The errno with which a folder refuses a file of 64 KiB now; ``None`` when it takes one.
 

@@ -17,14 +17,13 @@ from pyspark.sql import functions as fn
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import TriplePattern, Var, triple_variables
 from streamgauge.model.terms import Term
-from streamgauge.query.traversal import every_expression, every_pattern, expression_parts, expressions, parts
+from streamgauge.query.traversal import conjuncts, every_expression, every_pattern, expression_parts, expressions, parts
 from streamgauge.spark import relation as rel
 from streamgauge.spark.aggregates import group, running_group
 from streamgauge.spark.exists import (
     Given,
     How,
     Narrow,
-    conjuncts,
     distinct,
     flagged,
     is_join,

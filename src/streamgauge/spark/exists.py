@@ -51,13 +51,6 @@ def refuse(query: al.QueryForm) -> str | None:
     return None if part is None else f"spark does not evaluate {part}"
 
 
-def conjuncts(condition: al.Expression) -> tuple[al.Expression, ...]:
-    """The parts of a condition that must all hold."""
-    if isinstance(condition, al.Call) and condition.operator == "&&":
-        return tuple(part for argument in condition.arguments for part in conjuncts(argument))
-    return (condition,)
-
-
 def negated(condition: al.Expression) -> al.Exists | None:
     """The EXISTS of a NOT EXISTS."""
     match condition:

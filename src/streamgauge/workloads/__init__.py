@@ -38,7 +38,6 @@ class Workload(Protocol):
         self, spark: "SparkSession", seed: int, *, partitions: int | None = None, **parameters_: object
     ) -> "DataFrame":
         """The stream table (formats.stream.SCHEMA); the same seed and parameters give the same rows."""
-        ...
 
 
 def on_spark(plan: "Callable[..., TablePlan | None]", tasks: int | None = None) -> "Callable[..., DataFrame | None]":

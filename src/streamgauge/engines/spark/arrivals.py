@@ -75,7 +75,6 @@ class ElementReader(Protocol):
 
     def late(self, came: Sequence[FileArrivals], rule: LateRule, greatest: int | None) -> Iterable[Numbers]:
         """The late elements of these files, which come in their order."""
-        ...
 
 
 @dataclass

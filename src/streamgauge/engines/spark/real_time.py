@@ -7,8 +7,8 @@ order from the same state, under the same keys.
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,9 +21,7 @@ from streamgauge.engines.spark.connector import connector
 from streamgauge.engines.spark.micro_batches import set_all
 from streamgauge.engines.spark.pipeline import LOOK_S, MICRO_BATCHES, REAL_TIME, Job, claim, resolved_source
 from streamgauge.formats.jvm import JvmError
-from streamgauge.formats.lines import decode_answer
 from streamgauge.model.algebra import Group
-from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
 from streamgauge.query.traversal import every_pattern
 from streamgauge.sources import kafka, kafka_partitions
@@ -220,23 +218,6 @@ def _checkpoints(running: StreamingQuery) -> Iterator[Checkpointed]:
             running.awaitTermination()
             return
         time.sleep(LOOK_S)  # an interrupt comes here, not within a call of the JVM
-
-
-def answered(messages: Iterable[tuple[str, bytes]]) -> list[Answer]:
-    """The answers in messages (key, line), in the order of the elements: the rows of one element are one answer.
-
-    Of messages with the same key, which a crash may leave, the last one counts.
-    """
-    rows: dict[tuple[int, int, int], dict[int, Answer]] = {}
-    for key, line in messages:
-        _name, partition, place, _instant, row = key.rsplit(" ", 4)
-        offset, _, item = place.partition(".")
-        rows.setdefault((int(partition), int(offset), int(item)), {})[int(row)] = decode_answer(line)
-    answers = []
-    for _, own in sorted(rows.items()):
-        first, *others = (own[place] for place in sorted(own))
-        answers.append(replace(first, added=(*first.added, *(row for other in others for row in other.added))))
-    return answers
 
 
 def reason(error: Exception) -> str:

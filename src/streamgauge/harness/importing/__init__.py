@@ -285,11 +285,9 @@ class Importer(Protocol):
 
     def recognises(self, path: Path) -> bool:
         """Whether the path looks like this format; it never raises."""
-        ...
 
     def read(self, path: Path, request: ImportRequest) -> Iterable[ImportedRun]:
         """The runs in it; ForeignError names the file and the line or field."""
-        ...
 
 
 @cache

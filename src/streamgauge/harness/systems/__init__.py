@@ -52,43 +52,34 @@ class SystemUnderTest(Protocol[Task, Query, Element, Received]):
     @property
     def evaluator(self) -> str | None:
         """The name of the evaluator of this package that computes the answers."""
-        ...
 
     @property
     def processes(self) -> Sequence[int]:
         """The root processes of the system, for measuring its resources; this process if the system runs in it."""
-        ...
 
     def start(self, task: Task) -> None:
         """Begin the task; returns when the system is ready for its first element."""
-        ...
 
     def subscribe(self, query: Query, receive: Callable[[Received], None]) -> None:
         """Call ``receive`` for each answer to a query, in order, from any thread.
 
         The first subscription registers it.
         """
-        ...
 
     def unsubscribe(self, query: Query) -> None:
         """End all subscriptions of a query, and remove the query."""
-        ...
 
     def feed(self, element: Element) -> int | None:
         """Hand over an element (adds, removes); returns when acknowledged, with the system's number for it if any."""
-        ...
 
     def advance(self, time: int) -> None:
         """Advance application time to ``time`` (ms); at the task's end the system also sends deferred answers."""
-        ...
 
     def settle(self) -> None:
         """Return when every answer caused by acknowledged elements has been received, except deferred ones."""
-        ...
 
     def close(self) -> None:
         """End the system with all its processes."""
-        ...
 
 
 class EngineSystem:

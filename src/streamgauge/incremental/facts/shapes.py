@@ -40,16 +40,13 @@ class PatternOwner(Protocol):
     @property
     def share(self) -> int:
         """Among how many patterns what may be looked at is parted."""
-        ...
 
     @property
     def touch(self) -> Callable[[], None]:
         """Called when the first solution is found."""
-        ...
 
     def fail(self) -> None:
         """More would have to be looked at than may be: what was found is not all."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

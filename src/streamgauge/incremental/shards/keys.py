@@ -6,7 +6,7 @@ A triple goes to the shard of the term that stands where the key stands in the p
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
@@ -51,8 +51,6 @@ class ShardKey:
 Keys: TypeAlias = frozenset[al.Var] | None
 """The variables by which the solutions of a part are parted; none: its solutions are a sum over the shards, without a
 variable that tells whose one is; ``None``: each shard has all of them."""
-
-SUM: Final[Keys] = frozenset()
 
 
 class _NotLocalError(Exception):

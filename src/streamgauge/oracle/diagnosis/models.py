@@ -210,15 +210,12 @@ class Simulation(Protocol):
 
     def candidates(self, case: Case) -> tuple[DueReport, ...]:
         """The reports that may be due, whatever their content."""
-        ...
 
     def seen(self, case: Case, last: int) -> int:
         """The number of arrivals up to a time (ms)."""
-        ...
 
     def rows_at(self, case: Case) -> Callable[[DueReport], Rows | None]:
         """The answer over what the windows of a due report hold; ``None`` where nothing is there and it had to be."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

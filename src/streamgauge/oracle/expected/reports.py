@@ -16,22 +16,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery, StreamWindow, static_missing
 from streamgauge.model.report import DueReport, ExpectedReport, View
-from streamgauge.model.semantics import (
-    R2S,
-    Borders,
-    Changes,
-    Clock,
-    Counting,
-    Due,
-    EmptyAggregate,
-    Grain,
-    Origin,
-    Report,
-    Scope,
-    Semantics,
-    StaticData,
-    Tick,
-)
+from streamgauge.model.semantics import R2S, Counting, EmptyAggregate, Semantics
 from streamgauge.model.terms import Row, Term
 from streamgauge.query.graphs import spread
 from streamgauge.query.stamps import stamped
@@ -40,7 +25,7 @@ from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arri
 from streamgauge.semantics.definition import Held, answered, columns, held, operator, refuse, streamed
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot, snapshot_under
-from streamgauge.semantics.honoured import HonouredFields, not_honoured
+from streamgauge.semantics.honoured import SHARED, not_honoured
 
 Net = Mapping[Row, int]
 """The difference of a bag to the one before it, row to copies; the bag before the first is empty."""
@@ -264,35 +249,7 @@ def inspected(admitted: Sequence[StreamElement], query: ContinuousQuery, semanti
     return look
 
 
-SPARK_HONOURED: Final[HonouredFields] = {
-    "report": (Report.WINDOW_CLOSE, Report.CONTENT_CHANGE, Report.NON_EMPTY, Report.PERIODIC, Report.EXPIRATION),
-    "tick": (Tick.TUPLE, Tick.ELEMENT, Tick.BATCH, Tick.TIME),
-    "r2s": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
-    "r2s_able": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
-    "notify_empty": (True, False),
-    "origin": (Origin.FIXED, Origin.FIRST, Origin.SEARCH),
-    "t0": None,
-    "borders": (Borders.CLOSED_OPEN, Borders.OPEN_CLOSED, Borders.CLOSED),
-    "scope": (Scope.SLIDES, Scope.RANGE),
-    "partial_head": (True, False),
-    "due": (Due.ALL, Due.LAST),
-    "changes": (Changes.BOTH, Changes.ARRIVALS),
-    "period": None,
-    "time_unit": None,
-    "lateness": None,
-    "clock": (Clock.APPLICATION, Clock.ARRIVAL, Clock.PUT),
-    "content": (Counting.SET, Counting.BAG),
-    "answers": (Counting.SET, Counting.BAG),
-    "grain": (Grain.REPORT, Grain.ROW),
-    "empty_aggregate": (
-        EmptyAggregate.SPARQL,
-        EmptyAggregate.UNBOUND,
-        EmptyAggregate.EMPTY_STRING,
-        EmptyAggregate.NO_ROW,
-    ),
-    "since": None,
-    "static_data": (StaticData.OUTSIDE, StaticData.BESIDE),
-}
+SPARK_HONOURED: Final = SHARED | {"content": (Counting.SET, Counting.BAG)}
 
 
 def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:

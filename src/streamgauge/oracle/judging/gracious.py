@@ -137,7 +137,6 @@ class Searching(Protocol):
 
     def fit(self, view: View, received: Sequence[Row], previous: View | None, /) -> BorderFit:
         """The best borders for an answer; ``previous`` is the content before, where differences to it are sent."""
-        ...
 
 
 class _BorderSearch:

@@ -21,21 +21,7 @@ from streamgauge.formats.places import Place
 from streamgauge.model.algebra import Select
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run, RunHeader
-from streamgauge.model.semantics import (
-    R2S,
-    Borders,
-    Changes,
-    Clock,
-    Counting,
-    Due,
-    EmptyAggregate,
-    Grain,
-    Origin,
-    Report,
-    Scope,
-    StaticData,
-    Tick,
-)
+from streamgauge.model.semantics import R2S, Borders, Clock, Counting, Due, EmptyAggregate, Grain, Report
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Verdict, WindowVerdict
 from streamgauge.oracle.expected.extent import Extent, admitted, extent
@@ -56,7 +42,7 @@ from streamgauge.semantics.arrivals import Arrivals
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.due import candidates
-from streamgauge.semantics.honoured import HonouredFields, not_honoured
+from streamgauge.semantics.honoured import SHARED, not_honoured
 from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers
 from streamgauge.spark.hadoop_tables import read_parquet, read_table
@@ -69,42 +55,16 @@ class NotInTablesError(ValueError):
     """A run that cannot be judged in its tables; the message says why. It is judged in this process instead."""
 
 
-IN_TABLES: Final[HonouredFields] = {
+IN_TABLES: Final = SHARED | {
     "report": (Report.WINDOW_CLOSE, Report.PERIODIC, Report.NON_EMPTY, Report.CONTENT_CHANGE),
-    "tick": (Tick.TUPLE, Tick.ELEMENT, Tick.BATCH, Tick.TIME),
-    "r2s": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),  # the query's keyword decides
-    "r2s_able": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
-    "notify_empty": (True, False),
-    "origin": (Origin.FIXED, Origin.FIRST, Origin.SEARCH),
-    "t0": None,
-    "borders": (Borders.CLOSED_OPEN, Borders.OPEN_CLOSED, Borders.CLOSED),
-    "scope": (Scope.SLIDES, Scope.RANGE),
-    "partial_head": (True, False),
     "due": (Due.ALL,),
-    "changes": (Changes.BOTH, Changes.ARRIVALS),
-    "period": None,
-    "time_unit": None,
-    "lateness": None,
     "clock": (Clock.APPLICATION,),
     "content": (Counting.SET, Counting.BAG),
-    "answers": (Counting.SET, Counting.BAG),
     "grain": (Grain.REPORT,),
-    "empty_aggregate": (
-        EmptyAggregate.SPARQL,
-        EmptyAggregate.UNBOUND,
-        EmptyAggregate.EMPTY_STRING,
-        EmptyAggregate.NO_ROW,
-    ),
-    "since": None,
-    "static_data": (StaticData.OUTSIDE, StaticData.BESIDE),
 }
 """The semantics that tables judge."""
 
-COUNTED: Final[HonouredFields] = {
-    **IN_TABLES,
-    "answers": (Counting.BAG,),
-    "empty_aggregate": (EmptyAggregate.SPARQL,),
-}
+COUNTED: Final = IN_TABLES | {"answers": (Counting.BAG,), "empty_aggregate": (EmptyAggregate.SPARQL,)}
 """Those under which rows are counted."""
 
 

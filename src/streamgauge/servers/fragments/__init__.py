@@ -109,7 +109,6 @@ class HasSize(Protocol):
     @property
     def size(self) -> int:
         """Approximate bytes of memory."""
-        ...
 
 
 Value = TypeVar("Value", bound=HasSize)

@@ -26,17 +26,14 @@ class AnswerBounds(Protocol):
     @property
     def kept(self) -> int:
         """Maximum number of answers kept."""
-        ...
 
     @property
     def kept_bytes(self) -> int:
         """Maximum size of the answers kept, in bytes."""
-        ...
 
     @property
     def lag(self) -> int:
         """Number of answers behind the newest at which a subscriber is disconnected."""
-        ...
 
 
 class Numbered(msgspec.Struct, Generic[Line], frozen=True, gc=False):
@@ -296,7 +293,6 @@ class Rung(Protocol):
 
     def pass_on(self) -> None:
         """Run, in the event loop's thread."""
-        ...
 
 
 class LoopCall:

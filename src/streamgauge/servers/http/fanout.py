@@ -39,7 +39,6 @@ class Connection(Protocol):
 
     def write(self, data: bytes) -> bool:
         """Write; false, with nothing written, if the write buffer is full or the client has gone."""
-        ...
 
 
 class NumberedItem(Protocol):
@@ -48,7 +47,6 @@ class NumberedItem(Protocol):
     @property
     def number(self) -> int:
         """Its number, counted from 1."""
-        ...
 
 
 Sent = TypeVar("Sent", bound=NumberedItem)
@@ -60,37 +58,29 @@ class Place(Protocol[Sent]):
     @property
     def place(self) -> int:
         """The number of the last item taken."""
-        ...
 
     @property
     def over(self) -> End | None:
         """Why the sequence has ended, ``None`` while it goes on."""
-        ...
 
     @property
     def missed(self) -> int:
         """The number of items after its place that have been discarded."""
-        ...
 
     def take(self) -> Sequence[Sent]:
         """The items that came since the last take, in order."""
-        ...
 
     def before(self, sent: Sent) -> int:
         """The place just before an item that was taken."""
-        ...
 
     def pause(self) -> None:
         """Stop wake-ups until ``resume``."""
-        ...
 
     def resume(self, place: int) -> None:
         """Continue after ``place``, with wake-ups."""
-        ...
 
     def close(self) -> None:
         """End the subscription."""
-        ...
 
 
 Encode = Callable[[Sequence[Sent]], bytes]

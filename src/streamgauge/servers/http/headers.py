@@ -214,7 +214,6 @@ class BaseAddress(Protocol):
 
     def __call__(self, scheme: str, headers: Mapping[bytes, bytes]) -> str:
         """From the request's scheme and headers."""
-        ...
 
 
 def of_host(scheme: str, headers: Mapping[bytes, bytes]) -> str:

@@ -303,13 +303,6 @@ def triples_text(triples: Iterable[Triple]) -> str:
     return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
 
 
-def changes(due: Iterable[DueRows]) -> dict[tuple[int, str], tuple[frozenset[Row], frozenset[Row]]]:
-    """The rows due by publication and channel, as sets, on which two ways of finding them must agree."""
-    return {
-        (change.publication, change.channel): (frozenset(change.added), frozenset(change.removed)) for change in due
-    }
-
-
 def _line(publication: Publication) -> str:
     add, remove = (encode_basestring_ascii(triples_text(part)) for part in (publication.added, publication.removed))
     return f'{{"n": {publication.number}, "add": {add}, "remove": {remove}}}\n'

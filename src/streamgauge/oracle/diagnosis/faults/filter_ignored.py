@@ -8,13 +8,13 @@ from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Fault, Seen
 from streamgauge.oracle.diagnosis.sides import rewritten
 from streamgauge.query.printer import expression
-from streamgauge.query.traversal import every_pattern
+from streamgauge.query.traversal import conjuncts, every_pattern
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
     """Each condition ignored, and all of them."""
     filters = [pattern for pattern in every_pattern(seen.case.query.form.pattern) if isinstance(pattern, al.Filter)]
-    conditions = tuple(dict.fromkeys(conjunct for pattern in filters for conjunct in _conjuncts(pattern.condition)))
+    conditions = tuple(dict.fromkeys(conjunct for pattern in filters for conjunct in conjuncts(pattern.condition)))
     for condition in conditions:
         text = expression(condition)
         part = Part(f"condition ignored: {text}", f"The condition {text} is not applied.")
@@ -24,16 +24,10 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         yield Fault(part, "condition", partial(rewritten, change=partial(_without, conditions=frozenset(conditions))))
 
 
-def _conjuncts(condition: al.Expression) -> tuple[al.Expression, ...]:
-    if isinstance(condition, al.Call) and condition.operator == "&&":
-        return tuple(conjunct for argument in condition.arguments for conjunct in _conjuncts(argument))
-    return (condition,)
-
-
 def _without(pattern: al.Pattern, conditions: frozenset[al.Expression]) -> al.Pattern:
     if not isinstance(pattern, al.Filter):
         return pattern
-    kept = [conjunct for conjunct in _conjuncts(pattern.condition) if conjunct not in conditions]
+    kept = [conjunct for conjunct in conjuncts(pattern.condition) if conjunct not in conditions]
     inner = pattern.pattern
     for condition in kept:
         inner = al.Filter(condition, inner)

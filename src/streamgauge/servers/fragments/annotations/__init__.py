@@ -73,18 +73,15 @@ class Method(Protocol):
         Static facts become triples of the default graph. A quad ends with its fact, a shared one with the last of its
         facts. LabelError for a fact that the label cannot express.
         """
-        ...
 
     def facts(self, quads: Iterable[Quad], style: Style) -> list[Fact]:
         """The facts that quads represent, static ones included; the inverse of ``annotate``.
 
         LabelError for a label that is not a time.
         """
-        ...
 
     def form(self, pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
         """The form to fetch for a triple pattern whose facts have times; ``number`` makes its variables unique."""
-        ...
 
 
 def triple_nodes(pattern: TriplePattern) -> tuple[Node, Node, Node]:

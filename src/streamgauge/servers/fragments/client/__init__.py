@@ -203,18 +203,15 @@ class LinkedDataSource(Protocol):
     @property
     def address(self) -> str:
         """The source's start address."""
-        ...
 
     async def count(self, pattern: QuadPattern) -> int:
         """The source's estimate of the number of matching quads; 0 only if there are none."""
-        ...
 
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:
         """All matching quads; with ``seeds`` at least those that join with one of the seeds.
 
         Repeated variables are respected, and pages that straddle a change are read again. LinkedDataError.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -410,7 +410,6 @@ class LivePlan(Protocol):
 
     async def poll(self) -> PollResult:
         """The current answer; LinkedDataError, LabelError."""
-        ...
 
 
 def first_of(sources: Sequence[LinkedDataSource], times: Sequence[int | None], web: CachingHttpClient) -> int | None:

@@ -81,7 +81,6 @@ class ChangingSource(LinkedDataSource, Protocol):
 
     async def changed(self, since: str) -> FetchedChange | None:
         """The changes since a version; ``None`` if the source no longer has them."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,11 +71,9 @@ class PushingSource(ChangingSource, Protocol):
     @property
     def changes(self) -> str | None:
         """The template of addresses of changes."""
-        ...
 
     def listen(self, last: str | None) -> AbstractAsyncContextManager[AsyncIterator[ServerEvent]]:
         """The events from now on, or since the last one; LinkedDataError if there are none."""
-        ...
 
 
 class HeardChanges:

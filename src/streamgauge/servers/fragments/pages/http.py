@@ -202,11 +202,9 @@ class MountedHandler(Protocol):
 
     def takes(self, method: str, query: bytes, headers: Headers) -> bool:
         """Whether it handles such a request."""
-        ...
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request."""
-        ...
 
 
 class FragmentsApp:

@@ -52,39 +52,30 @@ class KeyValueStore(Protocol):
     @property
     def remembered(self) -> int:
         """Maximum number of terms that a ``TermDictionary`` caches: few if a lookup costs as little."""
-        ...
 
     def get(self, key: bytes) -> bytes | None:
         """The readable value of a key; DamagedStoreError if its checksum does not hold."""
-        ...
 
     def lost(self, key: bytes) -> DamagedStoreError:
         """The error for a required record that is missing."""
-        ...
 
     def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
         """Keys with a prefix (its first byte in ``SIZED``), sorted, with the size of each value in bytes."""
-        ...
 
     def commit(self, writes: Writes) -> None:
         """Write all or nothing; durable when it returns, but not readable before ``show``. FullError."""
-        ...
 
     def show(self) -> None:
         """Make committed writes readable."""
-        ...
 
     def fill(self, *runs: SortedRun) -> None:
         """Write and show records of new keys, in sorted runs. FullError."""
-        ...
 
     def trouble(self) -> str:
         """Why changes are currently refused, as a sentence; empty if they are accepted."""
-        ...
 
     def close(self) -> None:
         """Close; the store can no longer be used."""
-        ...
 
 
 FULL: Final = 4000

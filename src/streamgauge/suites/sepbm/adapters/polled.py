@@ -18,7 +18,6 @@ from streamgauge.formats.results import MEDIA_TYPE, ResultsError, rows
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Triple
 from streamgauge.outgoing.clients import client, crowd_limits
-from streamgauge.query import parse_sparql
 from streamgauge.reasoning.closure import Closure
 from streamgauge.servers.broker.client import bearing
 from streamgauge.servers.broker.contract import Publication
@@ -32,6 +31,7 @@ from streamgauge.suites.sepbm import (
     UnusableSystemError,
 )
 from streamgauge.suites.sepbm.adapters import Clock, data_update, in_parts, post
+from streamgauge.suites.sepbm.selection import selected
 
 _PATIENCE_S: Final = 600.0
 
@@ -58,7 +58,7 @@ class InProcessStore:
         with self._lock:
             query = self._queries.get(channel.query)
             if query is None:
-                query = self._queries[channel.query] = _form(channel)
+                query = self._queries[channel.query] = selected(channel)
             return self._stored.rows(query)
 
     def close(self) -> None:
@@ -113,13 +113,6 @@ class SparqlEndpoint:
 @lru_cache(maxsize=20_000)
 def _variables(channel: SepbmChannel) -> tuple[str, ...]:
     return channel.variables
-
-
-def _form(channel: SepbmChannel) -> al.Select:
-    form = parse_sparql(channel.query)
-    if not isinstance(form, al.Select):
-        raise ValueError(f"channel {channel.name}: only a SELECT can be polled")
-    return form
 
 
 ABOUT: Final = "a SPARQL store that a client polls, ours or any endpoint"

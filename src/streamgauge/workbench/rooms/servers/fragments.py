@@ -41,7 +41,6 @@ NEVER: Final = 2**62
 NARROWED: Final = 60
 """Requests for the times of the facts of one page: a server without bindings is asked for each fact."""
 
-ANY: Final = TriplePattern(Var("s"), Var("p"), Var("o"))
 _STATEMENT_PARTS: Final = {
     "<http://www.w3.org/1999/02/22-rdf-syntax-ns#subject>": "reification",
     "<http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies>": "reifiers",

@@ -5,6 +5,7 @@ response. The modules of this folder are discovered.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Collection, Coroutine, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -222,8 +223,8 @@ def _shared(left: list[Binding], right: list[Binding]) -> list[Var]:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentSource:
-    """An RDF document, the fallback: every pattern is matched against its one response."""
+class WholeSource(ABC):
+    """A source without a search: every pattern is matched against all of its quads."""
 
     address: str
     web: CachingHttpClient
@@ -232,6 +233,15 @@ class DocumentSource:
     async def count(self, pattern: QuadPattern) -> int:
         """The exact number of matching quads."""
         return len((await self.fetch(pattern)).quads)
+
+    @abstractmethod
+    async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:
+        """As in ``LinkedDataSource``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSource(WholeSource):
+    """An RDF document, the fallback: every pattern is matched against its one response."""
 
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:  # noqa: ARG002
         """All matching quads of the document."""
@@ -257,7 +267,6 @@ class SourceKind(Protocol):
 
     def recognise(self, first: FirstResponse) -> Awaitable[LinkedDataSource | None]:
         """The source if it is of this kind, else ``None``; LinkedDataError if it is but cannot be read."""
-        ...
 
 
 @cache

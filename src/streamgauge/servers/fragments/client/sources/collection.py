@@ -9,10 +9,8 @@ from typing import Final
 
 from streamgauge.servers.fragments import QuadPattern
 from streamgauge.servers.fragments.client import Binding, FetchedQuads, LinkedDataSource, combined, rdf_syntax
-from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.pages import PageReader
-from streamgauge.servers.fragments.client.sources import FirstResponse, matching_quads
-from streamgauge.servers.fragments.client.transport import AddressRules
+from streamgauge.servers.fragments.client.sources import FirstResponse, WholeSource, matching_quads
 
 RANK: Final = 90
 
@@ -26,16 +24,8 @@ async def recognise(first: FirstResponse) -> LinkedDataSource | None:
 
 
 @dataclass(frozen=True, slots=True)
-class CollectionSource:
+class CollectionSource(WholeSource):
     """All pages of a collection; every pattern reads all of them, fresh ones from the cache."""
-
-    address: str
-    web: CachingHttpClient
-    reach: AddressRules
-
-    async def count(self, pattern: QuadPattern) -> int:
-        """The exact number of matching quads."""
-        return len((await self.fetch(pattern)).quads)
 
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:  # noqa: ARG002
         """The matching quads of all pages, without Hydra's controls."""

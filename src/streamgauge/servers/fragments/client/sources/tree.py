@@ -23,10 +23,9 @@ from streamgauge.servers.fragments.client import (
     rdf_syntax,
     read_quads,
 )
-from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.shapes import ShapeGraph, described
-from streamgauge.servers.fragments.client.sources import FirstResponse, gather_all, matching_quads
-from streamgauge.servers.fragments.client.transport import AddressRules, resolved_address
+from streamgauge.servers.fragments.client.sources import FirstResponse, WholeSource, gather_all, matching_quads
+from streamgauge.servers.fragments.client.transport import resolved_address
 
 RANK: Final = 30
 
@@ -51,16 +50,8 @@ async def recognise(first: FirstResponse) -> LinkedDataSource | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeSource:
+class TreeSource(WholeSource):
     """A collection behind one of its nodes; every pattern reads all nodes, fresh ones from the cache."""
-
-    address: str
-    web: CachingHttpClient
-    reach: AddressRules
-
-    async def count(self, pattern: QuadPattern) -> int:
-        """The number of matching quads of members."""
-        return len((await self.fetch(pattern)).quads)
 
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:  # noqa: ARG002
         """The matching quads of members; ``until`` is by the polling interval if no response states a lifetime."""
