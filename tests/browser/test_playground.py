@@ -117,7 +117,9 @@ def field(browser: Any, name: str) -> Any:
     return browser.find_element(By.NAME, name)
 
 
-def test_it_is_used_by_fields_by_typing_by_dragging_and_as_a_link(browser: Any, bench: Any) -> None:
+def test_it_is_used_by_fields_by_typing_by_dragging_and_as_a_link(
+    browser: Any, bench: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     browser.get_log("browser")
     shown(browser, bench)
     assert texts(browser, "#summary") == ["From A to B, of 4 reports 4 change."]
@@ -145,6 +147,11 @@ def test_it_is_used_by_fields_by_typing_by_dragging_and_as_a_link(browser: Any, 
     last = browser.find_elements(By.CSS_SELECTOR, "circle.element")[-1]
     after(browser, lambda: last.send_keys(Keys.DELETE))
     assert len(field(browser, "stream").get_attribute("value").splitlines()) == len(stream)
+    folder = tmp_path_factory.mktemp("downloads")
+    browser.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
+    browser.find_element(By.CSS_SELECTOR, "[value='reports.csv']").send_keys(Keys.ENTER)
+    WebDriverWait(browser, 60, 0.05).until(lambda _: [path.name for path in folder.iterdir()] == ["reports.csv"])
+    assert (folder / "reports.csv").read_text(encoding="utf-8").startswith("semantics,")
     show(browser, address)
     assert texts(browser, "tr:not(.same) strong") == differences
     assert [complaint for complaint in complaints(browser) if complaint["level"] == "SEVERE"] == []

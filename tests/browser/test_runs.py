@@ -88,6 +88,7 @@ def report_is_drawn_when_seen(browser: Any) -> None:
         "delay.png",
         "delay.pdf",
         "delay.csv",
+        "delay.tex",
     ]
     look(browser, "runs-report")
 
@@ -197,7 +198,7 @@ def test_an_experiment_over_two_loads_is_made_by_the_form_and_its_figure_kept(
         wait_for(browser, lambda: browser.find_elements("css selector", "#load svg.plot"), "the drawing")
         files = browser.find_elements("css selector", "#load figure:first-child .files a")
         assert [file.get_dom_attribute("download") for file in files] == [
-            f"delay-over-stations.{kind}" for kind in ("svg", "png", "pdf", "csv")
+            f"delay-over-stations.{kind}" for kind in ("svg", "png", "pdf", "csv", "tex")
         ]
         assert [one.get_dom_attribute("download") for one in browser.find_elements("css selector", "#summary .files a")
                 ] == ["runs.csv", "runs.tex"]  # fmt: skip

@@ -36,9 +36,9 @@ def test_figures_are_files_with_the_numbers_of_the_table(tmp_path: Path) -> None
     chosen = [figure for figure in found if figure.numbers and figure.numbers.name in ("delay", "precision")]
     written = figures.export(chosen, [one.label for one in series_of(runs)], tmp_path)
     assert sorted(Counter(path.suffix for path in written).items()) == [
-        (s, 2) for s in (".csv", ".pdf", ".png", ".svg")
+        (s, 2) for s in (".csv", ".pdf", ".png", ".svg", ".tex")
     ]
-    begins = {".svg": b"<svg", ".png": b"\x89PNG", ".pdf": b"%PDF"}
+    begins = {".svg": b"<svg", ".png": b"\x89PNG", ".pdf": b"%PDF", ".tex": b"% \\usepackage{pgfplots}"}
     assert all(path.read_bytes().startswith(begins.get(path.suffix, b"series,")) for path in written)
     assert "live as csparql" in (tmp_path / "delay.svg").read_text(encoding="utf-8")  # the legend
     for name, value in (("precision", lambda window: window.precision), ("delay", lambda window: window.delay)):

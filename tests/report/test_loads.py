@@ -1,6 +1,8 @@
 """Measures over a load: lines, means with intervals, tables for papers."""
 
 import csv
+import json
+import re
 from dataclasses import replace
 from math import sqrt
 
@@ -8,10 +10,12 @@ import pytest
 
 from streamgauge.report import page
 from streamgauge.report.charts import ChartDrawing
+from streamgauge.report.figures import standing_alone
 from streamgauge.report.intervals import mean_interval
+from streamgauge.report.latex import pgfplots_picture, tex
 from streamgauge.report.plots.loads import load_lines, loads, varied_loads
 from streamgauge.report.series import series_of
-from streamgauge.report.tables import csv_table, latex_tables, mean_lines, tex
+from streamgauge.report.tables import csv_table, latex_tables, mean_lines
 from tests.report import build
 
 UNDRAWN = ChartDrawing(drawn=False)
@@ -57,6 +61,23 @@ def test_the_delay_over_the_load_has_a_mean_with_its_interval_at_each_point():
     drawn = figure.chart(figure.size)
     assert '"log"' in str(drawn).replace("'", '"')
     assert {(row["x"], row["y"]) for row in drawn["data"]["values"]} == {(1, 12), (4, 42), (16, 162)}
+
+
+def test_the_figure_is_a_picture_of_pgfplots_with_its_axes_means_and_intervals():
+    (figure,) = loads(UNDRAWN, series_of([*RUNS, at(2.0, 1, 21.0)]))
+    text = pgfplots_picture(json.loads(json.dumps(standing_alone(figure, ["x"] * 7))))
+    assert text.count("{") == text.count("}")
+    assert r"xlabel={pace, times real time}" in text
+    assert "xmode=log" in text
+    assert re.search(r"ytick=\{0, 50, 100, 150, 200\},\n *yticklabels=\{\{0\}, \{50\}", text)
+    live, other = text.split(r"\addplot")[1:]
+    half = [f"{4.303 / sqrt(3):.12g}"] * 2
+    assert live.split("{\n")[1].split("};")[0].split() == [
+        *["x", "y", "minus", "plus", "1", "12"], *half, *["2", "21", "0", "0", "4", "42"], *half, "16", "162", *half,
+    ]  # fmt: skip
+    assert r"\addlegendentry{live as csparql}" in live
+    assert r"\addlegendentry{other as csparql}" in other
+    assert live.count("error bars") == other.count("error bars") == 2
 
 
 def test_one_load_has_no_figure():

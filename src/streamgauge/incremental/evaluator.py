@@ -27,7 +27,8 @@ class OperatorTree:
 
     Without ``names`` (``None``) graphs may come and go: leaves are over each of them.
     ``ranked``: LIMIT and OFFSET are kept, with ties in the order that ``query_forms`` says.
-    ``common``: the aggregations of all queries that are pulled together.
+    ``common``: the aggregations of all queries that are pulled together. ``root`` is the operator below the query's
+    form; while it is ``watched``, nothing goes past its ``pull``.
     Raises UnsupportedError for what is not kept incrementally.
     """
 
@@ -50,7 +51,8 @@ class OperatorTree:
             builder.pull = common.pull
         pattern = builder.normal.pattern(plain.pattern)
         self._pull, self._effort = builder.pull, builder.effort
-        self._root = picked(builder.build(pattern, frozenset(inner)), inner)
+        self.root = picked(builder.build(pattern, frozenset(inner)), inner)
+        self.watched = False
         self.variables = columns(form)
         nothing = _nothing(pattern, empty, builder.groups, len(self.variables))
         outer = wanted(form)
@@ -63,7 +65,7 @@ class OperatorTree:
         """The change of the answer since the last pull; rows that a stopped pull was making are let go of in pieces."""
         self._pull.begin()
         try:
-            change = self._root.pull()
+            change = self.root.pull()
             for shape_ in self._shapes:
                 change = shape_.change(change)
         except BaseException as error:
@@ -75,7 +77,7 @@ class OperatorTree:
     @property
     def is_leaf(self) -> bool:
         """Whether the answer is the solutions of one leaf as they are."""
-        return isinstance(self._root, LeafSource) and not self._shapes
+        return isinstance(self.root, LeafSource) and not self._shapes
 
     def forget(self) -> None:
         """Begin again: the next pull is a change from nothing."""
@@ -174,20 +176,20 @@ class KeptAnswer:
         ranked: bool = False,
         common: CommonGroups | None = None,
     ) -> None:
-        self._tree = OperatorTree(form, names, empty_aggregate, leaf, effort, ranked, common)
-        self.variables = self._tree.variables
-        self._first = self._tree.pull()
+        self.tree = OperatorTree(form, names, empty_aggregate, leaf, effort, ranked, common)
+        self.variables = self.tree.variables
+        self._first = self.tree.pull()
         self._shown: Bag = {}
-        self._least = self._tree.held()
+        self._least = self.tree.held()
 
     @property
     def is_leaf(self) -> bool:
         """Whether the answer is the solutions of one leaf as they are."""
-        return self._tree.is_leaf
+        return self.tree.is_leaf
 
     def begin(self) -> None:
         """Take in what is there before the first change, such as static data: the first ``settle`` finds it done."""
-        add_all(self._first, self._tree.pull())
+        add_all(self._first, self.tree.pull())
 
     def settle(self) -> Delta:
         """The change of the answer since the last ``settle``, over ``variables``."""
@@ -206,7 +208,7 @@ class KeptAnswer:
     def turn(self) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """The change of the answer as a set since the last ``settle`` or ``turn``: rows that came, rows that left."""
         shown, added, removed = self._shown, [], []
-        for row, count in (self.delta() if self._first else self._tree.pull()).items():
+        for row, count in (self.delta() if self._first else self.tree.pull()).items():
             before = shown.get(row, 0)
             if now := before + count:
                 shown[row] = now
@@ -220,7 +222,7 @@ class KeptAnswer:
 
     def delta(self) -> Bag:
         """The change of the answer since the last one; it is not added to the answer that is kept."""
-        change = self._tree.pull()
+        change = self.tree.pull()
         if self._first:
             add_all(change, self._first)
             self._first = {}
@@ -242,16 +244,16 @@ class KeptAnswer:
 
     def tables(self) -> Iterator[dict[Any, Any] | Index]:
         """The tables in which operators remember rows; not to be changed."""
-        return self._tree.tables()
+        return self.tree.tables()
 
     def let_go(self) -> None:
         """Let go of all rows, in pieces; nothing may be asked any more."""
         let_go((self._first, self._shown))
-        let_go(self._tree.tables())
+        let_go(self.tree.tables())
 
     def remembered(self) -> dict[str, int]:
         """How many rows each operator holds for triples (after a ``settle``); all are 0 when none is there."""
-        return {name: count - self._least[name] for name, count in self._tree.held().items()}
+        return {name: count - self._least[name] for name, count in self.tree.held().items()}
 
 
 class Evaluator(KeptAnswer):

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
+from streamgauge.model.algebra import Pattern
 from streamgauge.model.terms import Row, Term
 
 Bag = dict[Row, int]
@@ -260,11 +261,11 @@ class LooseIndex(Index):
 
 
 class LeafSource:
-    """A basic graph pattern."""
+    """A basic graph pattern, under conditions."""
 
-    def __init__(self, take: Take, variables: tuple[str, ...]) -> None:
+    def __init__(self, take: Take, variables: tuple[str, ...], pattern: Pattern | None = None) -> None:
         self.variables, self.certain = variables, frozenset(variables)
-        self.pull = take
+        self.pull, self.pattern = take, pattern
 
 
 class Constant(Stateful):
@@ -293,14 +294,14 @@ class FilterRows:
 
     def __init__(self, inner: Operator, condition: Batch) -> None:
         self.variables, self.certain = inner.variables, inner.certain
-        self._inner, self._condition = inner, condition
+        self._inner, self.condition = inner, condition
 
     def pull(self) -> Bag:
         """The rows of the change for which the condition holds."""
         change = self._inner.pull()
         if not change:
             return change
-        kept = self._condition.holds(change)
+        kept = self.condition.holds(change)
         return {row: count for (row, count), keep in zip(change.items(), kept, strict=True) if keep}
 
 
@@ -462,12 +463,12 @@ class Tap:
 
     def __init__(self, shared: Shared) -> None:
         self.variables, self.certain = shared.inner.variables, shared.inner.certain
-        self._shared = shared
+        self.shared = shared
         self.pending: Bag = {}
 
     def pull(self) -> Bag:
         """The change since this reader's last pull."""
-        self._shared.fetch()
+        self.shared.fetch()
         change, self.pending = self.pending, {}
         return change
 

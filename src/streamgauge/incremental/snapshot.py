@@ -137,8 +137,8 @@ class Snapshots(KeptAnswer):
             return matches[-1].take
 
         super().__init__(form, leaf, empty_aggregate, names, ranked=ranked)
-        self._tree.forget()
-        self._only = matches[0] if self._tree.is_leaf else None
+        self.tree.forget()
+        self._only = matches[0] if self.tree.is_leaf else None
 
     def settle(self) -> Delta:
         """The change of the answer since this was last asked for."""
@@ -152,13 +152,15 @@ class Snapshots(KeptAnswer):
     def answer(self) -> Bag:
         """Evaluate at this look, once: row -> multiplicity."""
         try:
-            return self._tree.pull()
+            return self.tree.pull()
         finally:
-            self._tree.forget()
+            self.tree.forget()
 
     def rows(self) -> tuple[Row, ...]:
         """Evaluate at this look, once: each row as often as it is there."""
-        return repeated(self.answer().items()) if self._only is None else tuple(self._only.rows())
+        if self._only is None or self.tree.watched:
+            return repeated(self.answer().items())
+        return tuple(self._only.rows())
 
 
 class Parted:

@@ -104,7 +104,8 @@ def lines(
 ) -> Spec:
     """Lines through the medians, with a band from lowest to highest where a bin holds several values.
 
-    ``late`` are places that stand out: reports that came later than allowed have a ring.
+    ``late`` are places that stand out: reports that came later than allowed have a ring. ``usermeta``, which Vega
+    passes over, has the axes as they are drawn.
     """
     rows = [_row(line, bin_) for line in content for bin_ in line.bins]
     drawn = [bin_ for line in content for bin_ in line.bins]
@@ -130,7 +131,7 @@ def lines(
         layers.append({"data": {"values": marks}, **pointed})
     layers += [_ringed(late, x, y, size)] if late else []
     layers += [layer for rule in rules for layer in _rule(rule, x, y, size)]
-    return _finished(rows, layers, size)
+    return _finished(rows, layers, size) | {"usermeta": {"axes": {"x": x, "y": y}}}
 
 
 def _across(size: ChartSize) -> int:

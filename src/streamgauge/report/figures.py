@@ -1,4 +1,4 @@
-"""The numbers behind plots, and plots as files for papers: SVG, PNG, PDF, and all numbers as CSV."""
+"""The numbers behind plots, and plots as files for papers: SVG, PNG, PDF, LaTeX, and all numbers as CSV."""
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamgauge.model.extras import require
 from streamgauge.report import charts, vega
+from streamgauge.report.latex import pgfplots_picture
 
 if TYPE_CHECKING:
     from streamgauge.report.plots import Figure
@@ -42,7 +43,9 @@ def named(*parts: str) -> str:
 
 
 def export(figures: Iterable["Figure"], labels: Sequence[str], folder: Path) -> list[Path]:
-    """Write every drawn figure as NAME.svg, NAME.png, NAME.pdf and NAME.csv; OSError, MissingExtraError.
+    """Write every drawn figure as NAME.svg, NAME.png, NAME.pdf and NAME.csv, a line chart also as NAME.tex.
+
+    Raises OSError, MissingExtraError.
 
     ``labels`` name the series in the legends. Returns the files in the order in which they were written.
     """
@@ -73,6 +76,9 @@ def _drawn(chart: charts.Spec, path: Path) -> list[Path]:
     files[0].write_text(vega.svg(chart), encoding="utf-8")
     files[1].write_bytes(vega.png(on_white(chart), _SHARP))
     files[2].write_bytes(vega.pdf(chart))
+    if (picture := pgfplots_picture(chart)) is not None:
+        files.append(Path(f"{path}.tex"))
+        files[-1].write_text(picture, encoding="utf-8")
     return files
 
 
@@ -88,9 +94,10 @@ def write_numbers(numbers: FigureNumbers, folder: Path) -> Path:
 
 def with_legend(chart: charts.Spec, series: Sequence[tuple[int, str]]) -> charts.Spec:
     """The chart with a legend of its series above, which the page has beside it; as it is with fewer than two."""
+    names = {str(index): label for index, label in series}
+    chart |= {"usermeta": chart.get("usermeta", {}) | {"series": names}}
     if len(series) < 2:
         return chart
-    names = {str(index): label for index, label in series}
     legend = {
         "title": None,
         "orient": "top",

@@ -1,12 +1,12 @@
 """The tables of runs for papers and spreadsheets: every run as CSV, runs and means with intervals in LaTeX."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from streamgauge.model.controls import visible
 from streamgauge.report.exports import table
 from streamgauge.report.intervals import mean_interval
+from streamgauge.report.latex import tex
 from streamgauge.report.measures import OF_RUN, Measure, chosen
 from streamgauge.report.numbers import NOTHING, duration, percent
 from streamgauge.report.series import Judged, Series, series_of, traits_of, varying
@@ -17,13 +17,6 @@ _UNITS: Final[dict[Callable[[Any], str], str]] = {duration: ", ms", percent: " (
 
 _OF_PAPER: Final = chosen(OF_RUN, ("precision", "recall", "reports", "missed", "surplus", "late", "median delay"))
 _MEANS: Final = chosen(OF_RUN, ("precision", "recall", "median delay", "longest delay"))
-
-_TEX: Final = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
-    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    NOTHING: "--", "\N{PLUS-MINUS SIGN}": r"$\pm$", "\N{MINUS SIGN}": "$-$",
-}  # fmt: skip
-_SPECIAL: Final = re.compile("[" + re.escape("".join(_TEX)) + "]")
 
 
 def csv_table(runs: Sequence[Judged]) -> str:
@@ -113,8 +106,3 @@ def _tabular(caption: str, headings: Sequence[str], left: str, lines: Sequence[S
 
 def _row(cells: Sequence[str]) -> str:
     return " & ".join(map(tex, cells)) + r" \\"
-
-
-def tex(text: str) -> str:
-    """A text as LaTeX sets it, whatever letters it has, on one line."""
-    return _SPECIAL.sub(lambda match: _TEX[match[0]], visible(" ".join(text.split())))

@@ -31,6 +31,13 @@ def shown_term(term: Term | None, prefixes: tuple[tuple[str, str], ...] = ()) ->
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}\N{HORIZONTAL ELLIPSIS}"
 
 
+def plain_term(term: Term | None) -> str:
+    """A term as in the CSV results of SPARQL 1.1: an IRI or the text of a literal alone, empty where unbound."""
+    if term is None:
+        return ""
+    return lexical(term) if is_literal(term) else term[1:-1] if is_iri(term) else term
+
+
 class ShownCell(NamedTuple):
     """A term in a cell: its text, and all of it where the text leaves something out, else nothing."""
 

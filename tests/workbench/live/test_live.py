@@ -1,6 +1,7 @@
 """The room Live: queries over files that run, what is held and paused, what is refused; as forms and as events."""
 
 import json
+import re
 import time
 
 import httpx
@@ -201,3 +202,24 @@ def test_events_of_a_server_are_a_source_and_it_is_let_go_with_its_query(bench):
         assert "No stream is read." in bench.get("/live/").text
     finally:
         sink.close()
+
+
+def test_queries_stand_side_by_side_and_show_their_operators(bench):
+    at = register(bench)
+    assert "none has come yet" in bench.get(f"{at}/plan").text
+    other = register(bench, COUNT.replace("COUNT(*)", "MAX(?o)"))
+    bench.post("/live/streams/publish", data={"stream": IN, "elements": line(0) + line(2000) + line(4000)})
+    until(lambda: bench.get("/live/board").text.count('<svg class="plot board"') == 2)
+    board = bench.get("/live/board", params={"show.q1": "rows", "threshold.q1": "1", "threshold.q2": "much"}).text
+    assert "2 of 2 values at or above 1, the last at 4 s." in board
+    assert "the threshold is much: expected a number" in board
+    only = bench.get("/live/board", params={"q": "q2"}).text
+    assert ('id="panel-q1"' in only, 'id="panel-q2"' in only) == (False, True)
+    assert "triple patterns" in bench.get(f"{at}/plan").text
+    bench.post("/live/streams/publish", data={"stream": IN, "elements": line(5000) + line(6000) + line(8000)})
+    until(
+        lambda: re.search(r">group</span></th>\n<td[^>]*>\?s</td>\n<td class=\"n\">[1-9]", bench.get(f"{at}/plan").text)
+    )
+    bench.post(f"{at}/end")
+    assert bench.get(f"{at}/plan").status_code == 404
+    assert bench.get(f"{other}/plan").status_code == 200

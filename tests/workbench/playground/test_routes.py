@@ -1,12 +1,15 @@
 """The playground over HTTP: JSON, the form without script, links, examples, runs of the folder, limits."""
 
+import csv
 import json
 import re
+from dataclasses import replace
 from html import unescape
 
 import httpx
 import pytest
 
+from streamgauge.formats.lines import decode_answer
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import write
 from streamgauge.model.answer import Answer
@@ -69,6 +72,31 @@ def test_the_page_works_without_script(bench):
     assert "What differs" in again.text
     form = {"query": FIRST.query.replace("FILTER", "FLITER"), "stream": "0: a <p."}
     assert "did you mean FILTER" in bench.post("/", data=form, headers=HTML).text
+
+
+def test_reports_are_files_of_what_was_typed(bench):
+    form = {"query": FIRST.query, "stream": FIRST.stream, "advance": str(FIRST.advance), "second": "yes"}
+    form |= {"a.profile": "rspql", "b.profile": "yasper"}
+    found = result(replace(FIRST, b={"profile": "yasper"}))
+    sides = [("A", found.a), ("B", found.b)]
+    answer = bench.post("/", data={**form, "do": "reports.csv"}, headers=HTML)
+    assert answer.headers["content-disposition"] == 'attachment; filename="reports.csv"'
+    rows = list(csv.DictReader(answer.text.splitlines()))
+    expected = [
+        (name, str(report.due.instant), str(len(report.rows)), room.strip("<>"), degrees.split('"')[1])
+        for name, side in sides for report in side.reports for room, degrees in report.rows or [("<>", '""')]
+    ]  # fmt: skip
+    assert [
+        tuple(row[name] for name in ("semantics", "instant, ms", "rows", "room", "degrees")) for row in rows
+    ] == expected
+    assert rows[0]["windows, ms"] == "[0, 10,000)"
+    assert {row["difference"] for row in rows} == {*(str(pair.change) for pair in found.pairs), ""} - {"same"}
+    for name, side in sides:
+        text = bench.post("/", data={**form, "do": f"answers-{name.lower()}.jsonl"}, headers=HTML).text
+        answers = [decode_answer(line) for line in text.splitlines()]
+        assert [(one.instant, one.added) for one in answers] == [(one.due.instant, one.rows) for one in side.reports]
+    wrong = bench.post("/", data={**form, "stream": "0: a <p.", "do": "reports.csv"}, headers=HTML)
+    assert "text/html" in wrong.headers["content-type"]
 
 
 def test_every_example_is_listed_and_some_open(bench):

@@ -13,6 +13,7 @@ from streamgauge.query.stamps import reads_time
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
+    from streamgauge.incremental.evaluator import OperatorTree
 
 DriverRequest: TypeAlias = tuple[ContinuousQuery, Semantics, Emit]
 """A query, its semantics, and what takes its answers."""
@@ -40,6 +41,11 @@ class DriverGroup:
     def __init__(self, drivers: Sequence[WindowDriver]) -> None:
         self._drivers = drivers
         self.late = 0
+
+    @property
+    def operator_trees(self) -> "list[OperatorTree]":
+        """The operators of each query."""
+        return [tree for driver in self._drivers for tree in driver.operator_trees]
 
     def push(self, element: StreamElement) -> None:
         """An element has come."""

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from streamgauge.incremental.evaluator import KeptAnswer
+from streamgauge.incremental.evaluator import KeptAnswer, OperatorTree
 from streamgauge.incremental.operators import repeated
 from streamgauge.incremental.query_forms import RowOrder
 from streamgauge.model import algebra as al
@@ -54,6 +54,11 @@ class RelationToStream:
             return
         for row_answer in answer.row_by_row():
             self._emit(row_answer)
+
+    @property
+    def operator_tree(self) -> OperatorTree:
+        """The operators that keep the query's solutions."""
+        return self._evaluator.tree
 
     @property
     def stateless(self) -> bool:

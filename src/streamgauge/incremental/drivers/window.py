@@ -94,6 +94,7 @@ class WindowDriver:
             RelationToStream(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
             for query, answer, emit in zip(self._queries, answers, self._emits, strict=True)
         ]
+        self.operator_trees = [streaming.operator_tree for streaming in self._streamings]
         query = self._queries[0]
         self._at_once = all(sent_at_once(query, semantics) for query in self._queries)
         self._tick_kind = Tick.ELEMENT if self._at_once and semantics.tick is Tick.BATCH else semantics.tick

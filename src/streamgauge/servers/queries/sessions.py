@@ -17,6 +17,7 @@ from streamgauge.semantics.refusal import RefusedError
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch, Taken
+    from streamgauge.incremental.evaluator import OperatorTree
 
 
 def makes_triples(query: ContinuousQuery) -> bool:
@@ -88,6 +89,12 @@ class EngineSession:
     def late(self) -> int:
         """How many elements came too late to count."""
         return self._after_told + int(getattr(self._session, "late", 0))
+
+    @property
+    def operator_trees(self) -> "Sequence[OperatorTree]":
+        """The operators of each query; none before it begins, or where the engine does not show them."""
+        trees: Sequence[OperatorTree] = getattr(self._session, "operator_trees", ())
+        return trees
 
     def push(self, element: StreamElement) -> None:
         """An element has come."""

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from logging import ERROR, INFO, getLogger
 from threading import Condition, Thread, current_thread, get_ident
-from typing import Literal, Protocol, TypeAlias
+from time import thread_time
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from streamgauge.formats.batches import ElementBatch, Taken
 from streamgauge.formats.lines import Advance, Input, encode_answer
@@ -20,6 +21,9 @@ from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError, Interru
 from streamgauge.servers.http.events import Answers, End
 from streamgauge.servers.queries.limits import TRIPLE_BYTES, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved, restored, resumed
+
+if TYPE_CHECKING:
+    from streamgauge.incremental.evaluator import OperatorTree
 
 _LOG = getLogger(__name__)
 
@@ -107,7 +111,8 @@ class Durability:
 class QueryWorker:
     """Answers one question for all that joined before its first input: each gets what it would get alone. Thread-safe.
 
-    ``fault`` says why it ended by itself. Items have numbers, -1 where nothing is kept.
+    ``fault`` says why it ended by itself. Items have numbers, -1 where nothing is kept. ``cpu`` is the time (s) that
+    its thread has computed.
     """
 
     def __init__(
@@ -117,6 +122,7 @@ class QueryWorker:
         self._durability = durability
         self._emitted: list[tuple[Answer, bytes]] = []
         self.elements = self.out_of_order = 0
+        self.cpu = 0.0
         self.fault = ""
         self._limits, self._members, self._fresh = limits, tuple[AnsweredQuery, ...](), True
         self._streams: dict[str, int | None] = {window.stream: None for window in question.query.windows}
@@ -156,6 +162,11 @@ class QueryWorker:
     def time(self) -> int | None:
         """The greatest time of an element that came (ms), ``None`` before the first."""
         return self._greatest
+
+    @property
+    def operator_trees(self) -> "Sequence[OperatorTree]":
+        """The operators of its session; none before the first element, or where the engine does not show them."""
+        return self._session.operator_trees
 
     @property
     def waiting(self) -> int:
@@ -307,6 +318,7 @@ class QueryWorker:
                 self._over(End(str(error)))
 
     def _taken(self) -> list[NumberedItem]:
+        self.cpu = thread_time()
         with self._changed:
             self._busy = False
             self._changed.notify_all()

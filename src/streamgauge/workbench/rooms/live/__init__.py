@@ -33,6 +33,7 @@ from streamgauge.servers.queries.worker import RegisteredQuery
 from streamgauge.workbench.pages import HEADERS, page, read_form
 from streamgauge.workbench.rooms import Bench, Room, SearchHit, has_all
 from streamgauge.workbench.rooms.live.answer_lane import answer_picture
+from streamgauge.workbench.rooms.live.board import board_panels
 from streamgauge.workbench.rooms.live.chart import (
     SPANS,
     ChartChoice,
@@ -102,12 +103,14 @@ class LiveRoom:
         """The routes, below the room's name."""
         own: Sequence[tuple[str, str, Handler]] = (
             ("GET", "/", self.all),
+            ("GET", "/board", self.board),
             ("GET", "/new", self.new),
             ("POST", "/new", self.register),
             ("GET", "/streams/publish", self.publish_form),
             ("POST", "/streams/publish", self.publish),
             ("POST", "/streams/{change:str}", self.change_stream),
             ("GET", "/queries/{name}", self.query),
+            ("GET", "/queries/{name}/plan", self.plan),
             ("GET", "/queries/{name}/events", self.events),
             ("GET", "/queries/{name}/answers.{form:str}", self.answers),
             ("GET", "/queries/{name}/timeline", self.timeline),
@@ -148,6 +151,14 @@ class LiveRoom:
             shown_time=shown_time,
         )
 
+    async def board(self, request: Request) -> Response:
+        """The queries that ``q`` names, or all, side by side."""
+        choice = request.query_params
+        activities = await run_in_threadpool(self._registrations.activities)
+        panels = await run_in_threadpool(board_panels, activities, choice, lambda one: self._visible(one.query))
+        values = {"activities": activities, "panels": panels, "spans": SPANS, "span": choice.get("span", "")}
+        return page(request, "live_board.html.j2", "Board", 200, **values)
+
     async def new(self, request: Request) -> Response:
         """The form that registers a query; ``?example=1`` fills it in, ``sources`` and ``query`` fill a field."""
         fields = {name: request.query_params[name] for name in ("sources", "query") if name in request.query_params}
@@ -167,6 +178,13 @@ class LiveRoom:
     async def query(self, request: Request) -> Response:
         """A query: its state, the chart, the newest answers."""
         return await self._query(request, self._running(request), "", 200)
+
+    async def plan(self, request: Request) -> Response:
+        """The operators of a query, with what they do while the page is open."""
+        running = self._running(request)
+        plan = await run_in_threadpool(self._registrations.plans.plan, running)
+        activity = self._registrations.activity(running.name)
+        return page(request, "live_plan.html.j2", f"Plan of {activity.title}", activity=activity, plan=plan)
 
     async def events(self, request: Request) -> Response:
         """The answers as server-sent events."""

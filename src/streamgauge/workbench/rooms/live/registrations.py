@@ -30,6 +30,7 @@ from streamgauge.sources.contract import Address, parse_address
 from streamgauge.sources.named import named_source
 from streamgauge.workbench.addresses import Lookup, check_host, lookup
 from streamgauge.workbench.places import is_path
+from streamgauge.workbench.rooms.live.plans import WatchedPlans
 
 MESSAGE: Final = 2**20
 """Bytes that a line or message may have unless a source's option ``limit`` says otherwise."""
@@ -223,6 +224,7 @@ class LiveRegistrations:
         self._held: dict[str, int] = {}
         self._wakes: dict[str, list[Callable[[], None]]] = {}
         self._ticker: Thread | None = None
+        self.plans = WatchedPlans(steady)
 
     @cached_property
     def queries(self) -> Queries:
@@ -268,6 +270,7 @@ class LiveRegistrations:
             self._meters.pop(name, None)
             self._held.pop(name, None)
             self._wake(name)
+            self.plans.leave(name)
             for stream in set(streams) & set(self.attached.status()):
                 if not self.queries.readers(stream):
                     self.attached.detach(stream)
@@ -375,6 +378,7 @@ class LiveRegistrations:
             self.queries.tick()
             if self._steady() - sampled >= SAMPLE_S:
                 sampled = self._steady()
+                self.plans.expire()
                 for running in self.queries.queries():
                     if (meter := self._meters.get(running.name)) is not None:
                         meter.add(self._sample(running))

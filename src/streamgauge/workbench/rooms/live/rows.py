@@ -10,10 +10,10 @@ from typing import Final
 import msgspec
 
 from streamgauge.model.tabular import native
-from streamgauge.model.terms import Term, is_iri, is_literal, lexical
+from streamgauge.model.terms import Term
 from streamgauge.report.exports import table
 from streamgauge.servers.http.events import Numbered
-from streamgauge.workbench.terms import ShownCell, shown_cell, shown_time
+from streamgauge.workbench.terms import ShownCell, plain_term, shown_cell, shown_time
 
 LARGEST: Final = 10**100
 
@@ -107,14 +107,8 @@ def as_csv(kept: Sequence[Numbered[bytes]]) -> bytes:
     lines: list[Sequence[object]] = [("answer", "instant, ms", "change", *names)]
     for answer in answers:
         signed = [("+", row) for row in answer.line.add] + [("-", row) for row in answer.line.remove or ()]
-        lines += [(answer.number, answer.line.instant, sign, *map(_plain, row)) for sign, row in signed]
+        lines += [(answer.number, answer.line.instant, sign, *map(plain_term, row)) for sign, row in signed]
     return table(lines).encode(errors="backslashreplace")
-
-
-def _plain(term: Term | None) -> str:
-    if term is None:
-        return ""
-    return lexical(term) if is_literal(term) else term[1:-1] if is_iri(term) else term
 
 
 DOWNLOADS: Final[Mapping[str, tuple[Callable[[Sequence[Numbered[bytes]]], bytes], str]]] = {

@@ -1,8 +1,8 @@
 """The playground: a continuous query, a stream, two semantics; windows and reports drawn, and which differ and why.
 
-``state`` is what a person typed; ``result`` its answer by the definition (``evaluation``, ``comparison``); ``timeline``
-and ``replies`` show it; ``examples``, ``recorded_runs`` and ``stream_text`` fill it; ``recordings`` diagnoses an
-engine's answers.
+``state`` is what a person typed; ``result`` its answer by the definition (``evaluation``, ``comparison``);
+``timeline`` and ``replies`` show it, ``downloads`` writes it to files; ``examples``, ``recorded_runs`` and
+``stream_text`` fill it; ``recordings`` diagnoses an engine's answers.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,6 +23,7 @@ from streamgauge.servers.http.limits import STATUS, BodyError, CrowdedError, Gat
 from streamgauge.workbench.pages import HEADERS, page
 from streamgauge.workbench.rooms import Bench, Room, SearchHit, has_all
 from streamgauge.workbench.rooms.playground import examples, recordings, replies
+from streamgauge.workbench.rooms.playground.downloads import DOWNLOADS
 from streamgauge.workbench.rooms.playground.fields import CONTROLS, fields_of, in_words, profile_names, semantics_of
 from streamgauge.workbench.rooms.playground.recorded_runs import run_state
 from streamgauge.workbench.rooms.playground.result import PlaygroundResult
@@ -101,7 +102,7 @@ class _Playground:
         return examples.FIRST
 
     async def form(self, request: Request) -> Response:
-        """The form without script: the same page for what was typed."""
+        """The form without script: the same page for what was typed, or its reports as a file."""
         body = await _body(request)
         if request.headers.get("content-type", "").partition(";")[0].strip() != FORM:
             raise HTTPException(415, f"send the form as {FORM}")
@@ -110,7 +111,19 @@ class _Playground:
             state = of_form(fields)
         except (StateError, ValueError) as error:
             raise HTTPException(400, str(error)) from None
-        return await self._shown(request, state, None, diagnose="diagnose" in fields.get("do", ()))
+        (action, *_) = fields.get("do", ["draw"])
+        if action in DOWNLOADS:
+            return await self._file(request, state, action)
+        return await self._shown(request, state, None, diagnose=action == "diagnose")
+
+    async def _file(self, request: Request, state: PlaygroundState, name: str) -> Response:
+        """The reports of a state as a file; the page with its mistakes where the state has some."""
+        result: PlaygroundResult = await self._alone(result_of, state)
+        if result.troubles:
+            return await run_in_threadpool(_page, request, result, None, None)
+        write, kind = DOWNLOADS[name]
+        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(await run_in_threadpool(write, result), media_type=kind, headers=headers)
 
     async def _shown(
         self, request: Request, state: PlaygroundState, troubled: str | None, *, diagnose: bool = False

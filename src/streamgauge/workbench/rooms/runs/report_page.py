@@ -23,7 +23,8 @@ from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.document import Section, ServedPage, document, sections
 from streamgauge.report.exports import FigureLink, Links, table
 from streamgauge.report.figures import on_white, standing_alone
-from streamgauge.report.plots import Figure, plots
+from streamgauge.report.latex import pgfplots_picture
+from streamgauge.report.plots import plots
 from streamgauge.report.series import series_of
 from streamgauge.report.tables import csv_table, latex_tables
 from streamgauge.servers.http.deadlines import DEADLINES
@@ -65,8 +66,8 @@ KINDS: Final = {
 }
 """The media type of each kind of file that plots and tables are given as."""
 
-OF_PLOTS: Final = ("svg", "png", "pdf", "csv")
-"""The kinds of files of a plot."""
+DRAWN: Final = ("svg", "png", "pdf")
+"""The kinds of files of a plot that Vega draws."""
 
 TABLES: Final[Mapping[str, Callable[[Sequence[tuple[Run, Verdict]], str], str]]] = {
     "runs.csv": lambda runs, _title: csv_table(runs),
@@ -150,18 +151,19 @@ class Reports:
             raise BenchError(f"{number!r:.40} is not a drawing of the report on {wanted.title}") from None
 
     def file(self, wanted: WantedReport, name: str) -> bytes:
-        """A plot as a file ``NAME.svg`` (PNG, PDF), its numbers as ``NAME.csv``, or the table of runs; MistakeError."""
+        """A plot as ``NAME.svg`` (PNG, PDF, LaTeX), its numbers as ``NAME.csv``, or the table of runs; MistakeError."""
         if name in TABLES:
             return self._made(wanted.places, lambda runs: TABLES[name](runs, wanted.title).encode())
         page = self._page(wanted)
         plot, _, kind = name.rpartition(".")
-        if plot not in page.files or kind not in OF_PLOTS:
+        if plot not in page.files or kind not in _kinds(chart := json.loads(page.files[plot])):
             raise BenchError(f"{name!r:.100} is not a file of the report on {wanted.title}")
         if kind == "csv":
             return self._numbers(wanted, plot)
+        if kind == "tex":
+            return str(pgfplots_picture(chart)).encode(errors="backslashreplace")
         if reason := vega.undrawn():
             raise BenchError(f"{name} is not drawn: {reason}")
-        chart = json.loads(page.files[plot])
         if kind == "svg":
             return vega.svg(chart).encode(errors="backslashreplace")
         return vega.pdf(chart) if kind == "pdf" else vega.png(on_white(chart), SHARP)
@@ -211,24 +213,26 @@ class Reports:
                 for figure in some
                 if figure.numbers and figure.chart
             }
-            files.update((name, _chart(figure, labels)) for name, figure in figures.items())
-            return {name: _links(wanted, name) for name in figures}
+            shown = {name: standing_alone(figure, labels) for name, figure in figures.items()}
+            files.update((name, json.dumps(chart)) for name, chart in shown.items())
+            return {name: _links(wanted, name, chart) for name, chart in shown.items()}
 
-        tables = [FigureLink(_WORDS[name], wanted.part("file", name), name) for name in TABLES]
+        tables = [_link(wanted, name) for name in TABLES]
         page = ServedPage(drawing, links, "/runs/static/report.js", wanted.back, wanted.part("saved", "1"), tables)
         text = self._made(wanted.places, lambda runs: document(runs, wanted.title, page))
         return KeptPage(stamps, text, drawing, files)
 
 
-_WORDS: Final = {"runs.csv": "CSV", "runs.tex": "LaTeX"}
+def _kinds(chart: charts.Spec) -> tuple[str, ...]:
+    """The kinds of files that a plot is given as."""
+    return (*DRAWN, "csv", *(() if pgfplots_picture(chart) is None else ("tex",)))
 
 
-def _chart(figure: Figure, labels: Sequence[str]) -> str:
-    assert figure.chart is not None
-    return json.dumps(standing_alone(figure, labels))
+def _links(wanted: WantedReport, name: str, chart: charts.Spec) -> list[FigureLink]:
+    kinds = [kind for kind in _kinds(chart) if kind not in DRAWN or not vega.undrawn()]
+    return [_link(wanted, f"{name}.{kind}") for kind in kinds]
 
 
-def _links(wanted: WantedReport, name: str) -> list[FigureLink]:
-    kinds = ("csv",) if vega.undrawn() else OF_PLOTS
-    files = ((kind, f"{name}.{kind}") for kind in kinds)
-    return [FigureLink(kind.upper(), wanted.part("file", file), file) for kind, file in files]
+def _link(wanted: WantedReport, file: str) -> FigureLink:
+    kind = file.rpartition(".")[2]
+    return FigureLink({"tex": "LaTeX"}.get(kind, kind.upper()), wanted.part("file", file), file)

@@ -9,7 +9,8 @@ const link = document.getElementById("link")
 const stale = document.getElementById("stale")
 document.documentElement.classList.add("scripted-page")
 for (const each of form.querySelectorAll(".scripted")) each.hidden = false
-form.addEventListener("submit", event => event.preventDefault())
+// Only a file comes by the form itself.
+form.addEventListener("submit", event => { if (!event.submitter?.closest(".files")) event.preventDefault() })
 
 const query = form.elements.query
 const example = form.dataset.case ? `&case=${form.dataset.case}` : ""

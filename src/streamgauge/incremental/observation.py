@@ -1,0 +1,161 @@
+"""The operators of a running query as a plan, and what each of them does while it is watched: changes, rows, CPU.
+
+An operator is watched by a counting ``pull`` in the place of its own, so a query that nobody watches counts nothing.
+Joins of windows whose triples are joined as they arrive are not part of a pull.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from time import thread_time_ns
+from typing import Final
+
+from streamgauge.incremental.evaluator import OperatorTree
+from streamgauge.incremental.operators import Bag, FilterRows, LeafSource, Operator, Shared, Stateful, Tap
+from streamgauge.query import printer
+
+NAMES: Final = {
+    "BandJoin": "join by order",
+    "Both": "union",
+    "Compute": "bind",
+    "Constant": "values",
+    "FilterRows": "filter",
+    "GraphNodes": "nodes of the graph",
+    "Grouped": "group",
+    "JoinRows": "join",
+    "Keyed": "key",
+    "LeafSource": "triple patterns",
+    "PathSolutions": "path",
+    "PerGroup": "optional, minus or exists, per group",
+    "PerKey": "optional, minus or exists, per key",
+    "PerNeighbour": "optional, minus or exists, nearest",
+    "PerRow": "optional, minus or exists, per row",
+    "Pick": "project",
+    "RankedRows": "order and limit",
+    "Reachability": "reachable nodes",
+    "Unique": "distinct",
+}
+"""The operators in words, by their classes."""
+
+
+@dataclass(slots=True)
+class OperatorCounts:
+    """The work of an operator since it is watched: pulls, rows of their changes, and its own CPU time (ns)."""
+
+    pulls: int = 0
+    rows: int = 0
+    cpu: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """An operator in a plan: how deep below the answer, whether it stands in another place of the plan too."""
+
+    operator: Operator
+    depth: int
+    shared: bool = False
+    counts: OperatorCounts = field(default_factory=OperatorCounts)
+
+    @property
+    def name(self) -> str:
+        """The operator in words."""
+        return NAMES[type(self.operator).__name__]
+
+    @property
+    def detail(self) -> str:
+        """The triple patterns, or the condition, as SPARQL; empty for other operators."""
+        match self.operator:
+            case LeafSource(pattern=pattern) if pattern is not None:
+                return " ".join(printer.group(pattern).split()).removeprefix("{ ").removesuffix(" }")
+            case FilterRows(condition=condition):
+                return printer.expression(condition.expression)
+            case _:
+                return ""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The columns that the query names."""
+        return tuple(name for name in self.operator.variables if not name.startswith((".", "_:")))
+
+    @property
+    def kept(self) -> int | None:
+        """How many rows the operator remembers; ``None`` while another thread changes them, or where it keeps none."""
+        try:
+            return self.operator.held if isinstance(self.operator, Stateful) else None
+        except RuntimeError:  # a table has changed its size while it was counted
+            return None
+
+
+def inputs(operator: Operator) -> Iterator[Operator]:
+    """The operators whose changes an operator pulls; what several read is no step of its own."""
+    for value in vars(operator).values():
+        if isinstance(value, Tap | Shared) or (hasattr(value, "pull") and hasattr(value, "variables")):
+            yield _source(value)
+
+
+def _source(reader: "Operator | Shared") -> Operator:
+    """The operator behind readers of a shared one."""
+    while isinstance(reader, Tap | Shared):
+        reader = reader.shared if isinstance(reader, Tap) else reader.inner
+    return reader
+
+
+def plan_steps(root: Operator) -> list[PlanStep]:
+    """A root and the operators below it, each before its inputs; what several read is followed once."""
+    steps: list[PlanStep] = []
+    counts: dict[int, OperatorCounts] = {}
+
+    def visit(operator: Operator, depth: int) -> None:
+        known = counts.get(id(operator))
+        own = counts.setdefault(id(operator), OperatorCounts())
+        steps.append(PlanStep(operator, depth, known is not None, own))
+        for below in inputs(operator) if known is None else ():
+            visit(below, depth + 1)
+
+    visit(_source(root), 0)
+    return steps
+
+
+class PlanWatch:
+    """Counts what the operators of a query do, from ``start`` to ``stop``; ``clock`` gives a thread's CPU time (ns)."""
+
+    def __init__(self, tree: OperatorTree, clock: Callable[[], int] = thread_time_ns) -> None:
+        self.steps = plan_steps(tree.root)
+        self._tree, self._clock = tree, clock
+        self._below: list[int] = []
+        self._own: list[tuple[Operator, Callable[[], Bag] | None]] = []
+
+    def start(self) -> None:
+        """Count from now on."""
+        for step in self.steps:
+            if not step.shared:
+                attributes = vars(step.operator)
+                self._own.append((step.operator, attributes.get("pull")))
+                attributes["pull"] = partial(self._counted, step.operator.pull, step.counts)
+        self._tree.watched = True
+
+    def stop(self) -> None:
+        """Count no more; the operators are as they were."""
+        self._tree.watched = False
+        for operator, own in self._own:
+            if own is None:
+                del vars(operator)["pull"]
+            else:
+                vars(operator)["pull"] = own
+        self._own.clear()
+
+    def _counted(self, pull: Callable[[], Bag], counts: OperatorCounts) -> Bag:
+        """The change of an operator; the CPU time of its inputs is theirs."""
+        begin = self._clock()
+        self._below.append(0)
+        change: Bag = {}
+        try:
+            change = pull()
+            return change
+        finally:
+            spent = self._clock() - begin
+            counts.cpu += spent - self._below.pop()
+            counts.pulls += 1
+            counts.rows += len(change)
+            if self._below:
+                self._below[-1] += spent

@@ -1,0 +1,92 @@
+"""The plans of live queries, whose operators are counted while somebody looks at them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final
+
+from streamgauge.incremental.observation import PlanStep, PlanWatch
+from streamgauge.servers.queries.limits import TRIPLE_BYTES
+from streamgauge.servers.queries.worker import RegisteredQuery
+
+WATCHED_S: Final = 10.0
+"""How long operators are counted after the plan was last shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """A step of a plan with what it did while it was watched: its CPU time (ms) and the share of all."""
+
+    step: PlanStep
+    cpu: float
+    share: float
+
+    @property
+    def memory(self) -> int | None:
+        """The estimated size of the rows that the operator remembers, bytes."""
+        kept = self.step.kept
+        return None if kept is None else kept * len(self.step.operator.variables) * TRIPLE_BYTES // 3
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPlan:
+    """The plan of a query, watched for ``seconds`` in which its thread computed ``cpu`` ms; ``rest`` is not operators.
+
+    Without lines the query has no operators to show.
+    """
+
+    lines: tuple[PlanLine, ...]
+    seconds: float
+    cpu: float
+    rest: float
+
+
+@dataclass(slots=True)
+class _Watched:
+    watch: PlanWatch
+    running: RegisteredQuery
+    since: float
+    cpu: float
+    asked: float
+
+
+class WatchedPlans:
+    """The plans that pages show. Thread-safe; ``steady`` gives seconds that never go back."""
+
+    def __init__(self, steady: Callable[[], float]) -> None:
+        self._steady, self._lock = steady, Lock()
+        self._watched: dict[str, _Watched] = {}
+
+    def plan(self, running: RegisteredQuery) -> ShownPlan:
+        """The plan of a query, which is watched from now on."""
+        with self._lock:
+            now, watched = self._steady(), self._watched.get(running.name)
+            if watched is None and running.work.operator_trees:
+                watched = _Watched(PlanWatch(running.work.operator_trees[0]), running, now, running.work.cpu, now)
+                self._watched[running.name] = watched
+                watched.watch.start()
+            if watched is None:
+                return ShownPlan((), 0.0, 0.0, 0.0)
+            watched.asked = now
+            return _shown(watched, now)
+
+    def leave(self, name: str) -> None:
+        """Watch a query no more."""
+        with self._lock:
+            if (watched := self._watched.pop(name, None)) is not None:
+                watched.watch.stop()
+
+    def expire(self) -> None:
+        """Watch no more what nobody has looked at lately."""
+        now = self._steady()
+        for name in [name for name, watched in list(self._watched.items()) if now - watched.asked > WATCHED_S]:
+            self.leave(name)
+
+
+def _shown(watched: _Watched, now: float) -> ShownPlan:
+    own = [0.0 if step.shared else step.counts.cpu / 1e6 for step in watched.watch.steps]
+    total = max(1000 * (watched.running.work.cpu - watched.cpu), sum(own))
+    lines = (
+        PlanLine(step, cpu, cpu / total if total else 0.0) for step, cpu in zip(watched.watch.steps, own, strict=True)
+    )
+    return ShownPlan(tuple(lines), now - watched.since, total, total - sum(own))

@@ -1,0 +1,65 @@
+"""The playground's reports as files: the rows of A and B as CSV, the answers of one of them as lines of JSON."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Final
+
+from streamgauge.formats.lines import encode_answers
+from streamgauge.incremental.drivers.relation_to_stream import answer_kind
+from streamgauge.model.answer import Answer
+from streamgauge.report.exports import table
+from streamgauge.report.numbers import scope_borders
+from streamgauge.workbench.rooms.playground.comparison import ReportChange, interval
+from streamgauge.workbench.rooms.playground.evaluation import Candidate, PlaygroundEvaluation
+from streamgauge.workbench.rooms.playground.result import PlaygroundResult
+from streamgauge.workbench.terms import plain_term
+
+
+def as_csv(result: PlaygroundResult) -> bytes:
+    """A line for each row of each report, or one for a report without rows, which counts 0.
+
+    The columns: A or B, the instant, the windows, the report's difference, its number of rows, the row's terms as
+    in the CSV results of SPARQL 1.1.
+    """
+    changes = {id(report): pair.change for pair in result.pairs for report in (pair.a, pair.b) if report is not None}
+    sides = [(name, side) for name, side in (("A", result.a), ("B", result.b)) if side is not None]
+    variables = sides[0][1].variables if sides else ()
+    lines: list[tuple[object, ...]] = [("semantics", "instant, ms", "windows, ms", "difference", "rows", *variables)]
+    for name, side in sides:
+        for report in side.reports:
+            change = changes.get(id(report), ReportChange.SAME)
+            head = (
+                name,
+                report.due.instant,
+                _windows(report, side),
+                "" if change is ReportChange.SAME else str(change),
+            )
+            rows = report.rows or ()
+            cells = [tuple(map(plain_term, row)) for row in rows] or [("",) * len(variables)]
+            lines += [(*head, len(rows), *row) for row in cells]
+    return table(lines).encode(errors="backslashreplace")
+
+
+def _windows(report: Candidate, side: PlaygroundEvaluation) -> str:
+    borders = scope_borders(side.query, side.semantics)
+    return " ".join(interval(view.start, view.end, borders) for view in report.due.views)
+
+
+def as_lines(which: str, result: PlaygroundResult) -> bytes:
+    """The answers of A or B as an engine writes them to the pipe."""
+    side = result.a if which == "a" else result.b
+    return b"" if side is None else encode_answers(_answers(side))
+
+
+def _answers(side: PlaygroundEvaluation) -> Iterator[Answer]:
+    kind = answer_kind(side.query.form)
+    for report in side.reports:
+        yield Answer(side.variables, report.rows or (), kind=kind, instant=report.due.instant)
+
+
+DOWNLOADS: Final[Mapping[str, tuple[Callable[[PlaygroundResult], bytes], str]]] = {
+    "reports.csv": (as_csv, "text/csv; charset=utf-8"),
+    "answers-a.jsonl": (partial(as_lines, "a"), "application/x-ndjson"),
+    "answers-b.jsonl": (partial(as_lines, "b"), "application/x-ndjson"),
+}
+"""Files of a result by their names: the writer, and the media type."""
