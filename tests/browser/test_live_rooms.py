@@ -139,6 +139,18 @@ def test_a_newcomer_is_led_from_the_front_page_to_a_threshold(browser: Any, benc
     browser.find_element("id", "threshold").send_keys("28")
     press(browser, ".choose button")
     until(lambda: text(browser, "#chart [role=status]") == "3 of 6 values at or above 28, the last at 20 s.")
+    query = browser.current_url.partition("?")[0]
+    follow(browser, "Its plan")
+    until(lambda: "group" in text(browser, "#plan") and "triple patterns" in text(browser, "#plan"))
+    check(browser, browser.current_url, "live-plan")
+    show(browser, f"{bench.url}/live/", 1440)
+    follow(browser, "Board")
+    until(lambda: browser.find_elements("css selector", ".board .threshold") == [])
+    browser.find_element("css selector", ".board input").send_keys("28")
+    press(browser, "fieldset button")
+    until(lambda: "3 of 6 values at or above 28" in text(browser, ".board [role=status]"))
+    check(browser, browser.current_url, "live-board")
+    show(browser, query, 1440)
     press(browser, "#end")
     until(lambda: "No query is registered." in text(browser, "main"))
     assert [entry["message"] for entry in complaints(browser) if entry["level"] == "SEVERE"] == []

@@ -52,7 +52,7 @@ from streamgauge.workbench.rooms.runs.run_list import (
     matching,
 )
 from streamgauge.workbench.rooms.runs.run_page import RunView, view
-from streamgauge.workbench.rooms.runs.timelines import lanes_of, picture, picture_of, see_why
+from streamgauge.workbench.rooms.runs.timelines import has_stream, lanes_of, picture, picture_of, reasons
 
 Found = TypeVar("Found")
 ExperimentState: TypeAlias = tuple[ExperimentLine, int, BenchJob | None]
@@ -177,7 +177,8 @@ class RunsRoom:
         line, shown, others, related, wrong = await run_in_threadpool(self._viewed, place)
         return page(
             request, "runs_run.html.j2", line.name, 200 if shown else 422,
-            line=line, view=shown, others=others, wrong=wrong, see_why=see_why, related=related,
+            line=line, view=shown, others=others, wrong=wrong, related=related,
+            see_why=reasons(self._root, place), has_stream=has_stream(self._root, place),
             **await self._job(f"run/{place}"),
         )  # fmt: skip
 
@@ -190,7 +191,7 @@ class RunsRoom:
         others = sorted(judged, key=lambda line_: (line_.above != line.above, -line_.recorded))[:OTHERS]
 
         def draw(header: RunHeader, verdict: Verdict) -> Markup:
-            return picture([lanes_of("", place, header, verdict)])
+            return picture([lanes_of("", self._root, place, header, verdict)])
 
         def again(header: RunHeader) -> str:
             return self._experiments.command(header, folder.experiments)

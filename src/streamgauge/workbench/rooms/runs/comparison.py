@@ -101,12 +101,12 @@ def compare(root: Path, lines: tuple[RunLine, RunLine]) -> RunComparison:
             windows[:LISTED],
             len(windows),
             len(set(_windows(first)) | set(_windows(second))),
-            picture([_drawn(*line) for line in zip("AB", lines, (first, second), strict=True)]),
+            picture([_drawn(root, *line) for line in zip("AB", lines, (first, second), strict=True)]),
         )
 
 
-def _drawn(label: str, line: RunLine, judged: Judged) -> DrawnRun:
-    return lanes_of(label, line.place, judged[0].header, judged[1])
+def _drawn(root: Path, label: str, line: RunLine, judged: Judged) -> DrawnRun:
+    return lanes_of(label, root, line.place, judged[0].header, judged[1])
 
 
 def _asked(runs: tuple[Judged, Judged]) -> Iterator[DifferentValue]:

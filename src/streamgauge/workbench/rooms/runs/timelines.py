@@ -1,12 +1,12 @@
 """The timeline of one run, or of two under one another, in the room of runs: reports lead to the playground."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
-from streamgauge.formats.run import read_header
+from streamgauge.formats.run import RunError, read_header, stream_path
 from streamgauge.model.run import RunHeader
 from streamgauge.model.verdict import Verdict, WindowVerdict
 from streamgauge.query import parse
@@ -19,19 +19,32 @@ from streamgauge.workbench.rooms.runs.run_list import read_object
 from streamgauge.workbench.rooms.runs.run_page import GROWTH, SECONDS, verdict_of
 
 
-def see_why(place: str, window: WindowVerdict) -> str:
-    """The address at which the playground opens a report of a run; none for one without an instant."""
-    if window.instant is None:
-        return ""
-    return f"/playground/?{urlencode({'run': place, 'window': window.index})}"
+def has_stream(root: Path, place: str) -> bool:
+    """Whether the stream that a run was fed with is in the folder of the workbench, so that its reports open again."""
+    try:
+        return stream_path(inside(root, place)).resolve().is_relative_to(root.resolve())
+    except RunError:
+        return False
 
 
-def lanes_of(label: str, place: str, header: RunHeader, verdict: Verdict) -> DrawnRun:
-    """A run of the folder to be drawn; what is wrong in it leads to the playground."""
+def reasons(root: Path, place: str) -> Callable[[WindowVerdict], str]:
+    """Gives the address of a report's reason: the playground, or without instant or stream its rows in the report."""
+    opens = has_stream(root, place)
 
     def address(window: WindowVerdict) -> str:
-        wrong = state(window) in ("wrong", "missed", "surplus")
-        return see_why(place, window) if wrong else "#windows-h"
+        if window.instant is None or not opens:
+            return f"/runs/report/{quote(place)}#windows"
+        return f"/playground/?{urlencode({'run': place, 'window': window.index})}"
+
+    return address
+
+
+def lanes_of(label: str, root: Path, place: str, header: RunHeader, verdict: Verdict) -> DrawnRun:
+    """A run of the folder to be drawn; what is wrong in it leads to its reason."""
+    reason = reasons(root, place)
+
+    def address(window: WindowVerdict) -> str:
+        return reason(window) if state(window) in ("wrong", "missed", "surplus") else "#windows-h"
 
     return DrawnRun(label, header, verdict, address, ": see why")
 
@@ -58,4 +71,4 @@ def _read(root: Path, place: str, label: str) -> DrawnRun:
     verdict = verdict_of(folder)
     if verdict is None:
         raise BenchError(f"{place or 'this run'} is not judged yet: judge it first")
-    return lanes_of(label, place, read_header(folder, parse), verdict)
+    return lanes_of(label, root, place, read_header(folder, parse), verdict)
