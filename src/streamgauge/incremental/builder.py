@@ -205,15 +205,10 @@ class Builder:
     def _leaf(self, block: PatternLeaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
         if not block.bgp.patterns and not isinstance(block.graph, al.Var):
             return self._kept(self._with(Constant((), ((),))), conditions)
-        own = (block.graph.name,) if isinstance(block.graph, al.Var) else ()
-        names = (*own, *(name for name in block_names(block.bgp) if name not in own))
+        names = (*([block.graph.name] if isinstance(block.graph, al.Var) else []), *block_names(block.bgp))
         output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in needed and name in names)
-        pattern: al.Pattern = block.bgp if block.graph is None else al.Graph(block.graph, block.bgp)
-        for condition in conditions:
-            pattern = al.Filter(condition, pattern)
-        return LeafSource(
-            self.make_leaf(BgpRequest(block.graph, block.bgp, tuple(conditions), output)), output, pattern
-        )
+        request = BgpRequest(block.graph, block.bgp, tuple(conditions), output)
+        return LeafSource(self.make_leaf(request), output, block.under(conditions))
 
     def _path(self, built: Operator | None, block: PatternLeaf, path: al.Repeat, present: Needed) -> Operator:
         """A repeated path: followed from a constant end, else from what is joined so far, else from everywhere.

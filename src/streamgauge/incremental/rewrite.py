@@ -51,6 +51,11 @@ class PatternLeaf:
         path = self.bgp.patterns[0].predicate if len(self.bgp.patterns) == 1 else None
         return path if isinstance(path, al.Repeat) else None
 
+    def under(self, conditions: Sequence[al.Expression]) -> al.Pattern:
+        """The triple patterns over their graph, filtered by conditions."""
+        pattern: al.Pattern = self.bgp if self.graph is None else al.Graph(self.graph, self.bgp)
+        return reduce(lambda inner, condition: al.Filter(condition, inner), conditions, pattern)
+
 
 def leaf(pattern: al.Pattern) -> PatternLeaf | None:
     """The triple patterns that a normal pattern consists of, ``None`` for any other."""
