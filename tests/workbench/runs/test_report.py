@@ -45,12 +45,13 @@ def test_every_plot_of_the_saved_page_is_drawn_when_it_is_asked_for(client, page
     assert len(asked) == 22
 
 
-def test_each_plot_is_given_as_svg_png_pdf_and_csv_and_the_runs_as_tables(client, page):
+def test_each_plot_is_given_as_svg_png_pdf_csv_and_latex_and_the_runs_as_tables(client, page):
     addresses = re.findall(r'<a href="([^"]*)" download="delay\.\w+"', page)
-    drawing, picture, paper, numbers = (client.get(address) for address in addresses)
+    drawing, picture, paper, numbers, latex = (client.get(address) for address in addresses)
     assert ElementTree.fromstring(drawing.text).tag == "{http://www.w3.org/2000/svg}svg"
     assert picture.content.startswith(b"\x89PNG")
     assert paper.content.startswith(b"%PDF")
+    assert r"\begin{axis}" in latex.text
     tables = [client.get(each).text for each in re.findall(r'<a href="([^"]*)" download="runs\.\w+"', page)]
     assert [table.split(",")[0].split("{")[0] for table in tables] == ["engine", r"\begin"]
     lines = list(csv.DictReader(io.StringIO(numbers.text)))
@@ -65,7 +66,8 @@ def test_each_plot_is_given_as_svg_png_pdf_and_csv_and_the_runs_as_tables(client
         "drawing=22",
         "drawing=-1",
         "drawing=x",
-        "file=delay.tex",
+        "file=delay.eps",
+        "file=delay-by-result-size.tex",
         "file=runs.pdf",
         "file=../../run.json",
         "file=delay.csv.svg",
