@@ -86,7 +86,7 @@ def test_without_the_extra_that_draws_each_plot_says_so_and_gives_its_numbers(tm
         text = client.get(PLACE).text
         assert "data-drawing" not in text
         assert len(re.findall(r"Not drawn: drawing plots needs vl-convert: pip install", text)) == 11
-        assert re.findall(r'download="delay\.(\w+)"', text) == ["csv"]
+        assert re.findall(r'download="delay\.(\w+)"', text) == ["csv", "tex"]
         assert client.get(f"{PLACE}?file=delay.csv").text.startswith("series,repetition,window")
         assert client.get(f"{PLACE}?saved=1").status_code == 200
         refusal = client.get(f"{PLACE}?file=delay.svg")
