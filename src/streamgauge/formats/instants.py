@@ -59,6 +59,10 @@ class InstantError(ValueError):
     """Text that is not a time, or a time in an unknown zone; the sentence says what to do."""
 
 
+class TimeFormError(InstantError):
+    """A text in none of the forms of dates that are read without a pattern."""
+
+
 FOLDS: Final = ("earlier", "later")
 """The choices for local times that a change of the clock makes ambiguous, or skips."""
 
@@ -202,7 +206,7 @@ def _milliseconds(since: timedelta) -> int:
 
 
 def read_moment(text: str) -> datetime:
-    """A date or a date with a time, with its zone if it has one; InstantError."""
+    """A date or a date with a time, with its zone if it has one; InstantError, TimeFormError."""
     if _PLAIN.fullmatch(text):
         try:
             return datetime.fromisoformat(text)
@@ -210,7 +214,7 @@ def read_moment(text: str) -> datetime:
             pass  # no such day or hour: the parts say which, and 24:00:00 is the next day's 00:00:00
     match = _DATE.fullmatch(text)
     if match is None:
-        raise InstantError(
+        raise TimeFormError(
             f"{text[:80]!r} is no time: a date with a time as 2026-03-01T08:00:00Z, a date or a number is expected"
         )
     year, month, day, hour, minute, second, fraction, zone = match.groups()

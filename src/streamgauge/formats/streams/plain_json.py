@@ -12,7 +12,7 @@ from typing import IO, Any, Final
 
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.documents import FormatError
-from streamgauge.formats.instants import DATES, InstantError, Instants, from_pattern
+from streamgauge.formats.instants import DATES, InstantError, Instants, TimeFormError, from_pattern
 from streamgauge.formats.json_values import JsonNumber, JsonPath, JsonText, json_path, json_value
 from streamgauge.formats.streams.csvw import (
     TableColumn,
@@ -108,6 +108,8 @@ class JsonRows:
                     for row in self._rows(message):
                         count += 1
                         yield self._item(where, row, message, f"_:{label}r{count}", count, arrived)
+                except TimeFormError as error:
+                    refuse(FormatError(f"{where}: {error}; a `format` in a mapping (--json-mapping) reads others"))
                 except (FormatError, InstantError, ValueError) as error:
                     refuse(error if isinstance(error, FormatError) else FormatError(f"{where}: {error}"))
         except ValueError as error:

@@ -11,7 +11,7 @@ from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.charsets import in_utf8
 from streamgauge.formats.codings import ENDINGS as CODINGS
 from streamgauge.formats.documents import FormatError, suffix_of
-from streamgauge.formats.instants import DATES, InstantError, Instants, from_pattern
+from streamgauge.formats.instants import DATES, InstantError, Instants, TimeFormError, from_pattern
 from streamgauge.formats.streams.csvw import TableColumn, TableMapping, cell_term, expand, header_columns, read_mapping
 from streamgauge.formats.streams.format import (
     Decode,
@@ -134,6 +134,8 @@ class Rows:
                 continue
             try:
                 yield self._item(where, count, row, columns, time)
+            except TimeFormError as error:
+                self._refuse(FormatError(f"{where}: {error}; a `format` in a mapping (--csv-mapping) reads others"))
             except (FormatError, InstantError, ValueError) as error:
                 self._refuse(error if isinstance(error, FormatError) else FormatError(f"{where}: {error}"))
 
