@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import streamgauge
+from streamgauge.formats.streams import read_stream
+from streamgauge.query import parse
 from streamgauge.report import timeline
 from streamgauge.report.timeline import WIDTH, TimelinePanel
 from streamgauge.suites.conformance.cases import load
+from tests.incremental.changes_picture import changes_picture
 
 __all__ = ["FOLDER", "PICTURES", "WIDTH", "Panel", "picture"]
 
@@ -71,7 +74,12 @@ def judged() -> str:
     return streamgauge.timeline(query, readings, semantics="csparql", answers=answers, advance_to="20s", reports=4).svg
 
 
-DRAWN = {"answer": answered, "judged": judged}
+def changed() -> str:
+    """What changes in the average over readings when its window slides."""
+    return changes_picture(parse((EXAMPLES / "average.rq").read_text("utf-8")), read_stream(EXAMPLES / "readings.nq"))
+
+
+DRAWN = {"answer": answered, "changes": changed, "judged": judged}
 """Pictures of example data, by name."""
 
 

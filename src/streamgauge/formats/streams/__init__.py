@@ -95,8 +95,8 @@ def read_stream(
 ) -> Iterator[StreamElement]:
     """The elements of a file or folder; ``form`` names the format, else the file's ending does; packed ones too.
 
-    ``interval`` is the ms between numbered files or frames; ``lateness`` (ms) allows time to go back; ``told`` hears
-    how far the file says that time has come (ms). FormatError names the file and line of what is wrong.
+    ``interval`` is the ms between numbered files or frames; ``lateness`` (ms) allows time to go back; ``report_time``
+    gets how far the file says that time has come (ms). FormatError names the file and line of what is wrong.
     """
     source = Path(path)
     if not source.exists():
@@ -108,7 +108,7 @@ def read_stream(
 def read_elements(
     path: Path, form: Format, reading: Reading, report_time: Callable[[int], None] = lambda _time: None
 ) -> Iterator[StreamElement]:
-    """The elements of a file or folder in a format; ``told`` hears the advances of one that is read line by line."""
+    """The elements of a file or folder in a format; ``report_time`` gets the advances."""
     for item in read_whole(whole_path(path, reading), form, reading, refused):
         if isinstance(item, StreamElement):
             yield item
