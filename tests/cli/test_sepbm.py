@@ -6,9 +6,12 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgauge.cli.main import app
-from streamgauge.suites.sepbm import ConfigurationError, UnusableSystemError, recordings
+from streamgauge.suites.sepbm import ConfigurationError, UnusableSystemError, read, recordings
 from tests.suites.sepbm.stored import SMALL, stored
 from tests.suites.sepbm.test_recordings import facts
+
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+SUBCLASS = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
 
 
 def sepbm(*words):
@@ -42,6 +45,19 @@ def test_part_of_a_run_is_asked_for_by_options(conf, tmp_path):
     found = recordings.read(tmp_path / "run")
     assert (found.channels, len(found.published), found.publishers) == (("named",), 3, 2)
     assert found.options == {"strategy": "reevaluate"}
+
+
+def test_few_statements_are_made_in_this_process_also_where_a_master_is_named(tmp_path, monkeypatch):
+    """Spark would take twenty times the CPU: a job for each query, over next to nothing."""
+    monkeypatch.setattr("streamgauge.cli.sepbm.spark", None)
+    (tmp_path / "data.nt").write_text("".join(f"<urn:{n}> {TYPE} <urn:Sub> .\n" for n in range(4)))
+    (tmp_path / "ontology.nt").write_text(f"<urn:Sub> {SUBCLASS} <urn:Super> .\n")
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / "all.rq").write_text("SELECT ?x { ?x a <urn:Super> }")
+    named = ("--data", "data.nt", "--queries", "queries", "--ontology", "ontology.nt")
+    places = [tmp_path / word if number % 2 else word for number, word in enumerate(named)]
+    out = sepbm("generate", tmp_path / "conf", *places, "--publications", 2, "--master", "local[2]")
+    assert (out.exit_code, len(list(read(tmp_path / "conf").sequence()))) == (0, 2)
 
 
 def test_bad_input_is_named(conf, tmp_path):

@@ -60,7 +60,7 @@ def generate(
     data: Annotated[Path | None, typer.Option(help="Other data than universities, an RDF file.")] = None,
     queries: Annotated[Path | None, typer.Option(help="Queries on it: a folder of *.rq, one SELECT each.")] = None,
     master: Annotated[
-        str | None, typer.Option(help="Make it on this Spark master; without, only above 300,000 statements.")
+        str | None, typer.Option(help="The Spark master above 300,000 statements; fewer are made in this process.")
     ] = None,
 ) -> None:
     """Make a configuration: base load, ontology, channels, publications, and what is due."""
@@ -77,11 +77,11 @@ def generate(
     with _telling() as tell:
         if data is not None and queries is not None:
             world = generator.own_data(data, axioms, queries)
-            if master is not None or len(world.facts) > LOCAL_STATEMENTS:
+            if len(world.facts) > LOCAL_STATEMENTS:
                 tell("Spark starts")
                 world = generator.on_spark(spark(master), world)
         else:
-            here = master is None and generator.small(universities)
+            here = generator.small(universities)
             tell("universities" if here else "Spark starts")
             world = generator.university(None if here else spark(master), axioms, universities, seed, names)
         stored = generator.generate(world, request, folder, tell)
