@@ -47,10 +47,10 @@ class Arrivals:
     otherwise an element.
     """
 
-    times: tuple[int, ...]
-    streams: tuple[str, ...]
-    sequences: tuple[int, ...]
-    ends: tuple[int | None, ...] = ()
+    times: Sequence[int]
+    streams: Sequence[str]
+    sequences: Sequence[int]
+    ends: Sequence[int | None] = ()
 
 
 def origins(semantics: Semantics, windows: Sequence[StreamWindow], first: int | None) -> tuple[int, ...]:

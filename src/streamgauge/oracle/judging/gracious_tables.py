@@ -19,7 +19,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.expected.in_tasks import report_by_report, seen_by, seen_elements, whole
+from streamgauge.oracle.expected.stretches import rows_of, seen_elements, unit_by_unit, whole
 from streamgauge.oracle.judging.border_fits import BorderFit
 from streamgauge.oracle.judging.gracious import NARROW, FittedWindow, cautions, fit_alone, fitted, refuse, ungracious
 from streamgauge.oracle.judging.metrics import Unit
@@ -103,12 +103,10 @@ def _sought(
     reports = [whole(answered[one.index]) for one in wrong]
     near = [_widened(report, query.windows[0].window.slide // narrow) for report in reports]
     answers = recorded({one.report: unit for unit, one in enumerate(wrong) if one.report is not None})
-    rows = seen_by(stream, near, query).unionByName(answers, allowMissingColumns=True).asTable()
+    rows = rows_of(stream, near, query).unionByName(answers, allowMissingColumns=True).asTable()
     # The run is pickled into every task: without its recorded rows it is a query and a semantics.
     bare = replace(run, answers=(), fed=(), samples=(), folder=None)
-    fit = fn.arrow_udtf(
-        report_by_report(_fitting(bare, verdict, reports, narrow)), returnType=from_arrow_schema(_FITTED)
-    )
+    fit = fn.arrow_udtf(unit_by_unit(_fitting(bare, verdict, reports, narrow)), returnType=from_arrow_schema(_FITTED))
     fits_by_unit = {row["unit"]: row for row in fit(rows.partitionBy("unit")).toArrow().to_pylist()}
     nothing = dict.fromkeys(_FITTED.names)
     for unit in range(len(reports)):

@@ -42,10 +42,10 @@ def _handed(run: Run) -> Callable[[ExpectedReport], int | None]:
     at_time = [place for place, window in enumerate(windows) if window.window.kind != "count"]
 
     def due(report: ExpectedReport) -> int | None:
-        trigger = _trigger(report.due, semantics, at_time)
-        shows = later if trigger is Trigger.LATER else here
+        record = trigger(report.due, semantics, at_time)
+        shows = later if record is Trigger.LATER else here
         place = bisect_left(shows, report.due.instant)
-        if trigger is Trigger.ARRIVAL:
+        if record is Trigger.ARRIVAL:
             place = max(place, bisect_left(arrived, report.due.seen))
         return run.fed[place].handed if place < len(run.fed) else None
 
@@ -60,7 +60,7 @@ class Trigger(Enum):
     LATER = "later"
 
 
-def _trigger(due_report: DueReport, semantics: Semantics, at_time: Sequence[int]) -> Trigger:
+def trigger(due_report: DueReport, semantics: Semantics, at_time: Sequence[int]) -> Trigger:
     """The trigger of a report; ``at_time`` are the positions of the time-based windows, whose closes wait for time."""
     if Report.EXPIRATION in semantics.report:
         # An expiring fact ends before [initial, final)'s final, so anything at that instant may still come; under

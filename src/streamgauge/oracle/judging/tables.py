@@ -1,39 +1,37 @@
 """A recorded run judged in its tables: Spark compares the rows, and one row per window reaches the driver.
 
-Covers runs whose reports follow the clock: everything that ``refusal`` does not name. The definition judges instant by
-instant (``instant_tasks``). Rows of compiled plans, and of answers that name no instant, are counted: expected and
-recorded ones together by report and row, so neither side is collected, except up to ``witnesses`` differing rows.
-Answers without instants are aligned in order by the numbers of rows that pairs share.
+Covers runs that ``refusal`` does not name. The definition judges by instants (``instant_tasks``). Rows of compiled
+plans, and of answers that name no instant, are counted: expected and recorded ones together by report and row, so
+neither side is collected, except up to ``witnesses`` differing rows. Answers without instants are aligned in order by
+the numbers of rows that pairs share.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
-import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 from pyspark import StorageLevel
 
-from streamgauge.formats import tables
 from streamgauge.formats.places import Place
 from streamgauge.model.algebra import Select
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run, RunHeader
-from streamgauge.model.semantics import R2S, Borders, Clock, Counting, Due, EmptyAggregate, Grain, Report
+from streamgauge.model.semantics import R2S, Clock, Counting, EmptyAggregate, Grain, Report
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Verdict, WindowVerdict
 from streamgauge.oracle.expected.extent import Extent, admitted, extent
 from streamgauge.oracle.expected.in_tasks import Answered, by_definition
-from streamgauge.oracle.expected.in_tasks import refusal as refuse_tasks
+from streamgauge.oracle.expected.ranks import ArrivalsError, arrived, bounded, needs_arrivals, ranked
 from streamgauge.oracle.expected.reports import refuse_spark
 from streamgauge.oracle.judging.align import BAND, Pair, align
 from streamgauge.oracle.judging.compare import similarity
 from streamgauge.oracle.judging.gracious_tables import gracious_tables
+from streamgauge.oracle.judging.hand_overs import by_arrival_table, handed_over
 from streamgauge.oracle.judging.instant_tasks import RECORDED, InstantJudging, NotByInstantError
-from streamgauge.oracle.judging.instant_tasks import refusal as refuse_instants
-from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Unit, due_time, judge, ratio
+from streamgauge.oracle.judging.metrics import Unit, judge, ratio
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, compared_order, decide
 from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.oracle.worlds.restatement import is_compared_by_term
@@ -41,8 +39,8 @@ from streamgauge.query.stamps import reads_time
 from streamgauge.semantics.arrivals import Arrivals
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import operator
-from streamgauge.semantics.due import candidates
-from streamgauge.semantics.honoured import SHARED, not_honoured
+from streamgauge.semantics.due import candidates, candidates_in_order
+from streamgauge.semantics.honoured import DEFINED, SHARED, not_honoured
 from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers
 from streamgauge.spark.hadoop_tables import read_parquet, read_table
@@ -55,17 +53,13 @@ class NotInTablesError(ValueError):
     """A run that cannot be judged in its tables; the message says why. It is judged in this process instead."""
 
 
-IN_TABLES: Final = SHARED | {
-    "report": (Report.WINDOW_CLOSE, Report.PERIODIC, Report.NON_EMPTY, Report.CONTENT_CHANGE),
-    "due": (Due.ALL,),
-    "clock": (Clock.APPLICATION,),
+COUNTED: Final = SHARED | {
     "content": (Counting.SET, Counting.BAG),
+    "answers": (Counting.BAG,),
     "grain": (Grain.REPORT,),
+    "empty_aggregate": (EmptyAggregate.SPARQL,),
 }
-"""The semantics that tables judge."""
-
-COUNTED: Final = IN_TABLES | {"answers": (Counting.BAG,), "empty_aggregate": (EmptyAggregate.SPARQL,)}
-"""Those under which rows are counted."""
+"""The semantics under which rows are counted."""
 
 
 def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
@@ -73,14 +67,10 @@ def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
     query, semantics = header.query, header.semantics
     if header.failure is not None:
         return "an engine that failed"
-    if reason := not_honoured(semantics, IN_TABLES, "a judge in tables"):
+    if reason := not_honoured(semantics, DEFINED, "a judge in tables"):
         return reason
-    if not semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}:
-        return "reports that no clock makes due"
-    if any(window.window.kind == "count" for window in query.windows):
-        return "count-based windows"
     if evaluator == "definition":
-        return refuse_instants(header)
+        return None
     return refuse_counts(header) or refuse_spark(query, semantics)
 
 
@@ -116,6 +106,23 @@ def judge_tables(
     if reason := refusal(run.header, rules.evaluator):
         raise NotInTablesError(reason)
     table = read_table(session, stream)
+    if run.header.semantics.clock is Clock.APPLICATION:
+        return _judge_table(session, run, table, rules, progress, gracious=gracious)
+    verdict = _judge_table(session, *by_arrival_table(session, run, table), rules, progress, gracious=gracious)
+    other = _judge_table(session, run, table, rules)
+    return replace(verdict, other_clock=(str(Clock.APPLICATION), other.precision, other.recall))
+
+
+def _judge_table(
+    session: SparkSession,
+    run: Run,
+    table: DataFrame,
+    rules: JudgingRules,
+    progress: Progress = lambda _a, _b: None,
+    *,
+    gracious: bool = False,
+) -> Verdict:
+    """``judge_tables`` by the times of a stream table."""
     reach = extent(table, run.header.query.streams)
     if not reach.ordered and run.header.semantics.lateness is None:
         raise NotInTablesError("elements that go back in time")
@@ -125,7 +132,10 @@ def judge_tables(
     fit(session, reach.triples, cores(session))
     judged = TableJudging(session, table, reach, run, named, rules)
     bound = None if named is None else judged.impossible
-    verdict = decide(run, judged.score, reach.first, rules, progress, bound)
+    try:
+        verdict = decide(run, judged.score, reach.first, rules, progress, bound)
+    except (NotByInstantError, ArrivalsError) as error:
+        raise NotInTablesError(str(error)) from error
     return judged.graciously(verdict) if gracious else verdict
 
 
@@ -139,11 +149,6 @@ def _named(run: Run) -> dict[int, list[int]] | None:
     return named
 
 
-def _refuse_unnamed(header: RunHeader) -> str | None:
-    """Why answers that name no instant are not judged by the definition."""
-    return refuse_counts(header) or refuse_tasks(header.semantics)
-
-
 def _refuse_rows(
     run: Run, named: Mapping[int, Sequence[int]] | None, evaluator: Evaluator, *, gracious: bool
 ) -> str | None:
@@ -151,8 +156,10 @@ def _refuse_rows(
     header, form = run.header, run.header.query.form
     if evaluator == "definition" and named is not None and not gracious:
         return None
-    if evaluator == "definition" and named is None and (reason := _refuse_unnamed(header)):
+    if reason := refuse_counts(header):
         return reason
+    if gracious and needs_arrivals(header.query.windows, header.semantics):
+        return "borders of reports that arrivals make due"
     if operator(header.query, header.semantics) is not R2S.RSTREAM:
         return "borders of differences"
     if not isinstance(form, Select) or any(
@@ -188,6 +195,7 @@ class TableJudging:
     run: Run
     named: Mapping[int, Sequence[int]] | None
     rules: JudgingRules
+    known: dict[int | None, Arrivals] = field(default_factory=dict)
 
     def score(self, t0: int) -> Scored:
         """The scores of the run under one t0 (ms)."""
@@ -195,10 +203,7 @@ class TableJudging:
         if self.rules.evaluator == "definition" and self.named is not None:
             when = handed_over(self.run, due)
             judging = InstantJudging(self.session, self._seen(t0), self.run, self.named, self._recorded, self.rules)
-            try:
-                return judging.score(t0, due, when)
-            except NotByInstantError as error:
-                raise NotInTablesError(str(error)) from error
+            return judging.score(t0, due, when)
         answered = self._answered(due, t0)
         try:
             return self._scored(answered, len(due))
@@ -221,6 +226,8 @@ class TableJudging:
         """Due reports (units) paired with the answers (positions) of their instants, in order of time."""
         semantics = self.run.header.semantics
         units = {due.instant: unit for unit, (due, _) in answered.due.items() if is_sent(due.instant, semantics)}
+        if len(units) < sum(is_sent(due.instant, semantics) for due, _ in answered.due.values()):
+            raise NotInTablesError("reports that share an instant")
         places = {instant: place for instant, (place,) in named.items()}
         return [(units.get(instant), places.get(instant)) for instant in sorted({*units, *places})]
 
@@ -255,8 +262,14 @@ class TableJudging:
         """An upper bound of the rank of a t0 (``oracle.best_possible``), without counting rows."""
         semantics, named = self.run.header.semantics, self.named or {}
         due = {report.instant for report in self._candidates(t0) if is_sent(report.instant, semantics)}
-        apart = sum(len(places) for instant, places in named.items() if instant not in due)
+        apart = sum(self._number(places) for instant, places in named.items() if instant not in due)
         return not apart, 1.0 if len(named) > apart or not apart else 0.0, -apart
+
+    def _number(self, places: Sequence[int]) -> int:
+        """The answers at an instant; those of a row each are one for each scope."""
+        if self.run.header.semantics.grain is Grain.REPORT:
+            return len(places)
+        return len({self.run.answers[place].scope for place in places})
 
     def graciously(self, verdict: Verdict) -> Verdict:
         """The verdict with the borders that fit best (``gracious_tables``)."""
@@ -265,11 +278,18 @@ class TableJudging:
         due = {report.instant: report for report in self._candidates(verdict.t0)}
         return gracious_tables(self._seen(verdict.t0), self.run, due, self._recorded, verdict)
 
-    def _seen(self, t0: int) -> DataFrame:
+    def _admitted(self, t0: int) -> DataFrame:
         """The rows of the query's streams, without elements that are late under a t0 (ms)."""
         query, semantics = self.run.header.query, self.run.header.semantics
         own = self.stream.filter(fn.col("stream").isin(*sorted(query.streams)))
         return admitted(own, self.reach, semantics, query.windows, t0)
+
+    def _seen(self, t0: int) -> DataFrame:
+        """The same rows, with their ranks where reports depend on them."""
+        windows, semantics = self.run.header.query.windows, self.run.header.semantics
+        if not needs_arrivals(windows, semantics):
+            return self._admitted(t0)
+        return ranked(self._admitted(t0), self._arrivals(t0), windows, semantics.tick)
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -279,7 +299,18 @@ class TableJudging:
 
     def _candidates(self, t0: int) -> tuple[DueReport, ...]:
         header = self.run.header
-        return candidates(Arrivals((), (), ()), header.query.windows, header.semantics, t0, header.advanced_to)
+        windows, semantics, until = header.query.windows, header.semantics, header.advanced_to
+        if not needs_arrivals(windows, semantics):
+            return candidates(Arrivals((), (), ()), windows, semantics, t0, until)
+        return bounded(candidates_in_order(self._arrivals(t0), windows, semantics, t0, until))
+
+    def _arrivals(self, t0: int) -> Arrivals:
+        """The arrivals under a t0 (ms), which matters to late ones only."""
+        windows, semantics = self.run.header.query.windows, self.run.header.semantics
+        key = None if semantics.lateness is None else t0
+        if key not in self.known:
+            self.known[key] = arrived(self._admitted(t0), self.reach.triples, windows, semantics)
+        return self.known[key]
 
     def _answered(self, due: Sequence[DueReport], t0: int) -> Answered:
         """The due reports among these candidates, and their rows, by compiled plans or by the definition."""
@@ -399,28 +430,3 @@ def _filled(
         missing=missing,
         surplus=surplus,
     )
-
-
-def handed_over(run: Run, due: Sequence[DueReport]) -> DueTime:
-    """Due times (monotonic ns) from the run's clock, or from one pass over the hand-overs on disk.
-
-    Like ``metrics.due_time`` for reports that follow the clock, but keeps only the hand-over that makes each report
-    due.
-    """
-    if run.header.factor is not None or run.folder is None:
-        return due_time(run)
-    behind = 0 if run.header.semantics.borders is Borders.CLOSED_OPEN else 1
-    instants = np.array([report.instant for report in due], np.int64)
-    handed: list[int] = []
-    # The greatest time so far carries over from batch to batch, so that elements out of order never move time back.
-    greatest = np.iinfo(np.int64).min
-    for _, batch in tables.batches(run.folder / "fed.parquet", tables.FED):
-        sequence, time, at = (batch.column(name).to_numpy() for name in ("sequence", "time", "handed"))
-        shown = np.maximum.accumulate(np.concatenate([[greatest], np.where(sequence == ADVANCE, time, time - behind)]))[
-            1:
-        ]
-        reached = np.searchsorted(shown, instants[len(handed) :])
-        handed += at[reached[reached < len(at)]].tolist()
-        greatest = shown[-1] if len(shown) else greatest
-    known = dict(zip(instants.tolist(), handed, strict=False))
-    return lambda report: known.get(report.due.instant)
