@@ -11,7 +11,7 @@ from streamgauge.engines.spark.honoured import MICRO_BATCHES, REAL_TIME
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Semantics
 from streamgauge.oracle.expected.reports import SPARK_HONOURED, refuse_spark
-from streamgauge.oracle.judging.tables import IN_TABLES
+from streamgauge.oracle.judging.tables import COUNTED
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.honoured import DEFINED, SHARED, not_honoured
@@ -61,7 +61,7 @@ LISTS = {
     "spark": MICRO_BATCHES,
     "real-time": REAL_TIME,
     "oracle on spark": SPARK_HONOURED,
-    "judge in tables": IN_TABLES,
+    "judge that counts rows": COUNTED,
 }
 
 
