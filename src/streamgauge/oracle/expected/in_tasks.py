@@ -82,7 +82,7 @@ def _by_stretch(
     semantics: Semantics,
     answer: Callable[[Iterator[tuple[int, DueReport, Contents]]], Iterator[tuple[int, list[str | None] | None, int]]],
 ) -> DataFrame:
-    """What ``answer`` makes of the due reports of each stretch, with their indices in ``due`` (``_ANSWER``)."""
+    """The rows (``_ANSWER``) that ``answer`` makes of the due reports of each stretch and their indices in ``due``."""
     cut = list(stretches(due, cores(session), before=Report.CONTENT_CHANGE in semantics.report))
 
     def evaluate(unit: int, rows: pa.Table) -> pa.Table:
