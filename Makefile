@@ -5,7 +5,7 @@ RUN := $(VENV)/bin
 # Bytecode is kept: without it each of a thousand programs that the tests start compiles the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo test installation quick coverage mutants check prove proofs drawn bench docs clean
+.PHONY: setup demo test installation quick coverage mutants check prove proofs drawn bench docs pictures clean
 
 setup: $(VENV)/.ready
 
@@ -50,6 +50,10 @@ mutants: setup
 # The documentation as a site in dist/site; `streamgauge docs` serves it.
 docs: setup
 	$(RUN)/python docs/site
+
+# The pictures of the workbench in README and docs, by Chromium.
+pictures: setup
+	$(RUN)/python -m tests.browser.pictures
 
 check: setup
 	$(RUN)/ruff format --check src tests benchmarks docs/site
