@@ -66,9 +66,9 @@ def test_a_query_whose_sink_does_not_answer_ends_in_time(tmp_path):
                 query.send_signal(signal.SIGTERM)
                 begin = time.monotonic()
                 _, err = query.communicate(timeout=120)
-                assert time.monotonic() - begin < 9, "5 s, and what other work on the machine takes"
+                assert time.monotonic() - begin < 5
     assert query.returncode == 143
-    assert "answers were under way after 3 s, and may not arrive" in err
+    assert "1 answer not delivered: not taken yet" in err
     assert "hush" not in err
 
 
@@ -101,6 +101,23 @@ def test_without_the_signal_nothing_changes(restored, error):
     with pytest.raises(type(error)) as ended, Termination():
         raise error
     assert ended.value is error
+
+
+WITHIN_EXEC = """
+import signal
+from streamgauge.cli.main import Termination
+with Termination():
+    try:
+        exec("signal.raise_signal(signal.SIGTERM)")
+    except KeyboardInterrupt:
+        raise SystemExit(130)
+"""
+
+
+def test_a_signal_while_a_text_is_executed_is_like_any_other(tmp_path):
+    """Imports execute texts (of dataclasses), and CPython treats an interrupt there as one that nothing handles."""
+    (tmp_path / "command.py").write_text(WITHIN_EXEC)
+    assert subprocess.run([sys.executable, "-m", "command"], cwd=tmp_path, check=False).returncode == 143
 
 
 def test_a_command_that_ends_by_itself_keeps_its_code(restored):

@@ -102,7 +102,7 @@ def kill_often(
             assert process.poll() is None, log.read_text()[-2000:]
             if works and draw.random() < 0.25:
                 process.terminate()
-                assert process.wait(60) in (0, 143), log.read_text()[-2000:]
+                assert process.wait(60) in (0, 143), (process.returncode, log.read_text()[-2000:])
 
 
 def written(state: Path) -> int:

@@ -2,8 +2,10 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from random import Random
 from threading import Thread
@@ -210,6 +212,26 @@ def test_the_command(mosquitto, tmp_path):
         _, said = carried.communicate(timeout=60)
     heard.close()
     assert (carried.returncode, said, len(heard.told)) == (130, "", 1)
+
+
+@pytest.mark.server
+def test_a_bridge_whose_sink_does_not_answer_ends_in_time():
+    with serving(broker()) as (url, made), socket.create_server(("127.0.0.1", 0)) as silent:
+        made.create_channel("people", STUDENTS)
+        words = [sys.executable, "-m", "streamgauge.cli.main", "broker", "bridge", "--at", url, "--as", "me"]
+        words += ["--to", f"people=webhook+http://127.0.0.1:{silent.getsockname()[1]}/"]
+        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as carried:
+            comes(lambda: made.channel("people").acknowledged == {"me": 0})
+            made.publish([student(1)])
+            silent.settimeout(60)
+            with silent.accept()[0]:  # a notification is under way
+                carried.send_signal(signal.SIGTERM)
+                begin = time.monotonic()
+                _, said = carried.communicate(timeout=60)
+                assert time.monotonic() - begin < 5
+        assert carried.returncode == 143
+        assert "1 notification not delivered, the next bridge sends it again: not taken yet" in said
+        assert made.channel("people").acknowledged == {"me": 0}
 
 
 @pytest.mark.parametrize(

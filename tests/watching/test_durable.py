@@ -1,8 +1,9 @@
 """Durable watches: stopped anywhere and begun again they give the answers of a watch that was never stopped."""
 
+import errno
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -23,6 +24,7 @@ from streamgauge.model.semantics import Borders, Grain, Semantics
 from streamgauge.query import parse, parse_sparql
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import OutOfOrderError
+from streamgauge.servers import durability
 from streamgauge.servers.durable.needs import not_durable
 from streamgauge.servers.queries.sessions import EngineSession
 from streamgauge.servers.sealed.soundness import NotWrittenError
@@ -120,40 +122,66 @@ def test_a_watch_that_was_stopped_gives_the_same_answers(case: Case):
         source = written(case.items, folder / "stream.jsonl")
         options: dict[str, Any] = {"semantics": case.semantics}
         try:
-            expected = [told(answer) for answer in watch(case.query, source, **options)]
+            expected = uninterrupted(case, **options)
         except OutOfOrderError:
             assume(False)
         answers = interrupted(case, source, folder, **options)
         event(f"{min(len(expected) // 20, 5)} x 20 answers")
         assert sorted(answers) == list(range(1, len(expected) + 1))
-        assert reports(case, [answers[number] for number in sorted(answers)]) == reports(case, expected)
+        numbered = [(place, answers[number]) for number, (place, _) in enumerate(expected, 1)]
+        assert reports(case, numbered) == reports(case, expected)
 
 
-def reports(case: Case, answers: Sequence[Any]) -> Sequence[Any]:
-    """The answers; where each row is one, those of an instant in any order, as a report's rows have none."""
+def uninterrupted(case: Case, **options: Any) -> list[tuple[int, Any]]:
+    """The answers of a watch that is never stopped, each with the number of the item that caused it."""
+    place = -1
+
+    def items() -> Iterator[Input]:
+        nonlocal place
+        for item in case.items:
+            place += 1
+            yield item
+        place += 1
+
+    return [(place, told(answer)) for answer in watch(case.query, items(), **options)]
+
+
+def reports(case: Case, placed: Sequence[tuple[int, Any]]) -> Sequence[Any]:
+    """The answers; where each row is one, those of a report in any order, as its rows have none.
+
+    A report is what one item causes at one instant: no row may go from one to another.
+    """
     if case.semantics.grain is Grain.REPORT:
-        return answers
-    return [(report, sorted(map(str, rows))) for report, rows in groupby(answers, lambda answer: answer[:2])]
+        return placed
+    groups = groupby(placed, lambda answer: (answer[0], *answer[1][:2]))
+    return [(report, sorted(map(str, rows))) for report, rows in groups]
 
 
-def given_until_full(source: str, state: Path, answers: dict[int, object]) -> None:
-    """The answers of a watch whose disk is full from the first one on."""
+def given_until_refused(source: str, state: Path, answers: dict[int, object], refusal: str) -> None:
+    """The answers of a watch whose disk takes nothing from the first one on."""
     with watch(TEXT, source, state=state, **ASKED) as watched:
         database = watched._session._journal._database
         for answer in watched:
             answers[watched.number] = told(answer)
             if len(answers) == 1:
                 (pages,) = database.execute("PRAGMA page_count").fetchone()
-                database.execute(f"PRAGMA max_page_count = {pages}")
+                database.execute(REFUSALS[refusal] % {"pages": pages})
 
 
-def test_a_full_disk_ends_a_watch_that_goes_on_once_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+REFUSALS = {"the disk is full": "PRAGMA max_page_count = %(pages)d", "read-only": "PRAGMA query_only = ON"}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_a_disk_that_refuses_ends_a_watch_that_goes_on_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: str
+):
+    monkeypatch.setattr(durability, "probe", lambda _folder: errno.EROFS)
     items = [StreamElement("urn:in", at, at, (("<urn:a>", "<urn:p>", f'"{at:0500}"'),)) for at in range(400)]
     source, answers = written(items, tmp_path / "stream.jsonl"), dict[int, object]()
     monkeypatch.setattr(durable, "LARGEST", 20)
     expected = [told(answer) for answer in watch(TEXT, source, **ASKED)]
-    with pytest.raises(NotWrittenError, match="the disk is full"):
-        given_until_full(source, tmp_path / "state", answers)
+    with pytest.raises(NotWrittenError, match=refusal):
+        given_until_refused(source, tmp_path / "state", answers, refusal)
     assert 0 < len(answers) < len(expected)
     with watch(TEXT, source, state=tmp_path / "state", **ASKED) as watched:
         for answer in watched:

@@ -297,10 +297,13 @@ def bridge(
 def _carried(bridge: Bridge) -> int:
     from streamgauge.broker import AwayError
     from streamgauge.sources import SourceError
+    from streamgauge.sources.contract import LEAVE_S
 
     try:
         bridge.run()
     except KeyboardInterrupt:
+        for sentence in bridge.close(LEAVE_S):
+            say(f"streamgauge: {sentence}")
         return 130
     except (AwayError, SourceError) as error:
         typer.echo(f"streamgauge: {error}", err=True)

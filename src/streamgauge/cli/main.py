@@ -263,6 +263,9 @@ class Termination:
         self, _kind: type[BaseException] | None, error: BaseException | None, _at: TracebackType | None
     ) -> None:
         """Exit code 143 in place of that of Ctrl-C."""
+        # Where the signal came within exec of a text, as a dataclass that is being imported does it, CPython remembers
+        # an unhandled KeyboardInterrupt, and under -m ends by SIGINT whatever the exit code; the next text clears that.
+        exec("")  # noqa: S102
         interrupted = isinstance(error, KeyboardInterrupt) or (
             isinstance(error, SystemExit) and error.code == _INTERRUPTED_CODE
         )

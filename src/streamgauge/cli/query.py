@@ -7,7 +7,6 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import Annotated, Any, Final
 
 import typer
@@ -49,15 +48,12 @@ from streamgauge.semantics.growth import waits_for_time
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.servers.sinks import open_sink
 from streamgauge.sources import Delivery, Sink, SourceError, message_form
-from streamgauge.sources.contract import Marked, Settling, parse_address
+from streamgauge.sources.contract import LEAVE_S, Marked, Settling, parse_address
 from streamgauge.watching import Options, Watch, WatchError, is_durable, watch
 from streamgauge.watching.watches import LOOKED_AT, End
 
 INTERRUPTED: Final = 130
 """The exit code after Ctrl-C or SIGTERM, of which ``Termination`` makes 143."""
-
-LEAVE_S: Final = 3.0
-"""Seconds that a sink may take to end then: with all else the command ends within 5."""
 
 FORMATS = ("table", "jsonl", "nquads", "csv")
 Tell = Callable[[Answer], None]
@@ -228,11 +224,15 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates:
     interrupted = False
     try:
         yield lambda answer: _send(sink, *keyed_bytes(answer))
-    except typer.Exit as ended:
-        interrupted = ended.exit_code == INTERRUPTED
+    except (typer.Exit, KeyboardInterrupt) as ended:
+        interrupted = isinstance(ended, KeyboardInterrupt) or ended.exit_code == INTERRUPTED
         raise
     finally:
-        _close(to, sink, LEAVE_S if interrupted else None)
+        delivery = sink.close(LEAVE_S if interrupted else None)
+        if delivery.undelivered:
+            _report(to, delivery, again=is_durable(answers))
+            if not interrupted:
+                raise typer.Exit(Exit.ENGINE_FAILURE)
 
 
 def _arrived(sink: Sink) -> Any:
@@ -248,24 +248,8 @@ def _send(sink: Sink, key: str | None, lines: bytes) -> None:
         sink.send(lines, key)
 
 
-def _close(to: str, sink: Sink, patience: float | None) -> None:
-    """Deliver what is under way, for as long as the sink takes or for ``patience`` (s); say what became of it."""
-    if patience is None:
-        _report(to, sink.close())
-        return
-    deliveries: list[Delivery] = []
-    closing = Thread(target=lambda: deliveries.append(sink.close()), name="streamgauge-close", daemon=True)
-    closing.start()
-    closing.join(patience)
-    if not deliveries:
-        place = parse_address(to).text
-        typer.echo(f"streamgauge: {place}: answers were under way after {patience:g} s, and may not arrive", err=True)
-    for delivery in deliveries:
-        _report(to, delivery)
-
-
-def _report(to: str, delivery: Delivery) -> None:
-    if delivery.undelivered:
-        lost = counted(delivery.undelivered, "answer")
-        typer.echo(f"streamgauge: {to}: {lost} not delivered: {delivery.why}", err=True)
-        raise typer.Exit(Exit.ENGINE_FAILURE)
+def _report(to: str, delivery: Delivery, *, again: bool) -> None:
+    """Say what a sink did not deliver, and whether the next run does."""
+    lost, later = counted(delivery.undelivered, "answer"), "; the next run with this state sends it again"
+    place = parse_address(to).text
+    typer.echo(f"streamgauge: {place}: {lost} not delivered: {delivery.why}{later if again else ''}", err=True)

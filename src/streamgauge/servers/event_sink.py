@@ -21,6 +21,7 @@ from streamgauge.servers.http.health import HealthRoutes
 from streamgauge.servers.http.replies import problem
 from streamgauge.servers.http.server import PortError, Serving, listening
 from streamgauge.sources.contract import Address, Delivery, SourceError, read_options
+from streamgauge.sources.decoders import shorter
 from streamgauge.sources.sse.events import END, MISSED, write_event
 
 _BATCH = 64 * 1024
@@ -124,11 +125,12 @@ class EventBuffer:
             self._clients -= 1
             self._changed.notify_all()
 
-    def drain(self) -> Delivery:
+    def drain(self, patience: float | None = None) -> Delivery:
         """Wait until all events were given to a client, if there is one; nothing is put any more."""
         with self._changed:
             self._changed.wait_for(
-                lambda: not self._clients or all(kept.given for kept in self._kept), self._options.wait / 1000
+                lambda: not self._clients or all(kept.given for kept in self._kept),
+                shorter(self._options.wait / 1000, patience),
             )
             for kept in self._kept:
                 self._let_go(kept)
@@ -159,7 +161,7 @@ class EventBuffer:
 
 _BEAT = 10.0
 """Seconds of silence after which a comment shows that the connection lives."""
-_GRACE = 2
+_GRACE = 1
 """Seconds that clients have to take the end."""
 _SPARE = 20
 """Connections beyond the clients: those that are told why they are not served."""
@@ -218,11 +220,11 @@ class SseSink:
         self._buffer.put(message)
         self._loop.call_soon_threadsafe(self._feed.ring)
 
-    def close(self) -> Delivery:
+    def close(self, patience: float | None = None) -> Delivery:
         """Wait for the clients that are behind, tell all that it is the end, and stop."""
         with self._lock:
             if self._result is None:
-                self._result = self._buffer.drain()
+                self._result = self._buffer.drain(patience)
                 self._loop.call_soon_threadsafe(self._feed.ring)
                 self._server.should_exit = True
                 self._thread.join()

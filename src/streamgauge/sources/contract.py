@@ -186,14 +186,21 @@ class Resumable(Protocol):
         """All items up to a place are durable."""
 
 
+LEAVE_S: Final = 2.0
+"""Seconds in which the sinks of an interrupted command deliver what is under way: with all else it ends within 5."""
+
+
 class Sink(Protocol):
     """Takes messages and delivers them at least once."""
 
     def send(self, message: bytes, key: str | None = None) -> None:
         """Hand over one message; waits while too many are under way."""
 
-    def close(self) -> Delivery:
-        """Deliver what is under way, stop, and say what became of it all; closing twice says the same."""
+    def close(self, patience: float | None = None) -> Delivery:
+        """Deliver what is under way, stop, and say what became of it all; closing twice says the same.
+
+        ``patience`` (s) is how long that may take at most, the sink's own unless given.
+        """
 
 
 @runtime_checkable

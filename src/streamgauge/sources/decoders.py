@@ -100,10 +100,10 @@ class Pending:
         for letter in letters:
             self._keep(letter, why)
 
-    def drain(self, still: Callable[[], str]) -> Delivery:
-        """Wait until nothing is under way, as long as ``patience``; the rest is undelivered, ``still`` says why."""
+    def drain(self, still: Callable[[], str], patience: float | None = None) -> Delivery:
+        """Wait until nothing is under way, as long as ``patience`` (s); the rest is undelivered, ``still`` says why."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._under_way, self._patience)
+            self._changed.wait_for(lambda: not self._under_way, shorter(self._patience, patience))
             if self._under_way:
                 self._why = self._why or still()
             return Delivery(self._sent, self._lost + self._under_way, self._why)
@@ -119,6 +119,11 @@ class Pending:
             self._dead.add(letter, why)
         except SourceError as error:
             self._why = str(error)
+
+
+def shorter(own: float, patience: float | None) -> float:
+    """The shorter one of two times (s), of which the second may not be limited."""
+    return own if patience is None else min(own, patience)
 
 
 _REASONS = 10

@@ -174,8 +174,8 @@ class ByteSink:
         if mark is not None and now is not None and now[0] == mark[0] and now[1] > mark[1]:
             os.ftruncate(self._descriptor, mark[1])
 
-    def close(self) -> Delivery:
-        """Say what was written; the descriptor is closed where it is a file's."""
+    def close(self, patience: float | None = None) -> Delivery:  # noqa: ARG002
+        """Say what was written; the descriptor is closed where it is a file's. Nothing is waited for."""
         with self._lock:
             if not self._closed and self._take_back is not None:
                 os.close(self._descriptor)

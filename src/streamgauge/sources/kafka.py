@@ -337,7 +337,10 @@ class KafkaSink:
 
     def settle(self) -> Delivery:
         """Wait until all that was sent is acknowledged, as long as ``wait`` says."""
-        return self._pending.drain(lambda: self._last_trouble or "not acknowledged in time")
+        return self._drained()
+
+    def _drained(self, patience: float | None = None) -> Delivery:
+        return self._pending.drain(lambda: self._last_trouble or "not acknowledged in time", patience)
 
     def mark(self) -> Any:
         """The writer's name, and the offsets behind all that it has sent."""
@@ -347,11 +350,11 @@ class KafkaSink:
         """Pass over what was sent since a mark when it is sent again."""
         self._sent.restore(mark)
 
-    def close(self) -> Delivery:
-        """Wait until all is acknowledged, as long as ``wait`` says."""
+    def close(self, patience: float | None = None) -> Delivery:
+        """Wait until all is acknowledged, as long as ``wait`` says, at most ``patience`` (s)."""
         with self._lock:
             if self._result is None:
-                self._result = self.settle()
+                self._result = self._drained(patience)
                 self._producer.purge()
                 self._stopping.set()
                 self._thread.join()

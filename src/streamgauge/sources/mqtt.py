@@ -309,11 +309,11 @@ class MqttSink:
     def _why(self) -> str:
         return self._link.fault or f"not acknowledged: {self._link.trouble}"
 
-    def close(self) -> Delivery:
-        """Wait until all is acknowledged, as long as ``wait`` says."""
+    def close(self, patience: float | None = None) -> Delivery:
+        """Wait until all is acknowledged, as long as ``wait`` says, at most ``patience`` (s)."""
         with self._lock:
             if self._result is None:
-                self._result = self.settle()
+                self._result = self._pending.drain(self._why, patience)
                 self._link.close()
                 self._pending.bury([*self._published.values(), *self._waiting], self._why())
             return self._result

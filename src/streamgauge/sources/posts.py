@@ -20,9 +20,12 @@ from streamgauge.outgoing.failures import permanent_failure, permanent_status
 from streamgauge.outgoing.guarded import PORTS
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import Address, Delivery, SourceError
-from streamgauge.sources.decoders import DeadLetters, Letter, Pending
+from streamgauge.sources.decoders import DeadLetters, Letter, Pending, shorter
 
 EXCHANGE: Final = ExchangeLimits(seconds=30.0, received=2**20)
+STOP_S: Final = 0.5
+"""Seconds that an exchange under way may take where there is no patience left."""
+
 LONGEST_S: Final = 60.0
 """The longest time between two tries."""
 
@@ -95,15 +98,15 @@ class PostSink:
         """Wait until all that was sent was taken or refused, as long as ``wait`` says."""
         return self._pending.drain(lambda: self._trouble)
 
-    def close(self) -> Delivery:
-        """Wait as ``settle`` does, and stop; what is left is a dead letter."""
+    def close(self, patience: float | None = None) -> Delivery:
+        """Wait as ``settle`` does, at most ``patience`` (s), and stop; what is left is a dead letter."""
         with self._lock:
             if self._result is None:
-                self._result = self.settle()
+                self._result = self._pending.drain(lambda: self._trouble, patience)
                 with self._changed:
                     self._ending = True
                     self._changed.notify_all()
-                self._thread.join(EXCHANGE.seconds)
+                self._thread.join(shorter(EXCHANGE.seconds, None if patience is None else STOP_S))
                 self._pending.bury(self._waiting, self._trouble)
                 self._client.close()
             return self._result

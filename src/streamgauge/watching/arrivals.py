@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from threading import Condition, Thread, current_thread
-from time import sleep
+from time import monotonic, sleep
 from typing import Any, NamedTuple, TypeAlias
 
 from streamgauge.formats.lines import Advance, Input
@@ -13,8 +13,8 @@ from streamgauge.sources.named import numbered
 MAX_WAITING_ITEMS = 4096
 """Items that may wait to be processed; then sources are blocked."""
 
-LEAVE_S = 5.0
-"""How long closing waits for the thread of each source."""
+LEAVE_S = 1.0
+"""Seconds that closing waits for the threads of all sources: an interrupted command ends within 5."""
 
 Place: TypeAlias = int
 """The number of a source."""
@@ -121,9 +121,10 @@ class MergedStreams:
 
     def join(self) -> None:
         """Wait for the threads of the sources to end."""
+        end = monotonic() + LEAVE_S
         for thread in self._threads:
             if thread is not current_thread():
-                thread.join(LEAVE_S)
+                thread.join(max(0.0, end - monotonic()))
 
     def __iter__(self) -> Iterator[Any]:
         """Yield items until every source has ended."""

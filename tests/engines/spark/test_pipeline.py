@@ -180,7 +180,7 @@ class Kept:
     def send(self, message: bytes, key: str | None = None) -> None:
         self.sent.append((key, message))
 
-    def close(self) -> Delivery:
+    def close(self, patience: float | None = None) -> Delivery:
         return Delivery(len(self.sent), self.undelivered, "nobody listens")
 
 

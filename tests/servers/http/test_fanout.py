@@ -147,3 +147,8 @@ def test_frames_are_those_of_a_library(size):
 
 def test_a_chunk_says_its_length():
     assert chunk(b"x" * 26) == b"1a\r\n" + b"x" * 26 + b"\r\n"
+
+
+@pytest.mark.parametrize(("why", "kept"), [("short", "short"), ("ä" * 100, "ä" * 61), ("a" * 200, "a" * 123)])
+def test_the_reason_of_a_close_frame_fits(why, kept):
+    assert fanout.close_reason(why) == kept

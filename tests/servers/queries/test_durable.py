@@ -169,6 +169,37 @@ def went_on(state: Path) -> tuple[str, dict[str, dict[int, object]]]:
         return str(error), {}
 
 
+def by_the_clock(folder: Path, seed: int, kills: set[int]) -> dict[str, dict[int, object]]:
+    """The answers of queries for which time passes by a clock that jumps to and fro, by a service killed at steps."""
+    draw, now = random.Random(seed), 0
+
+    def serving(state: Path) -> Queries:
+        return Queries(load, ("live",), clock=lambda: now, journal=ServiceJournal(state, time.monotonic))
+
+    queries, states = serving(folder / "0"), [folder / "0"]
+    for text in (select(), "REGISTER ISTREAM <urn:i> AS " + select(size=5)):
+        queries.register(QueryRegistration(text, lateness=2000, advance="wall"))
+    for at, (stream, item) in enumerate(published(draw, 60)):
+        now = item.time + draw.choice((0, 500, 1500, 20_000 if draw.random() < 0.2 else 0, -3_600_000))
+        queries.tick()
+        queries.publish(stream, [item])
+        if at in kills:
+            states.append(folder / str(len(states)))
+            shutil.copytree(states[-2], states[-1])
+            before, queries = queries, serving(states[-1])
+            before.close("killed")
+    answers = told(queries)
+    queries.close("over")
+    return answers
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_clock_that_jumps_changes_nothing_for_a_killed_service(tmp_path, seed):
+    expected = by_the_clock(tmp_path / "whole", seed, set())
+    assert sum(map(len, expected.values())) > 20
+    assert by_the_clock(tmp_path / "killed", seed, {7, 30, 31}) == expected
+
+
 def test_a_full_disk_refuses_and_goes_on_with_what_was_taken(tmp_path):
     course = Course(2)
     queries = begun(tmp_path / "0")

@@ -13,6 +13,7 @@ from hashlib import sha256
 from queue import SimpleQueue
 from random import Random
 from threading import Event, Thread
+from time import monotonic
 from typing import Final, TypeVar
 from urllib.parse import urlencode
 
@@ -20,6 +21,7 @@ from streamgauge.formats.results import results
 from streamgauge.formats.streams import Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import counted
 from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.client import Client, Told
 from streamgauge.servers.broker.reconnection import BUSY, PATIENCE_S, AwayError, BrokerError, Reconnection, Tell, log
@@ -130,13 +132,23 @@ class Bridge:
             if error is not None:
                 raise error
 
-    def close(self) -> None:
-        """Stop; what is not acknowledged will be delivered again by the next bridge."""
+    def close(self, patience: float | None = None) -> list[str]:
+        """Stop; a sentence for each sink that has not taken all, which the next bridge delivers again.
+
+        ``patience`` (s): how long sinks may take for what is under way, the own time of each unless given.
+        """
         self._ending.set()
         for source in self._sources:
             source.close()
-        for sink in self._sinks:
-            sink.close()
+        end = None if patience is None else monotonic() + patience
+        sentences: list[str] = []
+        for outlet, sink in zip(self._outlets, self._sinks, strict=False):
+            delivery = sink.close(None if end is None else max(0.0, end - monotonic()))
+            if delivery.undelivered:
+                lost = counted(delivery.undelivered, "notification")
+                place = parse_address(outlet.address).text
+                sentences.append(f"{place}: {lost} not delivered, the next bridge sends it again: {delivery.why}")
+        return sentences
 
     def _watched(self, work: Callable[[], None]) -> None:
         try:

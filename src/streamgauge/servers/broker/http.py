@@ -43,6 +43,7 @@ from streamgauge.servers.broker.sepa import PREFIX, Conversation, SharedChannels
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import OPEN, Origins, guards, request_token
 from streamgauge.servers.http.deadlines import resident
+from streamgauge.servers.http.fanout import close_reason
 from streamgauge.servers.http.headers import ConditionError, PreconditionError, read_conditions
 from streamgauge.servers.http.health import HealthRoutes, ServerState
 from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, counted_body, load_parsers, read_body, text
@@ -306,7 +307,7 @@ class BrokerApp:
             name, after = self._name(websocket, "subscribe"), websocket.query_params.get("after")
             begun = await self._connections.begin(websocket, name, self._owner(websocket), after)
         except tuple(_STATUS) as error:
-            await websocket.close(1008, str(error)[:120])
+            await websocket.close(1008, close_reason(str(error)))
             return
         await self._connections.messages(websocket, begun)
 

@@ -26,6 +26,7 @@ from streamgauge.servers.broker.channels import Subscribed, UnknownChannelError
 from streamgauge.servers.broker.limits import LimitError
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import OPEN
+from streamgauge.servers.http.fanout import close_reason
 from streamgauge.servers.http.limits import Gate
 
 PREFIX: Final = "sepa:"
@@ -200,7 +201,7 @@ class Conversation:
             for notification in subscription.subscribed.take():
                 await self._notify(spuid, notification.added, notification.removed)
             if over:
-                await self._websocket.close(1011 if over.kind == "failed" else 1000, over.why[:120])
+                await self._websocket.close(1011 if over.kind == "failed" else 1000, close_reason(over.why))
                 return False
         return True
 

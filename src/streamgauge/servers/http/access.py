@@ -3,12 +3,13 @@
 Tokens are needed wherever others than this machine can reach a server.
 """
 
+import asyncio
 import hmac
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from ipaddress import ip_address
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -185,6 +186,7 @@ class Tokens:
     """The tokens of a service, which may be replaced while it runs. Thread-safe."""
 
     def __init__(self, tokens: Iterable[str] = ()) -> None:
+        self._listeners: list[Callable[[], None]] = []
         self.replace(tokens)
 
     @classmethod
@@ -195,6 +197,12 @@ class Tokens:
     def replace(self, tokens: Iterable[str]) -> None:
         """Admit these from now on, and no others."""
         self._tokens = tuple(token.encode() for token in tokens)
+        for listener in self._listeners:
+            listener()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call a function, in any thread, whenever they were replaced."""
+        self._listeners.append(listener)
 
     def __bool__(self) -> bool:
         return bool(self._tokens)
@@ -254,6 +262,7 @@ class Guard:
     ) -> None:
         self._app, self._free, self._origins = app, frozenset(free), origins or Origins()
         self._tokens = Tokens.of(tokens)
+        self._streams = TokenStreams(self._tokens)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or hand on."""
@@ -262,7 +271,7 @@ class Guard:
             return
         refused = self._refused(scope)
         if refused is None:
-            await self._app(scope, receive, send)
+            await self._streams.run(self._app, scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": "not allowed"})
         else:
@@ -284,6 +293,59 @@ class Guard:
         if admitted or scope["path"] in self._free:
             return None
         return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+
+
+class TokenStreams:
+    """Responses that go on (server-sent events, WebSockets) end once the token of their request is revoked."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._open: dict[asyncio.Task[Any], str] = {}
+        self._revoked = set[asyncio.Task[Any]]()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        tokens.listen(self._replaced)
+
+    async def run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the app for one request, of which only a stream is ended early."""
+        token = request_token(Headers(scope=scope), scope) if self._tokens else None
+        task = asyncio.current_task()
+        if token is None or task is None or scope.get("method", "GET") != "GET":
+            await app(scope, receive, send)
+            return
+
+        async def send_noted(message: Message) -> None:
+            if message["type"] in ("http.response.start", "websocket.accept"):
+                self._loop, self._open[task] = task.get_loop(), token
+                if not self._tokens.admits(token):  # revoked since it was looked at
+                    self._end()
+            await send(message)
+
+        try:
+            await app(scope, receive, send_noted)
+        except asyncio.CancelledError:
+            if task not in self._revoked:
+                raise
+            task.uncancel()
+            await send(_REVOKED[scope["type"]])
+        finally:
+            self._open.pop(task, None)
+            self._revoked.discard(task)
+
+    def _replaced(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        for task, token in self._open.items():
+            if task not in self._revoked and not self._tokens.admits(token):
+                self._revoked.add(task)
+                task.cancel()
+
+
+_REVOKED: Final[Mapping[str, Message]] = {
+    "http": {"type": "http.response.body", "body": b"", "more_body": False},
+    "websocket": {"type": "websocket.close", "code": 1008, "reason": "the token was revoked"},
+}
 
 
 def _authority(origin: str) -> str | None:

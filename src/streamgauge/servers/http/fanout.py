@@ -289,6 +289,14 @@ def chunk(data: bytes) -> bytes:
 CODES = {"over": 1000, "failed": 1011}
 """Close codes of a WebSocket by kind of end (RFC 6455, 7.4.1)."""
 
+REASON_BYTES: Final = 123
+"""Bytes of a close frame's reason (RFC 6455, 5.5)."""
+
+
+def close_reason(why: str) -> str:
+    """The longest beginning of a sentence, in whole characters, that a close frame can hold."""
+    return why.encode("utf-8", "replace")[:REASON_BYTES].decode("utf-8", "ignore")
+
 
 async def as_events(
     place: Place[Sent],
@@ -364,7 +372,7 @@ async def converse(
             for answer in place.take():
                 await events.in_time(websocket.send_text(text(answer)))
             if over:
-                await websocket.close(CODES[over.kind], over.why[:120])  # a close frame has at most 123 bytes of reason
+                await websocket.close(CODES[over.kind], close_reason(over.why))
                 break
             inside = member is not None and member.join()
             while not await signal.wait(events.BEAT_S) and inside:

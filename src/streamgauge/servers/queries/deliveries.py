@@ -111,7 +111,7 @@ class AnswerDelivery:
             finally:
                 subscription.close()
         finally:
-            self._tell(sink.close())
+            self._tell(sink.close(LEAVE_S if self._leaving.is_set() else None))
 
     def _follow(self, sink: Sink, subscription: AnswerSubscription[bytes]) -> None:
         """Hand answers over until the sink is stopped, the query ends, or the sink is too far behind."""

@@ -26,7 +26,7 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import Origins, Tokens, guards, request_token
 from streamgauge.servers.http.events import Numbered
-from streamgauge.servers.http.fanout import as_events, converse, nothing
+from streamgauge.servers.http.fanout import as_events, close_reason, converse, nothing
 from streamgauge.servers.http.headers import (
     ConditionError,
     Conditions,
@@ -315,7 +315,7 @@ class QueryService:
             signal = events.Signal()
             subscription = self._queries.subscribe(running, after, signal.set, self._owner(websocket))
         except (UnknownQueryError, QueryLimitError, events.EventError) as error:
-            await websocket.close(1008, str(error)[:120])
+            await websocket.close(1008, close_reason(str(error)))
             return
         await websocket.accept()
         await converse(websocket, subscription, _message, signal, partial(nothing, websocket))

@@ -483,7 +483,7 @@ class Queries:
         for work in works:
             work.await_end(max(0.0, end - self._steady()))
         for running in self.queries():
-            running.end(why)
+            running.over(End(why))  # its worker was awaited as long as there was patience
         if self.journal is not None:
             self.journal.close(patience)
 
