@@ -265,7 +265,7 @@ class Termination:
         """Exit code 143 in place of that of Ctrl-C."""
         # Where the signal came within exec of a text, as a dataclass that is being imported does it, CPython remembers
         # an unhandled KeyboardInterrupt, and under -m ends by SIGINT whatever the exit code; the next text clears that.
-        exec("")  # noqa: S102
+        exec("")
         interrupted = isinstance(error, KeyboardInterrupt) or (
             isinstance(error, SystemExit) and error.code == _INTERRUPTED_CODE
         )

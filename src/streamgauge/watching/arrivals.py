@@ -4,7 +4,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from threading import Condition, Thread, current_thread
 from time import monotonic, sleep
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+import msgspec
 
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.element import StreamElement
@@ -22,7 +24,7 @@ Place: TypeAlias = int
 _NO_SOURCE: Place = -1
 
 
-class Placed(NamedTuple):
+class Placed(msgspec.Struct, frozen=True, gc=False):
     """An item with its source and the position after it there; ``None`` for an advance that other sources hold back.
 
     Its element keeps the number that its source gave it.
@@ -159,7 +161,9 @@ class MergedStreams:
     def _counted(self, place: Place, item: Arrival) -> Arrival | None:
         if isinstance(item, Placed):
             advance = item.item
-            return item._replace(item=self._come_to(place, advance.time)) if isinstance(advance, Advance) else item
+            if not isinstance(advance, Advance):
+                return item
+            return Placed(item.source, self._come_to(place, advance.time), item.place)
         if isinstance(item, StreamElement):
             self._sequence += 1
             return numbered(item, self._sequence - 1)

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from streamgauge.formats.batches import ElementBatch
+from streamgauge.formats.batches import FEW, ElementBatch
 from streamgauge.formats.lines import Advance, Input, decode_answer, encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -26,14 +26,14 @@ from streamgauge.query.printer import sparql
 from streamgauge.servers.durable.gaps import UNREAD, Gap, Gaps, stated
 from streamgauge.servers.durable.journal import Change, NumberedLine, Record
 from streamgauge.servers.durable.needs import not_durable
-from streamgauge.servers.durable.segments import JournalItem
+from streamgauge.servers.durable.segments import ItemColumns, OpenSegment
 from streamgauge.servers.durable.state import SessionState
 from streamgauge.servers.queries.sessions import EngineSession, restored
 from streamgauge.sources.contract import Position
 from streamgauge.sources.named import merge_key, numbered
 from streamgauge.watching.arrivals import Placed
 from streamgauge.watching.inputs import StreamFeed, Understood, WatchError
-from streamgauge.watching.watches import Passing, Watch
+from streamgauge.watching.watches import LOOKED_AT, Passing, Watch
 
 BEAT_S: Final = 0.02
 """How long answers, and sources that wait for acknowledgements, may wait for others with which they become durable."""
@@ -99,7 +99,8 @@ class WatchState:
         current = {query.name or WHOLE: identity(query) for query in queries}
         kept = self.session.records("query")
         if not kept:
-            self.session.write(Change({("query", name): text for name, text in current.items()}), (), {})
+            asked = Change({("query", name): text for name, text in current.items()})
+            self.session.write(asked, ItemColumns.of(()), {})
         elif kept != current:
             raise WatchError(
                 f"{folder} is the state of another query: name another folder, or ask what was asked there"
@@ -184,13 +185,13 @@ class DurableWatch(Watch[Any]):
         self._state, self._session, self._emitted, self._placed = state, state.session, emitted, iter(items)
         self._note = note
         self._named = any(query.name is not None for query in queries)
-        self._came: list[JournalItem] = []
         self._places: dict[int, tuple[Any, int | None]] = {}
         self._hurried = any(feed.waits for feed in feeds)
         self._unseen = {at for at, feed in enumerate(feeds) if feed.key in state.sources}
         self._settling: Change | None = None
-        self._committed = monotonic()
+        self._committed, self._together = monotonic(), FEW
         self._restore()
+        self._came = OpenSegment(self._session.next)
         self._shut = False
 
     def marks(self, mark: Callable[[], Any]) -> Any:
@@ -276,24 +277,44 @@ class DurableWatch(Watch[Any]):
         return super().late + self._late_before
 
     def _take(self) -> bool:
+        """Process the items that wait, at most as many as take a beat."""
+        limit = min(self._together, LARGEST - len(self._came))
+        arrived, more = list[Placed](), False
         try:
-            placed = next(self._placed)
-        except StopIteration:
-            return False
+            for placed in self._placed:
+                more = True
+                if placed is not None:
+                    arrived.append(placed)
+                if placed is None or len(arrived) >= limit:
+                    break
+        except Exception:  # of a source: what came before counts, while it comes again after an interrupt
+            self._process(arrived)
+            raise
+        begun = monotonic()
+        self._process(arrived, quiet=len(arrived) < limit and more)
+        if len(arrived) >= self._together:
+            self._together = min(2 * limit, LARGEST) if monotonic() - begun < BEAT_S / 2 else max(limit // 2, 1)
+        return more
+
+    def _process(self, arrived: Sequence[Placed], *, quiet: bool = False) -> None:
+        """Items have come; ``quiet`` where no more wait, so that time may pass."""
         self._halfway = True
-        if placed is None:
-            if self._passing.wall is not None:
-                self._pass_time(self._passing.wall)
-        elif placed.item is not None:
-            self._tell_gap(placed.source, placed.item.time)
-            self._places[placed.source] = placed.place, placed.item.time
-            self._enter(placed.item)
-        else:
-            self._places[placed.source] = placed.place, self._places.get(placed.source, (None, None))[1]
+        items = list[Input]()
+        for placed in arrived:
+            source, item = placed.source, placed.item
+            if item is None:
+                self._places[source] = placed.place, self._places.get(source, (None, None))[1]
+                continue
+            if self._unseen:
+                self._tell_gap(source, item.time)
+            self._places[source] = placed.place, item.time
+            items.append(item)
+        self._enter_all(items)
+        if quiet and self._passing.wall is not None:
+            self._pass_time(self._passing.wall)
         if len(self._came) >= LARGEST or monotonic() - self._committed > self._patience:
             self._commit()
         self._halfway = False
-        return True
 
     @property
     def _patience(self) -> float:
@@ -302,16 +323,41 @@ class DurableWatch(Watch[Any]):
             return BEAT_S
         return QUIET_S if self._places else IDLE_S
 
+    def _enter_all(self, items: Sequence[Input]) -> None:
+        """Take in items, and note them to be kept: many are put in columns, once for the engine and for the disk."""
+        if len(items) < FEW:
+            for item in items:
+                self._enter(item)
+            return
+        with_streams = [(WHOLE if isinstance(item, Advance) else item.stream, item) for item in items]
+        for _, kept in self._came.extend(with_streams):
+            if isinstance(kept, ElementBatch):
+                self._enter_batch(kept)
+            elif isinstance(kept[1], Advance):
+                super()._advance(kept[1].time)
+            else:
+                super()._enter(kept[1])
+
+    def _enter_batch(self, batch: ElementBatch) -> None:
+        if self.elements < LOOKED_AT or int(batch.times.min()) < self._first:
+            for element in batch.elements():
+                super()._enter(element)
+            return
+        self.elements += len(batch)
+        latest = int(batch.times.max())
+        self._last = latest if self._last is None else max(self._last, latest)
+        self._asking.take(batch)
+
     def _enter(self, item: Input) -> None:
         if isinstance(item, StreamElement):
-            stream, item = item.stream, numbered(item, self._session.next + len(self._came))
-            self._came.append((stream, item))
+            stream, item = item.stream, numbered(item, self._came.end)
+            self._came.append(stream, item)
         super()._enter(item)
 
     def _advance(self, time: int) -> None:
-        if self._came and not self._emitted and isinstance(self._came[-1][1], Advance):
-            self._came.pop()
-        self._came.append((WHOLE, Advance(time)))
+        if not self._emitted:
+            self._came.pop_advance()
+        self._came.append(WHOLE, Advance(time))
         super()._advance(time)
 
     def _end(self) -> None:
@@ -345,12 +391,12 @@ class DurableWatch(Watch[Any]):
             return
         change.answers += [NumberedLine(WHOLE, answer.number, answer.line()) for answer in answers]
         change.records |= self._records(self._last_number + len(answers))
-        processed = {query.name or WHOLE: self._session.next + len(self._came) - 1 for query in self.asked}
-        self._session.write(change, self._came, processed)
+        processed = {query.name or WHOLE: self._came.end - 1 for query in self.asked}
+        self._session.write(change, self._came.columns, processed)
         self._committed, self._settling = monotonic(), None
         self._last_number += len(answers)
         self._emitted.clear()
-        self._came = []
+        self._came = OpenSegment(self._session.next)
         self._ready.extend(answers)
         for at, (place, _) in self._places.items():
             if (source := self._feeds[at].resumable) is not None:

@@ -47,7 +47,7 @@ def test_items_come_back_as_they_were_written(tmp_path, seed):
     state = kept_by_a_query(tmp_path)
     for _ in range(draw.randrange(1, 12)):
         together = drawn(draw, len(items), draw.choice((1, 3, 100, 5000)), plain=draw.random() < 0.5)
-        state.write(Change(), together, {})
+        state.write(Change(), ItemColumns.of(together), {})
         items += together
     state.close()
     state = SessionState(tmp_path)
@@ -59,7 +59,7 @@ def test_items_come_back_as_they_were_written(tmp_path, seed):
 def test_elements_of_one_stream_come_in_batches_whose_terms_are_numbered_together(tmp_path):
     state = kept_by_a_query(tmp_path)
     for begin in (0, 100, 200):
-        state.write(Change(), drawn(random.Random(begin), begin, 100, plain=True), {})
+        state.write(Change(), ItemColumns.of(drawn(random.Random(begin), begin, 100, plain=True)), {})
     batches = [item for _, item in state.history()]
     assert all(isinstance(batch, ElementBatch) for batch in batches)
     assert [len(batch) for batch in batches] == [100, 100, 100]
@@ -99,7 +99,8 @@ def test_what_no_window_can_hold_is_dropped_but_for_its_times(tmp_path):
     state = kept_by_a_query(tmp_path)
     triple = ("<urn:s>", "<urn:p>", "<urn:o>")
     for number in range(200):
-        state.write(Change(), [("urn:a", StreamElement("urn:a", 100 * number, number, (triple,)))], {"q": number})
+        item = ("urn:a", StreamElement("urn:a", 100 * number, number, (triple,)))
+        state.write(Change(), ItemColumns.of([item]), {"q": number})
     state.close()
     kept = list(one_by_one(SessionState(tmp_path).history()))
     (_, (_, first)), *rest = kept

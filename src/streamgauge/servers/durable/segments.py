@@ -6,7 +6,7 @@ each other are read as one: an engine that takes batches then looks up each of t
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
@@ -52,8 +52,10 @@ class ItemColumns(NamedTuple):
     others: Sequence[Removal]
 
     @classmethod
-    def of(cls, items: Sequence[JournalItem]) -> "ItemColumns":
-        """Items in columns."""
+    def of(
+        cls, items: Sequence[JournalItem], streams: NumberedTerms | None = None, numbers: NumberedTerms | None = None
+    ) -> "ItemColumns":
+        """Items in columns; ``streams`` and ``numbers`` are numbered on where they are given."""
         elements = [item for _, item in items if not isinstance(item, Advance)]
         triples = list(map(_ADDED, elements))
         sizes, others = list(map(len, triples)), list[Removal]()
@@ -66,12 +68,28 @@ class ItemColumns(NamedTuple):
                 for at, (_, item) in enumerate(items)
                 if isinstance(item, StreamElement) and (item.removed or item.until is not None)
             ]
-        streams = NumberedTerms()
+        streams, numbers = (
+            NumberedTerms() if streams is None else streams,
+            NumberedTerms() if numbers is None else numbers,
+        )
         places = streams.of([stream for stream, _ in items])
-        numbers = NumberedTerms()
         ids = numbers.of(list(chain.from_iterable(chain.from_iterable(triples))))
         times = np.array([item.time for _, item in items], np.int64)
         return cls(streams.terms, numbers.terms, times, places, np.array(sizes, np.int32), ids, others)
+
+    @classmethod
+    def joined(cls, parts: Sequence["ItemColumns"]) -> "ItemColumns":
+        """Items behind each other, whose streams and terms are numbered together."""
+        begins = accumulate((len(part.times) for part in parts), initial=0)
+        others = [
+            (begin + at, removed, until)
+            for begin, part in zip(begins, parts, strict=False)
+            for at, removed, until in part.others
+        ]
+        times, places, counts, ids = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("times", "places", "counts", "ids")
+        )
+        return cls(parts[0].streams, parts[0].terms, times, places, counts, ids, others)
 
     def encode(self) -> bytes:
         """As MessagePack: columns are bytes of little-endian numbers, as narrow as these allow."""
@@ -85,6 +103,58 @@ class ItemColumns(NamedTuple):
         times, *columns = [np.frombuffer(data, kind) for kind, data in kept.columns]
         places, counts, ids = [column.astype(np.int32, copy=False) for column in columns]
         return cls(kept.streams, kept.terms, times.astype(np.int64, copy=False), places, counts, ids, kept.others)
+
+
+class OpenSegment:
+    """Items that will be written as one segment, from ``number`` on; an engine takes them as they are added.
+
+    Their terms are numbered once, for the engine and for the disk.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._loose, self._parts = list[JournalItem](), list[ItemColumns]()
+        self._streams, self._terms, self._size = NumberedTerms(), NumberedTerms(), 0
+
+    def __len__(self) -> int:
+        return self._size + len(self._loose)
+
+    @property
+    def end(self) -> int:
+        """The number of the next item."""
+        return self.number + len(self)
+
+    def append(self, stream: str, item: Input) -> None:
+        """One item, of which an element has its number."""
+        self._loose.append((stream, item))
+
+    def pop_advance(self) -> None:
+        """Take back the last item where it is an advance that was appended."""
+        if self._loose and isinstance(self._loose[-1][1], Advance):
+            self._loose.pop()
+
+    def extend(self, items: Sequence[JournalItem]) -> Iterator[tuple[int, KeptItem]]:
+        """Several items; as an engine takes them, with the number of each, or of the first of several."""
+        self._close_part()
+        number, part = self.end, self._part(items)
+        return _runs(number, part, part.terms, part.ids)
+
+    @property
+    def columns(self) -> ItemColumns:
+        """All of them."""
+        self._close_part()
+        return ItemColumns.joined(self._parts or [ItemColumns.of(())])
+
+    def _close_part(self) -> None:
+        if self._loose:
+            self._part(self._loose)
+            self._loose = []
+
+    def _part(self, items: Sequence[JournalItem]) -> ItemColumns:
+        part = ItemColumns.of(items, self._streams, self._terms)
+        self._parts.append(part)
+        self._size += len(items)
+        return part
 
 
 class _Kept(msgspec.Struct, array_like=True, gc=False):

@@ -11,7 +11,6 @@ from streamgauge.servers.durable.journal import Change, NumberedLine, Segment, S
 from streamgauge.servers.durable.needs import Need, StreamNeed
 from streamgauge.servers.durable.segments import (
     ItemColumns,
-    JournalItem,
     KeptItem,
     SegmentExtent,
     extent_of,
@@ -77,26 +76,26 @@ class SessionState:
         """Whether segments are dropped with the next so many items."""
         return (self._unlooked + count) * LOOK >= self.kept_items
 
-    def write(self, change: Change, items: Sequence[JournalItem], processed: Mapping[str, int]) -> None:
+    def write(self, change: Change, items: ItemColumns, processed: Mapping[str, int]) -> None:
         """Make a change durable with the items that came; what no window can hold any more is dropped.
 
         ``processed`` are the last items that queries were answered up to.
         """
-        looks = self.looks(len(items))
+        count = len(items.times)
+        looks = self.looks(count)
         before = [*change.dropped], [*change.segments]
         extents = self._dropped(change) if looks else self._extents
         came: SegmentExtent | None = None
-        if items:
-            columns = ItemColumns.of(items)
-            came = extent_of(self.next, columns, self._greatest)
-            change.segments.append(Segment(came, columns.encode()))
+        if count:
+            came = extent_of(self.next, items, self._greatest)
+            change.segments.append(Segment(came, items.encode()))
             change.records["session", "next"] = came.end
         try:
             self._journal.write(change)
         except JournalError:
             change.dropped, change.segments = before
             raise
-        self._unlooked += len(items)
+        self._unlooked += count
         if looks:
             self._extents, self._unlooked = extents, 0
             self.kept_items = sum(extent.end - extent.number for extent in extents)

@@ -23,7 +23,7 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.servers.durable.gaps import Gap, Gaps, stated
 from streamgauge.servers.durable.journal import Change, NumberedLine
-from streamgauge.servers.durable.segments import JournalItem
+from streamgauge.servers.durable.segments import ItemColumns, JournalItem
 from streamgauge.servers.durable.state import SessionState
 from streamgauge.servers.http.retries import RetryKey
 from streamgauge.servers.queries.requests import QueryRegistration, number_of
@@ -295,7 +295,7 @@ class ServiceJournal:
         """Whether it was written, however long the disk refuses; false at the end and for a damaged file."""
         while True:
             try:
-                self.state.write(noted.change, noted.items, processed)
+                self.state.write(noted.change, ItemColumns.of(noted.items), processed)
             except NotWrittenError as error:
                 self.trouble = str(error)
             except JournalError as error:
