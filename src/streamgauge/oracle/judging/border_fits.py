@@ -219,14 +219,12 @@ def fast_search(
 
 def _plain(pattern: al.Pattern) -> tuple[al.Pattern, bool]:
     """The pattern below the projection, without ORDER BY, and whether rows are distinct; NotMonotoneError otherwise."""
-    distinct = False
-    while isinstance(pattern, al.Distinct | al.OrderBy):
-        distinct |= isinstance(pattern, al.Distinct)
-        pattern = pattern.pattern
-    if not isinstance(pattern, al.Project):
-        raise NotMonotoneError("no projection")
-    inner = pattern.pattern
-    return (inner.pattern if isinstance(inner, al.OrderBy) else inner), distinct
+    match pattern:
+        case al.Project(pattern=al.OrderBy(pattern=inner)) | al.Project(pattern=inner):
+            return inner, False
+        case al.Distinct(pattern=al.Project() as projected):
+            return _plain(projected)[0], True
+    raise NotMonotoneError("no projection")
 
 
 def _one_number(pattern: al.Pattern) -> tuple[al.Pattern, al.Aggregate] | None:

@@ -180,7 +180,9 @@ class LegalUnits:
         silent = [
             report
             for before, report in zip((None, *reports), reports, strict=False)
-            if report.due not in known and self._may_speak(report, before)
+            if report.due not in known
+            and is_sent(report.due.instant, self._semantics)
+            and self._may_speak(report, before)
         ]
         if not silent:
             return self._plain
