@@ -6,6 +6,7 @@ from pathlib import Path
 
 from streamgauge.formats.stream import elements
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.report import DueReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Grain
 from streamgauge.model.terms import Row, Triple
@@ -45,34 +46,34 @@ def opened(run: Run, stream: Path, verdict: Verdict, index: int) -> OpenedWindow
             f"--window {index}: the verdict has {len(verdict.windows):,} reports"
             + (f", {verdict.windows[0].index:,} to {verdict.windows[-1].index:,}" if verdict.windows else "")
         )
-    if not window.due or window.instant is None or verdict.t0 is None:
-        return OpenedWindow(window, (), None, _received(run, window, None), verdict.variables)
+    if not window.due:
+        return OpenedWindow(window, (), None, _received(run, window, ()), verdict.variables)
+    assert window.instant is not None
+    assert verdict.t0 is not None
     stream_elements = tuple(elements(stream))
     if run.header.semantics.clock is not Clock.APPLICATION:
         run, stream_elements = by_arrival(run, stream_elements)
     header = run.header
     near = _near(held(stream_elements, header.query, header.semantics, window.instant, verdict.t0), window)
-    reports = answered(near, header.query, header.semantics)
-    report = next(
-        (report for report in reports if _is(report.due.instant, report.due.start, report.due.end, window)), None
-    )
-    contents = next((content for due, content in near if _is(due.instant, due.start, due.end, window)), ())
-    inside = tuple(triple for _, triple in triples(contents, header.semantics.content))
-    expected = report.rows if report else None
+    contents = next(content for due, content in near if _is(due, window))
+    inside = tuple(triple for _, triple in triples(contents, header.semantics.content).elements())
+    # A report that sends nothing is judged where another legal answer sends something.
+    sent = answered(near, header.query, header.semantics)
+    expected = next((report.rows for report in sent if _is(report.due, window)), ())
     return OpenedWindow(window, inside, expected, _received(run, window, expected), verdict.variables)
 
 
-def _is(instant: int, start: int, end: int, window: WindowVerdict) -> bool:
-    return (instant, start, end) == (window.instant, window.start, window.end)
+def _is(due: DueReport, window: WindowVerdict) -> bool:
+    return (due.instant, due.start, due.end) == (window.instant, window.start, window.end)
 
 
 def _near(contents: Held, window: WindowVerdict) -> Held:
     """The reports of the window's instant, and the one before them: Istream and Dstream are differences to it."""
-    first = next((place for place, (due, _) in enumerate(contents) if due.instant == window.instant), 0)
+    first = next(place for place, (due, _) in enumerate(contents) if due.instant == window.instant)
     return [*contents[max(0, first - 1) :]]
 
 
-def _received(run: Run, window: WindowVerdict, expected: tuple[Row, ...] | None) -> tuple[Row, ...] | None:
+def _received(run: Run, window: WindowVerdict, expected: tuple[Row, ...]) -> tuple[Row, ...] | None:
     """The received rows.
 
     As recorded if an answer is a whole report, else the expected rows with the witnesses applied.
@@ -83,6 +84,6 @@ def _received(run: Run, window: WindowVerdict, expected: tuple[Row, ...] | None)
     if grain is Grain.REPORT and not any(answer.removed for answer in run.answers) and window.report < len(run.answers):
         return run.answers[window.report].added
     missing, surplus = window.expected - window.true_positives, window.actual - window.true_positives
-    if expected is None or len(window.missing) < missing or len(window.surplus) < surplus:
+    if len(window.missing) < missing or len(window.surplus) < surplus:
         return None
     return (*(Counter(expected) - Counter(window.missing)).elements(), *window.surplus)
