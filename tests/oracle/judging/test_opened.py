@@ -30,9 +30,9 @@ def recorded(semantics: Semantics, *sent: str | None) -> Run:
     return replace(run, answers=tuple(replace(one, added=rows(names)) for one, names in pairs if names is not None))
 
 
-def shown(run: Run, folder, index: int, rules: JudgingRules = JudgingRules()):
+def shown(run: Run, folder, index: int, witnesses: int = 20):
     write(stream(TEXT), folder / "stream.parquet")
-    verdict = check(run, definition(stream(TEXT)), 0, rules)
+    verdict = check(run, definition(stream(TEXT)), 0, JudgingRules(witnesses=witnesses))
     window = opened(run, folder / "stream.parquet", verdict, index)
     assert window.variables == verdict.variables
     return window
@@ -89,7 +89,7 @@ def test_rows_of_an_answer_in_parts_are_told_by_the_witnesses(tmp_path, grain, w
         changes = [("s2 s1", ""), ("", "s2"), ("s2", "s1")]
         pairs = zip(run.answers, changes, strict=True)
         answers = [replace(one, added=rows(came), removed=rows(went)) for one, (came, went) in pairs]
-    window = shown(replace(run, answers=tuple(answers)), tmp_path, 0, JudgingRules(witnesses=witnesses))
+    window = shown(replace(run, answers=tuple(answers)), tmp_path, 0, witnesses)
     assert window.expected == rows("s0 s1")
     assert window.received == received
 
@@ -109,5 +109,5 @@ def test_a_report_that_is_not_there_is_refused_with_those_that_are(tmp_path):
     with pytest.raises(NoWindowError, match="--window 3: the verdict has 3 reports, 0 to 2"):
         shown(run, tmp_path, 3)
     nothing = replace(check(run, definition(stream(TEXT)), 0, JudgingRules()), windows=())
-    with pytest.raises(NoWindowError, match="the verdict has 0 reports$"):
+    with pytest.raises(NoWindowError, match=r"the verdict has 0 reports$"):
         opened(run, tmp_path / "stream.parquet", nothing, 0)
