@@ -97,6 +97,9 @@ def test_rows_are_alike_in_terms_exactly_and_in_computed_numbers_by_value():
         ("'1'", "1", False),
         ("x", "x", True),
         ("NaN", "1e0", False),
+        ("NaN", "NaNf", True),
+        ("INF", "INFf", True),
+        ("INF", "-INF", False),
     ],
 )
 def test_numbers_are_equal_within_the_looser_datatypes_tolerance(one, other, found):

@@ -18,9 +18,9 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, copysign, floor, inf, isfinite, isnan, nan
 from operator import add, mul, sub, truediv
-from typing import Final
+from typing import Final, TypeAlias
 
-from streamgauge.model.terms import XSD, Term
+from streamgauge.model.terms import XSD, Term, datatype
 from streamgauge.sparql.values import (
     BOOLEAN,
     DECIMAL,
@@ -117,12 +117,11 @@ def _special(kind: int, value: float) -> Interval:
 @lru_cache(maxsize=1 << 16)
 def read(term: Term) -> Interval | None:
     """The interval of a literal; ``None`` for a term that is not a number."""
-    close = term.rfind('"^^<')
-    if term[:1] != '"' or close < 1:
+    kind = _KINDS.get(datatype(term) or "")
+    if kind is None:
         return None
-    text, name = term[1:close], term[close + 4 : -1]
-    kind = _KINDS.get(name)
-    if kind is None or not text.isascii() or "_" in text or "/" in text:
+    text = term[1 : term.rindex('"')]
+    if not text.isascii() or "_" in text or "/" in text:
         return None
     if kind >= FLOAT and text in _SPECIAL:
         return _special(kind, _SPECIAL[text])
@@ -204,7 +203,7 @@ def close(one: Term | None, other: Term | None) -> bool:
     if left is None or right is None:
         return one is not None and other is not None and is_form_of(one, other)
     if left.special is not None or right.special is not None:
-        return False
+        return repr(left.number) == repr(right.number)
     apart, size = abs(left.value - right.value), max(left.size, right.size)
     if kinds := {left.kind, right.kind} & {FLOAT, DOUBLE}:
         return apart <= max(TOLERANCE[kind] for kind in kinds) * size
@@ -383,11 +382,14 @@ def cast(kind: int, operand: Interval) -> Interval | None:
         return _widened(kind, operand.low, operand.high, operand.value, operand.size)
     # As a decimal, because promotion only widens: a double has to be rounded to be a float.
     if kind == FLOAT and operand.kind == DOUBLE:
-        return promoted(replace(operand, kind=DECIMAL, stored=False), FLOAT)
+        return promoted(replace(operand, kind=DECIMAL), FLOAT)
     return promoted(operand, kind)
 
 
-HOLDS: Final[dict[str, Callable[[int], bool]]] = {
+Sign: TypeAlias = int | None
+"""The sign of a difference: -1, 0 or 1; ``None`` for that of NaN and any number."""
+
+HOLDS: Final[dict[str, Callable[[Sign], bool]]] = {
     "=": lambda sign: sign == 0,
     "!=": lambda sign: sign != 0,
     "<": lambda sign: sign == -1,
@@ -395,11 +397,10 @@ HOLDS: Final[dict[str, Callable[[int], bool]]] = {
     ">": lambda sign: sign == 1,
     ">=": lambda sign: sign in (0, 1),
 }
-"""Whether a comparison holds, by the sign of the difference; NaN and any number have the sign ``UNORDERED``."""
-UNORDERED: Final = 2
+"""Whether a comparison holds, by the sign of the difference."""
 
 
-def signs(left: Interval, right: Interval) -> set[int]:
+def signs(left: Interval, right: Interval) -> set[Sign]:
     """The signs that the difference of two numbers may have.
 
     Two stored literals are compared exactly, because no computation is involved.
@@ -408,7 +409,7 @@ def signs(left: Interval, right: Interval) -> set[int]:
     first, second = promoted(left, kind), promoted(right, kind)
     if first.special is not None or second.special is not None or (left.stored and right.stored):
         one, other = first.number, second.number
-        return {1 if one > other else -1 if one < other else 0 if one == other else UNORDERED}
+        return {1 if one > other else -1 if one < other else 0 if one == other else None}
     equal = first.low <= second.high and second.low <= first.high
     possible = {-1: first.low < second.high, 0: equal, 1: first.high > second.low}
     return {sign for sign, holds in possible.items() if holds}

@@ -33,7 +33,17 @@ from streamgauge.oracle.worlds.conditions import (
     cut_off,
     limit,
 )
-from streamgauge.oracle.worlds.intervals import ARITHMETIC, DIGITS, Interval, OpenError, own, read, representable, signs
+from streamgauge.oracle.worlds.intervals import (
+    ARITHMETIC,
+    DIGITS,
+    Interval,
+    OpenError,
+    Sign,
+    own,
+    read,
+    representable,
+    signs,
+)
 from streamgauge.sparql.values import DECIMAL, FLOAT, INTEGER, shortest, text_of
 
 Result = TypeVar("Result")
@@ -283,7 +293,7 @@ class Openings:
             raise OpenError(f"{term.partition('^^')[0]} is {LIMITED}")
 
     # Comparisons
-    def compared(self, holds: Callable[[int], bool], left: Term, right: Term) -> bool:
+    def compared(self, holds: Callable[[Sign], bool], left: Term, right: Term) -> bool:
         """Whether a comparison of two numbers holds (``HOLDS``); a decision, as at least one is open."""
         first, second = self._as_open(left), self._as_open(right)
         if isinstance(first, OpenNumber) and isinstance(second, OpenNumber):
@@ -292,7 +302,7 @@ class Openings:
             assert not isinstance(second, OpenNumber)
             return self._beside(holds, first, second)
         assert isinstance(second, OpenNumber)
-        return self._beside(lambda sign: holds(-sign), second, first)
+        return self._beside(lambda sign: holds(sign and -sign), second, first)
 
     def _as_open(self, term: Term) -> OpenNumber | Interval:
         number = self._numbers.get(term)
@@ -304,7 +314,7 @@ class Openings:
             return literal
         return self.named(("literal", term), lambda: OpenNumber(literal, ARITHMETIC, shared=True))
 
-    def _beside(self, holds: Callable[[int], bool], number: OpenNumber, other: Interval) -> bool:
+    def _beside(self, holds: Callable[[Sign], bool], number: OpenNumber, other: Interval) -> bool:
         if other.special is not None:
             return holds(*signs(number.interval, other))
         at = other.value
@@ -320,7 +330,7 @@ class Openings:
 
         return holds(self.choose(lambda: _merged(alternatives(), holds, number)))
 
-    def _ordered(self, holds: Callable[[int], bool], left: OpenNumber, right: OpenNumber) -> bool:
+    def _ordered(self, holds: Callable[[Sign], bool], left: OpenNumber, right: OpenNumber) -> bool:
         if left is right:
             return holds(0)
         if left.span.high < right.span.low or right.span.high < left.span.low:
@@ -335,7 +345,7 @@ class Openings:
         return answer
 
 
-def _merged(alternatives: Alternatives, holds: Callable[[int], bool], number: OpenNumber) -> Alternatives:
+def _merged(alternatives: Alternatives, holds: Callable[[Sign], bool], number: OpenNumber) -> Alternatives:
     """The parts of a span, with neighbours of equal outcome merged, so that there are as few cases as possible."""
     pieces: list[tuple[int, NumberSpan]] = []
     for sign, condition in alternatives:

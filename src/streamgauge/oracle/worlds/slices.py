@@ -19,7 +19,7 @@ from typing import Final
 from streamgauge.model import algebra as a
 from streamgauge.model.terms import Row, Term
 from streamgauge.oracle.worlds.conditions import MAX_CASES, CutOffError
-from streamgauge.oracle.worlds.intervals import UNORDERED, signs
+from streamgauge.oracle.worlds.intervals import signs
 from streamgauge.oracle.worlds.openings import CURRENT, Openings
 from streamgauge.sparql.comparison import ordered, ranks
 
@@ -58,7 +58,7 @@ def _compared(one: Term | None, two: Term | None) -> int | None:
         if left is None or right is None:
             return None if one is not None and two is not None else ordered(one and '"0"', two and '"0"')
         possible = signs(left, right)
-        return possible.pop() if len(possible) == 1 and UNORDERED not in possible else None
+        return possible.pop() if len(possible) == 1 else None
     return ordered(one, two)
 
 
