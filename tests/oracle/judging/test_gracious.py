@@ -56,6 +56,15 @@ def test_figure_5_of_yabench():
     assert verdict.windows[1].borders == (17, 20)
 
 
+def test_each_solution_of_a_row_counts():
+    """Three facts of one subject are three rows, of which two were sent: the nearest borders that hold two begin at 2."""
+    text = "1: a p x. | 2: a p y. | 6: a p z. | 8: b p x."
+    run = right_run(RSPQL, text=text, window=(10, 10), advance=10)
+    twice = replace(run.answers[0], added=(("<urn:a>",),) * 2)
+    (window,) = found(replace(run, answers=(twice,)), text).windows
+    assert (window.borders, window.fitted) == ((2, 7), (1.0, 1.0))
+
+
 @pytest.mark.parametrize(("borders", "first"), [(Borders.CLOSED_OPEN, 13), (Borders.OPEN_CLOSED, 12)])
 def test_borders_are_named_as_the_semantics_names_them(borders, first):
     run = answering(replace(RSPQL, borders=borders), [range(10), range(13, 23), range(20, 30), range(30, 40)])

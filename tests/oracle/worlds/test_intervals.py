@@ -79,7 +79,9 @@ def test_an_operation_is_exact_where_its_result_is(left: str, operator: str, rig
     assert found == result or found.split(" .. ")[0] == result.split(" .. ")[0]
 
 
-@pytest.mark.parametrize(("left", "right"), [("1e308", "1e308"), ("300000000000000000000f", "300000000000000000000f"), ("0.1e0", "INF")])
+@pytest.mark.parametrize(
+    ("left", "right"), [("1e308", "1e308"), ("300000000000000000000f", "300000000000000000000f"), ("0.1e0", "INF")]
+)
 def test_beyond_the_range_or_beside_an_infinity_nothing_is_bounded(left: str, right: str) -> None:
     with pytest.raises(OpenError):
         arithmetic("*", number(left), number("INFf") if right == "INF" else number(right))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from sys import maxsize
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -27,7 +28,7 @@ from streamgauge.semantics.arrivals import Arrival, admit, arrived_triples, cont
 from streamgauge.semantics.definition import facts, operator
 from streamgauge.sparql.aggregates import aggregate
 
-FAR: Final = 2**62
+FAR: Final = maxsize
 """A time (ms) beyond every element; negated, before every element."""
 MAX_STRETCH_TRIPLES: Final = 1_500_000
 """Triples of a stretch, whose solutions are in memory together; a single window may exceed it."""
@@ -56,6 +57,7 @@ class Contents:
         self.admitted, _late = admit(facts(elements), semantics, query.windows, t0)
         self.arrived: list[Arrival] = arrived_triples(self.admitted, query.windows, semantics)
         self._all = [arrival.time for arrival in self.arrived]
+        self._bounded = [-FAR, *self._all, FAR]
         self._arrivals = np.array(self._all, dtype=np.int64)
         self.stream, self.reach_ms = query.windows[0].stream, query.windows[0].window.slide
         own = (arrival.time for arrival in self.arrived if arrival.stream == self.stream)
@@ -79,13 +81,9 @@ class Contents:
         low, high = np.searchsorted(self._times, (border - self.reach_ms, border + self.reach_ms + 1))
         return np.unique(np.append(self._times[low:high], border))
 
-    def time_after(self, rank: int) -> int:
-        """The ms after the arrival of this rank; ``-FAR`` for a rank of -1."""
-        return self._all[rank] + 1 if rank >= 0 else -FAR
-
-    def time_of(self, rank: int) -> int:
-        """The time (ms) of the arrival of this rank; ``FAR`` for the rank after the last."""
-        return self._all[rank] if rank < len(self._all) else FAR
+    def time(self, rank: int) -> int:
+        """The time (ms) of the arrival of this rank; ``-FAR`` for a rank of -1, ``FAR`` for the one after the last."""
+        return self._bounded[rank + 1]
 
     def moved(self, view: View, first: int, last: int) -> View:
         """The view with other borders (ms).
@@ -134,15 +132,14 @@ class Stretches:
     def __init__(self, query: TimedQuery, contents: Contents, views: Iterable[View]) -> None:
         self._query, self._contents = query, contents
         self._reaches = sorted(contents.reach(view) for view in views)
-        self._span: Span = (0, -1)
-        self.solutions: TimedSolutions | None = None
+        self._current: tuple[Span, TimedSolutions] | None = None
 
     def over(self, reach: Span) -> TimedSolutions:
         """The solutions of a stretch that covers these ranks; evaluated when the current one does not."""
-        if self.solutions is None or not (self._span[0] <= reach[0] and reach[1] <= self._span[1]):
-            self._span = self._stretch(reach)
-            self.solutions = self._evaluated(*self._span)
-        return self.solutions
+        if self._current is None or not (self._current[0][0] <= reach[0] and reach[1] <= self._current[0][1]):
+            span = self._stretch(reach)
+            self._current = span, self._evaluated(*span)
+        return self._current[1]
 
     def steady(self, view: View) -> tuple[Span, Span]:
         """(Least and greatest start, least and greatest end), ms, under which the solutions are the same.
@@ -155,14 +152,10 @@ class Stretches:
         before = max((first for first, last in spans if first < low and last < high), default=-1)
         starts = min((first for first, last in spans if first >= low and last < high), default=high)
         ends = max((last for first, last in spans if first >= low and last < high), default=low - 1)
-        after = min(
-            (last for first, last in spans if first >= low and last >= high), default=len(self._contents.arrived)
-        )
-        times = self._contents
-        return (
-            (times.time_after(before), times.time_of(starts)),
-            (times.time_of(ends) if ends >= 0 else -FAR, times.time_of(after) - 1),
-        )
+        beyond = len(self._contents.arrived)
+        after = min((last for first, last in spans if first >= low and last >= high), default=beyond)
+        time = self._contents.time
+        return (time(before) + 1, time(starts)), (time(ends), time(after) - 1)
 
     def _stretch(self, reach: Span) -> Span:
         low, high = reach

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
+from sys import maxsize
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -25,7 +26,7 @@ from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.refusal import volatile
 from streamgauge.sparql.algebra import makes_blank_nodes
 
-ALWAYS: Final = 2**62
+ALWAYS: Final = maxsize
 """The first rank of a solution that depends on static data alone: inside every content, even an empty one."""
 MAX_PAIRS: Final = 256
 """Maximum combinations of repeated arrivals for one solution."""
