@@ -108,7 +108,7 @@ def test_rows_fit_as_every_pair_says(data):
 
 
 @pytest.mark.slow
-@examples(100, prove=2000)
+@examples(70, prove=2000)
 @given(data=st.data())
 def test_numbers_fit_as_every_pair_says(data):
     text, sparql = data.draw(numbers()), data.draw(st.sampled_from(NUMBERS))

@@ -119,3 +119,13 @@ def test_a_missed_report_is_wrong_where_empty_answers_are_sent_whatever_its_rows
     elements = stream("0: a p 0.1. | 1: b p 0.2. c p 1e0.")
     verdict = check(run, definition(elements), 0, JudgingRules())
     assert (verdict.judgement, verdict.missed) == (judged, 1)
+
+
+def test_a_wrong_answer_is_scored_beside_the_nearest_legal_one() -> None:
+    """One of two samples is no value of its group: a row of two is right, and the report was answered."""
+    elements = stream("0: a p 'x'. b p 'y'. | 1: a q 'z'. b q 'w'.")
+    text = "SELECT ?p (SAMPLE(?o) AS ?any) { ?s ?p ?o } GROUP BY ?p"
+    run = run_of(text, ("<urn:p>", '"y"'), ("<urn:q>", '"y"'))
+    (window,) = check(run, definition(elements), 0, JudgingRules()).windows
+    assert (window.due, window.expected, window.actual, window.true_positives) == (True, 2, 2, 1)
+    assert (window.precision, window.recall, window.surplus) == (0.5, 0.5, (("<urn:q>", '"y"'),))

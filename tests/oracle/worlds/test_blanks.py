@@ -148,3 +148,10 @@ def test_numbers_that_are_close_one_after_the_other_are_one_beside_blank_nodes()
     terms = [f'"{text}"{double}' for text in ("1", "1.0000000009", "1.0000000018", "1.0000000027", "2")]
     found = blank_nodes.alike_numbers([(term,) for term in terms], frozenset({0}))[0]
     assert [found.get(term, term) for term in terms] == [*([terms[0]] * 4), terms[4]]
+
+
+def test_a_blank_node_has_one_counterpart_also_where_the_rest_differs():
+    """_:x is _:a for two rounds; _:y, which resembles nothing for more than none, is then the node that is left."""
+    left = [("_:a", "<p>", "<1>"), ("_:a", "<r>", "_:b"), ("_:b", "<s>", "<1>")]
+    sent = [("_:x", "<p>", "<1>"), ("_:x", "<r>", "_:y"), ("_:y", "<s>", "<2>")]
+    assert renamed(left, sent) == (*left[:2], ("_:b", "<s>", "<2>"))

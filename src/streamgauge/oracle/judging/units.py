@@ -184,10 +184,7 @@ class LegalUnits:
             and is_sent(report.due.instant, self._semantics)
             and self._may_speak(report, before)
         ]
-        if not silent:
-            return self._plain
-        names = self._plain.expected[0].variables if self._plain.expected else silent[0].variables
-        empty = [replace(report, rows=(), variables=names) for report in silent]
+        empty = [replace(report, rows=()) for report in silent]
         order = sorted((*self._plain.expected, *empty), key=lambda report: (report.due.instant, report.due.seen))
         return Alignment(order, self._plain.received, self._query, self._semantics)
 
@@ -273,5 +270,5 @@ def _legal(unit: Unit) -> Unit:
 
 def every_instant(semantics: Semantics) -> Semantics:
     """The semantics under which every evaluated instant sends its whole answer."""
-    able = semantics.r2s_able | {R2S.RSTREAM}
+    able = frozenset({R2S.RSTREAM})
     return replace(semantics, r2s=R2S.RSTREAM, r2s_able=able, notify_empty=True, since=None, answers=Counting.BAG)

@@ -8,7 +8,7 @@ _:c apart by the constants beside them and _:b by its position, so each has one 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count, pairwise
+from itertools import chain, count, pairwise, zip_longest
 from operator import itemgetter
 from typing import Final
 
@@ -216,18 +216,17 @@ def _with(names: Mapping[Term, Term], rows: Iterable[Row]) -> Iterator[Row]:
 def _likeliest(expected: Sequence[_Component], actual: Sequence[_Component]) -> dict[Term, Term]:
     """A mapping between components without an exact match: blank nodes that had equal colours for the most rounds."""
     names: dict[Term, Term] = {}
-    taken: set[Term] = set()
-    depth = max((len(one.history) for one in (*expected, *actual)), default=0)
-    for level in range(depth - 1, -1, -1):
-        free: dict[int, list[Term]] = defaultdict(list)
-        for one in expected:
-            if level < len(one.history):
-                for blank, colour in one.history[level].items():
-                    if blank not in taken:
-                        free[colour].append(blank)
-        for other in actual:
-            for blank, colour in (other.history[level] if level < len(other.history) else {}).items():
-                if blank not in names and free[colour]:
-                    names[blank] = free[colour].pop(0)
-                    taken.add(names[blank])
+    rounds = list(zip_longest(*(one.history for one in (*expected, *actual)), fillvalue={}))
+    for colours in reversed(rounds):
+        taken, free = {*names.values()}, defaultdict[int, list[Term]](list)
+        for blank, colour in _pairs(colours[: len(expected)]):
+            if blank not in taken:
+                free[colour].append(blank)
+        for blank, colour in _pairs(colours[len(expected) :]):
+            if blank not in names and free[colour]:
+                names[blank] = free[colour].pop(0)
     return names
+
+
+def _pairs(colours: Iterable[Colours]) -> Iterator[tuple[Term, int]]:
+    return chain.from_iterable(of.items() for of in colours)
