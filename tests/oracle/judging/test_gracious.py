@@ -57,7 +57,7 @@ def test_figure_5_of_yabench():
 
 
 def test_each_solution_of_a_row_counts():
-    """Three facts of one subject are three rows, of which two were sent: the nearest borders that hold two begin at 2."""
+    """Three facts of one subject are three rows; two were sent, and the nearest borders that hold two begin at 2."""
     text = "1: a p x. | 2: a p y. | 6: a p z. | 8: b p x."
     run = right_run(RSPQL, text=text, window=(10, 10), advance=10)
     twice = replace(run.answers[0], added=(("<urn:a>",),) * 2)
