@@ -14,7 +14,7 @@ from pyspark.serializers import BatchedSerializer, CPickleSerializer
 from pyspark.util import _load_from_socket
 
 from streamgauge.spark import jvm as gateway
-from streamgauge.spark.jvm import CHATTER, Relay
+from streamgauge.spark.jvm import CHATTER, Relay, without_cancelled
 
 CHATTERING = [
     "WARNING: Using incubator modules: jdk.incubator.vector",
@@ -28,6 +28,7 @@ CHATTERING = [
     "log4j:WARN No appenders could be found for logger (x).",
     "SLF4J: Failed to load class",
     "ERROR StatusLogger Reconfiguration failed: No configuration found",
+    "21:40:25 ERROR ShuffleBlockFetcherIterator: Error occurred while fetching local blocks, null",
     "Picked up JAVA_TOOL_OPTIONS: -Xmx8g",
     "NOTE: Picked up JDK_JAVA_OPTIONS:  -Xmx8g",
     "OpenJDK 64-Bit Server VM warning: Sharing is only supported for boot loader classes because ...",
@@ -51,6 +52,26 @@ def relayed(lines, capsys, *, released: bool) -> tuple[str, Relay]:
         relay.release()
     relay.read(reading)
     return capsys.readouterr().err, relay
+
+
+TRACE = "Traceback (most recent call last):"
+FRAMES = [f'  File "/x/pyspark.zip/pyspark/daemon.py", line {n}, in worker' for n in (264, 95)]
+BROKEN = "BrokenPipeError: [Errno 32] Broken pipe"
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (["a", TRACE, *FRAMES, BROKEN, "b"], ["a", "b"]),
+        ([TRACE, TRACE, *FRAMES, *FRAMES, BROKEN, BROKEN, "b"], ["b"]),
+        ([TRACE, *FRAMES, TRACE, BROKEN, *FRAMES, BROKEN, BROKEN], [BROKEN]),
+        ([TRACE, *FRAMES, "OSError: full"], [TRACE, *FRAMES, "OSError: full"]),
+        ([TRACE, '  File "/x/job.py", line 1, in f', BROKEN], [TRACE, '  File "/x/job.py", line 1, in f', BROKEN]),
+        ([TRACE, FRAMES[0]], [TRACE, FRAMES[0]]),
+    ],
+)
+def test_traces_of_cancelled_tasks_are_left_out(lines, left):
+    assert list(without_cancelled(lines)) == left
 
 
 @pytest.mark.parametrize("line", CHATTERING)

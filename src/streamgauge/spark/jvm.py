@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -35,9 +36,14 @@ SOCKET_FOLDER: Final = "spark.python.unix.domain.socket.dir"
 CHATTER: Final = re.compile(
     r"^WARNING: |^NOTE: Picked up |^Picked up |^Setting default log level |^To adjust logging level |"
     r"^Using Spark's default log4j profile|^SLF4J|^log4j:WARN|StatusLogger|NativeCodeLoader|^\s*\[Stage \d|"
-    r"^(\d\d(\d\d)?/\d\d/\d\d )?\d\d:\d\d:\d\d(\.\d+)? (WARN|INFO|DEBUG) |VM warning: Sharing is only supported"
+    r"^(\d\d(\d\d)?/\d\d/\d\d )?\d\d:\d\d:\d\d(\.\d+)? (WARN|INFO|DEBUG) |VM warning: Sharing is only supported|"
+    r"ShuffleBlockFetcherIterator: Error occurred while fetching local blocks, null$"
 )
-"""Lines that Spark, its logging and the JVM write when nothing is wrong."""
+"""Lines that Spark, its logging and the JVM write when nothing is wrong, or when tasks of a job are cancelled."""
+
+_TRACE: Final = "Traceback (most recent call last):"
+_DAEMON: Final = re.compile(r'^  File ".*[/\\]pyspark[/\\]daemon\.py", line |^BrokenPipeError: ')
+"""Lines of the trace that a worker prints when its task is cancelled before it has written all its rows."""
 
 _LOG = Path(__file__).with_name("log4j2.properties")
 _KEPT = 20
@@ -151,7 +157,7 @@ class Relay:
     def read(self, reading: int) -> None:
         """Take lines from a pipe until its other end is closed."""
         with open(reading, encoding="utf-8", errors="replace") as lines:
-            for line in lines:
+            for line in without_cancelled(lines):
                 if not CHATTER.search(line):
                     self._take(line)
 
@@ -179,6 +185,25 @@ class Relay:
         with self._lock:
             lines = [line.strip() for line in self._held or () if line.strip() and not _STACK.match(line)]
         return "; ".join(lines).removeprefix('Exception in thread "main" org.apache.spark.SparkException: ')
+
+
+def without_cancelled(lines: Iterable[str]) -> Iterator[str]:
+    """The lines without the traces of workers whose tasks were cancelled, also where such traces are interleaved."""
+    trace: list[str] = []
+    cancelled = 0
+    for line in lines:
+        if line.startswith(_TRACE) or (trace and _DAEMON.match(line)):
+            trace.append(line)
+            if line.startswith("BrokenPipeError"):
+                cancelled += sum(held.startswith(_TRACE) for held in trace) - 1
+                trace.clear()
+        elif cancelled and _DAEMON.match(line):
+            cancelled -= line.startswith("BrokenPipeError")
+        else:
+            yield from trace
+            trace.clear()
+            yield line
+    yield from trace
 
 
 def _write(line: str) -> None:
