@@ -77,7 +77,13 @@ def test_times_are_stated_or_a_propertys_value_or_counted():
     )
     text += f'MESSAGE <urn:m> <urn:at> "1970-01-01T01:00:02+01:00"^^<{xsd}dateTime>, "2000"^^<{xsd}long> .'
     text += f'MESSAGE <urn:m> <urn:at> "1970-01-01T00:00:02.5"^^<{xsd}dateTime> . MESSAGE ' + TWO
-    assert [element.time for element in read(text, stamped="urn:at", interval=1000)] == [7, 1500, 2000, 2500, 4000]
+    assert [element.time for element in read(text, time_property="urn:at", interval=1000)] == [
+        7,
+        1500,
+        2000,
+        2500,
+        4000,
+    ]
 
 
 BAD = {

@@ -43,7 +43,7 @@ def test_messages_come_back(form, steps):
     for number, (step, triples) in enumerate(steps):
         time += step
         elements.append(StreamElement("http://s", time, number, triples))
-    decode = chosen.decoder(Reading("http://s"))
+    decode = chosen.decoder(Reading(stream="http://s"))
     found = [item for n, one in enumerate(elements) for item in decode(chosen.encode(one), f"message {n}", None)]
     assert list(map(unlabelled, found)) == list(map(unlabelled, elements))
 
@@ -65,9 +65,19 @@ TIMES = {
         [12, 13],
     ),
     "stated of whatever": ("turtle", '<urn:a> <urn:b> <urn:c> . <> {stamp} "7" .', {}, [7]),
-    "a property": ("trig", f'<urn:g> {{{{ <urn:a> <urn:at> "2"^^<{XSD}long> }}}}', {"stamped": "urn:at"}, [2]),
-    "a date": ("turtle", f'<urn:a> <urn:at> "1970-01-01T00:01:00Z"^^<{XSD}dateTime> .', {"stamped": "urn:at"}, [60000]),
-    "a property before what is stated": ("turtle", '<urn:a> <urn:at> 2; {stamp} "7" .', {"stamped": "urn:at"}, [2]),
+    "a property": ("trig", f'<urn:g> {{{{ <urn:a> <urn:at> "2"^^<{XSD}long> }}}}', {"time_property": "urn:at"}, [2]),
+    "a date": (
+        "turtle",
+        f'<urn:a> <urn:at> "1970-01-01T00:01:00Z"^^<{XSD}dateTime> .',
+        {"time_property": "urn:at"},
+        [60000],
+    ),
+    "a property before what is stated": (
+        "turtle",
+        '<urn:a> <urn:at> 2; {stamp} "7" .',
+        {"time_property": "urn:at"},
+        [2],
+    ),
     "several graphs": (
         "trig",
         '<urn:g1> {{ <urn:a> <urn:b> 1 }} <urn:a> <urn:b> 2 . <urn:x> {stamp} "3" .',
@@ -106,7 +116,7 @@ REFUSED = {
 def test_bad_messages_are_refused_with_their_place(case):
     form, payload, said = REFUSED[case]
     with pytest.raises(FormatError, match=said):
-        stream_formats()[form].decoder(Reading(stamped="urn:at"))(payload, "m", None)
+        stream_formats()[form].decoder(Reading(time_property="urn:at"))(payload, "m", None)
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""The catalogue of commands: where each is written, its line in the list, examples, and old names of options.
+"""The catalogue of commands: where each is written, its line in the list, examples.
 
 ``--help`` shows this and imports no command; a command's module is imported when the command runs.
 """

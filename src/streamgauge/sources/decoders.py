@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypedDict
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading, message_decoder, stream_formats
-from streamgauge.formats.streams.format import OWN_DATA, Format
+from streamgauge.formats.streams.format import OWN_DATA, Format, OwnData
 from streamgauge.model.mistake import obstacle
 from streamgauge.sources.contract import Address, Delivery, SourceError
 
@@ -157,24 +157,13 @@ class OwnDataOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingOptions:
+class ReadingOptions(OwnData):
     """How to read, in a URL: ``Reading``'s fields, the format, and whether a bad part stops the source."""
 
     form: str | None = None
     stream: str | None = None
     interval: int | None = None
     lateness: int | None = None
-    stamped: str | None = None
-    time_property: str | None = None
-    time_in: str | None = None
-    time_zone: str | None = None
-    fold: str | None = None
-    parts: str | None = None
-    csv_mapping: str | None = None
-    json_mapping: str | None = None
-    base: str | None = None
-    context: str | None = None
-    charset: str | None = None
     limit: int | None = None
     once: bool | None = None
     bad: Literal["stop", "skip"] = "stop"
@@ -183,8 +172,6 @@ class ReadingOptions:
         """The given reading with what the URL says put over it."""
         names = ("stream", "interval", "lateness", "limit", "once", *OWN_DATA)
         options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        if self.stamped is not None:
-            options.setdefault("time_property", self.stamped)
         under = reading or Reading()
         return replace(under, named=under.named | self.extra | ({"stream"} & set(options)), **options)
 

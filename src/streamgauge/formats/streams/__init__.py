@@ -101,7 +101,7 @@ def read_stream(
     source = Path(path)
     if not source.exists():
         raise FormatError(f"{source}: there is no such file or folder")
-    reading = Reading(stream, interval, lateness, checked=True)
+    reading = Reading(stream=stream, interval=interval, lateness=lateness, checked=True)
     return read_elements(source, stream_format(source, form), reading, report_time)
 
 

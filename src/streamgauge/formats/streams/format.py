@@ -32,41 +32,10 @@ def logged(sentence: str) -> None:
     logging.getLogger("streamgauge").warning(visible(sentence))
 
 
-OWN_DATA: Final = (
-    *("time_property", "time_in", "time_zone", "fold", "parts"),
-    *("csv_mapping", "json_mapping", "base", "context", "charset"),
-)
-"""The options that say how data are read that were not made as streams (docs/own-data.md)."""
-
-OPTIONS: Final = (*OWN_DATA, "interval", "once")
-"""The fields of ``Reading`` that a format honours or not; a bound as ``limit`` changes no element."""
-
-Way: TypeAlias = Literal["read", "timed", "follow", "decoder"]
-"""How bytes become elements: a whole file by its own times, by a time property, as it comes, message by message."""
-
-
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How to read: the stream's IRI, ms between numbered files, frames or messages, how late elements may come (ms).
+class OwnData:
+    """How data are read that were not made as streams (docs/own-data-reference.md)."""
 
-    Without ``lateness`` a time that goes back is refused. ``limit`` are the bytes that one line or message may have.
-    ``once``: the numbers that elements carry rise in each stream, and one that does not is a repetition and left out.
-    ``checked``: every term is looked at, also where a format takes it as it is written. ``among``: the streams one of
-    which an element that names none would have to choose, which is refused; then ``stream`` does not count.
-
-    The others are the options of docs/own-data.md. ``prefixes`` are those of prefixed names beside the well-known
-    ones. ``note`` hears what was taken for granted. ``stamped`` is the former name of ``time_property``. ``named`` are
-    options that were named although they have their default value.
-    """
-
-    stream: str = STREAM
-    interval: int = 1000
-    lateness: int | None = None
-    stamped: str | None = None
-    limit: int = 16 * 2**20
-    once: bool = False
-    checked: bool = False
-    among: tuple[str, ...] = ()
     time_property: str | None = None
     time_in: str | None = None
     time_zone: str | None = None
@@ -77,6 +46,38 @@ class Reading:
     base: str | None = None
     context: str | None = None
     charset: str | None = None
+
+
+OWN_DATA: Final = tuple(option.name for option in fields(OwnData))
+"""The names of these options."""
+
+OPTIONS: Final = (*OWN_DATA, "interval", "once")
+"""The fields of ``Reading`` that a format honours or not; a bound as ``limit`` changes no element."""
+
+Way: TypeAlias = Literal["read", "timed", "follow", "decoder"]
+"""How bytes become elements: a whole file by its own times, by a time property, as it comes, message by message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(OwnData):
+    """How to read: the stream's IRI, ms between numbered files, frames or messages, how late elements may come (ms).
+
+    Without ``lateness`` a time that goes back is refused. ``limit`` are the bytes that one line or message may have.
+    ``once``: the numbers that elements carry rise in each stream, and one that does not is a repetition and left out.
+    ``checked``: every term is looked at, also where a format takes it as it is written. ``among``: the streams one of
+    which an element that names none would have to choose, which is refused; then ``stream`` does not count.
+
+    ``prefixes`` are those of prefixed names beside the well-known ones. ``note`` hears what was taken for granted.
+    ``named`` are options that were named although they have their default value.
+    """
+
+    stream: str = STREAM
+    interval: int = 1000
+    lateness: int | None = None
+    limit: int = 16 * 2**20
+    once: bool = False
+    checked: bool = False
+    among: tuple[str, ...] = ()
     prefixes: Mapping[str, str] = field(default_factory=dict, hash=False)
     note: Note = logged
     named: frozenset[str] = frozenset()
@@ -90,7 +91,7 @@ class Reading:
         """The reading without these options."""
         options = frozenset(options)
         defaults: dict[str, Any] = {name: _DEFAULTS[name] for name in options & set(OPTIONS)}
-        return replace(self, named=self.named - options, stamped=None, **defaults)
+        return replace(self, named=self.named - options, **defaults)
 
     def is_timed(self, form: "Format") -> bool:
         """Whether a format's files are read by the times that a property or column states."""
@@ -102,11 +103,6 @@ class Reading:
             return read_contexts(self.context)
         except ContextError as error:
             raise FormatError(str(error)) from error
-
-    def __post_init__(self) -> None:
-        """``stamped`` is the time property where no other is named."""
-        if self.time_property is None and self.stamped is not None:
-            object.__setattr__(self, "time_property", self.stamped)
 
 
 _DEFAULTS: Final = {option.name: option.default for option in fields(Reading)}
