@@ -95,11 +95,11 @@ WINDOWS: Final = "windows"
 """How far time comes: until all windows that hold something have closed."""
 
 
-def horizon_time(value: str | None, option: str = "--advance-to") -> int | None:
+def horizon_time(value: str | None) -> int | None:
     """How far time comes, ms, as ``instant`` has it; what the user is told as by ``milliseconds``."""
-    time = instant(value, option)
+    time = instant(value, "--advance-to")
     if value is not None:
-        tell_unit(value, option)
+        tell_unit(value, "--advance-to")
     return time
 
 

@@ -7,7 +7,7 @@ each event. A compressed response that was not requested is refused, as a few KB
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
@@ -59,7 +59,6 @@ def guarded_client(
     refuse: Callable[[str, str], Exception],
     resolving: Resolve = resolve,
     limits: ExchangeLimits = USUAL,
-    headers: Mapping[str, str] | None = None,
     takes_private: Callable[[httpx.Request], bool] | None = None,
 ) -> httpx.AsyncClient:
     """A client for addresses that others name: only to public ones, unless ``takes_private`` says otherwise.
@@ -67,16 +66,13 @@ def guarded_client(
     Without cookies, proxies or credentials of the environment.
     """
     guarded = Guarded(refuse, resolving) if takes_private is None else Guarded(refuse, resolving, takes_private)
-    client = async_client(limits, headers=headers, transport=guarded)
+    client = async_client(limits, guarded)
     client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     return client
 
 
 def async_client(
-    limits: ExchangeLimits = USUAL,
-    *,
-    headers: Mapping[str, str] | None = None,
-    transport: httpx.AsyncBaseTransport | None = None,
+    limits: ExchangeLimits = USUAL, transport: httpx.AsyncBaseTransport | None = None
 ) -> httpx.AsyncClient:
     """A client for a server that the user names; by default without proxies of the environment."""
     inner = transport or httpx.AsyncHTTPTransport(limits=_pool(limits))
@@ -84,7 +80,7 @@ def async_client(
         transport=AsyncBoundedTransport(inner, limits),
         trust_env=False,
         timeout=_timeout(limits),
-        headers={"Accept-Encoding": "identity", **(headers or {})},
+        headers={"Accept-Encoding": "identity"},
     )
 
 

@@ -13,9 +13,9 @@ OPEN_S = 30.0
 """Timeout (s) of the opening handshake of a WebSocket."""
 
 
-def websocket(url: str, headers: Mapping[str, str], seconds: float = OPEN_S, **options: Any) -> connect:
+def websocket(url: str, headers: Mapping[str, str], **options: Any) -> connect:
     """A WebSocket to a server that the user names, to be entered with ``async with``; no proxies."""
-    return connect(url, additional_headers=headers, max_size=MESSAGE, open_timeout=seconds, proxy=None, **options)
+    return connect(url, additional_headers=headers, max_size=MESSAGE, open_timeout=OPEN_S, proxy=None, **options)
 
 
 def check_reachable(host: str, port: int, seconds: float) -> None:

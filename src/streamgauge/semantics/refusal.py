@@ -1,7 +1,7 @@
 """Refusals: errors that name the unsupported part of a query and the remedy."""
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from streamgauge.model import algebra as al
@@ -85,14 +85,11 @@ VOLATILE: Final = frozenset({"RAND", "UUID", "STRUUID"})
 """Functions whose value differs at each call."""
 
 
-def volatile(form: al.QueryForm, names: Container[str] = VOLATILE) -> str | None:
-    """The message for a function of the query that returns another value each time; ``None`` without one.
-
-    ``names`` includes NOW for evaluators whose reports have no instant.
-    """
+def volatile(form: al.QueryForm) -> str | None:
+    """The message for a function of the query that returns another value each time; ``None`` without one."""
     for pattern in every_pattern(form.pattern):
         for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
-            if isinstance(part, al.Call) and part.operator.upper() in names:
+            if isinstance(part, al.Call) and part.operator.upper() in VOLATILE:
                 return f"{part.operator}() gives another value each time, so no answer can be compared: bind a constant"
     return None
 

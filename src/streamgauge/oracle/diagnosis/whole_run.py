@@ -24,7 +24,7 @@ from streamgauge.oracle.diagnosis.diagnose import Explained, explained
 from streamgauge.oracle.diagnosis.models import Case
 from streamgauge.oracle.diagnosis.prefix import prefix
 from streamgauge.oracle.diagnosis.search import ANSWERS_LIMIT, TRIPLES_LIMIT
-from streamgauge.oracle.judging.oracle import JudgingRules, Progress
+from streamgauge.oracle.judging.oracle import JudgingRules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,13 +49,7 @@ class StoredDiagnosis:
         return (f"The diagnosis was found {self.note}.",) if self.note else ()
 
 
-def explain_stored(
-    folder: Path,
-    parse: Parse,
-    stream: Place,
-    session: Session | None,
-    progress: Progress = lambda _done, _of: None,
-) -> StoredDiagnosis:
+def explain_stored(folder: Path, parse: Parse, stream: Place, session: Session | None) -> StoredDiagnosis:
     """The diagnosis of a run in a folder; without a ``session`` of Spark the model is not tried on the whole run.
 
     Raises RefusedError for a run that ``search.refuse`` names, NoPrefixError for a long run without a prefix.
@@ -65,7 +59,7 @@ def explain_stored(
     part, elements = prefix(
         run, _elements(stream, session), partial(first_answers, folder), TRIPLES_LIMIT, ANSWERS_LIMIT
     )
-    explanation = explained(part, elements, progress)
+    explanation = explained(part, elements)
     seen = sum(len(element.added) for element in elements)
     if part.header.advanced_to == run.header.advanced_to:
         return StoredDiagnosis(explanation, seen)

@@ -334,9 +334,7 @@ def _modes(done: TrialOutcome) -> Iterator[TableLine]:
     kept = done.runs[0]
     for mode, lines in (("non-gracious", kept.lines), ("gracious", kept.gracious)):
         for place, line in enumerate(lines, 1):
-            shares = f"{percent(line.precision)}, {percent(line.recall)}"
-            sizes = f"{line.actual}, {line.expected}, {line.input}"
-            yield TableLine((done.side.label, mode, f"{place}", shares, sizes, f"[{line.start:,}, {line.end:,}]"))
+            yield TableLine((done.side.label, mode, f"{place}", *page.cells(line)))
 
 
 def ours(done: TrialOutcome) -> PublishedLines:

@@ -68,7 +68,7 @@ def boxes(
     """A box per window and series: whiskers to the lowest and highest run, quartiles over the runs."""
     axis, show = how
     placed = [
-        charts.PlacedBox(f"W{window + 1}", series, drawn := box(values), _tip(label, window, drawn, show))
+        charts.PlacedBox(f"W{window + 1}", series, drawn := box(values), _tip(f"{label}, W{window + 1}", drawn, show))
         for series, (label, lines) in shown.items()
         for window in range(lines.windows)
         if (values := lines.column(value, window))
@@ -79,8 +79,8 @@ def boxes(
         yield figure(drawing, title, chart, tuple(shown), "Whiskers: lowest and highest run; box: quartiles.", WIDE)
 
 
-def _tip(label: str, window: int, box: Box, show: Callable[[float], str]) -> str:
-    return f"{label}, W{window + 1}: lowest {show(box.low)}, median {show(box.middle)}, highest {show(box.high)}"
+def _tip(what: str, box: Box, show: Callable[[float], str]) -> str:
+    return f"{what}: lowest {show(box.low)}, median {show(box.middle)}, highest {show(box.high)}"
 
 
 def correctness(drawing: ChartDrawing, title: str, shown: Shown) -> Iterator[Figure]:
@@ -338,15 +338,16 @@ def _compared(results: ResultFiles, ours: Lines, engine: str, mode: str) -> Iter
         mine = ours[engine, mode][place] if place < len(ours[engine, mode]) else None
         edited = (engine, mode, place) in _HAND_EDITED
         same = mine is not None and _without_delay(line) == _without_delay(mine)
-        cells = [cell for pair in zip(_cells(line), _cells(mine), strict=True) for cell in pair]
-        yield TableLine((NAMES[engine], mode, f"{place + 1}", *cells), None if edited else same)
+        beside = [cell for pair in zip(cells(line), cells(mine), strict=True) for cell in pair]
+        yield TableLine((NAMES[engine], mode, f"{place + 1}", *beside), None if edited else same)
 
 
 def _without_delay(line: OracleLine) -> tuple[float, ...]:
     return (line.precision, line.recall, line.actual, line.expected, line.input, line.start, line.end)
 
 
-def _cells(line: OracleLine | None) -> tuple[str, str, str]:
+def cells(line: OracleLine | None) -> tuple[str, str, str]:
+    """Precision and recall, sizes, and borders of a line."""
     if line is None:
         return NOTHING, NOTHING, NOTHING
     shares = f"{percent(line.precision)}, {percent(line.recall)}"
@@ -367,17 +368,14 @@ def _recall(results: ResultFiles) -> Iterator[Figure]:
     for load in LOADS:
         published = results.lines(1, "csparql", load)
         columns = [published.column(lambda line: line.recall, window) for window in range(published.windows)]
-        boxes = [_box(window, values) for window, values in enumerate(columns, 1)]
+        boxes = [
+            charts.PlacedBox(f"{window}", 0, drawn := box(values), _tip(f"window {window}", drawn, percent))
+            for window, values in enumerate(columns, 1)
+        ]
         text = f"Experiment 1, {load}: C-SPARQL's recall, {percent(min(map(min, columns)))} at least"
         chart = partial(charts.boxes, boxes, charts.ChartAxis("window"), SHARE._replace(title="recall, %"))
         note = f"{len(published.files)} runs, from the published files. Whiskers: lowest and highest; box: quartiles."
         yield figure(drawing, text, chart, note=note)
-
-
-def _box(window: int, values: Sequence[float]) -> charts.PlacedBox:
-    drawn = box(values)
-    tip = f"window {window}: lowest {percent(drawn.low)}, median {percent(drawn.middle)}, highest {percent(drawn.high)}"
-    return charts.PlacedBox(f"{window}", 0, drawn, tip)
 
 
 def _figure_5() -> PageSection:

@@ -50,19 +50,14 @@ def media_types(kind: Kind) -> tuple[str, str]:
     return f"application/sparql-{kind}", FORM
 
 
-def read_protocol(
-    kind: Kind, address: str, content_type: str = "", body: str | None = None, beside: Iterable[str] = ()
-) -> ProtocolRequest:
-    """The operation that a request names in its query string or its body (``None`` for a GET); ProtocolError.
-
-    ``beside`` names parameters of the address that are not the protocol's, to be ignored.
-    """
+def read_protocol(kind: Kind, address: str, content_type: str = "", body: str | None = None) -> ProtocolRequest:
+    """The operation that a request names in its query string or its body (``None`` for a GET); ProtocolError."""
     parameters = _parameters(address)
     if body is None:
         return _request(kind, parameters)
     direct, form = media_types(kind)
     if media_type(content_type) == form:
-        return _request(kind, [*(pair for pair in parameters if pair[0] not in beside), *_parameters(body)])
+        return _request(kind, [*parameters, *_parameters(body)])
     if media_type(content_type) != direct:
         what = media_type(content_type) or "no content type"
         raise ProtocolTypeError(f"{what}: send {direct}, or {form} with {kind}=")
@@ -70,7 +65,7 @@ def read_protocol(
     # texts would run an operation that the client may not have meant.
     if any(name == kind for name, _ in parameters):
         raise ProtocolError(f"{kind}= in the address and a body: send one of them")
-    return _request(kind, [*(pair for pair in parameters if pair[0] not in beside), (kind, body)])
+    return _request(kind, [*parameters, (kind, body)])
 
 
 def _parameters(text: str) -> list[tuple[str, str]]:

@@ -24,7 +24,6 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader
-from streamgauge.model.semantics import Semantics
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.oracle.judging.metrics import ADVANCE
@@ -79,15 +78,12 @@ class RecordingError(MistakeError, ValueError):
     """A recording that cannot be read or written; the sentence names the file and the field or column."""
 
 
-def write(
-    folder: Path, recording: SepbmRecording, configuration: Configuration, semantics: Semantics | None = None
-) -> None:
+def write(folder: Path, recording: SepbmRecording, configuration: Configuration) -> None:
     """Write a recording; an earlier one in the folder is replaced, with the facts that it was judged on.
 
-    Subscribers are notified of what comes after the base load, under SENS unless another semantics is given.
+    Subscribers are notified of what comes after the base load, under SENS.
     RecordingError when the disk is full.
     """
-    semantics_used = replace(SENS, since=1) if semantics is None else semantics
     with _recording_errors():
         if (folder / ABOUT).exists():
             shutil.rmtree(folder / CHANNELS, ignore_errors=True)
@@ -104,7 +100,7 @@ def write(
         fed = _fed(recording, sizes)
         for name, heard in _by_channel(recording).items():
             answers = tuple(_answer(notification, channels[name].variables, places) for notification in heard)
-            header = _header(recording, channels[name], semantics_used, configuration)
+            header = _header(recording, channels[name], configuration)
             write_run(folder / CHANNELS / name, Run(header, answers, fed, recording.samples), f"../../{FACTS}")
             causes = {"report": list(range(len(heard))), "causes": [notification.causes for notification in heard]}
             tables.write_part(folder / CHANNELS / name / _CAUSES, 0, pa.table(causes, schema=_SCHEMAS[_CAUSES]))
@@ -220,9 +216,7 @@ def continuous(channel: SepbmChannel) -> ContinuousQuery:
     return ContinuousQuery(form, (StreamWindow(STREAM, Window(1, 1, "landmark")),), sparql=sparql(form))
 
 
-def _header(
-    recording: SepbmRecording, channel: SepbmChannel, semantics: Semantics, configuration: Configuration
-) -> RunHeader:
+def _header(recording: SepbmRecording, channel: SepbmChannel, configuration: Configuration) -> RunHeader:
     query = continuous(channel)
     pace: dict[str, object] = {} if recording.rate is None else {"rate": recording.rate}
     return RunHeader(
@@ -230,7 +224,7 @@ def _header(
         query=query,
         query_text=print_query(query, _DIALECT),
         dialect=_DIALECT,
-        semantics=semantics,
+        semantics=replace(SENS, since=1),
         advanced_to=len(recording.published),
         started=recording.started,
         evaluator=recording.evaluator,

@@ -5,6 +5,7 @@ A system is a server and the programs of its clients (``harness.systems``); a sc
 ``feed`` sends an update; ``processes`` are the server's, ``crowd`` the programs of clients.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 import httpx
 
@@ -55,8 +56,8 @@ class CrowdData:
         return list(StaticFile(self.static))
 
 
-class CrowdSystem:
-    """A server with its crowd of clients; ``SystemUnderTest[CrowdData, UpdateRequest, Line]`` by its subclasses."""
+class CrowdSystem(SystemUnderTest[CrowdData, str, UpdateRequest, Line], ABC):
+    """A server with its crowd of clients, the publisher of its data, and the judgement of the answers."""
 
     evaluator: str | None = None
     program: str
@@ -114,8 +115,16 @@ class CrowdSystem:
         """End the clients, then the server."""
         self._stack.close()
 
+    @abstractmethod
+    def begin(self, receive: Callable[[Line], object]) -> Publisher:
+        """Start the clients; the publisher of all updates that are to come."""
+
+    @abstractmethod
+    def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:
+        """The judgement of the lines that the clients wrote."""
+
     def counts(self) -> Mapping[str, int]:
-        """The counters of the system, by default none."""
+        """Requests and bytes that the server has served, where it counts them."""
         return {}
 
     def _serve(self, server: ServerProcess) -> None:
@@ -137,26 +146,6 @@ class CrowdSystem:
         return wall_ms() + round(LEAD_S * 1000) - first
 
 
-class ServedCrowd(SystemUnderTest[CrowdData, str, UpdateRequest, Line], Protocol):
-    """A system of the crowds: the contract, with the data's publisher and the judgement of the answers."""
-
-    about: dict[str, Any]
-    crowd: list[JsonProgram]
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *failure: Any) -> None: ...
-
-    def begin(self, receive: Callable[[Line], object]) -> Publisher:
-        """Start the clients; the publisher of all updates that are to come."""
-
-    def counts(self) -> Mapping[str, int]:
-        """Requests and bytes that the server has served, where it counts them."""
-
-    def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:
-        """The judgement of the lines that the clients wrote."""
-
-
 @cache
 def systems() -> Mapping[str, str]:
     """The names of systems, each with the module that has it."""
@@ -164,9 +153,9 @@ def systems() -> Mapping[str, str]:
     return {name: module for module in modules for name in import_module(f"{__name__}.{module}").NAMES}
 
 
-def system_of(scenario: Scenario, folder: Path) -> ServedCrowd:
+def system_of(scenario: Scenario, folder: Path) -> CrowdSystem:
     """The system of a scenario; ``folder`` is for stores and caches. ProgramError where no module has its name."""
     if scenario.system not in systems():
         raise ProgramError(f"there is no system {scenario.system}: {offered(scenario.system, systems())}")
-    system: ServedCrowd = import_module(f"{__name__}.{systems()[scenario.system]}").start(scenario, folder)
+    system: CrowdSystem = import_module(f"{__name__}.{systems()[scenario.system]}").start(scenario, folder)
     return system
