@@ -30,6 +30,7 @@ from streamgauge.model.semantics import (
     Semantics,
     Tick,
 )
+from streamgauge.oracle.expected import ranks
 from streamgauge.oracle.expected.extent import BLOCK, extent
 from streamgauge.oracle.judging import tables
 from streamgauge.oracle.judging.judge import Means, judge_run, judge_stored
@@ -228,11 +229,11 @@ def judged(spark, heads, table, rules: JudgingRules, *, gracious: bool):
 
 @contextmanager
 def in_partitions(spark, number: int):
-    """Shuffles in so many partitions."""
+    """Shuffles in so many partitions, and ranks that are counted in blocks of a few arrivals."""
     before = spark.conf.get(PARTITIONS)
     spark.conf.set(PARTITIONS, str(number))
     try:
-        with patch.object(tables, "fit"):
+        with patch.object(tables, "fit"), patch.object(ranks, "_BLOCK", 4):
             yield
     finally:
         spark.conf.set(PARTITIONS, before)

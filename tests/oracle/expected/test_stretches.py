@@ -1,0 +1,40 @@
+"""Reports that follow one another are cut into stretches, whose tasks get the elements of all of them."""
+
+import pytest
+
+from streamgauge.model.query import StreamWindow, Window
+from streamgauge.model.semantics import Semantics
+from streamgauge.oracle.expected import stretches as cutting
+from streamgauge.oracle.expected.stretches import stretches
+from streamgauge.semantics.arrivals import Arrivals
+from streamgauge.semantics.due import candidates
+
+
+def closes(size: int, slide: int, until: int):
+    """The reports of windows from 0 on (s)."""
+    windows = (StreamWindow("urn:s", Window(size, slide)),)
+    return candidates(Arrivals((), (), ()), windows, Semantics("closes", time_unit=1), 0, until)
+
+
+@pytest.mark.parametrize(
+    ("size", "slide", "cut"),
+    [
+        (10, 2, [(10, 14), (16, 20), (22, 26), (28, 30)]),
+        (10, 10, [(10, 10), (20, 20), (30, 30)]),
+        (20, 1, [(20, 22), (23, 25), (26, 28), (29, 30)]),
+    ],
+    ids=["the worked example", "windows that do not overlap", "never more than a core's share"],
+)
+def test_a_stretch_is_little_longer_than_its_first_report(monkeypatch, size, slide, cut):
+    monkeypatch.setattr(cutting, "TASKS_A_CORE", 1 if slide == 1 else 0.1)
+    found = list(stretches(closes(size, slide, 30), 3 if slide == 1 else 1, before=False))
+    assert [(one.reports[0].instant, one.reports[-1].instant) for one in found] == cut
+    assert [one.start for one in found] == [sum(len(one.reports) for one in found[:at]) for at in range(len(found))]
+
+
+def test_a_stretch_reaches_back_to_the_report_before(monkeypatch):
+    monkeypatch.setattr(cutting, "TASKS_A_CORE", 0.1)
+    _, second, *_ = stretches(closes(10, 2, 30), 1, before=True)
+    assert [one.instant for one in second.all] == [14, 16, 18, 20]
+    (view,) = second.reach.views
+    assert (view.first, view.last) == (4, 19)
