@@ -14,7 +14,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run, RunHeader
-from streamgauge.model.semantics import Clock, Semantics
+from streamgauge.model.semantics import Clock, Report, Semantics
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.oracle.expected.reports import Expect, definition
 from streamgauge.oracle.judging.cautions import cautions
@@ -107,7 +107,8 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Place, mea
             refuse(header.query, header.semantics)
             evaluator = means.choose(stream, header.query, header.semantics, header.evaluator, header.advanced_to)
             far = means.in_tasks is not None and triples_of(stream) > means.in_tasks
-            evaluators = (evaluator, *(EVALUATORS if far and means.evaluator is None else ()))
+            any_evaluator = far and means.evaluator is None and not _is_by_changes(header, evaluator)
+            evaluators = (evaluator, *(EVALUATORS if any_evaluator else ()))
             means = replace(means, evaluator=evaluator)
             if (evaluator == "spark" or far) and _may_be_in_tables(header, evaluators):
                 session = means.spark()  # first, as it says what is missing where there is no PySpark
@@ -116,6 +117,12 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Place, mea
                 with suppress(NotInTablesError):
                     return with_cautions(heads, _judge_tables(session, heads, stream, means, evaluators), stream)
     return judge_run(whole(), stream, means)
+
+
+def _is_by_changes(header: RunHeader, evaluator: Evaluator) -> bool:
+    """Whether a run is judged by the changes from arrival to arrival: the definition evaluates each content anew."""
+    query, semantics = header.query, header.semantics
+    return evaluator == "spark" and countable(query, semantics) and Report.PERIODIC not in semantics.report
 
 
 def _may_be_in_tables(header: RunHeader, evaluators: Sequence[Evaluator]) -> bool:

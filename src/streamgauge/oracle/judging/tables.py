@@ -28,6 +28,7 @@ from streamgauge.oracle.expected.ranks import ArrivalsError, arrived, bounded, n
 from streamgauge.oracle.expected.reports import refuse_spark
 from streamgauge.oracle.judging.align import BAND, Pair, align
 from streamgauge.oracle.judging.compare import similarity
+from streamgauge.oracle.judging.deltas import countable
 from streamgauge.oracle.judging.gracious_tables import gracious_tables
 from streamgauge.oracle.judging.hand_overs import by_arrival_table, handed_over
 from streamgauge.oracle.judging.instant_tasks import RECORDED, InstantJudging, NotByInstantError
@@ -71,6 +72,8 @@ def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
         return reason
     if evaluator == "definition":
         return None
+    if countable(query, semantics) and needs_arrivals(query.windows, semantics):
+        return "nearly the same rows at each arrival, which are counted by their changes"
     return refuse_counts(header) or refuse_spark(query, semantics)
 
 
