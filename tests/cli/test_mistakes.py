@@ -6,8 +6,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import typer
 
 from streamgauge.cli.catalogue import COMMANDS
+from tests.cli.test_help import LEAVES
 
 DATA = tomllib.loads((Path(__file__).parent / "mistakes.toml").read_text())
 MISTAKES = DATA["mistake"]
@@ -80,3 +82,13 @@ def test_there_are_mistakes_of_every_kind():
     named = {word for mistake in MISTAKES for word in mistake["words"].split()[:1]}
     harmless = {"demo", "doctor", "engines", "workloads"}
     assert COMMANDS.keys() - harmless <= named
+
+
+def test_every_command_refuses_a_master_of_no_known_form_before_it_works():
+    masters = {words: param for words, leaf in LEAVES.items() for param in leaf.params if param.name == "master"}
+    assert len(masters) > 8
+    for words, param in masters.items():
+        with pytest.raises(typer.BadParameter, match="'sparky://x' is no Spark master: write local"):
+            param.process_value(typer.Context(LEAVES[words]), "sparky://x")
+        for master in ("local", "local[*]", "local[2,3]", "yarn", "spark://a:7077,b:7077", "k8s://https://c", "sc://d"):
+            assert param.process_value(typer.Context(LEAVES[words]), master) == master

@@ -20,6 +20,7 @@ from streamgauge.cli.options import (
     Subsumption,
     chosen,
     completed,
+    known_master,
     one_named,
     read_ontologies,
     tell_unit,
@@ -100,7 +101,10 @@ def generate(
     subsumption: Subsumption = False,
     begins: Annotated[datetime, typer.Option(help="When the stream's time 0 is, for annotations (UTC).")] = _DAY,
     master: Annotated[
-        str | None, typer.Option(help=f"Make it on this Spark master; without, only above {LOCAL_ROWS:,} rows.")
+        str | None,
+        typer.Option(
+            help=f"Make it on this Spark master; without, only above {LOCAL_ROWS:,} rows.", callback=known_master
+        ),
     ] = None,
 ) -> None:
     """Make a workload's stream; its parameters are options, as in --stations 50 --interval 1s."""

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from streamgauge.cli.exits import Exit, exit_code
-from streamgauge.cli.options import AsJson, milliseconds, one_of, tell_note
+from streamgauge.cli.options import AsJson, known_master, milliseconds, one_of, tell_note
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import Tell, Terminal, foretold, printing, telling
 from streamgauge.formats.run import read_run, read_shown, read_verdict
@@ -55,7 +55,10 @@ Out = Annotated[Path | None, typer.Option(help="Where runs and the report go; ru
 Again = Annotated[bool, typer.Option("--again", help="Do runs again that exist.")]
 Master = Annotated[
     str | None,
-    typer.Option(help="Spark master, local[*] unless given; with it streams of every size are made on Spark."),
+    typer.Option(
+        help="Spark master, local[*] unless given; with it streams of every size are made on Spark.",
+        callback=known_master,
+    ),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,8 +25,20 @@ if TYPE_CHECKING:
     from streamgauge.reasoning.ontology import Extent
 
 
+_MASTER: Final = re.compile(r"local(\[[^\]]+\])?|local-cluster\[[^\]]+\]|yarn|(spark|k8s|sc)://.+")
+
+
+def known_master(master: str | None) -> str | None:
+    """The Spark master as it is; BadParameter, before any work, for an address of a form that Spark does not know."""
+    if master is not None and not _MASTER.fullmatch(master):
+        raise typer.BadParameter(
+            f"{master!r} is no Spark master: write local[*], local[4], yarn, spark://HOST:7077, k8s://URL or sc://HOST"
+        )
+    return master
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Master = Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")]
+Master = Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.", callback=known_master)]
 Parameters = Annotated[
     list[str] | None, typer.Option("--set", "-D", metavar="NAME=VALUE", help="A query parameter: -D TEMP=50.")
 ]

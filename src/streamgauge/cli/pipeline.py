@@ -12,7 +12,7 @@ from rich.console import Console
 
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.experiments import Again, Overrides
-from streamgauge.cli.options import AsJson, tell_note
+from streamgauge.cli.options import AsJson, known_master, tell_note
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import Terminal, telling
 from streamgauge.formats.places import Place, RemotePlace, place
@@ -39,7 +39,8 @@ def pipeline(
     define: Overrides = None,
     out: Annotated[Path | None, typer.Option(help="Where runs and the report go; runs/NAME unless given.")] = None,
     master: Annotated[
-        str | None, typer.Option(help="The Spark master of all stages; without, this process does them.")
+        str | None,
+        typer.Option(help="The Spark master of all stages; without, this process does them.", callback=known_master),
     ] = None,
     again: Again = False,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.options import AsJson, Master
+from streamgauge.cli.options import AsJson, Master, known_master
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import Tell, Terminal, printing, table, telling
 from streamgauge.formats.streams import read_triples
@@ -60,7 +60,10 @@ def generate(
     data: Annotated[Path | None, typer.Option(help="Other data than universities, an RDF file.")] = None,
     queries: Annotated[Path | None, typer.Option(help="Queries on it: a folder of *.rq, one SELECT each.")] = None,
     master: Annotated[
-        str | None, typer.Option(help="The Spark master above 300,000 statements; fewer are made in this process.")
+        str | None,
+        typer.Option(
+            help="The Spark master above 300,000 statements; fewer are made in this process.", callback=known_master
+        ),
     ] = None,
 ) -> None:
     """Make a configuration: base load, ontology, channels, publications, and what is due."""

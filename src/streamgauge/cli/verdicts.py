@@ -22,6 +22,7 @@ from streamgauge.cli.options import (
     Parameters,
     horizon_time,
     instant,
+    known_master,
     milliseconds,
     naming,
     one_named,
@@ -308,7 +309,10 @@ def explain(
     ] = None,
     as_json: AsJson = False,
     master: Annotated[
-        str | None, typer.Option(help="Where a run that is explained by its beginning is judged by what was found.")
+        str | None,
+        typer.Option(
+            help="Where a run that is explained by its beginning is judged by what was found.", callback=known_master
+        ),
     ] = None,
 ) -> None:
     """Find the nearest semantics, or named fault, under which the recorded answers come out exactly."""
