@@ -71,6 +71,11 @@ Closing = Annotated[
 ]
 Axioms = Annotated[Path | None, typer.Option(help="Its axioms, for --closure; the workload's own unless given.")]
 
+_Master = Annotated[
+    str | None,
+    typer.Option(help=f"Make it on this Spark master; without, only above {LOCAL_ROWS:,} rows.", callback=known_master),
+]
+
 
 def generate(
     context: typer.Context,
@@ -100,12 +105,7 @@ def generate(
     same_as: SameAs = False,
     subsumption: Subsumption = False,
     begins: Annotated[datetime, typer.Option(help="When the stream's time 0 is, for annotations (UTC).")] = _DAY,
-    master: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Make it on this Spark master; without, only above {LOCAL_ROWS:,} rows.", callback=known_master
-        ),
-    ] = None,
+    master: _Master = None,
 ) -> None:
     """Make a workload's stream; its parameters are options, as in --stations 50 --interval 1s."""
     module = registry.load(workload)

@@ -311,7 +311,8 @@ def explain(
     master: Annotated[
         str | None,
         typer.Option(
-            help="Where a run that is explained by its beginning is judged by what was found.", callback=known_master
+            help="The Spark master that judges the whole of a large run by what its beginning shows.",
+            callback=known_master,
         ),
     ] = None,
 ) -> None:
