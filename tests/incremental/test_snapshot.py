@@ -39,7 +39,7 @@ class Looked:
 
     def __init__(self, form, names=(), least=WHOLE_BY_NUMBERS):
         self.held = {name: WindowContent(unheard, unheard) for name in (None, *names)}
-        self.contents = SnapshotContents(again=True, least=least)
+        self.contents = SnapshotContents(again=True, least=least, in_columns=True)
         self.evaluator, self.time = Snapshots(form, self.contents, names=names), 0
         for name, content in self.held.items():
             self.contents.bind(name, content)
@@ -219,3 +219,42 @@ def evaluated(case):
     return difference(
         replace(case.expected, ordered=False), Result(case.expected.kind, looked.evaluator.variables, rows)
     )
+
+
+@pytest.mark.parametrize(
+    ("query", "numbered"), [("?s <urn:k> ?k ; <urn:v> ?v", False), ("?s <urn:k> ?k . ?o <urn:k> ?k", True)]
+)
+def test_elements_are_joined_by_numbers_once_joins_multiply_them(query, numbered):
+    form = parse_sparql(f"SELECT * {{ {query} }}")
+    looked, changing = Looked(form), Evaluator(form)
+    looked.contents = looked.contents.__class__(again=True, least=0)
+    looked.evaluator = Snapshots(form, looked.contents)
+    looked.contents.bind(None, looked.held[None])
+    triples = [(f"<urn:{n}>", *more) for n in range(30) for more in (("<urn:k>", f"<urn:k{n % 3}>"), ("<urn:v>", "1"))]
+    changing.enter(triples)
+    for _ in range(3):
+        looked.look(triples)
+        assert looked.evaluator.solutions() == changing.answer()
+    assert (looked.contents._numbers is not None) is numbered
+
+
+def test_relations_that_differ_in_a_constant_find_the_same_as_alone():
+    forms = [parse_sparql(f"SELECT * {{ ?s <urn:k> {k} ; <urn:v> ?v }}") for k in ("<urn:a>", "<urn:b>", "<urn:none>")]
+    forms.append(
+        parse_sparql("SELECT * { <urn:0> <urn:k> ?k . <urn:1> <urn:k> <urn:b> . ?s ?p <urn:a> . ?t ?q <urn:b> }")
+    )
+    triples = [
+        (f"<urn:{n}>", *more) for n in range(9) for more in (("<urn:k>", f"<urn:{'ab'[n % 2]}>"), ("<urn:v>", "1"))
+    ]
+    contents, content = SnapshotContents(), WindowContent(unheard, unheard)
+    together = [Snapshots(form, contents) for form in forms]
+    contents.bind(None, content)
+    content.enter(0, tuple(triples), None)
+    contents.look()
+    assert [each.answer() for each in together] == [alone(form, triples) for form in forms]
+
+
+def alone(form, triples):
+    evaluator = Evaluator(form)
+    evaluator.enter(triples)
+    return evaluator.answer()

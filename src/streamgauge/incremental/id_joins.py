@@ -107,11 +107,11 @@ Named: TypeAlias = tuple[tuple[str, ...], TripleSpans]
 
 
 class IdTable:
-    """Solutions as columns of one length, ``size``; at first there is one without variables."""
+    """Solutions as columns of one length, ``size``, at most ``largest`` so far; at first one without variables."""
 
     def __init__(self, conditions: IdConditions, columns: dict[str, Any] | None = None, size: int = 1) -> None:
         self._conditions = conditions
-        self.columns, self.size = columns or {}, size
+        self.columns, self.size, self.largest = columns or {}, size, 0
 
     def empty(self) -> "IdTable":
         """Another that has nothing joined."""
@@ -228,6 +228,7 @@ class IdGraph:
     def __init__(self, ids: TermIds, flat: Ids, conditions: IdConditions) -> None:
         self._ids, self._conditions = ids, conditions
         self._columns = (flat[0::3], flat[1::3], flat[2::3])
+        self.size = len(self._columns[0])
         self._sides: dict[TripleRelation, TripleSpans] = {}
 
     def table(self) -> IdTable:

@@ -94,11 +94,11 @@ Named: TypeAlias = tuple[tuple[str, ...], JoinSide]
 
 
 class SolutionTable:
-    """Solutions as columns of one length, ``size``; at first there is one without variables."""
+    """Solutions as columns of one length, ``size``, at most ``largest`` so far; at first one without variables."""
 
     def __init__(self) -> None:
         self.columns: dict[str, Column] = {}
-        self.size = 1
+        self.size, self.largest = 1, 0
 
     def empty(self) -> "SolutionTable":
         """Another that has nothing joined."""

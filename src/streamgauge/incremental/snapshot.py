@@ -6,7 +6,7 @@ Nothing is kept between two looks, and the order of joins follows the sizes that
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -36,17 +36,25 @@ if TYPE_CHECKING:
 class SnapshotContents(JoinPool):
     """The contents that one query or several look at, parted as their patterns ask; nothing stays between two looks.
 
-    Contents of ``least`` triples and more are joined by the numbers of their terms, where these came so or where the
-    same triple is seen again (``again``).
+    Contents of ``least`` triples and more are joined by the numbers of their terms where these come so
+    (``in_columns``), or where the same triple is seen again (``again``) and joins made more rows than there were
+    triples at the last look.
     """
 
-    def __init__(self, again: bool = False, least: int = WHOLE_BY_NUMBERS, begins: WindowBegins | None = None) -> None:
+    def __init__(
+        self,
+        again: bool = False,
+        least: int = WHOLE_BY_NUMBERS,
+        begins: WindowBegins | None = None,
+        in_columns: bool = False,
+    ) -> None:
         self._begins = begins
         self._parted: dict[Term | None, Parted] = {}
         self._seen: list[tuple[Term | None, WindowContent]] = []
         self._matches: list[Matches] = []
         self._least, self._again = least, again
         self._numbers: IdConditions | None = None
+        self._in_columns = in_columns
 
     def leaf(self, bgp_request: BgpRequest) -> Take:
         """Request the solutions of a pattern at each look."""
@@ -78,10 +86,12 @@ class SnapshotContents(JoinPool):
 
     def look(self) -> None:
         """Take in what is held now."""
+        multiplying = any(matches.multiplied for matches in self._matches)
         for graph, parted in self._parted.items():
             contents = [content for name, content in self._seen if name == graph]
             graphs = [triples for content in contents for triples in content.graphs()]
-            if (self._again or self._numbers is not None) and sum(map(len, graphs)) >= self._least:
+            size = sum(map(len, graphs))
+            if size >= self._least and (self._in_columns or (self._again and multiplying)):
                 parted.fill_numbers(self._graph(contents))
             else:
                 parted.fill(graphs)
@@ -108,6 +118,7 @@ class SnapshotContents(JoinPool):
 
     def numbered(self, batch: "ElementBatch") -> "IdTriples":
         """The triples of a batch by numbers."""
+        self._in_columns = True
         return self._conditions.ids.of_batch(batch)
 
     def release(self) -> None:
@@ -170,12 +181,18 @@ class Parted:
         self._parts: dict[Term | None, list[Triple]] = {}
         self._tests: dict[TripleRelation, list[tuple[int, Test]]] = {}
         self._sides: dict[TripleRelation, JoinSide] = {}
+        self._alike = Counter[tuple[Term | None, tuple[int, ...]]]()
+        self._selected: dict[tuple[Term | None, tuple[int, ...]], dict[tuple[Term | None, ...], list[Triple]]] = {}
         self._numbers: IdGraph | None = None
+        self.size = 0
+        """How many triples there are."""
 
     def ask(self, relation: TripleRelation) -> None:
         """The triples of a relation will be wanted at each look."""
         self._parts.setdefault(relation.constants[1], [])
-        self._tests.setdefault(relation, relation_tests(relation))
+        if relation not in self._tests:
+            self._tests[relation] = relation_tests(relation)
+            self._alike[_constant_places(relation)] += 1
 
     @property
     def predicates(self) -> list[Term] | None:
@@ -192,14 +209,28 @@ class Parted:
         if self._numbers is not None:
             return self._numbers.side(relation, self._tests[relation])
         if relation not in self._sides:
-            triples = rows(relation, self._parts[relation.constants[1]], self._tests[relation])
+            triples = rows(relation, self._part(relation), self._tests[relation])
             self._sides[relation] = JoinSide(triples, relation.columns)
         return self._sides[relation]
 
-    def fill(self, graphs: Sequence[Iterable[Triple]]) -> None:
+    def _part(self, relation: TripleRelation) -> list[Triple]:
+        """The triples of its predicate; of its other constants too, where other relations differ in these."""
+        part, alike = self._parts[relation.constants[1]], _constant_places(relation)
+        places = alike[1]
+        if not places or self._alike[alike] < 2:
+            return part
+        if alike not in self._selected:
+            selected = self._selected[alike] = {}
+            for triple in part:
+                selected.setdefault(tuple([triple[at] for at in places]), []).append(triple)
+        return self._selected[alike].get(tuple([relation.constants[at] for at in places]), [])
+
+    def fill(self, graphs: Sequence[Collection[Triple]]) -> None:
         """Put the triples of these graphs in the place of what was there."""
         self._numbers = None
+        self.size = sum(map(len, graphs))
         self._sides.clear()
+        self._selected.clear()
         for part in self._parts.values():
             part.clear()
         if None in self._parts:
@@ -217,7 +248,7 @@ class Parted:
 
     def fill_numbers(self, graph: "IdGraph") -> None:
         """The same for triples by the numbers of their terms."""
-        self._numbers = graph
+        self._numbers, self.size = graph, graph.size
 
     def bag(self, table: Any, output: Sequence[str]) -> Bag:
         """Solutions over some of their variables as a bag of rows."""
@@ -239,6 +270,11 @@ class Parted:
         return list(zip(*columns, strict=True))
 
 
+def _constant_places(relation: TripleRelation) -> tuple[Term | None, tuple[int, ...]]:
+    """The predicate of a relation, and at which other places it has constants."""
+    return relation.constants[1], tuple(at for at in (0, 2) if relation.constants[at] is not None)
+
+
 class Matches:
     """The solutions of a planned pattern over a parted graph, over the variables ``output``; a look gives them once."""
 
@@ -249,7 +285,7 @@ class Matches:
         for relation in planned.relations:
             parted.ask(relation)
         self._conditions = [pending(condition) for condition in planned.conditions]
-        self._fresh = False
+        self._fresh = self.multiplied = False
         uses = [
             (name, relation, place)
             for at, relation in enumerate(self._relation_of)
@@ -286,7 +322,9 @@ class Matches:
     def _joined(self) -> Any:
         sides = [self._parted.side(relation) for relation in self._relations]
         waiting: list[Any] = [(self._names(at), sides[relation]) for at, relation in enumerate(self._relation_of)]
-        return _Joining(waiting, list(self._conditions), self._output).join(self._parted.table())
+        table = _Joining(waiting, list(self._conditions), self._output).join(self._parted.table())
+        self.multiplied = table.largest > self._parted.size
+        return table
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +366,7 @@ class _Joining:
             self.waiting.remove(chosen)
         later = [names for names, _ in self.waiting] + [condition.names for condition in self.conditions]
         table.join(*chosen, frozenset(chain(*later, self.output, more)), self._band(table, *chosen))
+        table.largest = max(table.largest, table.size)
         for condition in [condition for condition in self.conditions if table.columns.keys() >= set(condition.names)]:
             self.conditions.remove(condition)
             table.filter(condition)

@@ -36,16 +36,16 @@ def test_what_comes_from_a_source_is_published_at_once_and_waits_while_it_is_pau
     attached = AttachedSources(queries, lambda _url: None)
     running = queries.register(QueryRegistration(select()))
     attached.attach(IN, f"{log}?follow=1")
-    until(lambda: running.work.elements == 3)
+    until(lambda: running.elements == 3)
     attached.pause(IN)
     with log.open("ab") as file:
         file.write(written(3, 4))
     assert attached.status()[IN]["paused"]
     time.sleep(0.3)
-    assert running.work.elements == 3
+    assert running.elements == 3
     attached.resume(IN)
-    until(lambda: running.work.elements == 5)
-    assert running.work.time == 4
+    until(lambda: running.elements == 5)
+    assert running.time == 4
     with pytest.raises(ConflictError, match="no source attached"):
         attached.pause("urn:other")
     attached.close()

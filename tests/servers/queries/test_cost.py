@@ -41,7 +41,7 @@ def test_a_product_in_a_window_is_stopped_and_others_go_on(pattern, limits, why)
     assert queries.settle(60)
     assert heavy.fault in {f"its evaluation {each}: ask for less, or of smaller windows" for each in (why, SLOW, MANY)}
     assert heavy.state == "failed"
-    assert heavy.work._session._session is None
+    assert heavy.evaluation.group.session._session is None
     assert (calm.state, calm.fault, calm.answers.number > 0) == ("running", "", True)
     queries.close("over")
 

@@ -252,7 +252,7 @@ def test_a_source_is_attached_where_it_is_allowed(tmp_path):
     assert ask("POST", "/streams", json=source).status_code == 201
     until(lambda: ask("GET", "/streams").json()["streams"][0].get("ended"))
     queries.settle(WAIT)
-    assert (queries.query("q1").work.elements, queries.query("q1").answers.number) == (3, 1)
+    assert (queries.query("q1").elements, queries.query("q1").answers.number) == (3, 1)
     assert ask("DELETE", f"/streams/{IN}").status_code == 204
     queries.close("over")
 
@@ -350,7 +350,7 @@ def test_a_small_body_waits_in_a_thread_where_the_streams_are_in_use(service):
     poster.join(WAIT)
     assert posted == [202]
     assert service.queries.settle(WAIT)
-    assert service.queries.query(name).work.elements == 1
+    assert service.queries.query(name).elements == 1
     service.queries.deregister(name)
 
 

@@ -48,7 +48,7 @@ def test_a_query_from_registration_to_its_end(queries):
     assert queries.publish(IN, [element(time) for time in (0, 1000, 2500, 3000, 4000)]) == 1
     assert queries.settle(WAIT)
     assert [(answer.instant, len(answer.added)) for answer in answers(subscription)] == [(2000, 1), (4000, 1)]
-    assert (running.work.elements, running.work.late, queries.streams()) == (5, 0, {IN: 5})
+    assert (running.elements, running.late, queries.streams()) == (5, 0, {IN: 5})
     queries.deregister(running.name)
     assert (subscription.over, queries.queries()) == (End("deregistered"), [])
     with pytest.raises(UnknownQueryError, match="no query q1"):
@@ -109,7 +109,7 @@ def test_time_passes_where_the_streams_say_so(queries):
     assert both.answers.number == 1
     queries.publish(IN, [element(4500)])
     assert queries.settle(WAIT)
-    assert (both.work.late, one.work.late) == (0, 1)
+    assert (both.late, one.late) == (0, 1)
 
 
 def test_time_passes_by_the_wall_clock():
@@ -129,7 +129,7 @@ def test_an_element_that_goes_back_is_late_and_ends_nothing(queries):
     running = queries.register(QueryRegistration(select()))
     queries.publish(IN, [element(3000), element(1000), element(4000)])
     assert queries.settle(WAIT)
-    assert (running.work.late, running.fault, running.answers.number) == (1, "", 1)
+    assert (running.late, running.fault, running.answers.number) == (1, "", 1)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_limits_on_time_memory_streams_and_rate():
     assert busy.value.after == pytest.approx(0.1)
     now[0] = 1.0
     queries.publish("urn:big", [element(10)])
-    big.work.settle(WAIT)
+    big.worker.settle(WAIT)
     assert "more than 0 MiB" in big.fault
     with pytest.raises(QueryLimitError, match="1 streams"):
         queries.publish(IN, [element(0)])
@@ -226,12 +226,12 @@ def test_a_publisher_is_slowed_and_a_failure_is_told():
     queries = Queries(lambda name: stuck, ("stuck",), QueryLimits(waiting=2))
     running = queries.register(QueryRegistration(select()))
     subscription = running.answers.subscribe(None, nothing)
-    while not running.work.full:
+    while not running.worker.full:
         queries.publish(IN, [element(0)])
     with pytest.raises(QueriesBusyError, match="q1 cannot keep up"):
         queries.publish(IN, [element(0)])
     stuck.go.set()
-    assert running.work.settle(WAIT)
+    assert running.worker.settle(WAIT)
     assert running.fault == "the engine failed: out of luck"
     assert (running.state, subscription.over) == ("failed", End(running.fault, "failed"))
     queries.publish(IN, [element(11)])
@@ -430,7 +430,7 @@ def test_a_jump_in_time_is_refused_before_anything_is_taken(queries):
         queries.publish(IN, [Advance(FAR)])
     queries.publish(IN, [element(3000)])
     assert queries.settle(WAIT)
-    assert (running.work.elements, running.work.time, running.state) == (2, 3000, "running")
+    assert (running.elements, running.time, running.state) == (2, 3000, "running")
 
 
 def test_an_asked_t0_is_where_time_begins(queries):

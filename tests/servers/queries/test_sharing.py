@@ -45,7 +45,7 @@ def test_one_session_answers_all_that_ask_the_same_from_the_same_element_on():
     queries.publish(IN, [element(1000), element(4000)])
     assert queries.settle(WAIT)
     assert sorted(started.values()) == [1, 2]
-    assert same[0].work is same[1].work is not later.work is not other.work
+    assert same[0].evaluation is same[1].evaluation is not later.evaluation is not other.evaluation
     assert lines(same[0]) == lines(same[1]) != lines(later)
     queries.deregister(same[0].name)
     queries.publish(IN, [element(8000)])
@@ -70,7 +70,7 @@ def test_queries_whose_answers_are_streams_have_sessions_of_their_own():
     queries, _ = counted(load("live"))
     unnamed = construct().partition(" AS ")[2]
     first, second = queries.register(QueryRegistration(unnamed)), queries.register(QueryRegistration(unnamed))
-    assert first.work is not second.work
+    assert first.worker is not second.worker
     queries.close("over")
 
 
@@ -124,7 +124,7 @@ def test_however_queries_come_and_go_each_is_answered_as_if_it_were_alone(acts):
                 batch = moved(act, place * 500)
                 for running in queries.queries():
                     seen[running].append(batch)
-                    begun.add(id(running.work))
+                    begun.add(id(running.evaluation))
                 queries.publish(IN, batch)
                 assert queries.settle(WAIT)
             elif open_ := queries.queries():
@@ -132,7 +132,7 @@ def test_however_queries_come_and_go_each_is_answered_as_if_it_were_alone(acts):
         for running, wish in asked.items():
             found, late = alone(wish, seen[running])
             assert lines(running) == found
-            assert running.fault or running.work.late == late
+            assert running.fault or running.late == late
     finally:
         queries.close("over")
     assert sum(started.values()) == len(begun)
@@ -145,6 +145,6 @@ def alone(wish, batches):
     for batch in batches:
         queries.publish(IN, batch)
     assert queries.settle(WAIT)
-    found = lines(running), running.work.late
+    found = lines(running), running.late
     queries.close("over")
     return found

@@ -73,7 +73,7 @@ def by_changes(case: Case) -> tuple[Row, ...] | None:
 
 def by_snapshots(case: Case, least: int = WHOLE_BY_NUMBERS) -> tuple[Row, ...] | None:
     """The rows of the incremental evaluator's operators over a whole content, by numbers from ``least`` triples on."""
-    contents = SnapshotContents(again=True, least=least)
+    contents = SnapshotContents(again=True, least=least, in_columns=True)
     try:
         evaluator = Snapshots(case.form, contents, names=tuple(case.dataset.named), ranked=True)
     except UnsupportedError:

@@ -50,7 +50,11 @@ def decoder(reading: Reading) -> Decode:
 
     def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[Input]:
         taking.time = arrived
-        lines = [line for line in message_text(payload, place, reading).splitlines() if line and not line.isspace()]
+        text = message_text(payload, place, reading)
+        if (together := taking.together(text)) is not None:
+            where = LinePlace(place, 0)
+            return [item for item in together if taking.own(item, where.next()) is not None]
+        lines = [line for line in text.splitlines() if line and not line.isspace()]
         if len(lines) == 1:
             return taking.take(lines[0], place)
         places = (f"{place}, line {count}" for count in range(1, len(lines) + 1))
@@ -80,6 +84,11 @@ class LinePlace:
 
     place: str
     line: int
+
+    def next(self) -> "LinePlace":
+        """The place itself, moved on by a line."""
+        self.line += 1
+        return self
 
     def __str__(self) -> str:
         return f"{self.place}, line {self.line}"

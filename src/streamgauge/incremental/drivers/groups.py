@@ -1,6 +1,8 @@
 """Queries beside each other: those that can share their contents have one driver, others are given the same input."""
 
 from collections.abc import Hashable, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from streamgauge.incremental.drivers.frames import looks_rarely
@@ -10,6 +12,7 @@ from streamgauge.model.engine import Emit
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.query.stamps import reads_time
+from streamgauge.semantics.growth import sent_at_once
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
@@ -23,29 +26,48 @@ def drive_all(requests: Sequence[DriverRequest]) -> "WindowDriver | DriverGroup"
     """One driver for queries that can share their contents, else several behind one session; ValueError without any."""
     if not requests:
         raise ValueError("no query is asked: name at least one")
-    groups: dict[Hashable, list[DriverRequest]] = {}
-    for request in requests:
-        groups.setdefault(_sharing(request[0], request[1]), []).append(request)
-    drivers = [WindowDriver([(query, emit) for query, _, emit in group], group[0][1]) for group in groups.values()]
-    return drivers[0] if len(drivers) == 1 else DriverGroup(drivers)
+    groups: dict[Hashable, list[int]] = {}
+    for at, request in enumerate(requests):
+        groups.setdefault(_sharing(request[0], request[1]), []).append(at)
+    drivers = [
+        WindowDriver([(query, emit) for query, _, emit in (requests[at] for at in places)], requests[places[0]][1])
+        for places in groups.values()
+    ]
+    return drivers[0] if len(drivers) == 1 else DriverGroup(drivers, [*chain(*groups.values())])
 
 
 def _sharing(query: ContinuousQuery, semantics: Semantics) -> Hashable:
-    """The key of queries that share a driver; one that reads times would have others keep them."""
-    return query.windows, query.static, semantics, looks_rarely(query, semantics), reads_time(query.form)
+    """The key of queries that share a driver; one that reads times would have others keep them, one that waits wait."""
+    return (
+        query.windows,
+        query.static,
+        semantics,
+        looks_rarely(query, semantics),
+        reads_time(query.form),
+        sent_at_once(query, semantics),
+    )
 
 
 class DriverGroup:
-    """Drivers that are given the same input; ``late`` counts elements that came too late for any of them."""
+    """Drivers that are given the same input; ``late`` counts elements that came too late for any of them.
 
-    def __init__(self, drivers: Sequence[WindowDriver]) -> None:
-        self._drivers = drivers
+    ``places`` are those of their queries, driver by driver, in the order in which they were asked.
+    """
+
+    def __init__(self, drivers: Sequence[WindowDriver], places: Sequence[int]) -> None:
+        self._drivers, self._places = drivers, places
         self.late = 0
 
     @property
     def operator_trees(self) -> "list[OperatorTree]":
-        """The operators of each query."""
-        return [tree for driver in self._drivers for tree in driver.operator_trees]
+        """The operators of each query, in the order in which they were asked."""
+        trees = [tree for driver in self._drivers for tree in driver.operator_trees]
+        return [tree for _, tree in sorted(zip(self._places, trees, strict=True), key=itemgetter(0))]
+
+    @property
+    def reporting(self) -> Emit | None:
+        """What takes the answer that is being evaluated."""
+        return next((driver.reporting for driver in self._drivers if driver.reporting is not None), None)
 
     def push(self, element: StreamElement) -> None:
         """An element has come."""

@@ -118,6 +118,8 @@ class WindowDriver:
         self._admission, self._heard = Admission(self._of), False
         self._looked = False
         self.late = 0
+        self.reporting: Emit | None = None
+        """What takes the answer that is being evaluated."""
         if semantics.origin is not Origin.FIRST:
             self._begin(semantics.t0)
 
@@ -495,6 +497,8 @@ class WindowDriver:
         if self._now is not None:
             self._now.move(instant)
         self._pool.look()
-        for streaming in self._streamings:
+        for emit, streaming in zip(self._emits, self._streamings, strict=True):
+            self.reporting = emit
             streaming.report(instant, scope)
+        self.reporting = None
         self._pool.release()

@@ -83,10 +83,10 @@ class Need:
         """All items up to a number were answered."""
         self.processed = max(self.processed, processed)
         while self._written and self._written[0].end <= self.processed + 1:
-            self._take(self._written.popleft().timely or 0)
+            self.take(self._written.popleft().timely or 0)
 
-    def _take(self, latest: int) -> None:
-        """A segment with elements up to a time was answered."""
+    def take(self, latest: int) -> None:
+        """All elements up to a time (ms) were answered."""
         self._latest = latest if self._latest is None else max(self._latest, latest)
         for mark in self._marks:
             if mark.first is None and latest >= mark.time:

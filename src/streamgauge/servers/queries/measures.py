@@ -17,15 +17,15 @@ def metrics(queries: Queries) -> Iterator[Metric]:
     elements = tuple(({"stream": name}, float(count)) for name, count in queries.streams().items())
     yield Metric("streamgauge_stream_elements_total", "counter", "Elements that came on a stream.", elements)
     measures: tuple[tuple[str, str, Callable[[RegisteredQuery], float]], ...] = (
-        ("elements_total", "Elements that a query has taken in.", lambda one: one.work.elements),
-        ("late_total", "Elements that came too late to count.", lambda one: one.work.late),
+        ("elements_total", "Elements that a query has taken in.", lambda one: one.elements),
+        ("late_total", "Elements that came too late to count.", lambda one: one.late),
         ("answers_total", "Answers that a query has given.", lambda one: one.answers.number),
-        ("waiting", "Elements that wait for a query.", lambda one: one.work.waiting),
+        ("waiting", "Elements that wait for a query.", lambda one: one.worker.waiting),
         ("subscribers", "Who takes a query's answers now.", lambda one: one.answers.subscribers),
         ("memory_bytes", "What a query is estimated to hold.", lambda one: one.memory),
         ("ended", "1 when a query has ended by itself.", lambda one: bool(one.fault)),
         ("failed", "1 when a query has failed.", lambda one: one.state == "failed"),
-        ("watermark_seconds", "The greatest time of a query's elements.", lambda one: (one.work.time or 0) / 1000),
+        ("watermark_seconds", "The greatest time of a query's elements.", lambda one: (one.time or 0) / 1000),
     )
     for name, about, value in measures:
         values = tuple(({"query": one.name}, float(value(one))) for one in running)

@@ -24,6 +24,7 @@ from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.events import AnswerSubscription, End
 from streamgauge.servers.http.limits import Rate, load_parsers, refused_patterns
 from streamgauge.servers.queries.durability import WALL, ServiceJournal
+from streamgauge.servers.queries.groups import Question
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.replay import replay
 from streamgauge.servers.queries.requests import (
@@ -35,7 +36,7 @@ from streamgauge.servers.queries.requests import (
     understand,
 )
 from streamgauge.servers.queries.sessions import as_element
-from streamgauge.servers.queries.worker import END_S, Durability, QueryWorker, Question, RegisteredQuery
+from streamgauge.servers.queries.worker import END_S, Durability, QueryWorker, RegisteredQuery
 
 _LOG = getLogger(__name__)
 RETRY_S, PATIENCE_S = 1.0, 0.1
@@ -75,6 +76,7 @@ class Queries:
         self._lock, self._understanding = RLock(), RLock()
         self._running: dict[str, RegisteredQuery] = {}
         self._since: dict[str, float] = {}
+        self._reading: dict[str, tuple[Sequence[QueryWorker], int]] = {}
         self._outputs: dict[str, str] = {}
         self._shared: dict[str, tuple[Triple, ...]] = {}
         self._counts: dict[str, int] = {}
@@ -177,7 +179,7 @@ class Queries:
 
     def _idle(self) -> list[str]:
         """The queries that have answered all that was handed out."""
-        return [name for name, running in list(self._running.items()) if running.work.idle]
+        return [name for name, running in list(self._running.items()) if running.worker.idle]
 
     def _restore(self, journal: ServiceJournal) -> None:
         """Register and share again all that was, with its windows and answers."""
@@ -206,7 +208,7 @@ class Queries:
         running = RegisteredQuery(name, question, self.limits, lambda answer: self._pass(name, answer))
         processed = journal.restore(running)
         for start, work in works:
-            if start == record["start"] and work.question == question and running.begin(work):
+            if start == record["start"] and running.begin(work):
                 break
         else:
             begun = journal.state.records("begun").get(name)
@@ -215,25 +217,21 @@ class Queries:
             settled = None if latest is None else latest - (semantics.lateness or 0)
             durability = self._durability(begun_at, processed, settled)
             running.begin(QueryWorker(name, question, self._load(engine), self.limits, durability))
-            works.append((record["start"], running.work))
+            works.append((record["start"], running.worker))
         self._owners[name] = record["owner"]
         self._enter(running)
 
     def _join(self, running: RegisteredQuery) -> bool:
-        """Whether another asks the same and has seen nothing yet, so that both are answered together."""
+        """Whether it can be answered together with others."""
         with self._lock:
-            same = (
-                running_query.work
-                for running_query in self._running.values()
-                if running_query.question == running.question
-            )
-            joined = any(running.begin(work) for work in same)
+            joined = any(running.begin(worker) for worker in _workers(list(self._running.values())))
             if joined:
                 self._enter(running)
             return joined
 
     def _enter(self, running: RegisteredQuery) -> None:
         self._running[running.name], self._since[running.name] = running, self._steady()
+        self._reading.clear()
         _LOG.info("the query is registered", extra=fields(query=running.name))
         if running.question.output is not None:
             self._outputs[running.question.output] = running.name
@@ -266,7 +264,7 @@ class Queries:
             if stream == output:
                 raise ConflictError(f"its output <{output}> would be its own input: register under another name")
             if stream not in seen and stream in self._outputs:
-                open_streams += self._running[self._outputs[stream]].work.streams
+                open_streams += self._running[self._outputs[stream]].worker.streams
             seen.add(stream)
 
     def deregister(self, name: str, require: Callable[[RegisteredQuery], None] = lambda _: None) -> None:
@@ -275,6 +273,7 @@ class Queries:
             running = self.query(name)
             require(running)
             del self._running[name], self._since[name]
+            self._reading.clear()
             self._owners.pop(name, None)
             if running.question.output is not None:
                 self._counts.pop(running.question.output, None)
@@ -298,13 +297,13 @@ class Queries:
     def streams(self) -> dict[str, int]:
         """Every stream that is read, written or was published on: its IRI and how many elements came."""
         with self._lock:
-            read = {stream for running in self._running.values() for stream in running.work.streams}
+            read = {stream for running in self._running.values() for stream in running.worker.streams}
             return {name: self._counts.get(name, 0) for name in sorted(read | set(self._counts) | set(self._outputs))}
 
     def readers(self, stream: str) -> list[str]:
         """The names of the queries that read a stream."""
         with self._lock:
-            return [running.name for running in self._readers(stream)]
+            return [running.name for running in self._running.values() if stream in running.worker.streams]
 
     def writer(self, stream: str) -> str | None:
         """The name of the query whose answers are a stream, if they are."""
@@ -354,27 +353,28 @@ class Queries:
                 raise ConflictError(f"<{stream}> is the output of {self._outputs[stream]}: publish on another stream")
             if self._closed:
                 raise ConflictError("the service is ending: publish again when it is back")
-            readers = self._readers(stream)
+            workers, readers = self._readers(stream)
             if stream not in self._counts and len(self._counts) >= self.limits.streams:
                 raise QueryLimitError(f"{self.limits.streams} streams have been published on already")
-            for running in readers:
-                if running.work.full:
-                    waiting = running.work.waiting
-                    raise QueriesBusyError(f"{running.name} cannot keep up: {waiting} elements wait for it", RETRY_S)
-            for work in _works(readers):
-                work.refuse(items)
+            for worker in workers:
+                if worker.full:
+                    raise QueriesBusyError(
+                        f"{worker.name} cannot keep up: {worker.waiting} elements wait for it", RETRY_S
+                    )
+            for worker in workers:
+                worker.refuse(items)
             if self.journal is not None:
                 self.journal.refuse()
             self._keep_to_rate(owner, len(items))
             if self.journal is None:
-                self._hand_out(stream, items, readers)
-                return len(readers)
+                self._hand_out(stream, items, workers)
+                return readers
             with self.journal.together():
-                self._hand_out(stream, items, readers)
-                noted(len(readers))
+                self._hand_out(stream, items, workers)
+                noted(readers)
                 ticket = self.journal.ticket()
         self.journal.wait(ticket, DURABLE_S)
-        return len(readers)
+        return readers
 
     @contextmanager
     def at_once(self) -> Iterator[bool]:
@@ -393,23 +393,27 @@ class Queries:
         if wait := rate.take(count):
             raise QueriesBusyError(f"more than {self._per_second:g} elements a second", wait)
 
-    def _readers(self, stream: str) -> list[RegisteredQuery]:
-        return [running for running in self._running.values() if stream in running.work.streams]
+    def _readers(self, stream: str) -> tuple[Sequence[QueryWorker], int]:
+        """The workers that read a stream, and for how many queries."""
+        if stream not in self._reading:
+            running = [running for running in self._running.values() if stream in running.worker.streams]
+            self._reading[stream] = _workers(running), len(running)
+        return self._reading[stream]
 
-    def _hand_out(self, stream: str, items: Sequence[Input], readers: Sequence[RegisteredQuery]) -> None:
+    def _hand_out(self, stream: str, items: Sequence[Input], workers: Sequence[QueryWorker]) -> None:
         self._counts[stream] = self._counts.get(stream, 0) + sum(isinstance(item, StreamElement) for item in items)
         if self.journal is None:
             numbered = [(-1, _numbered(stream, item, next(self._sequence))) for item in items]
-            for work in _works(readers):
-                work.hear(stream, numbered)
+            for worker in workers:
+                worker.hear(stream, numbered)
             return
         with self.journal.together():
             begin = self.journal.next
             numbered = [(number, _numbered(stream, item, number)) for number, item in enumerate(items, begin)]
             self.journal.add(stream, [item for _, item in numbered])
             self.journal.note("stream", stream, self._counts[stream])
-            for work in _works(readers):
-                work.hear(stream, numbered)
+            for worker in workers:
+                worker.hear(stream, numbered)
 
     def _pass(self, name: str, answer: Answer) -> None:
         """An answer becomes an element of the query's output; the query waits for those that read it."""
@@ -421,15 +425,15 @@ class Queries:
         if self.journal is None:
             self._await_readers(running)
         with self._lock:
-            self._hand_out(stream, [as_element(answer, stream, 0)], self._readers(stream))
+            self._hand_out(stream, [as_element(answer, stream, 0)], self._readers(stream)[0])
 
     def _await_readers(self, running: RegisteredQuery) -> None:
         """Wait until those that read a query's answers can take more; not for one that has ended."""
         output = running.question.output
         with self._lock:
-            readers = self._readers(output) if output is not None else []
-        for reader in readers:
-            while not reader.work.room(PATIENCE_S) and not running.fault:
+            workers = self._readers(output)[0] if output is not None else ()
+        for worker in workers:
+            while not worker.room(PATIENCE_S) and not running.fault:
                 pass
 
     def now(self) -> int:
@@ -448,7 +452,7 @@ class Queries:
 
     def _pass_wall_time(self) -> None:
         """Time passes for the queries by the wall clock; for all at one place of the journal where one is kept."""
-        walls = [work for work in _works(self.queries()) if work.question.wall]
+        walls = [work for work in _workers(self.queries()) if work.question.wall]
         if self.journal is None:
             for work in walls:
                 if not work.waiting:
@@ -463,7 +467,7 @@ class Queries:
     def settle(self, timeout: float) -> bool:
         """Wait until all that was published has been taken in by all queries."""
         end = self._steady() + timeout
-        known = _works(self.queries())
+        known = _workers(self.queries())
         return all(work.settle(max(0.0, end - self._steady())) for work in known for _ in known)
 
     def leave(self) -> None:
@@ -476,7 +480,7 @@ class Queries:
         """End every query; nothing is taken any more, and what they are doing may take ``patience`` (s) altogether."""
         with self._lock:
             self._closed = True
-        works = _works(self.queries())
+        works = _workers(self.queries())
         for work in works:
             work.end()
         end = self._steady() + patience
@@ -494,6 +498,6 @@ def _numbered(stream: str, item: Input, number: int) -> Input:
     return StreamElement(stream, item.time, number, item.added, item.removed, item.until)
 
 
-def _works(queries: Sequence[RegisteredQuery]) -> list[QueryWorker]:
+def _workers(queries: Sequence[RegisteredQuery]) -> list[QueryWorker]:
     """The workers of the queries, each once."""
-    return list(dict.fromkeys(running.work for running in queries))
+    return list(dict.fromkeys(running.worker for running in queries))

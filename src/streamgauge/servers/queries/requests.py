@@ -22,9 +22,9 @@ from streamgauge.query.text import check_bounds
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.http.limits import document_turn
 from streamgauge.servers.http.openapi import Json
+from streamgauge.servers.queries.groups import Question
 from streamgauge.servers.queries.limits import QueryLimitError, QueryLimits
 from streamgauge.servers.queries.sessions import fixed, makes_triples, profile_for, refuse_removal
-from streamgauge.servers.queries.worker import Question
 
 
 class RequestError(ValueError):

@@ -80,6 +80,7 @@ class EngineSession:
         self._engine, self._asked, self._moves = engine, tuple(queries), moves or moved
         self._failed, self._options = failed, dict(options or {})
         self._session: Session | None = None
+        self._emits: list[Emit] = []
         self.begun: tuple[tuple[Semantics, int], ...] = ()
         """Each query's semantics from where it began, and its t0 (ms); none before."""
         self._told: int | None = None
@@ -95,6 +96,12 @@ class EngineSession:
         """The operators of each query; none before it begins, or where the engine does not show them."""
         trees: Sequence[OperatorTree] = getattr(self._session, "operator_trees", ())
         return trees
+
+    @property
+    def reporting(self) -> int | None:
+        """The number of the query whose answer is being evaluated, where the engine says so."""
+        emit = getattr(self._session, "reporting", None)
+        return None if emit is None else next((at for at, own in enumerate(self._emits) if own is emit), None)
 
     def push(self, element: StreamElement) -> None:
         """An element has come."""
@@ -142,6 +149,7 @@ class EngineSession:
         origin = [origins(one, query.query.windows, first)[0] for one, query in zip(moved, self._asked, strict=True)]
         self.begun = tuple(zip(moved, origin, strict=True))
         started = [_started(query, one, self._settled) for query, one in zip(self._asked, moved, strict=True)]
+        self._emits = [emit for _, _, emit in started]
         self._session = start(self._engine, started, self._options)
         if (on_failure := getattr(self._session, "on_failure", None)) is not None:
             on_failure(self._failed)

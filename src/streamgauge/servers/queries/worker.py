@@ -1,26 +1,34 @@
-"""Registered queries and their workers: input waits in order, a thread feeds one session for all that ask the same."""
+"""Registered queries and their workers: input waits in order, a thread feeds the sessions of all that share it."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from logging import ERROR, INFO, getLogger
+from math import inf
 from threading import Condition, Thread, current_thread, get_ident
 from time import thread_time
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from streamgauge.formats.batches import ElementBatch, Taken
+from streamgauge.formats.batches import Taken
 from streamgauge.formats.lines import Advance, Input, encode_answer
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Engine
 from streamgauge.model.logs import fields
-from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Semantics
-from streamgauge.semantics.jumps import TimeJumpError, refuse_jump
+from streamgauge.semantics.jumps import TimeJumpError
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError, Interruption, Watched
 from streamgauge.servers.http.events import Answers, End
-from streamgauge.servers.queries.limits import TRIPLE_BYTES, QueryLimitError, QueryLimits
-from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved, restored, resumed
+from streamgauge.servers.queries.groups import (
+    AnsweredQuery,
+    Evaluation,
+    EvaluationGroup,
+    GroupContext,
+    ItemLog,
+    NumberedItem,
+    Question,
+    latest_time,
+)
+from streamgauge.servers.queries.limits import QueryLimitError, QueryLimits
 
 if TYPE_CHECKING:
     from streamgauge.incremental.evaluator import OperatorTree
@@ -28,67 +36,8 @@ if TYPE_CHECKING:
 _LOG = getLogger(__name__)
 
 
-class WindowEstimate:
-    """An estimate of how many triples the windows of a query hold."""
-
-    def __init__(self, query: ContinuousQuery) -> None:
-        kinds = [(window.window.kind, window.window.size) for window in query.windows]
-        self._size = max((size for kind, size in kinds if kind == "time"), default=0)
-        self._counted = sum(size for kind, size in kinds if kind == "count")
-        self._landmark = any(kind == "landmark" for kind, _ in kinds)
-        self._recent: deque[tuple[int, int]] = deque()
-        self._within = self._all = 0
-
-    @property
-    def triples(self) -> int:
-        """How many."""
-        return self._all if self._landmark else self._within + min(self._counted, self._all)
-
-    def take(self, time: int, triples: int) -> None:
-        """So many triples enter, the last at a time (ms), what is out of every window leaves."""
-        self._all += triples
-        if self._size:
-            self._within += triples
-            self._recent.append((time, triples))
-            while self._recent[0][0] < time - self._size:
-                self._within -= self._recent.popleft()[1]
-
-
 END_S = 10.0
 """How long a query that is ended may go on with what it is doing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A query as it was asked: its text, what it means, and how; ``output`` is the IRI of the stream of its answers.
-
-    ``t0`` in ms where it was asked for; ``wall`` lets time pass by the service's clock. The text is not compared: equal
-    questions have the same answers to the same input.
-    """
-
-    text: str = field(compare=False)
-    query: ContinuousQuery
-    semantics: Semantics
-    engine: str
-    output: str | None = None
-    t0: int | None = None
-    wall: bool = False
-
-
-NumberedItem: TypeAlias = tuple[int, Taken]
-"""An element or advance with its number in the journal, -1 where there is none; elements in columns with the last."""
-
-
-class AnsweredQuery(Protocol):
-    """A query that is answered."""
-
-    answers: Answers[bytes]
-
-    def take(self, answer: Answer, line: bytes) -> None:
-        """An answer, also as a line of JSON; ValueError when it cannot be passed on."""
-
-    def over(self, end: End) -> None:
-        """No more answers will come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,37 +58,30 @@ class Durability:
 
 
 class QueryWorker:
-    """Answers one question for all that joined before its first input: each gets what it would get alone. Thread-safe.
+    """Answers the questions that share its input, each for all who ask it: each gets what it would get alone.
 
-    ``fault`` says why it ended by itself. Items have numbers, -1 where nothing is kept. ``cpu`` is the time (s) that
-    its thread has computed.
+    Where ``question`` may share a session, others beside it join at any time, else only those that ask the same before
+    the first input. A question that costs too much ends alone. Thread-safe. Items have numbers, -1 where nothing is
+    kept. ``cpu`` is the time (s) that its thread has computed.
     """
 
     def __init__(
         self, name: str, question: Question, engine: Engine, limits: QueryLimits, durability: Durability | None = None
     ) -> None:
-        self.question, self.name = question, name
-        self._durability = durability
+        self.question, self.name, self.cpu = question, name, 0.0
+        self._durability, self._limits = durability, limits
+        self._shares = durability is None and question.shares(engine)
         self._emitted: list[tuple[Answer, bytes]] = []
-        self.elements = self.out_of_order = 0
-        self.cpu = 0.0
-        self.fault = ""
-        self._limits, self._members, self._fresh = limits, tuple[AnsweredQuery, ...](), True
         self._streams: dict[str, int | None] = {window.stream: None for window in question.query.windows}
-        self._greatest: int | None = None
-        self._admitted = question.t0
-        self._held = WindowEstimate(question.query)
-        moves, semantics = moved if question.t0 is None else as_declared, question.semantics
-        if durability is not None and durability.before is not None:
-            moves, semantics = resumed, restored(semantics, *durability.before)
-        queries = [SessionQuery(question.query, semantics, self._emit)]
-        settled = None if durability is None else durability.settled
-        self._session = EngineSession(engine, queries, moves, self._failed, settled=settled)
+        before, settled = (None, None) if durability is None else (durability.before, durability.settled)
+        self._context = GroupContext(engine, limits, self._emit, self._failed, before, settled)
+        self._fresh: EvaluationGroup | None = EvaluationGroup(self._context, question, 0)
+        self._groups = [self._fresh]
+        self._log, self._put, self._joined_at = ItemLog(), 0, 0
         self._waiting: deque[NumberedItem] = deque()
         self._changed = Condition()
         self._busy = self._ending = self._replays = False
         self._unbegun = durability is not None and durability.before is None
-        self._watched: Watched | None = None
         self._thread = Thread(target=self._work, name=f"streamgauge-{name}", daemon=True)
         self._thread.start()
 
@@ -154,21 +96,6 @@ class QueryWorker:
         return -1 if self._durability is None else self._durability.processed
 
     @property
-    def late(self) -> int:
-        """How many elements came too late to count."""
-        return self.out_of_order + self._session.late
-
-    @property
-    def time(self) -> int | None:
-        """The greatest time of an element that came (ms), ``None`` before the first."""
-        return self._greatest
-
-    @property
-    def operator_trees(self) -> "Sequence[OperatorTree]":
-        """The operators of its session; none before the first element, or where the engine does not show them."""
-        return self._session.operator_trees
-
-    @property
     def waiting(self) -> int:
         """How many elements and advances wait."""
         return len(self._waiting)
@@ -176,50 +103,68 @@ class QueryWorker:
     @property
     def full(self) -> bool:
         """Whether no more should be put for now."""
-        return not self.fault and len(self._waiting) >= self._limits.waiting
+        return not self._ending and len(self._waiting) >= self._limits.waiting
 
-    @property
-    def memory(self) -> int:
-        """The estimated size of windows and static data, bytes."""
-        return (len(self.question.query.static) + self._held.triples) * TRIPLE_BYTES
-
-    def join(self, member: AnsweredQuery) -> bool:
-        """Have a query answered here; false when input has come already that it is not to see."""
+    def join(self, member: AnsweredQuery) -> Evaluation | None:
+        """Have a query answered here, from the next input on; ``None`` where it cannot be."""
+        question = member.question
         with self._changed:
-            if self._fresh:
-                self._members = (*self._members, member)
-            return self._fresh
+            if self._ending:
+                return None
+            known = self._fresh.evaluations if self._fresh is not None else []
+            evaluation = next((evaluation for evaluation in known if evaluation.question == question), None)
+            if evaluation is None:
+                evaluation = self._added(question)
+            if evaluation is not None:
+                evaluation.members = (*evaluation.members, member)
+            return evaluation
 
-    def leave(self, member: AnsweredQuery) -> None:
+    def _added(self, question: Question) -> Evaluation | None:
+        """A question that is asked from now on; ``None`` where it shares nothing with the others."""
+        if self._fresh is None or self._fresh.evaluations:
+            one_clock = self._fresh is not None or len(self._streams) == 1
+            if not (self._shares and one_clock and question.beside(self.question)):
+                return None
+        if self._fresh is None:
+            self._fresh = EvaluationGroup(self._context, question, self._put)
+            self._groups = [*self._groups, self._fresh]
+        return self._fresh.add(question)
+
+    def leave(self, evaluation: Evaluation, member: AnsweredQuery) -> None:
         """A query is answered no more; with the last one it all stops."""
         with self._changed:
-            others = tuple(other for other in self._members if other is not member)
-            if others:
-                self._members = others
+            evaluation.members = tuple(other for other in evaluation.members if other is not member)
+            if not evaluation.members and not evaluation.over:
+                evaluation.end()
+            if self._evaluations:
                 return
         self.stop()
 
     def stop(self) -> None:
-        """End the session once it has done what it is doing, and wait for that; what waits is dropped."""
+        """End the sessions once they have done what they are doing, and wait for that; what waits is dropped."""
         self.end()
         self.await_end(END_S)
 
     def end(self) -> None:
         """The same without waiting."""
         with self._changed:
-            self._ending, self._fresh = True, False
+            self._ending = True
             self._waiting.clear()
             self._changed.notify_all()
 
     def await_end(self, patience: float) -> None:
-        """Wait until the session has ended, as long as ``patience`` (s)."""
+        """Wait until the sessions have ended, as long as ``patience`` (s)."""
         if self._thread is not current_thread():
             self._thread.join(patience)
 
     @property
     def members(self) -> Sequence[AnsweredQuery]:
         """The queries that are answered."""
-        return self._members
+        return [member for evaluation in self._evaluations for member in evaluation.members]
+
+    @property
+    def _evaluations(self) -> list[Evaluation]:
+        return [evaluation for group in self._groups for evaluation in group.evaluations]
 
     @property
     def idle(self) -> bool:
@@ -229,30 +174,32 @@ class QueryWorker:
     def put(self, items: Sequence[NumberedItem]) -> None:
         """Let elements and advances wait their turn; nothing after its end."""
         with self._changed:
-            self._fresh = False
-            times = [int(item.times.max()) if isinstance(item, ElementBatch) else item.time for _, item in items]
-            self._admitted = max(times if self._admitted is None else [self._admitted, *times], default=None)
-            if not self._stopped:
-                self._waiting.extend(items)
-                self._changed.notify_all()
+            self._fresh = None
+            if not items or self._ending:
+                return
+            latest = max(latest_time(item) for _, item in items)
+            for group in self._groups:
+                group.admit(latest)
+            self._put += len(items)
+            self._waiting.extend(items)
+            self._changed.notify_all()
 
     def refuse(self, items: Sequence[Input]) -> None:
         """Raise TimeJumpError for items with which time would jump past too many reports; none of them was taken."""
-        question, now = self.question, self._admitted
-        for item in items:
-            if now is not None and item.time > now:
-                refuse_jump(question.query.windows, question.semantics, now, item.time, self._limits.jump)
-            now = item.time if now is None else max(now, item.time)
+        for group in self._groups:
+            if group.evaluations:
+                group.refuse(items)
 
     def pass_time(self, now: int, number: int = -1) -> None:
-        """Time has come to ``now`` (ms) by the wall clock; the query ends if its elements have another one."""
+        """Time has come to ``now`` (ms) by the wall clock; queries end if their elements have another one."""
         advance = Advance(now - (self.question.semantics.lateness or 0) - 1)
-        try:
-            self.refuse([advance])
-        except TimeJumpError as error:
-            self._over(End(str(error)))
-        else:
-            self.put([(number, advance)])
+        for group in self._groups:
+            try:
+                group.refuse([advance])
+            except TimeJumpError as error:
+                for evaluation in group.evaluations:
+                    self._over(evaluation, End(str(error)))
+        self.put([(number, advance)])
 
     def hear(self, stream: str, items: Sequence[NumberedItem]) -> None:
         """Items of one of its streams: time has come to an advance only when it has on all of them."""
@@ -261,16 +208,12 @@ class QueryWorker:
     def room(self, timeout: float) -> bool:
         """Wait until more may be put."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self.full or self._stopped, timeout)
+            return self._changed.wait_for(lambda: not self.full, timeout)
 
     def settle(self, timeout: float) -> bool:
         """Wait until everything that was put has been taken in."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._stopped or not (self._waiting or self._busy), timeout)
-
-    @property
-    def _stopped(self) -> bool:
-        return self._ending or bool(self.fault)
+            return self._changed.wait_for(lambda: self._ending or self.idle, timeout)
 
     def _known(self, stream: str, item: Taken) -> Taken | None:
         if not isinstance(item, Advance):
@@ -280,120 +223,161 @@ class QueryWorker:
         return Advance(min(known)) if len(known) == len(self._streams) else None
 
     def _work(self) -> None:
-        """Feed the engine until the end, or until something goes wrong."""
-        try:
-            while items := self._taken():
-                with DEADLINES.within(self._limits.seconds, self._limits.growth) as self._watched:
-                    watched = self._watched
-                    for number, item in items:
-                        watched.steps += 1
-                        self._replays = self._durability is not None and number <= self.processed
-                        self._take(item)
-                        if self._durability is not None:
-                            self._keep(self._durability, number)
-                        if self._stopped:
-                            break
-        except QueryLimitError as error:
-            self._over(End(str(error)))
-        except (TooMuchError, Interruption) as error:
-            self._session.abandon()
-            why = error if isinstance(error, TooMuchError) else DeadlineError()
-            self._over(End(f"{why}: ask for less, or of smaller windows", "failed"))
-        except Exception as error:
-            self._failed(str(error))
-        finally:
-            self._close()
+        """Feed the sessions until the end."""
+        while self._take():
+            while behind := [group for group in self._groups if group.progress.next < self._log.end]:
+                for group in behind:
+                    self._feed(group)
+                if self._ending:
+                    break
+            self._tidy()
+        self._close()
 
-    def _keep(self, durability: Durability, number: int) -> None:
+    def _take(self) -> bool:
+        """Wait for items; false at the end."""
+        self.cpu = thread_time()
+        with self._changed:
+            self._busy = False
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._waiting or self._ending)
+            if self._ending:
+                return False
+            self._log.add(self._waiting)
+            self._waiting.clear()
+            self._busy = True
+            self._changed.notify_all()
+            return True
+
+    def _feed(self, group: EvaluationGroup) -> None:
+        """Answer what a group has not answered; where that costs too much, it is parted, or its only question ends."""
+        try:
+            with DEADLINES.within(self._limits.seconds, self._limits.growth) as group.watched:
+                self._answer(group, group.watched)
+                return
+        except QueryLimitError as error:
+            end, ended = End(str(error)), group.heavy() or group.alone()
+        except (TooMuchError, Interruption) as error:
+            why = error if isinstance(error, TooMuchError) else DeadlineError()
+            end, ended = End(f"{why}: ask for less, or of smaller windows", "failed"), group.alone()
+        except Exception as error:
+            end, ended = End(f"the engine failed: {error}", "failed"), group.alone()
+        suspects = group.suspects()
+        group.abandon()
+        for evaluation in ended:
+            self._over(evaluation, end)
+        rest = group.evaluations
+        parts = [rest] if ended else [suspects, [one for one in rest if one not in suspects]]
+        with self._changed:
+            parted = [group.anew(part, apart=not ended) for part in parts if part]
+            self._groups = [*(other for other in self._groups if other is not group), *parted]
+            for other in self._groups if ended else ():
+                other.apart = False
+
+    def _answer(self, group: EvaluationGroup, watched: Watched) -> None:
+        if group.session is None:
+            group.begin(self._log, watched)
+        durability = self._durability
+        for number, item in self._log.part(group.progress.next, self._log.end):
+            watched.steps += 1
+            self._replays = durability is not None and number <= self.processed
+            group.take(item)
+            if durability is not None:
+                self._keep(durability, group, number)
+            if self._ending:
+                return
+
+    def _keep(self, durability: Durability, group: EvaluationGroup, number: int) -> None:
         """Hand on what an item caused, unless that was before."""
-        if self._unbegun and self._session.begun:
+        if self._unbegun and group.begun is not None:
             self._unbegun = False
-            ((semantics, t0),) = self._session.begun
-            durability.begun(self, t0, semantics.since)
+            durability.begun(self, *group.begun)
         emitted, self._emitted = self._emitted, []
         if not self._replays:
             try:
                 durability.answered(self, number, emitted)
             except ValueError as error:
-                self._over(End(str(error)))
+                self._end_all(End(str(error)))
 
-    def _taken(self) -> list[NumberedItem]:
-        self.cpu = thread_time()
+    def _tidy(self) -> None:
+        """Drop items that nothing needs any more, and join groups that have come to the same state.
+
+        A session is begun anew over all that the log has: not more often than as many items come.
+        """
+        log, groups = self._log, [group for group in self._groups if group.evaluations]
+        if not self._shares:
+            log.drop(log.end, inf)
+            return
+        for group in groups:
+            group.settle()
+        whole = [group.start for group in groups if group.need.floor is None]
+        floors = [group.need.floor for group in groups if group.need.floor is not None]
+        log.drop(min([log.end, *whole]), min(floors, default=inf))
+        if len(groups) == len(self._groups) == 1 and not groups[0].sparse:
+            return
         with self._changed:
-            self._busy = False
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self._waiting or self._stopped)
-            taken = list(self._waiting) if not self._stopped else []
-            self._waiting.clear()
-            self._busy = bool(taken)
-            self._changed.notify_all()
-            return taken
+            self._groups = [group for group in self._groups if group.evaluations or group is self._fresh]
+            if log.end - self._joined_at >= log.end - log.begin:
+                self._join_groups()
 
-    def _take(self, item: Taken) -> None:
-        if isinstance(item, Advance):
-            self._session.advance(item.time)
-            return
-        if isinstance(item, ElementBatch):
-            first, last, triples, count = int(item.times[0]), int(item.times[-1]), len(item.added) // 3, len(item)
-            if not item.rising or (self._greatest is not None and first < self._greatest):
-                for element in item.elements():
-                    self._take(element)
-                return
-        else:
-            first, last, triples, count = item.time, item.time, len(item.added), 1
-        self.elements += count
-        if self._greatest is not None and first < self._greatest and self.question.semantics.lateness is None:
-            self.out_of_order += 1
-            return
-        self._greatest = last if self._greatest is None else max(self._greatest, last)
-        self._held.take(last, triples)
-        kept = max((member.answers.bytes for member in self._members[:1]), default=0)
-        if self.memory + kept > self._limits.memory:
-            limit = self._limits.memory // 2**20
-            raise QueryLimitError(f"it would hold more than {limit} MiB: make its windows or its answers smaller")
-        self._session.take(item)
+    def _join_groups(self) -> None:
+        alike: dict[object, list[EvaluationGroup]] = {}
+        for group in self._groups:
+            if (key := group.alike(self._log.begin)) is not None:
+                alike.setdefault(key, []).append(group)
+        for groups in alike.values():
+            if len(groups) > 1 or groups[0].sparse:
+                evaluations = [evaluation for group in groups for evaluation in group.evaluations]
+                joined = min(groups, key=lambda group: group.start).anew(evaluations)
+                self._groups = [*(group for group in self._groups if group not in groups), joined]
+                self._joined_at = self._log.end
 
-    def _emit(self, answer: Answer) -> None:
+    def _emit(self, evaluation: Evaluation, answer: Answer) -> None:
         """Hand an answer on; other queries may read it, so that is done whole where the session can be stopped."""
-        watched = self._watched
+        watched = evaluation.group.watched
         if watched is None or watched.thread != get_ident():
-            self._hand_on(answer)
+            self._hand_on(evaluation, answer)
             return
         with DEADLINES.uninterrupted(watched):
-            self._hand_on(answer)
+            self._hand_on(evaluation, answer)
 
-    def _hand_on(self, answer: Answer) -> None:
-        if self._replays:
+    def _hand_on(self, evaluation: Evaluation, answer: Answer) -> None:
+        if self._replays or (self._shares and not evaluation.fresh(evaluation.group.progress.next)):
             return
         line = encode_answer(answer).rstrip(b"\n")
         if self._durability is not None:
             self._emitted.append((answer, self._durability.stated(self._streams, line, answer)))
             return
         try:
-            for member in self._members:
+            for member in evaluation.members:
                 member.take(answer, line)
         except ValueError as error:
-            self._over(End(str(error)))
+            self._over(evaluation, End(str(error)))
+        evaluation.group.note(evaluation.kept)
 
     def _failed(self, why: str) -> None:
-        self._over(End(f"the engine failed: {why}", "failed"))
+        self._end_all(End(f"the engine failed: {why}", "failed"))
 
-    def _over(self, end: End) -> None:
-        """The worker has ended by itself; only the first reason is told."""
+    def _end_all(self, end: End) -> None:
+        for evaluation in self._evaluations:
+            self._over(evaluation, end)
+
+    def _over(self, evaluation: Evaluation, end: End) -> None:
+        """A question is answered no more, for a reason of its own; only the first is told."""
         with self._changed:
-            if self._stopped:
+            if self._ending or evaluation.over:
                 return
-            self.fault, self._fresh = end.why, False
-            self._waiting.clear()
-            self._changed.notify_all()
-        for member in self._members:
+            evaluation.end()
+            if not self._evaluations:
+                self.end()
+        for member in evaluation.members:
             member.over(end)
 
     def _close(self) -> None:
-        try:
-            self._session.close()
-        except (ValueError, RuntimeError) as error:
-            self._failed(str(error))
+        for group in self._groups:
+            try:
+                group.close()
+            except (ValueError, RuntimeError) as error:
+                self._failed(str(error))
 
 
 Pass: TypeAlias = Callable[[Answer], None]
@@ -403,25 +387,49 @@ Pass: TypeAlias = Callable[[Answer], None]
 class RegisteredQuery:
     """A query being answered. Thread-safe; ``fault`` says why it ended, empty while it runs.
 
-    ``work`` answers it, and those that ask the same, from the same element on.
+    ``worker`` answers it; ``evaluation`` is its own part of that, and of those that ask the same, from the same element
+    on.
     """
 
     def __init__(self, name: str, question: Question, limits: QueryLimits, passing: Pass) -> None:
         self.name, self.question, self.answers = name, question, Answers[bytes](limits)
         self.fault = ""
         self.state: Literal["running", "ended", "failed"] = "running"
-        self.work: QueryWorker
+        self.worker: QueryWorker
+        self.evaluation: Evaluation
         self._passing = passing
 
     @property
     def memory(self) -> int:
-        """The estimated size of the query's windows, bytes."""
-        return self.work.memory + self.answers.bytes
+        """The estimated size of the query's windows and kept answers, bytes."""
+        return self.evaluation.counts.memory + self.answers.bytes
 
-    def begin(self, work: QueryWorker) -> bool:
-        """Be answered by a work; false when that has begun already."""
-        self.work = work
-        return work.join(self)
+    @property
+    def elements(self) -> int:
+        """How many elements of its streams have come."""
+        return self.evaluation.counts.elements
+
+    @property
+    def late(self) -> int:
+        """How many elements came too late to count."""
+        return self.evaluation.counts.late
+
+    @property
+    def time(self) -> int | None:
+        """The greatest time of an element that came (ms), ``None`` before the first."""
+        return self.evaluation.counts.time
+
+    @property
+    def operator_tree(self) -> "OperatorTree | None":
+        """Its operators; ``None`` before the first element, or where the engine does not show them."""
+        return self.evaluation.operator_tree
+
+    def begin(self, worker: QueryWorker) -> bool:
+        """Be answered by a worker; false when it cannot."""
+        evaluation = worker.join(self)
+        if evaluation is not None:
+            self.worker, self.evaluation = worker, evaluation
+        return evaluation is not None
 
     def take(self, answer: Answer, line: bytes) -> None:
         """An answer has come."""
@@ -435,7 +443,7 @@ class RegisteredQuery:
 
     def end(self, why: str) -> None:
         """Stop; subscribers are told why."""
-        self.work.leave(self)
+        self.worker.leave(self.evaluation, self)
         self.over(End(why))
 
     def over(self, end: End) -> None:

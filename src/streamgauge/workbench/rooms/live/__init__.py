@@ -323,7 +323,7 @@ class LiveRoom:
         return {
             "activity": known.activity(running.name),
             "held": None if paused_at is None else running.answers.number - paused_at,
-            "streams": [stream for stream in self._streams() if stream["stream"] in running.work.streams],
+            "streams": [stream for stream in self._streams() if stream["stream"] in running.worker.streams],
             "columns": columns(visible),
             "rows": newest_rows(visible, declared_prefixes(running.question.text)),
             "last": visible[-1].number if visible else (running.answers.number if paused_at is None else paused_at),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
+from streamgauge.incremental.evaluator import OperatorTree
 from streamgauge.incremental.observation import PlanStep, PlanWatch
 from streamgauge.servers.queries.limits import TRIPLE_BYTES
 from streamgauge.servers.queries.worker import RegisteredQuery
@@ -44,6 +45,7 @@ class ShownPlan:
 @dataclass(slots=True)
 class _Watched:
     watch: PlanWatch
+    tree: OperatorTree
     running: RegisteredQuery
     since: float
     cpu: float
@@ -60,9 +62,11 @@ class WatchedPlans:
     def plan(self, running: RegisteredQuery) -> ShownPlan:
         """The plan of a query, which is watched from now on."""
         with self._lock:
-            now, watched = self._steady(), self._watched.get(running.name)
-            if watched is None and running.work.operator_trees:
-                watched = _Watched(PlanWatch(running.work.operator_trees[0]), running, now, running.work.cpu, now)
+            now, tree, watched = self._steady(), running.operator_tree, self._watched.get(running.name)
+            if tree is not None and (watched is None or watched.tree is not tree):
+                if watched is not None:
+                    watched.watch.stop()
+                watched = _Watched(PlanWatch(tree), tree, running, now, running.worker.cpu, now)
                 self._watched[running.name] = watched
                 watched.watch.start()
             if watched is None:
@@ -85,7 +89,7 @@ class WatchedPlans:
 
 def _shown(watched: _Watched, now: float) -> ShownPlan:
     own = [0.0 if step.shared else step.counts.cpu / 1e6 for step in watched.watch.steps]
-    total = max(1000 * (watched.running.work.cpu - watched.cpu), sum(own))
+    total = max(1000 * (watched.running.worker.cpu - watched.cpu), sum(own))
     lines = (
         PlanLine(step, cpu, cpu / total if total else 0.0) for step, cpu in zip(watched.watch.steps, own, strict=True)
     )

@@ -311,7 +311,7 @@ class LiveRegistrations:
         sample = self._sample(running)
         meter = self._meters.get(name) or RateMeter(sample)
         elements, answers = meter.rates(sample)
-        at = running.work.time
+        at = running.time
         return QueryActivity(
             running, self._state(running), elements, answers, at, None if at is None else self._clock() - at
         )
@@ -322,8 +322,8 @@ class LiveRegistrations:
         if running.name in self._held:
             return "held"
         attached = self.attached.status()
-        ended = all(attached.get(stream, {}).get("ended") for stream in running.work.streams)
-        return "ended" if ended and not running.question.wall and not running.work.waiting else running.state
+        ended = all(attached.get(stream, {}).get("ended") for stream in running.worker.streams)
+        return "ended" if ended and not running.question.wall and not running.worker.waiting else running.state
 
     def activities(self) -> list[QueryActivity]:
         """The states of all queries in the order in which they were registered."""
@@ -345,7 +345,7 @@ class LiveRegistrations:
 
     def _place(self, running: RegisteredQuery, text: str) -> tuple[str, str]:
         """The stream that a source is for, and the URL to open."""
-        source, streams = named_source(text.strip()), running.work.streams
+        source, streams = named_source(text.strip()), running.worker.streams
         read = " and ".join(f"<{stream}>" for stream in streams)
         if source.iri is None and len(streams) > 1:
             raise SourceError(f"{text.strip()}: the query reads {read}: write IRI=SOURCE to say which of them it is")
@@ -364,7 +364,7 @@ class LiveRegistrations:
         self.attached.attach(stream, url)
 
     def _sample(self, running: RegisteredQuery) -> CountSample:
-        return CountSample(self._steady(), running.work.elements, running.answers.number)
+        return CountSample(self._steady(), running.elements, running.answers.number)
 
     def _wake(self, name: str) -> None:
         with self._holding:

@@ -1,0 +1,414 @@
+"""Queries that are answered together: a group has one session of its engine, over one log of items.
+
+The questions of a worker read the same streams through the same windows, which the engine then keeps once. Those that
+have seen the same items are a group. A session can be begun anew over the items that the log keeps, because from those
+it reaches the same state (``servers/durable/needs.py``): without a query that costs too much, or together with queries
+that came later, once no window holds an item that these have not seen. Answers that were given are not given again.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import lcm
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from streamgauge.formats.batches import ElementBatch, Taken
+from streamgauge.formats.lines import Advance, Input
+from streamgauge.model.answer import Answer
+from streamgauge.model.engine import Engine
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+from streamgauge.semantics.jumps import refuse_jump
+from streamgauge.servers.durable.needs import Need, not_durable
+from streamgauge.servers.http.deadlines import Watched
+from streamgauge.servers.http.events import Answers, End
+from streamgauge.servers.queries.limits import TRIPLE_BYTES, QueryLimitError, QueryLimits
+from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved, restored, resumed
+
+if TYPE_CHECKING:
+    from streamgauge.incremental.evaluator import OperatorTree
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query as it was asked: its text, what it means, and how; ``output`` is the IRI of the stream of its answers.
+
+    ``t0`` in ms where it was asked for; ``wall`` lets time pass by the service's clock. The text is not compared: equal
+    questions have the same answers to the same input.
+    """
+
+    text: str = field(compare=False)
+    query: ContinuousQuery
+    semantics: Semantics
+    engine: str
+    output: str | None = None
+    t0: int | None = None
+    wall: bool = False
+
+    def shares(self, engine: Engine) -> bool:
+        """Whether it may share a session with others: the engine can, and its state follows from recent elements.
+
+        A query whose answers are a stream waits for those that read it, who would wait for it in the same session.
+        """
+        together = getattr(engine, "start_all", None) is not None and self.output is None
+        timed = all(window.window.kind == "time" for window in self.query.windows)
+        return together and timed and not not_durable(self.query, self.semantics, self.engine)
+
+    def beside(self, other: "Question") -> bool:
+        """Whether another, which may share its session too, has the same windows and static data, asked alike."""
+        return (
+            self.query.windows == other.query.windows
+            and (self.semantics, self.engine, self.t0, self.wall)
+            == (other.semantics, other.engine, other.t0, other.wall)
+            and self.output == other.output
+            and self.query.static == other.query.static
+        )
+
+
+NumberedItem: TypeAlias = tuple[int, Taken]
+"""An element or advance with its number in the journal, -1 where there is none; elements in columns with the last."""
+
+
+class ItemLog:
+    """The items that a worker has taken, by their places from 0 on; those before ``begin`` are dropped."""
+
+    def __init__(self) -> None:
+        self._items: list[NumberedItem] = []
+        self._offset = self.begin = 0
+
+    @property
+    def end(self) -> int:
+        """The place of the next item."""
+        return self._offset + len(self._items)
+
+    def add(self, items: Sequence[NumberedItem]) -> None:
+        """Items have come."""
+        self._items += items
+
+    def part(self, first: int, end: int) -> list[NumberedItem]:
+        """The items of some places."""
+        return self._items[first - self._offset : end - self._offset]
+
+    def drop(self, end: int, floor: float) -> None:
+        """Drop items before a place, as far as their times are before ``floor`` (ms)."""
+        while self.begin < end and latest_time(self._items[self.begin - self._offset][1]) < floor:
+            self.begin += 1
+        if 2 * (self.begin - self._offset) > len(self._items):
+            del self._items[: self.begin - self._offset]
+            self._offset = self.begin
+
+
+def latest_time(item: Taken) -> int:
+    """The time of an element or advance, or the greatest of elements in columns (ms)."""
+    return int(item.times.max()) if isinstance(item, ElementBatch) else item.time
+
+
+class WindowEstimate:
+    """An estimate of how many triples the windows of a query hold."""
+
+    def __init__(self, query: ContinuousQuery) -> None:
+        kinds = [(window.window.kind, window.window.size) for window in query.windows]
+        self._size = max((size for kind, size in kinds if kind == "time"), default=0)
+        self._counted = sum(size for kind, size in kinds if kind == "count")
+        self._landmark = any(kind == "landmark" for kind, _ in kinds)
+        self._recent: deque[tuple[int, int]] = deque()
+        self._within = self._all = 0
+
+    @property
+    def triples(self) -> int:
+        """How many."""
+        return self._all if self._landmark else self._within + min(self._counted, self._all)
+
+    def take(self, time: int, triples: int) -> None:
+        """So many triples enter, the last at a time (ms), what is out of every window leaves."""
+        self._all += triples
+        if self._size:
+            self._within += triples
+            self._recent.append((time, triples))
+            while self._recent[0][0] < time - self._size:
+                self._within -= self._recent.popleft()[1]
+
+
+class AnsweredQuery(Protocol):
+    """A query that is answered."""
+
+    question: Question
+    answers: Answers[bytes]
+
+    def take(self, answer: Answer, line: bytes) -> None:
+        """An answer, also as a line of JSON; ValueError when it cannot be passed on."""
+
+    def over(self, end: End) -> None:
+        """No more answers will come."""
+
+
+class Progress(NamedTuple):
+    """How far a group has come: the place of its next item, and counts of the elements before it.
+
+    ``greatest`` is the greatest time of an element (ms).
+    """
+
+    next: int
+    elements: int = 0
+    out_of_order: int = 0
+    greatest: int | None = None
+
+
+class Counts(NamedTuple):
+    """What a question has seen: elements, those that came too late, the greatest time (ms), estimated bytes."""
+
+    elements: int
+    late: int
+    time: int | None
+    memory: int
+
+
+class Evaluation:
+    """One question, evaluated for all queries that ask it from the same item on."""
+
+    def __init__(self, question: Question, group: "EvaluationGroup") -> None:
+        self.question, self.group = question, group
+        self.members: tuple[AnsweredQuery, ...] = ()
+        self._before = (0, 0)
+        self._last: Counts | None = None
+        self._emitted = self._given = (-1, 0)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self._last is not None
+
+    @property
+    def counts(self) -> Counts:
+        """What it has seen so far, or until its end."""
+        if self._last is not None:
+            return self._last
+        group, (elements, late) = self.group, self._before
+        return Counts(elements + group.progress.elements, late + group.late, group.progress.greatest, group.memory)
+
+    @property
+    def operator_tree(self) -> "OperatorTree | None":
+        """Its operators in the session of its group, where the engine shows them."""
+        return None if self.over else self.group.operator_tree(self)
+
+    def end(self) -> None:
+        """It is evaluated no more."""
+        self._last = self.counts
+
+    def move(self, group: "EvaluationGroup") -> None:
+        """Another group answers it from now on, which may do the item again that caused the last answers."""
+        counts = self.counts
+        self._before, self.group, self._emitted = (counts.elements, counts.late), group, (-1, 0)
+
+    def fresh(self, place: int) -> bool:
+        """Whether the next answer that the item of a place causes was not given before."""
+        number = self._emitted[1] + 1 if self._emitted[0] == place else 1
+        self._emitted = (place, number)
+        if self._given[0] == place and number <= self._given[1]:
+            return False
+        self._given = self._emitted
+        return True
+
+    @property
+    def kept(self) -> int:
+        """The size of its kept answers, bytes."""
+        return max((member.answers.bytes for member in self.members[:1]), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupContext:
+    """What the groups of a worker have in common: ``emit`` gets all answers, ``failed`` the end of a program.
+
+    ``before`` is the t0 and ``since`` (ms) of a session before, whose reports before ``settled`` (ms) were given.
+    """
+
+    engine: Engine
+    limits: QueryLimits
+    emit: Callable[[Evaluation, Answer], None]
+    failed: Callable[[str], None]
+    before: tuple[int, int | None] | None = None
+    settled: int | None = None
+
+
+class EvaluationGroup:
+    """Questions with the same windows that have seen the same items, those of a log from the place ``start`` on.
+
+    ``apart``: it was parted from others and is not joined with any again.
+    """
+
+    def __init__(self, context: GroupContext, question: Question, start: int) -> None:
+        self._context, self._question, self.start = context, question, start
+        self._evaluations: list[Evaluation] = []
+        self.begun: tuple[int, int | None] | None = context.before
+        """The t0 and ``since`` (ms) of its session."""
+        self.progress = Progress(start)
+        self.session: EngineSession | None = None
+        self.watched: Watched | None = None
+        self.replays = self.apart = False
+        self.need = Need(question.query, question.semantics)
+        self._admitted = question.t0
+        self._held, self._kept, self._late = WindowEstimate(question.query), 0, 0
+
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        """Those that have not ended."""
+        return [evaluation for evaluation in self._evaluations if not evaluation.over]
+
+    def add(self, question: Question) -> Evaluation:
+        """One more question, before the first item."""
+        self._evaluations.append(Evaluation(question, self))
+        return self._evaluations[-1]
+
+    def anew(self, evaluations: Sequence[Evaluation], *, apart: bool = False) -> "EvaluationGroup":
+        """A group that goes on where this one is, of its evaluations or others that have come as far."""
+        group = EvaluationGroup(self._context, self._question, self.start)
+        group.progress = Progress(self.progress.next, greatest=self.progress.greatest)
+        group.begun, group.need, group._admitted, group.apart = self.begun, self.need, self._admitted, apart
+        group._evaluations = list(evaluations)
+        for evaluation in evaluations:
+            evaluation.move(group)
+        return group
+
+    @property
+    def late(self) -> int:
+        """How many elements came too late to count."""
+        return self.progress.out_of_order + (0 if self.session is None else self.session.late - self._late)
+
+    @property
+    def memory(self) -> int:
+        """The estimated size of windows and static data, bytes."""
+        return (len(self._question.query.static) + self._held.triples) * TRIPLE_BYTES
+
+    @property
+    def sparse(self) -> bool:
+        """Whether most of the questions that it evaluates have ended."""
+        return 2 * len(self.evaluations) < len(self._evaluations)
+
+    def heavy(self) -> list[Evaluation]:
+        """The evaluations beyond the limit of memory."""
+        return [one for one in self.evaluations if self.memory + one.kept > self._context.limits.memory]
+
+    def alone(self) -> list[Evaluation]:
+        """The evaluation that there is, none where there are several."""
+        evaluations = self.evaluations
+        return evaluations if len(evaluations) == 1 else []
+
+    def operator_tree(self, evaluation: Evaluation) -> "OperatorTree | None":
+        """The operators of an evaluation, where the engine shows them and the session has begun."""
+        trees = () if self.session is None else self.session.operator_trees
+        return trees[self._evaluations.index(evaluation)] if trees else None
+
+    def suspects(self) -> list[Evaluation]:
+        """The evaluation that was under way, else half of all."""
+        evaluations, at = self.evaluations, None if self.session is None else self.session.reporting
+        if at is not None and not self._evaluations[at].over:
+            return [self._evaluations[at]]
+        return evaluations[: len(evaluations) // 2]
+
+    def alike(self, begin: int) -> object:
+        """The key of groups that may be joined, ``None`` where none may, for a log from the place ``begin`` on."""
+        if self.apart or self.begun is None or self.session is None:
+            return None
+        semantics, windows = self._question.semantics, self._question.query.windows
+        step = lcm(semantics.period or 1, semantics.time_unit, *(window.window.slide for window in windows))
+        start = self.start if self.start > begin else -1
+        since = self.begun[1] if start >= 0 else None
+        return start, self.begun[0] % step, since, self.progress.next, self.progress.greatest
+
+    def admit(self, time: int) -> None:
+        """Items up to a time (ms) are to come."""
+        self._admitted = time if self._admitted is None else max(self._admitted, time)
+
+    def refuse(self, items: Sequence[Input]) -> None:
+        """Raise TimeJumpError for items with which time would jump past too many reports."""
+        question, now = self._question, self._admitted
+        for item in items:
+            if now is not None and item.time > now:
+                refuse_jump(question.query.windows, question.semantics, now, item.time, self._context.limits.jump)
+            now = item.time if now is None else max(now, item.time)
+
+    def begin(self, log: ItemLog, watched: Watched) -> None:
+        """Begin the session, in the state that it has after the items before the next one."""
+        question, context, before = self._question, self._context, self.begun
+        moves, semantics, settled = moved if question.t0 is None else as_declared, question.semantics, context.settled
+        if before is not None:
+            moves, semantics = resumed, restored(semantics, *before)
+        if self.progress.greatest is not None:
+            settled = self.progress.greatest - (semantics.lateness or 0)
+        emits = [partial(self._emit, evaluation) for evaluation in self._evaluations]
+        queries = [
+            SessionQuery(evaluation.question.query, semantics, emit)
+            for evaluation, emit in zip(self._evaluations, emits, strict=True)
+        ]
+        session = EngineSession(context.engine, queries, moves, context.failed, settled=settled)
+        self._held, self._kept, self._late, self.replays = WindowEstimate(question.query), 2**62, 0, True
+        progress = Progress(max(self.start, log.begin))
+        for _, item in log.part(progress.next, self.progress.next):
+            watched.steps += 1
+            progress = self._enter(session, item, progress)
+        self.session, self._late, self.replays = session, session.late, False
+
+    def take(self, item: Taken) -> None:
+        """The next item."""
+        assert self.session is not None
+        progress = self._enter(self.session, item, self.progress)
+        if self.begun is None and self.session.begun:
+            semantics, t0 = self.session.begun[0]
+            self.begun = t0, semantics.since
+        self.progress = progress._replace(next=progress.next + 1)
+
+    def settle(self) -> None:
+        """All items have been answered: what came long before is needed no more."""
+        if self.progress.greatest is not None:
+            self.need.take(self.progress.greatest)
+
+    def close(self) -> None:
+        """No more input."""
+        if self.session is not None:
+            self.session.close()
+
+    def abandon(self) -> None:
+        """Let go of the session, which may have been stopped anywhere."""
+        if self.session is not None:
+            self.session.abandon()
+
+    def _emit(self, evaluation: Evaluation, answer: Answer) -> None:
+        if not self.replays and not evaluation.over:
+            self._context.emit(evaluation, answer)
+
+    def _enter(self, session: EngineSession, item: Taken, progress: Progress) -> Progress:
+        """Give an item to a session; the counts after it."""
+        if isinstance(item, Advance):
+            session.advance(item.time)
+            return progress
+        place, elements, out_of_order, greatest = progress
+        if isinstance(item, ElementBatch):
+            first, last, triples, count = int(item.times[0]), int(item.times[-1]), len(item.added) // 3, len(item)
+            if not item.rising or (greatest is not None and first < greatest):
+                for element in item.elements():
+                    progress = self._enter(session, element, progress)
+                return progress
+        else:
+            first, last, triples, count = item.time, item.time, len(item.added), 1
+        elements += count
+        if greatest is not None and first < greatest and self._question.semantics.lateness is None:
+            return Progress(place, elements, out_of_order + count, greatest)
+        self._held.take(last, triples)
+        self._bound()
+        session.take(item)
+        return Progress(place, elements, out_of_order, last if greatest is None else max(greatest, last))
+
+    def _bound(self) -> None:
+        """QueryLimitError where one question holds more than it may, answers included."""
+        limit = self._context.limits.memory
+        if self.memory + self._kept <= limit or self.replays:
+            return
+        self._kept = max((evaluation.kept for evaluation in self.evaluations), default=0)
+        if self.memory + self._kept > limit:
+            limit //= 2**20
+            raise QueryLimitError(f"it would hold more than {limit} MiB: make its windows or its answers smaller")
+
+    def note(self, kept: int) -> None:
+        """Answers of so many bytes are kept for one of its questions."""
+        self._kept = max(self._kept, kept)

@@ -1,0 +1,162 @@
+"""Different queries over the same windows share a session, each answered as if it were alone, whatever happens."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from streamgauge.engines import live
+from streamgauge.formats.lines import Advance, decode_answer
+from streamgauge.servers.queries.limits import QueryLimits
+from streamgauge.servers.queries.registry import Queries
+from streamgauge.servers.queries.requests import QueryRegistration
+from tests.examples import examples
+from tests.servers.queries.asks import IN, element
+
+pytestmark = pytest.mark.server
+
+WAIT = 300
+PATTERNS = (
+    "SELECT * {} WHERE {{ WINDOW <urn:w> {{ ?s <urn:p> ?o }} }}",
+    "SELECT * {} WHERE {{ WINDOW <urn:w> {{ ?s <urn:p> <urn:b> }} }}",
+    "SELECT ?s ?q {} WHERE {{ WINDOW <urn:w> {{ ?s <urn:p> ?o . ?o <urn:p> ?q }} }}",
+    "SELECT ?p (COUNT(*) AS ?n) {} WHERE {{ WINDOW <urn:w> {{ ?s ?p ?o }} }} GROUP BY ?p",
+)
+FAILS = "SELECT ?bad {} WHERE {{ WINDOW <urn:w> {{ ?s <urn:fails> ?bad }} }}"
+
+
+def asked(pattern, r2s="RSTREAM", semantics="rspql", step=1, **options):
+    window = f"FROM NAMED WINDOW <urn:w> ON <{IN}> [RANGE PT2S STEP PT{step}S]"
+    text = f"REGISTER {r2s} <urn:out> AS {pattern.format(window)}"
+    return QueryRegistration(text, semantics=semantics, dialect="rspql", **options)
+
+
+def failing(emit):
+    """Raise where an answer has a row of a query that fails."""
+
+    def checked(answer):
+        if answer.variables == ("bad",) and (answer.added or answer.removed):
+            raise RuntimeError("out of luck")
+        emit(answer)
+
+    return checked
+
+
+def service(**limits):
+    def start_all(queries):
+        return live.start_all([(query, semantics, failing(emit)) for query, semantics, emit in queries])
+
+    engine = SimpleNamespace(refuse=live.refuse, start_all=start_all, start=lambda *query: start_all([query]))
+    return Queries(lambda _name: engine, ("live",), QueryLimits(**limits), clock=lambda: 0, steady=lambda: 0.0)
+
+
+def outcome(running):
+    """What a client sees; rows of a report have no order."""
+    answers = [decode_answer(each.line) for each in running.answers.subscribe(0, lambda: None).take()]
+    rows = [replace(each, added=tuple(sorted(each.added)), removed=tuple(sorted(each.removed))) for each in answers]
+    return rows, running.elements, running.late, running.state, running.fault
+
+
+def groups(running):
+    return [len(group.evaluations) for group in running.worker._groups]
+
+
+def test_one_that_comes_later_is_joined_when_the_windows_that_it_missed_are_over():
+    queries = service()
+    first = [queries.register(asked(pattern)) for pattern in PATTERNS[:3]]
+    queries.publish(IN, [element(time) for time in range(0, 3000, 500)])
+    later = queries.register(asked(PATTERNS[3]))
+    queries.publish(IN, [element(3000)])
+    assert queries.settle(WAIT)
+    assert later.worker is first[0].worker
+    assert groups(later) == [3, 1]
+    for time in range(3500, 20_000, 500):
+        queries.publish(IN, [element(time)])
+        assert queries.settle(WAIT)
+    assert groups(later) == [4]
+    assert (first[0].elements, later.elements) == (40, 34)
+    queries.close("over")
+
+
+def test_the_log_of_a_stream_keeps_what_windows_need():
+    queries = service()
+    running = queries.register(asked(PATTERNS[0]))
+    for time in range(0, 200_000, 1000):
+        queries.publish(IN, [element(time)])
+        assert queries.settle(WAIT)
+    log = running.worker._log
+    assert log.end - log.begin < 12
+    assert len(log.part(log.begin, log.end)) == log.end - log.begin
+    queries.close("over")
+
+
+def test_one_that_fails_ends_alone():
+    queries = service()
+    running = [queries.register(asked(pattern)) for pattern in (*PATTERNS, FAILS)]
+    queries.publish(IN, [element(0), element(500, "a fails b."), element(1000), element(3500)])
+    for time in range(4000, 20_000, 500):
+        queries.publish(IN, [element(time)])
+        assert queries.settle(WAIT)
+    assert [each.state for each in running] == ["running"] * 4 + ["failed"]
+    assert running[-1].fault == "the engine failed: out of luck"
+    assert groups(running[0]) == [4]
+    queries.close("over")
+
+
+steps = st.sampled_from([1, 1, 1, 2])
+operators = st.sampled_from(["RSTREAM", "RSTREAM", "ISTREAM", "DSTREAM"])
+bounds = {"lateness": st.sampled_from([None, 700]), "t0": st.sampled_from([None, 0])}
+wishes = (
+    st.builds(asked, st.sampled_from([*PATTERNS, FAILS]), operators, step=steps)
+    | st.builds(asked, st.sampled_from(PATTERNS), operators, **bounds)
+    | st.builds(asked, st.sampled_from(PATTERNS), st.just("ISTREAM"), st.just("cqels"), **bounds)
+)
+elements = st.builds(
+    element, st.integers(0, 900), st.sampled_from(["a p b.", "b p c.", "a p c. c p b.", "a q b.", "a fails b."])
+)
+batches = st.lists(elements | elements | st.builds(Advance, st.integers(0, 900)), min_size=1, max_size=4)
+acts = st.lists(wishes | batches | batches | st.integers(0, 9), min_size=6, max_size=40)
+SAME = [asked(pattern) for pattern in PATTERNS]
+ROUND = [[element(0)], [element(300, "b p c.")], [element(700, "a p c. c p b.")]]
+
+
+@examples(30, prove=3000)
+@given(acts)
+@example([*SAME[:2], *ROUND * 3, *SAME[2:], *ROUND * 6, asked(FAILS), *ROUND * 6, [element(0, "a fails b.")], *ROUND])
+@example([*SAME, asked(FAILS), *ROUND * 2, 0, 0, 0, [element(0, "a fails b.")], *ROUND * 5])
+def test_different_queries_are_each_answered_as_if_they_were_alone(acts):
+    queries = service(queries=100)
+    seen, asks = {}, {}
+    try:
+        for place, act in enumerate(acts):
+            if isinstance(act, QueryRegistration):
+                running = queries.register(act)
+                asks[running], seen[running] = act, []
+            elif isinstance(act, list):
+                batch = [replace(item, time=item.time + place * 400) for item in act]
+                for running in queries.queries():
+                    seen[running].append(batch)
+                queries.publish(IN, batch)
+                assert queries.settle(WAIT)
+            elif open_ := queries.queries():
+                queries.deregister(open_[act % len(open_)].name)
+        for running, ask in asks.items():
+            assert outcome(running) == alone(ask, seen[running], running)
+    finally:
+        queries.close("over")
+
+
+def alone(ask, batches, other):
+    """The outcome for a query that has the service for itself and ends as another did."""
+    queries = service()
+    running = queries.register(ask)
+    for batch in batches:
+        queries.publish(IN, batch)
+    assert queries.settle(WAIT)
+    if other.fault == "deregistered":
+        queries.deregister(running.name)
+    rows = outcome(running)
+    queries.close("over")
+    return rows
