@@ -265,7 +265,7 @@ class LiveRegistrations:
     def end(self, name: str) -> None:
         """End a query and the sources that no other query reads; UnknownQueryError."""
         with self._lock:
-            streams = self.queries.query(name).work.streams
+            streams = self.queries.query(name).worker.streams
             self.queries.deregister(name)
             self._meters.pop(name, None)
             self._held.pop(name, None)
