@@ -127,6 +127,9 @@ ROUND = [[element(0)], [element(300, "b p c.")], [element(700, "a p c. c p b.")]
 @given(acts)
 @example([*SAME[:2], *ROUND * 3, *SAME[2:], *ROUND * 6, asked(FAILS), *ROUND * 6, [element(0, "a fails b.")], *ROUND])
 @example([*SAME, asked(FAILS), *ROUND * 2, 0, 0, 0, [element(0, "a fails b.")], *ROUND * 5])
+@example(
+    [asked(PATTERNS[0], "ISTREAM", "cqels"), [element(0)], asked(PATTERNS[0], "ISTREAM", "cqels"), 1, SAME[0], *ROUND]
+)
 def test_different_queries_are_each_answered_as_if_they_were_alone(acts):
     queries = service(queries=100)
     seen, asks = {}, {}

@@ -121,7 +121,7 @@ class QueryWorker:
 
     def _added(self, question: Question) -> Evaluation | None:
         """A question that is asked from now on; ``None`` where it shares nothing with the others."""
-        if self._fresh is None or self._fresh.evaluations:
+        if self._fresh is None or question != self.question:
             one_clock = self._fresh is not None or len(self._streams) == 1
             if not (self._shares and one_clock and question.beside(self.question)):
                 return None
