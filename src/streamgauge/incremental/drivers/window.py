@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
 from itertools import count, islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from streamgauge.incremental.drivers.frames import (
     NEVER,
@@ -83,7 +83,7 @@ class WindowDriver:
 
     Times are ms. Reports are due as docs/semantics.md says: under window close (or periodic, or time-driven ticks) when
     time passes an instant, at a count-based window's triples, else at the ticks of the elements themselves. Elements of
-    streams that the query does not name are left out.
+    streams that the query does not name are left out. ``reporting`` takes the answer that is being evaluated.
     """
 
     def __init__(self, queries: Sequence[tuple[ContinuousQuery, Emit]], semantics: Semantics) -> None:
@@ -110,16 +110,12 @@ class WindowDriver:
         self._enters: dict[str, tuple[Arrive, ...]] = {}
         self._direct: dict[str, Arrive] = {}
         self._due, self._cut = _EARLY, NEVER
-        self._begun, self._t0 = False, 0
-        self._greatest = _EARLY
+        self._begun, self._t0, self._greatest = False, 0, _EARLY
         self._held: list[tuple[int, int, int, StreamElement]] = []
         self._arrivals = count()  # parts elements of one time and number, as two streams may have
         self._batch: deque[Arrived] = deque()
-        self._admission, self._heard = Admission(self._of), False
-        self._looked = False
-        self.late = 0
-        self.reporting: Emit | None = None
-        """What takes the answer that is being evaluated."""
+        self._admission, self._heard, self._looked = Admission(self._of), False, False
+        self.late, self.reporting = 0, cast("Emit | None", None)
         if semantics.origin is not Origin.FIRST:
             self._begin(semantics.t0)
 

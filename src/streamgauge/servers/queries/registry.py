@@ -39,7 +39,7 @@ from streamgauge.servers.queries.sessions import as_element
 from streamgauge.servers.queries.worker import END_S, Durability, QueryWorker, RegisteredQuery
 
 _LOG = getLogger(__name__)
-RETRY_S, PATIENCE_S = 1.0, 0.1
+PATIENCE_S = 0.1
 DURABLE_S = 5.0
 """How long a request waits for the disk."""
 
@@ -357,10 +357,7 @@ class Queries:
             if stream not in self._counts and len(self._counts) >= self.limits.streams:
                 raise QueryLimitError(f"{self.limits.streams} streams have been published on already")
             for worker in workers:
-                if worker.full:
-                    raise QueriesBusyError(
-                        f"{worker.name} cannot keep up: {worker.waiting} elements wait for it", RETRY_S
-                    )
+                worker.refuse_when_full()
             for worker in workers:
                 worker.refuse(items)
             if self.journal is not None:

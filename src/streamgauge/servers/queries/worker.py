@@ -28,13 +28,16 @@ from streamgauge.servers.queries.groups import (
     Question,
     latest_time,
 )
-from streamgauge.servers.queries.limits import QueryLimitError, QueryLimits
+from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
 
 if TYPE_CHECKING:
     from streamgauge.incremental.evaluator import OperatorTree
 
 _LOG = getLogger(__name__)
 
+
+RETRY_S = 1.0
+"""When a publisher that is refused may come again."""
 
 END_S = 10.0
 """How long a query that is ended may go on with what it is doing."""
@@ -183,6 +186,11 @@ class QueryWorker:
             self._put += len(items)
             self._waiting.extend(items)
             self._changed.notify_all()
+
+    def refuse_when_full(self) -> None:
+        """Raise QueriesBusyError where no more should be put for now."""
+        if self.full:
+            raise QueriesBusyError(f"{self.name} cannot keep up: {self.waiting} elements wait for it", RETRY_S)
 
     def refuse(self, items: Sequence[Input]) -> None:
         """Raise TimeJumpError for items with which time would jump past too many reports; none of them was taken."""
