@@ -164,7 +164,7 @@ class Counts(NamedTuple):
     memory: int
 
 
-class Evaluation:
+class SharedEvaluation:
     """One question, evaluated for all queries that ask it from the same item on."""
 
     def __init__(self, question: Question, group: "EvaluationGroup") -> None:
@@ -225,7 +225,7 @@ class GroupContext:
 
     engine: Engine
     limits: QueryLimits
-    emit: Callable[[Evaluation, Answer], None]
+    emit: Callable[[SharedEvaluation, Answer], None]
     failed: Callable[[str], None]
     before: tuple[int, int | None] | None = None
     settled: int | None = None
@@ -239,7 +239,7 @@ class EvaluationGroup:
 
     def __init__(self, context: GroupContext, question: Question, start: int) -> None:
         self._context, self._question, self.start = context, question, start
-        self._evaluations: list[Evaluation] = []
+        self._evaluations: list[SharedEvaluation] = []
         self.begun: tuple[int, int | None] | None = context.before
         """The t0 and ``since`` (ms) of its session."""
         self.progress = Progress(start)
@@ -251,16 +251,16 @@ class EvaluationGroup:
         self._held, self._kept, self._late = WindowEstimate(question.query), 0, 0
 
     @property
-    def evaluations(self) -> list[Evaluation]:
+    def evaluations(self) -> list[SharedEvaluation]:
         """Those that have not ended."""
         return [evaluation for evaluation in self._evaluations if not evaluation.over]
 
-    def add(self, question: Question) -> Evaluation:
+    def add(self, question: Question) -> SharedEvaluation:
         """One more question, before the first item."""
-        self._evaluations.append(Evaluation(question, self))
+        self._evaluations.append(SharedEvaluation(question, self))
         return self._evaluations[-1]
 
-    def anew(self, evaluations: Sequence[Evaluation], *, apart: bool = False) -> "EvaluationGroup":
+    def anew(self, evaluations: Sequence[SharedEvaluation], *, apart: bool = False) -> "EvaluationGroup":
         """A group that goes on where this one is, of its evaluations or others that have come as far."""
         group = EvaluationGroup(self._context, self._question, self.start)
         group.progress = Progress(self.progress.next, greatest=self.progress.greatest)
@@ -285,21 +285,21 @@ class EvaluationGroup:
         """Whether most of the questions that it evaluates have ended."""
         return 2 * len(self.evaluations) < len(self._evaluations)
 
-    def heavy(self) -> list[Evaluation]:
+    def heavy(self) -> list[SharedEvaluation]:
         """The evaluations beyond the limit of memory."""
         return [one for one in self.evaluations if self.memory + one.kept > self._context.limits.memory]
 
-    def alone(self) -> list[Evaluation]:
+    def alone(self) -> list[SharedEvaluation]:
         """The evaluation that there is, none where there are several."""
         evaluations = self.evaluations
         return evaluations if len(evaluations) == 1 else []
 
-    def operator_tree(self, evaluation: Evaluation) -> "OperatorTree | None":
+    def operator_tree(self, evaluation: SharedEvaluation) -> "OperatorTree | None":
         """The operators of an evaluation, where the engine shows them and the session has begun."""
         trees = () if self.session is None else self.session.operator_trees
         return trees[self._evaluations.index(evaluation)] if trees else None
 
-    def suspects(self) -> list[Evaluation]:
+    def suspects(self) -> list[SharedEvaluation]:
         """The evaluation that was under way, else half of all."""
         evaluations, at = self.evaluations, None if self.session is None else self.session.reporting
         if at is not None and not self._evaluations[at].over:
@@ -373,7 +373,7 @@ class EvaluationGroup:
         if self.session is not None:
             self.session.abandon()
 
-    def _emit(self, evaluation: Evaluation, answer: Answer) -> None:
+    def _emit(self, evaluation: SharedEvaluation, answer: Answer) -> None:
         if not self.replays and not evaluation.over:
             self._context.emit(evaluation, answer)
 

@@ -20,7 +20,7 @@ from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError, Interru
 from streamgauge.servers.http.events import Answers, End
 from streamgauge.servers.queries.groups import (
     AnsweredQuery,
-    Evaluation,
+    SharedEvaluation,
     EvaluationGroup,
     GroupContext,
     ItemLog,
@@ -108,7 +108,7 @@ class QueryWorker:
         """Whether no more should be put for now."""
         return not self._ending and len(self._waiting) >= self._limits.waiting
 
-    def join(self, member: AnsweredQuery) -> Evaluation | None:
+    def join(self, member: AnsweredQuery) -> SharedEvaluation | None:
         """Have a query answered here, from the next input on; ``None`` where it cannot be."""
         question = member.question
         with self._changed:
@@ -122,7 +122,7 @@ class QueryWorker:
                 evaluation.members = (*evaluation.members, member)
             return evaluation
 
-    def _added(self, question: Question) -> Evaluation | None:
+    def _added(self, question: Question) -> SharedEvaluation | None:
         """A question that is asked from now on; ``None`` where it shares nothing with the others."""
         if self._fresh is None or question != self.question:
             one_clock = self._fresh is not None or len(self._streams) == 1
@@ -133,7 +133,7 @@ class QueryWorker:
             self._groups = [*self._groups, self._fresh]
         return self._fresh.add(question)
 
-    def leave(self, evaluation: Evaluation, member: AnsweredQuery) -> None:
+    def leave(self, evaluation: SharedEvaluation, member: AnsweredQuery) -> None:
         """A query is answered no more; with the last one it all stops."""
         with self._changed:
             evaluation.members = tuple(other for other in evaluation.members if other is not member)
@@ -166,7 +166,7 @@ class QueryWorker:
         return [member for evaluation in self._evaluations for member in evaluation.members]
 
     @property
-    def _evaluations(self) -> list[Evaluation]:
+    def _evaluations(self) -> list[SharedEvaluation]:
         return [evaluation for group in self._groups for evaluation in group.evaluations]
 
     @property
@@ -339,7 +339,7 @@ class QueryWorker:
                 self._groups = [*(group for group in self._groups if group not in groups), joined]
                 self._joined_at = self._log.end
 
-    def _emit(self, evaluation: Evaluation, answer: Answer) -> None:
+    def _emit(self, evaluation: SharedEvaluation, answer: Answer) -> None:
         """Hand an answer on; other queries may read it, so that is done whole where the session can be stopped."""
         watched = evaluation.group.watched
         if watched is None or watched.thread != get_ident():
@@ -348,7 +348,7 @@ class QueryWorker:
         with DEADLINES.uninterrupted(watched):
             self._hand_on(evaluation, answer)
 
-    def _hand_on(self, evaluation: Evaluation, answer: Answer) -> None:
+    def _hand_on(self, evaluation: SharedEvaluation, answer: Answer) -> None:
         if self._replays or (self._shares and not evaluation.fresh(evaluation.group.progress.next)):
             return
         line = encode_answer(answer).rstrip(b"\n")
@@ -369,7 +369,7 @@ class QueryWorker:
         for evaluation in self._evaluations:
             self._over(evaluation, end)
 
-    def _over(self, evaluation: Evaluation, end: End) -> None:
+    def _over(self, evaluation: SharedEvaluation, end: End) -> None:
         """A question is answered no more, for a reason of its own; only the first is told."""
         with self._changed:
             if self._ending or evaluation.over:
@@ -404,7 +404,7 @@ class RegisteredQuery:
         self.fault = ""
         self.state: Literal["running", "ended", "failed"] = "running"
         self.worker: QueryWorker
-        self.evaluation: Evaluation
+        self.evaluation: SharedEvaluation
         self._passing = passing
 
     @property
