@@ -20,12 +20,12 @@ from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError, Interru
 from streamgauge.servers.http.events import Answers, End
 from streamgauge.servers.queries.groups import (
     AnsweredQuery,
-    SharedEvaluation,
     EvaluationGroup,
     GroupContext,
     ItemLog,
     NumberedItem,
     Question,
+    SharedEvaluation,
     latest_time,
 )
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
