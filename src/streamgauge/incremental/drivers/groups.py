@@ -66,7 +66,7 @@ class DriverGroup:
 
     @property
     def reporting(self) -> Emit | None:
-        """What takes the answer that is being evaluated."""
+        """The taker of the answer that is being evaluated."""
         return next((driver.reporting for driver in self._drivers if driver.reporting is not None), None)
 
     def push(self, element: StreamElement) -> None:

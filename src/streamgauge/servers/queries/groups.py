@@ -1,7 +1,7 @@
 """Queries that are answered together: a group has one session of its engine, over one log of items.
 
-The questions of a worker read the same streams through the same windows, which the engine then keeps once. Those that
-have seen the same items are a group. A session can be begun anew over the items that the log keeps, because from those
+The questions of a worker read the same streams through the same windows, which the engine then keeps once. Questions
+that have seen the same items are a group. A session can be begun anew over the items that the log keeps, because from those
 it reaches the same state (``servers/durable/needs.py``): without a query that costs too much, or together with queries
 that came later, once no window holds an item that these have not seen. Answers that were given are not given again.
 """
@@ -156,7 +156,7 @@ class Progress(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What a question has seen: elements, those that came too late, the greatest time (ms), estimated bytes."""
+    """Counts of a question: elements, those that came too late, the greatest time (ms), estimated bytes."""
 
     elements: int
     late: int
@@ -181,7 +181,7 @@ class SharedEvaluation:
 
     @property
     def counts(self) -> Counts:
-        """What it has seen so far, or until its end."""
+        """Its counts so far, or until its end."""
         if self._last is not None:
             return self._last
         group, (elements, late) = self.group, self._before
@@ -218,7 +218,7 @@ class SharedEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class GroupContext:
-    """What the groups of a worker have in common: ``emit`` gets all answers, ``failed`` the end of a program.
+    """The common ground of the groups of a worker: ``emit`` gets all answers, ``failed`` the end of a program.
 
     ``before`` is the t0 and ``since`` (ms) of a session before, whose reports before ``settled`` (ms) were given.
     """
@@ -252,7 +252,7 @@ class EvaluationGroup:
 
     @property
     def evaluations(self) -> list[SharedEvaluation]:
-        """Those that have not ended."""
+        """The evaluations that have not ended."""
         return [evaluation for evaluation in self._evaluations if not evaluation.over]
 
     def add(self, question: Question) -> SharedEvaluation:
