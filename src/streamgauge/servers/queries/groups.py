@@ -1,9 +1,10 @@
 """Queries that are answered together: a group has one session of its engine, over one log of items.
 
 The questions of a worker read the same streams through the same windows, which the engine then keeps once. Questions
-that have seen the same items are a group. A session can be begun anew over the items that the log keeps, because from those
-it reaches the same state (``servers/durable/needs.py``): without a query that costs too much, or together with queries
-that came later, once no window holds an item that these have not seen. Answers that were given are not given again.
+that have seen the same items are a group. A session can be begun anew over the items that the log keeps, because from
+those it reaches the same state (``servers/durable/needs.py``): without a query that costs too much, or together with
+queries that came later, once no window holds an item that these have not seen. Answers that were given are not given
+again.
 """
 
 from collections import deque
