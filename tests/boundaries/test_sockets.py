@@ -90,7 +90,7 @@ def end_under_load(running):
         begin = time.monotonic()
         running.process.send_signal(signal.SIGTERM)
         code = running.process.wait(60)
-        assert time.monotonic() - begin < 9, "5 s, and what other work on the machine takes"
+        assert time.monotonic() - begin < 5
     assert code in (0, 143, -signal.SIGTERM)
     assert "Traceback" not in running.text
 
