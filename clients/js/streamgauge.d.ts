@@ -79,21 +79,22 @@ export interface PublishOptions {
 }
 
 export interface SubscriptionOptions {
-  /** The number of the last answer that was taken; 0 for all that are kept, new ones only without. */
-  after?: number;
+  /** The place of the last answer that was taken; 0 for all that are kept, new ones only without. */
+  after?: string | number;
   transport?: "events" | "websocket";
   /** Ends the subscription. */
   signal?: AbortSignal;
-  /** Hears how many answers the server no longer had. */
-  missed?: (count: number) => void;
+  /** Hears how many answers the server no longer had; null where it began anew, so that nobody knows. */
+  missed?: (count: number | null) => void;
   state?: (state: "connected" | "away", error?: Error) => void;
   /** How long (ms) the server may be away before the subscription fails; 10 minutes. */
   patience?: number;
 }
 
 export interface Numbered<Data> {
-  /** Goes on by `after: number`, in another process too. */
   number: number;
+  /** Goes on by `after: place`, in another process too. */
+  place: string;
   data: Data;
 }
 

@@ -3,7 +3,7 @@
  *
  * Answers come by server-sent events, read from `fetch` so that the token stays in a header, or by WebSocket. Whatever
  * breaks, a subscription goes on after the last number that it gave: each answer comes once and in order, and what the
- * server let go meanwhile is counted (`missed`).
+ * server let go meanwhile is counted (`missed`; `null` where it began anew, and nobody knows).
  */
 
 const FIRST_MS = 250, LONGEST_MS = 10_000;
@@ -50,7 +50,7 @@ export class Client {
   /** Answers of a query, each `{number, data}`; ends when the query is deregistered or has ended. */
   answers(id, options = {}) {
     const path = `/queries/${encodeURIComponent(id)}`;
-    const unwrap = ({ id, answer }) => ({ number: id, data: answer });
+    const unwrap = ({ id, run, answer }) => ({ number: id, place: run ? `${run}.${id}` : `${id}`, data: answer });
     return this.#subscription(`${path}/answers`, path, unwrap, options);
   }
 
@@ -66,7 +66,7 @@ export class Client {
 
   /** Notifications of a channel, each `{number, data}`; by the name of a `subscriber` the broker keeps them. */
   notifications(name, { subscriber, ...options } = {}) {
-    const path = this.#channel(name), unwrap = message => ({ number: message.number, data: message });
+    const path = this.#channel(name), unwrap = message => ({ number: message.number, place: `${message.number}`, data: message });
     return this.#subscription(`${path}/notifications`, path, unwrap, options, { subscriber });
   }
 
@@ -110,7 +110,7 @@ export class Client {
           if (message.open) [opened] = [true, state("connected")];
           else if (message.missed !== undefined) missed(message.missed);
           else {
-            last = message.number;
+            last = message.place;
             yield message;
           }
         }
@@ -157,7 +157,9 @@ export class Client {
         if (event === "missed") yield { missed: JSON.parse(data).missed };
         else if (event === "failed") throw new StreamgaugeError(JSON.parse(data).failed);
         else if (event === "over") return;
-        else if (event === "message") yield { number: Number(id), data: JSON.parse(data) };
+        else if (event === "message") {
+          yield { number: Number(id.split(".").pop()), place: id, data: JSON.parse(data) };
+        }
       }
     } catch (error) {
       if (error.name !== "AbortError" || signal?.aborted) throw error;

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
+from uuid import uuid4
 
 import typer
 
@@ -87,7 +88,8 @@ def serve(
     for item in static or ():
         core.share(*_named(item))
     folder = None if queries is None else _folder(core, queries)
-    face = application(core, tokens, attach or (), origins, [*map(_source, stream or ())], folder)
+    run = uuid4().hex[:8] if state is None else ""  # numbers begin anew in each run unless they are kept
+    face = application(core, tokens, attach or (), origins, [*map(_source, stream or ())], folder, run)
     announce = _at(", ".join(names))
     _run(
         core,

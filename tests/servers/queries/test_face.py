@@ -416,6 +416,21 @@ def test_a_request_that_does_not_arrive_is_refused(monkeypatch):
             assert b"did not come within 0.2 s" in said
 
 
+@pytest.mark.parametrize("last", ["0a1b2c3d.1", "ffffffff.1"])
+def test_numbers_of_another_run_are_told_from_those_of_this_one(last):
+    with served(Queries(load, ("live",)), run="0a1b2c3d") as running:
+        url = f"{running.url}/queries/{registered(running, select())}/answers"
+        publish(running, 0, 1000, 2500, 4100)
+        with httpx.stream("GET", url, headers={"Last-Event-ID": last}) as response:
+            pushed = [(event.get("event"), event.get("id")) for event in events(response, 1 if last[0] == "0" else 3)]
+        own = [(None, "0a1b2c3d.1"), (None, "0a1b2c3d.2")]
+        assert pushed == (own[1:] if last[0] == "0" else [("missed", None), *own])
+        with connect(f"{url.replace('http', 'ws')}?after={last}") as socket:
+            first = json.loads(socket.recv())
+            assert first == {"missed": None} or (first["id"], first["run"]) == (2, "0a1b2c3d")
+            assert ("missed" in first) is (last[0] == "f")
+
+
 def test_tokens_hold_for_websocket_and_events():
     with served(Queries(load, ("live",)), tokens=(TOKEN,)) as service:
         name = httpx.post(

@@ -5,6 +5,7 @@ carry notifications from any thread into the event loop.
 """
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -236,10 +237,28 @@ def event(data: bytes, number: int | str | None = None, kind: str = "") -> bytes
     return b"%sdata: %s\n\n" % (head, data.replace(b"\n", b"\ndata: "))
 
 
-def last_event(header: str | None) -> int | None:
-    """The number of the last event that a client received, ``None`` if it names none; EventError."""
+ANEW: Final = -1
+"""The number of the last event of a client whose numbers are of another run of the server."""
+
+_RUN: Final = re.compile(r"[0-9a-f]{8}")
+
+
+def event_id(number: int, run: str) -> str:
+    """The id of an event: its number, behind the name of a ``run`` where each run numbers anew."""
+    return f"{run}.{number}" if run else str(number)
+
+
+def last_event(header: str | None, run: str | None = None) -> int | None:
+    """The number of the last event that a client received, ``None`` if it names none; EventError.
+
+    A server some of whose runs number anew gives its ``run``, empty for one that goes on: ``ANEW`` where the client's
+    number is of another.
+    """
     if header is None or header == "":
         return None
+    named, _, number = header.rpartition(".")
+    if run is not None and _RUN.fullmatch(named):
+        return last_event(number) if named == run else ANEW
     if not header.isascii() or not header.isdigit() or len(header) > _MAX_DIGITS:
         raise EventError(f"Last-Event-ID is {header!r:.40}: expected the number of an event")
     return int(header)

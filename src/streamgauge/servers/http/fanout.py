@@ -303,17 +303,22 @@ async def as_events(
     line: Callable[[Sent], bytes],
     signal: events.Signal,
     member: Member[Sent] | None = None,
+    run: str = "",
+    *,
+    anew: bool = False,
 ) -> AsyncIterator[bytes]:
     """Server-sent events until the sequence ends or the subscriber is too slow, then an event that says why.
 
-    A subscriber that has caught up is written to by the fan-out of its ``member``.
+    A subscriber that has caught up is written to by the fan-out of its ``member``. ``run`` is part of ids; where the
+    subscriber's last one was of another (``anew``), nobody knows how many events it missed.
     """
     try:
-        if missed := place.missed:
-            yield events.event(json.dumps({"missed": missed}).encode(), kind="missed")
+        if (missed := place.missed) or anew:
+            yield events.event(_missed(missed, anew).encode(), kind="missed")
         while True:
             over = place.over
-            for piece in _together(events.event(line(answer), answer.number) for answer in place.take()):
+            ids = ((answer, events.event_id(answer.number, run)) for answer in place.take())
+            for piece in _together(events.event(line(answer), name) for answer, name in ids):
                 yield piece
             if over:
                 yield events.event(json.dumps({over.kind: over.why}).encode(), kind=over.kind)
@@ -328,6 +333,11 @@ async def as_events(
                 member.leave()
     finally:
         _closed(place, member)
+
+
+def _missed(count: int, anew: bool) -> str:
+    """What a subscriber is told of events that it cannot get."""
+    return json.dumps({"missed": None if anew else count})
 
 
 def _closed(place: Place[Sent], member: Member[Sent] | None) -> None:
@@ -358,6 +368,8 @@ async def converse(
     signal: events.Signal,
     hear: Callable[[], Awaitable[None]],
     member: Member[Sent] | None = None,
+    *,
+    anew: bool = False,
 ) -> None:
     """Send messages until either side ends; ``hear`` reads the client's messages and returns when it disconnects.
 
@@ -365,8 +377,8 @@ async def converse(
     """
     hearing = asyncio.create_task(_heard(hear, signal))
     try:
-        if missed := place.missed:
-            await events.in_time(websocket.send_json({"missed": missed}))
+        if (missed := place.missed) or anew:
+            await events.in_time(websocket.send_text(_missed(missed, anew)))
         while not hearing.done():
             over = place.over
             for answer in place.take():

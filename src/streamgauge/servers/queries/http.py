@@ -153,11 +153,12 @@ def application(
     origins: Origins | None = None,
     sources: Sequence[tuple[str, str]] = (),
     folder: QueryFolder | None = None,
+    run: str = "",
 ) -> Starlette:
     """The service for a core; ``allowed`` are the URLs below which sources may be attached.
 
     Pages of ``origins`` may use the service. The operator feeds streams from ``sources``, (stream, URL), and registers
-    the queries of ``folder``, which see all of them.
+    the queries of ``folder``, which see all of them. ``run`` tells the numbers of answers from those of other runs.
     """
     if folder is not None:
         folder.look(at_once=True)
@@ -165,7 +166,7 @@ def application(
     attached.restore()
     attached.keep(sources)
     tokens = Tokens.of(tokens)
-    service = QueryService(queries, attached, tokens, folder)
+    service = QueryService(queries, attached, tokens, folder, run)
     handlers: dict[Any, Any] = dict.fromkeys(REFUSALS, _refusal)
     return Starlette(
         routes=_routes(service),
@@ -229,9 +230,9 @@ class QueryService:
     """The handlers, one per route."""
 
     def __init__(
-        self, queries: Queries, attached: AttachedSources, tokens: Tokens, folder: QueryFolder | None = None
+        self, queries: Queries, attached: AttachedSources, tokens: Tokens, folder: QueryFolder | None, run: str
     ) -> None:
-        self._queries, self._attached, self._tokens, self._folder = queries, attached, tokens, folder
+        self._queries, self._attached, self._tokens, self._folder, self._run = queries, attached, tokens, folder, run
         known = () if queries.journal is None else queries.journal.known_keys()
         self._once = Once[Response](KEYS, [(key, _published(items, readers)) for key, items, readers in known])
         self._registration = Gate(queries.limits.registrations, "register a query")
@@ -302,23 +303,26 @@ class QueryService:
     async def answers(self, request: Request) -> Response:
         """Answers as server-sent events."""
         running = self._running(request)
-        after = events.last_event(request.headers.get("last-event-id") or request.query_params.get("after"))
+        last = request.headers.get("last-event-id") or request.query_params.get("after")
+        after = events.last_event(last, self._run)
         signal = events.Signal()
         subscription = self._queries.subscribe(running, after, signal.set, self._owner(request))
-        return events.Events(as_events(subscription, _line, signal), subscription.close)
+        pushed = as_events(subscription, _line, signal, run=self._run, anew=after == events.ANEW)
+        return events.Events(pushed, subscription.close)
 
     async def answers_by_websocket(self, websocket: WebSocket) -> None:
         """Answers as messages ``{"id": number, "answer": {...}}``."""
         try:
             running = self._queries.query(websocket.path_params["id"])
-            after = events.last_event(websocket.query_params.get("after"))
+            after = events.last_event(websocket.query_params.get("after"), self._run)
             signal = events.Signal()
             subscription = self._queries.subscribe(running, after, signal.set, self._owner(websocket))
         except (UnknownQueryError, QueryLimitError, events.EventError) as error:
             await websocket.close(1008, close_reason(str(error)))
             return
         await websocket.accept()
-        await converse(websocket, subscription, _message, signal, partial(nothing, websocket))
+        message, hear = partial(_message, self._run), partial(nothing, websocket)
+        await converse(websocket, subscription, message, signal, hear, anew=after == events.ANEW)
 
     async def streams(self, _request: Request) -> Response:
         """All streams: how many elements came, which queries read them or write them, and what is attached."""
@@ -473,8 +477,9 @@ def _line(answer: Numbered[bytes]) -> bytes:
     return answer.line
 
 
-def _message(answer: Numbered[bytes]) -> str:
-    return f'{{"id":{answer.number},"answer":{answer.line.decode()}}}'
+def _message(run: str, answer: Numbered[bytes]) -> str:
+    numbered = f'"id":{answer.number},"run":"{run}"' if run else f'"id":{answer.number}'
+    return f'{{{numbered},"answer":{answer.line.decode()}}}'
 
 
 def _json(body: str) -> Any:
