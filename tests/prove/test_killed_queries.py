@@ -3,6 +3,7 @@
 import http.client
 import random
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
@@ -95,6 +96,7 @@ class Client:
                     elif line.startswith(b"data:") and number:
                         assert number not in answers, f"{query} told {number} twice"
                         answers[number], number = Told.of(line[5:]), 0
+            time.sleep(0.1)  # or twenty that try again would leave the service no time to begin
 
 
 def killed_service(folder: Path, texts: list[str], seed: int, kills: int, count: int) -> int:
