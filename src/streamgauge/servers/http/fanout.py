@@ -336,7 +336,7 @@ async def as_events(
 
 
 def _missed(count: int, anew: bool) -> str:
-    """What a subscriber is told of events that it cannot get."""
+    """The message to a subscriber about events that it cannot get."""
     return json.dumps({"missed": None if anew else count})
 
 
