@@ -6,13 +6,40 @@ Full collections of garbage, which would stop the process for every object that 
 
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from threading import RLock
+from threading import Lock, RLock
 from typing import Final
 
 _NEVER: Final = 2**31 - 1
 _ONE: Final = RLock()
+
+
+class _FullCollections:
+    """Full collections of garbage, which do not run while somebody is in ``off``; in any number of threads."""
+
+    def __init__(self) -> None:
+        self._lock, self._users = Lock(), 0
+        self._thresholds = gc.get_threshold()
+
+    @contextmanager
+    def off(self) -> Iterator[None]:
+        """No full collection begins in the block."""
+        with self._lock:
+            if self._users == 0:
+                self._thresholds = gc.get_threshold()
+                gc.set_threshold(*self._thresholds[:2], _NEVER)
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    gc.set_threshold(*self._thresholds)
+
+
+_FULL: Final = _FullCollections()
 
 
 @contextmanager
@@ -23,27 +50,17 @@ def gc_frozen() -> Iterator[None]:
     the youngest objects, and are gone through there, with the next tuple that is put into them (``untrack_dicts`` in
     CPython's gcmodule.c). One thread at a time.
     """
-    with _ONE:
-        thresholds = gc.get_threshold()
-        gc.set_threshold(*thresholds[:2], _NEVER)
+    with _ONE, _FULL.off():
         try:
             yield
         finally:
             gc.collect(1)
             gc.freeze()
-            gc.set_threshold(*thresholds)
 
 
-@contextmanager
-def gc_young() -> Iterator[None]:
-    """No full collection of garbage runs in the block, which makes many objects that it lets go of; one thread only."""
-    with _ONE:
-        thresholds = gc.get_threshold()
-        gc.set_threshold(*thresholds[:2], _NEVER)
-        try:
-            yield
-        finally:
-            gc.set_threshold(*thresholds)
+def gc_young() -> AbstractContextManager[None]:
+    """No full collection of garbage runs in the block, which makes many objects that stay or that it lets go of."""
+    return _FULL.off()
 
 
 class TooMuchError(RuntimeError):

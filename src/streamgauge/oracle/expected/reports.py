@@ -242,7 +242,9 @@ def inspected(admitted: Sequence[StreamElement], query: ContinuousQuery, semanti
     times = [arrival.time for arrival in arrived]
 
     def look(due_report: DueReport) -> Contents:
-        views = [replace(view, seen=view.seen - before, after=max(0, view.after - before)) for view in due_report.views]
+        views = due_report.views
+        if before:
+            views = tuple(replace(view, seen=view.seen - before, after=max(0, view.after - before)) for view in views)
         pairs = zip(query.windows, views, strict=True)
         return tuple(content(arrived, times, window.stream, view) for window, view in pairs)
 

@@ -4,7 +4,7 @@ Reports are paired by their instant; of several at one instant those with equal 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -77,10 +77,14 @@ def _by_instant(reports: Sequence[Candidate]) -> dict[int, list[Candidate]]:
 
 
 def _at(instant: int, a: list[Candidate], b: list[Candidate]) -> Iterator[ReportPair]:
+    if len(a) == len(b) == 1:  # nearly always, and alignment costs ten times as much
+        (one,), (other,) = a, b
+        same = one.rows == other.rows or (len(one.rows or ()) == len(other.rows or ()) and bag(one) == bag(other))
+        yield ReportPair(instant, ReportChange.SAME if same else ReportChange.CHANGES, one, other)
+        return
     left, right = [*map(bag, a)], [*map(bag, b)]
-    if left == right or len(left) == len(right) == 1:  # nearly always, and alignment costs ten times as much
-        change = ReportChange.SAME if left == right else ReportChange.CHANGES
-        yield from (ReportPair(instant, change, one, other) for one, other in zip(a, b, strict=True))
+    if left == right:
+        yield from (ReportPair(instant, ReportChange.SAME, one, other) for one, other in zip(a, b, strict=True))
         return
     for tag, a1, a2, b1, b2 in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         for one, other in zip_longest(a[a1:a2], b[b1:b2]):
@@ -102,7 +106,7 @@ def compared(a: PlaygroundEvaluation, b: PlaygroundEvaluation, again: Again) -> 
     pairs = tuple(paired(a.reports, b.reports))
     if all(pair.change is ReportChange.SAME for pair in pairs):
         return pairs
-    blamed = _blamed(a, b, again)
+    blamed = _blamed(a, b, pairs, again)
     return tuple(_explained(pair, a, b, blamed.get(pair.instant, "")) for pair in pairs)
 
 
@@ -130,9 +134,13 @@ def steps(a: Semantics, b: Semantics) -> list[tuple[tuple[str, ...], Semantics]]
     return way
 
 
-def _blamed(a: PlaygroundEvaluation, b: PlaygroundEvaluation, again: Again) -> dict[int, str]:
+def _blamed(
+    a: PlaygroundEvaluation, b: PlaygroundEvaluation, pairs: Sequence[ReportPair], again: Again
+) -> dict[int, str]:
     """The field by which the reports of an instant became those of B, on the way from A; several joined by ``and``."""
     way = steps(a.declared, b.declared)
+    if len(way) == 1:  # the pairs of A and B are those of the only step
+        return dict.fromkeys(_changed(pairs), " and ".join(way[0][0]))
     causes: dict[int, str] = {}
     before = a
     for names, semantics in way:
@@ -140,13 +148,14 @@ def _blamed(a: PlaygroundEvaluation, b: PlaygroundEvaluation, again: Again) -> d
             now = b if semantics == b.declared else again(semantics)
         except (RefusedError, OutOfOrderError):
             return {}
-        causes.update(dict.fromkeys(_instants(before, now), " and ".join(names)))
+        changed = _changed(paired(before.reports, now.reports))
+        causes.update(dict.fromkeys(changed, " and ".join(names)))
         before = now
     return causes
 
 
-def _instants(one: PlaygroundEvaluation, other: PlaygroundEvaluation) -> Iterator[int]:
-    return (pair.instant for pair in paired(one.reports, other.reports) if pair.change is not ReportChange.SAME)
+def _changed(pairs: Iterable[ReportPair]) -> Iterator[int]:
+    return (pair.instant for pair in pairs if pair.change is not ReportChange.SAME)
 
 
 def why(pair: ReportPair, a: PlaygroundEvaluation, b: PlaygroundEvaluation) -> str:

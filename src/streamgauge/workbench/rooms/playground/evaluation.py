@@ -16,11 +16,11 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Origin, Report, Semantics
 from streamgauge.model.terms import Row
-from streamgauge.oracle.expected.reports import Look, inspected
+from streamgauge.oracle.expected.reports import inspected
 from streamgauge.oracle.judging.judge import first_time
 from streamgauge.semantics.arrivals import Contents, Head, admit, arrivals, origins
 from streamgauge.semantics.beginning import is_sent, near
-from streamgauge.semantics.definition import Held, columns, due_reports, facts, operator, refuse, streamed
+from streamgauge.semantics.definition import Held, columns, facts, operator, refuse, selected, streamed
 from streamgauge.semantics.due import candidates_in_order
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.refusal import RefusedError, StreamNameError
@@ -164,10 +164,11 @@ def evaluated(
             f"more than {MOST_CANDIDATES:,} instants to look at under {semantics.name}: let time end earlier, take a "
             "larger slide, period or time unit, or fewer elements"
         )
-    due = due_reports(counted, query, begun, horizon, t0)
-    if sum(len(inside) for _, contents in due for inside in contents) > MOST_HELD:
+    look = inspected(counted, query, begun)
+    looked = [(report, look(report)) for report in possible]
+    if sum(len(inside) for _, contents in looked for inside in contents) > MOST_HELD:
         raise RefusedError("the windows together hold too much to be drawn: take smaller windows or fewer elements")
-    candidates = tuple(_candidates(query, begun, possible, due, memory, inspected(counted, query, begun)))
+    candidates = tuple(_candidates(query, begun, looked, memory))
     names = columns(Snapshot(query, begun.content, begun.empty_aggregate).variables, operator(query, begun))
     left_out = tuple(element.sequence for element in late)
     evaluation = PlaygroundEvaluation(query, semantics, begun, t0, horizon, names, candidates, left_out)
@@ -186,25 +187,21 @@ def _bracketed(iri: str) -> str:
 def _candidates(
     query: ContinuousQuery,
     semantics: Semantics,
-    possible: Sequence[DueReport],
-    due: Held,
+    looked: Held,
     memory: RowMemory,
-    look: Look,
 ) -> Iterator[Candidate]:
-    """Every candidate with its outcome; those that are due, and those of them that are sent, are in the same order."""
+    """Every candidate, all with their contents, with its outcome; those that are due and sent keep the order."""
     r2s = operator(query, semantics)
+    due = selected(looked, semantics)
     evaluated_at = [(report, memory.rows(contents, semantics, report.instant)) for report, contents in due]
     sent = deque(streamed(evaluated_at, r2s, semantics))
     waiting = deque(evaluated_at)
-    contents_by_report = {id(report): contents for report, contents in due}
-    for possible_report in possible:
-        if not waiting or waiting[0][0] != possible_report:
-            contents = look(possible_report)
+    for report, contents in looked:
+        if not waiting or waiting[0][0] is not report:
             empty = Report.NON_EMPTY in semantics.report and not any(contents)
-            yield Candidate(possible_report, contents, Outcome.EMPTY_CONTENT if empty else Outcome.SAME_CONTENT)
+            yield Candidate(report, contents, Outcome.EMPTY_CONTENT if empty else Outcome.SAME_CONTENT)
             continue
-        report, solutions = waiting.popleft()
-        contents = contents_by_report[id(report)]
+        _, solutions = waiting.popleft()
         if sent and sent[0][0] is report:
             yield Candidate(report, contents, Outcome.SENT, sent.popleft()[1], solutions)
         else:

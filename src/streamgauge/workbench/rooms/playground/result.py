@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from typing import Final, TypeAlias
 
 from streamgauge.formats.bounds import SERVED
-from streamgauge.incremental.budget import TooMuchError
+from streamgauge.incremental.budget import TooMuchError, gc_young
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
@@ -94,7 +94,7 @@ class _ReadTexts:
 def result(state: PlaygroundState) -> PlaygroundResult:
     """The answer to a state; mistakes are its ``troubles``, nothing is raised for them."""
     try:
-        with DEADLINES.within(SECONDS, GROWTH):
+        with gc_young(), DEADLINES.within(SECONDS, GROWTH):  # what an answer makes stays, and is not looked through
             return _result(state)
     except TooMuchError as error:
         sentence = f"{error}: take a shorter stream, smaller windows or a simpler query"
