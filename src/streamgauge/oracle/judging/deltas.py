@@ -18,7 +18,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
-from streamgauge.model.semantics import R2S, Grain, Report, Semantics
+from streamgauge.model.semantics import R2S, Counting, Grain, Report, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.oracle.expected.reports import ContentChange, ExpectChanges, Net, received, sent
@@ -40,6 +40,7 @@ def countable(query: ContinuousQuery, semantics: Semantics) -> bool:
         isinstance(query.form, Select)
         and operator(query, semantics) is R2S.RSTREAM
         and semantics.grain is Grain.REPORT
+        and semantics.answers is Counting.BAG
         and semantics.since is None
         and Report.WINDOW_CLOSE not in semantics.report
         and not isinstance(query.form.pattern, Slice)

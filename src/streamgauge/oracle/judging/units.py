@@ -75,6 +75,8 @@ class Alignment:
         self._columns, self._exact_datatypes = computed_columns(query.form), exact_datatypes
         near = partial(alike, computed=self._columns, loose=_loose_columns(query.form))
         self.answers = merged(answers, expected, semantics.grain, self._columns, near)
+        if semantics.answers is Counting.SET:
+            self.answers = tuple(replace(one, added=tuple(dict.fromkeys(one.added))) for one in self.answers)
         sides = [report.rows for report in expected], [answer.added for answer in self.answers]
         self._similar: Similarity = Bags(*sides, self._columns, near).similarity
 

@@ -54,7 +54,7 @@ class ReportLegality:
         pattern = self._form.pattern
         self._cut = pattern if isinstance(self._form, a.Select) and isinstance(pattern, a.Slice) else None
         named = (*constants(query.form), *(triple[2] for triple in query.static))
-        self._by_term = not self._as_sets and is_compared_by_term(query.form) and all(map(is_plain, named))
+        self._by_term = is_compared_by_term(query.form) and all(map(is_plain, named))
         self._known: dict[tuple[DueReport, bool], PossibleAnswers | str] = {}
         self._closed: dict[DueReport, bool] = {}
 

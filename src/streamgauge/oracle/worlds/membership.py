@@ -179,7 +179,7 @@ class PossibleAnswers:
 
     # Whole answers
     def _is_whole(self, received: Sequence[Row]) -> bool:
-        need = Counter(dict.fromkeys(received, 1) if self._as_sets else received)
+        need = Counter(received)
         rest: list[WaitingRow] = []
         for row, options in zip(self.rows, self._options(received), strict=True):
             if row.condition or len(options) != 1:
