@@ -106,6 +106,11 @@ def test_a_first_element_in_the_first_windows_moves_nothing():
     assert [begun(windows((10, 4)), CLOSE, first).t0 for first in (10, 13, 14)] == [4, 4, 8]
 
 
+def test_a_period_over_windows_of_triples_begins_at_the_last_before_the_first_element():
+    periodic = replace(CLOSE, report=frozenset({Report.PERIODIC}), period=4)
+    assert [begun(windows((5, 50, "count")), periodic, first).t0 for first in (4, 10)] == [0, 8]
+
+
 def test_t0_is_moved_back_to_before_a_first_element_that_is_earlier():
     assert begun(windows((10, 4)), CLOSE, -1) == replace(CLOSE, t0=-4)
     assert begun(windows((10, 4)), replace(CLOSE, t0=3), -1) == replace(CLOSE, t0=3)

@@ -16,8 +16,6 @@ MAX_INSTANTS: Final = 5_000_000
 _MILLISECONDS: Final = 10**11
 """Numbers from here on look like milliseconds since 1970: as ms they are after March 1973, as s after 5138."""
 
-_ANEW: Final = "ask again: a query begins with the first element that comes"
-
 
 class TimeJumpError(RefusedError):
     """Time jumps too far ahead; the message says how many reports would be due in between."""
@@ -31,11 +29,13 @@ class TimeJumpError(RefusedError):
 
 def _advice(before: int, after: int) -> str:
     if before < _MILLISECONDS <= after:
-        return (
+        first = (
             f"the units look mixed: {after} is in milliseconds since 1970, {before} is not (seconds, or another "
-            f"start): use one unit and one start for all elements, or {_ANEW}"
+            "start): use one unit and one start for all elements"
         )
-    return f"check the time of this element, take a larger slide, or {_ANEW}"
+    else:
+        first = "check the time of this element, take a larger slide"
+    return f"{first}, or ask again: a query begins with the first element that comes"
 
 
 def is_quiet(semantics: Semantics) -> bool:
