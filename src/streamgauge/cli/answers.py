@@ -27,7 +27,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.phrases import counted, date_text
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
-from streamgauge.model.terms import XSD, Row, Term, by_parts, datatype, is_iri, is_literal, lexical
+from streamgauge.model.terms import XSD, Row, Term, by_parts, datatype, is_iri, is_literal, plain
 from streamgauge.query import QueryError
 from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
 from streamgauge.query.text import tokens
@@ -140,9 +140,7 @@ def _changes(answer: Answer) -> Iterator[tuple[str, Row]]:
 
 def _plain(term: Term | None) -> str:
     """A term without brackets, quotes, language, direction and datatype; a triple term as in N-Triples."""
-    if term is None:
-        return ""
-    return lexical(term) if is_literal(term) else term[1:-1] if is_iri(term) else term
+    return "" if term is None else plain(term)
 
 
 class Shown:

@@ -142,6 +142,11 @@ def lexical(literal: Term) -> str:
     return unescaped(literal[1 : literal.rindex('"')])
 
 
+def plain(term: Term) -> str:
+    """A term as in the CSV results of SPARQL 1.1: an IRI or the text of a literal alone; a triple term as it is."""
+    return lexical(term) if is_literal(term) else term[1:-1] if is_iri(term) else term
+
+
 def unescaped(text: str) -> str:
     """The text without its backslash escapes, as N-Triples and SPARQL have them."""
     return _ESCAPE.sub(_character, text) if "\\" in text else text

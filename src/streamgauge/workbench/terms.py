@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from streamgauge.formats.streams.observations import shortened
 from streamgauge.model.tabular import native
-from streamgauge.model.terms import Term, by_parts, is_iri, is_literal, lexical
+from streamgauge.model.terms import Term, by_parts, is_iri, is_literal, lexical, plain
 
 LONGEST: Final = 300
 """Characters of a cell."""
@@ -33,9 +33,7 @@ def shown_term(term: Term | None, prefixes: tuple[tuple[str, str], ...] = ()) ->
 
 def plain_term(term: Term | None) -> str:
     """A term as in the CSV results of SPARQL 1.1: an IRI or the text of a literal alone, empty where unbound."""
-    if term is None:
-        return ""
-    return lexical(term) if is_literal(term) else term[1:-1] if is_iri(term) else term
+    return "" if term is None else plain(term)
 
 
 class ShownCell(NamedTuple):

@@ -15,7 +15,8 @@ from streamgauge.formats.lines import decode_answer
 from streamgauge.formats.streams import stream_formats
 from streamgauge.model.logs import fields
 from streamgauge.servers.http.events import AnswerSubscription
-from streamgauge.servers.queries.registry import Queries, UnknownQueryError
+from streamgauge.servers.queries.durability import NotDurableError
+from streamgauge.servers.queries.registry import DURABLE_S, Queries, UnknownQueryError
 from streamgauge.servers.queries.sessions import as_element, makes_triples
 from streamgauge.sources import Sink, SourceError, message_form
 from streamgauge.sources.backoff import Backoff
@@ -88,7 +89,7 @@ class AnswerDelivery:
         while not self._leaving.is_set():
             try:
                 self._deliver(backoff)
-            except (SourceError, UnknownQueryError) as error:
+            except (SourceError, UnknownQueryError, NotDurableError) as error:
                 if self.fault != str(error):
                     _LOG.error("the sink is away: %s", error, extra=self._about)
                 self.fault = str(error)
@@ -100,9 +101,8 @@ class AnswerDelivery:
 
     def _deliver(self, backoff: Backoff) -> None:
         sink = self._open(self._url)
-        if isinstance(sink, Marked) and self._mark is not None:
-            sink.restore(self._mark)
         try:
+            self._place(sink)
             subscription = self._queries.subscribe(self._queries.query(self.query), self.number, self._woken.set, OWNER)
             self.fault = ""
             backoff.reset()
@@ -112,6 +112,17 @@ class AnswerDelivery:
                 subscription.close()
         finally:
             self._tell(sink.close(LEAVE_S if self._leaving.is_set() else None))
+
+    def _place(self, sink: Sink) -> None:
+        """Bring a sink back to its mark; its first one is durable before anything is sent. NotDurableError."""
+        if not isinstance(sink, Marked):
+            return
+        if self._mark is not None:
+            sink.restore(self._mark)
+            return
+        self._mark = sink.mark()
+        if (journal := self._queries.journal) is not None:
+            journal.wait(journal.note("sink", self._record, {"number": self.number, "mark": self._mark}), DURABLE_S)
 
     def _follow(self, sink: Sink, subscription: AnswerSubscription[bytes]) -> None:
         """Hand answers over until the sink is stopped, the query ends, or the sink is too far behind."""
