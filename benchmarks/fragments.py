@@ -14,7 +14,7 @@ its largest resident memory. N-Quads are without graphs, or with graphs that say
 
 `disk`: ``--quads`` in a store below ``--folder``, made when it is not there (its memory and CPU are printed). A server
 on it is asked by one predicate, by one departure and predicate drawn among all, and for a page drawn among all.
-Memory after each load: resident, and what of it is no page of a file, so that the machine cannot take it back.
+Memory after each load: resident, and what of it is not a page of a file, so that the machine cannot take it back.
 
 `updates`: each cycle renews the delay and the platform of every departure for 12 s more, 1% of the facts with another
 value (the paper's experiment: 200 dynamic facts every 10 s beside 300 static ones). Replaced: in place. Anew: all old

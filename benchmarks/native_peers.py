@@ -1,8 +1,8 @@
 """Peers in Rust, behind the pipe like every other engine: the project ``peers/``, built by cargo outside of this tree.
 
-`rsp-rs` is the engine of that crate. `star` is no engine but two joins written by hand for differential-dataflow, on
-ids, for the queries select and variation: the ceiling to compare with. The build goes into a folder of the user's
-cache that is named by a digest of the project, once for each.
+`rsp-rs` is the engine of that crate. `star` is not an engine but two joins over ids, hand-written for
+differential-dataflow, for the queries select and variation: an upper bound to compare with. Each is built once, into a
+folder of the user's cache that is named by a digest of the project.
 """
 
 import json

@@ -39,7 +39,7 @@ class Proven:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self, session: pytest.Session):
-        """That nothing is left to prove is no failure."""
+        """That nothing is left to prove is not a failure."""
         found = yield
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._passed:
             session.exitstatus = pytest.ExitCode.OK

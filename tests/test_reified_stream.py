@@ -97,10 +97,10 @@ def test_a_streaming_job_goes_on_from_its_checkpoint_in_the_middle_of_a_window(s
 @pytest.mark.parametrize(
     ("part", "named"),
     [
-        ("?r :q <<( :a :b 1 )>>", "<<( is of SPARQL 1.2"),
-        ("<< ?a :b ?c >> :q ?r", "ISTRIPLE is of SPARQL 1.2"),
-        ("?r :q 'x'@he--rtl", "@he--rtl is of SPARQL 1.2"),
-        ("?r :q ?l FILTER(hasLANGDIR(?l))", "HASLANGDIR is of SPARQL 1.2"),
+        ("?r :q <<( :a :b 1 )>>", "<<( is SPARQL 1.2"),
+        ("<< ?a :b ?c >> :q ?r", "ISTRIPLE is SPARQL 1.2"),
+        ("?r :q 'x'@he--rtl", "@he--rtl is SPARQL 1.2"),
+        ("?r :q ?l FILTER(hasLANGDIR(?l))", "HASLANGDIR is SPARQL 1.2"),
         ("?r :object ?l FILTER(?l > 3)", None),
     ],
 )

@@ -235,7 +235,7 @@ def _term(value: Value) -> Term:
     if isinstance(value, str):
         return to_term(parse_term(value))
     if (kind := _DATATYPES.get(type(value))) is None:
-        raise TypeError(f"{value!r:.40} is no term")
+        raise TypeError(f"{value!r:.40} is not a term")
     text = format(value, "f") if isinstance(value, Decimal) else str(value).lower()
     text = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}.get(text, text)
     return to_term(parse_term(f'"{text}"^^<{XSD}{kind}>'))

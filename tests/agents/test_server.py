@@ -53,7 +53,7 @@ def test_a_client_of_the_sdk_is_answered():
     assert "STREAM <urn:in>" in said["translate"].structured_content["query"]
 
     assert said["refused"].is_error
-    assert "this query names no stream: add a stream clause" in said["refused"].content[0].text
+    assert "this query has no stream: add a stream clause" in said["refused"].content[0].text
     assert "Traceback" not in said["refused"].content[0].text
     assert said["schema"].is_error
 

@@ -122,7 +122,7 @@ ENDLESS = [GivenElement(time=0, triples=":a :v 1 .")]
 REFUSED = {
     "a path": (lambda: verify("/etc/passwd", STREAM, RIGHT), "no file is read"),
     "a long query": (lambda: translate("{" * 60_000, "cqels"), "query: 60,000 characters, 50,000 at most"),
-    "no query": (lambda: translate("{ } ", "cqels"), "this query names no stream"),
+    "no query": (lambda: translate("{ } ", "cqels"), "this query has no stream"),
     "no dialect": (lambda: translate(QUERY, "sql"), "sql"),
     "no Turtle": (lambda: expect(QUERY, [GivenElement(time=0, triples="a b c")]), "stream, element 1: 'a b c'"),
     "which stream": (lambda: expect(TWO, STREAM), "element 1: its stream is not said, and the query reads 2"),

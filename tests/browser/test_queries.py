@@ -44,7 +44,7 @@ def test_a_query_is_registered_watched_and_ended(browser: Any, service: SimpleNa
     assert "No query is registered." in text(browser, "main")
     browser.find_element("id", "query").send_keys("SELECT nothing")
     browser.find_element("css selector", "#register button").click()
-    until(lambda: "names no stream" in text(browser, "#said"))
+    until(lambda: "this query has no stream" in text(browser, "#said"))
     field = browser.find_element("id", "query")
     field.clear()
     field.send_keys(select())

@@ -54,7 +54,7 @@ def test_good_input_first(here, command):
 
 def test_not_n_triples(here, command):
     bad = here / "bad.n3t"
-    bad.write_text('<urn:a> <urn:p> <urn:b> "0" .\nthis is no triple\n')
+    bad.write_text('<urn:a> <urn:p> <urn:b> "0" .\nthis is not a triple\n')
     code, _, err = command("expect", here / "query.rq", "--stream", bad, "--semantics", "rspql")
     assert code == 2
     assert "bad.n3t" in err
@@ -155,7 +155,7 @@ def test_a_wrong_option(command):
 def test_nothing_is_overwritten(here, command):
     code, _, err = command("generate", "weather", "--out", here / "table")
     assert code == 2
-    assert "is there already" in err
+    assert "already exists" in err
     assert (here / "table" / "part-0.parquet").exists()
 
 
@@ -191,14 +191,14 @@ def test_too_little_memory_is_a_sentence(here, command, monkeypatch):
     ("words", "says"),
     [
         (("--from", "nowhere", "--to", "out"), "nowhere: there is no such file or folder"),
-        (("--from", "mqtt:///readings", "--to", "out"), "names no machine: write mqtt://HOST"),
+        (("--from", "mqtt:///readings", "--to", "out"), "the host is missing: write mqtt://HOST"),
         (
             ("--from", "table", "--to", "mqttt://localhost/out"),
-            "go to 'mqttt': there are file, kafka, mqtt, -; did you",
+            "send answers to 'mqttt': there are file, kafka, mqtt, -; did you",
         ),
-        (("--from", "table", "--to", "sse+http://localhost/out"), "no answers of a job go to 'sse+http'"),
-        (("--from", "table", "--to", "kafka:///out"), "names no machine: write kafka://HOST"),
-        (("--from", "table", "--to", "query.rq"), "query.rq is a file: answers go to a run folder"),
+        (("--from", "table", "--to", "sse+http://localhost/out"), "a job cannot send answers to 'sse+http'"),
+        (("--from", "table", "--to", "kafka:///out"), "the host is missing: write kafka://HOST"),
+        (("--from", "table", "--to", "query.rq"), "query.rq is a file, but answers go to a run folder"),
         (("--from", "table", "--to", "out", "--semantics", "cqels"), "spark does not answer"),
     ],
 )

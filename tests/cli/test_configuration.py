@@ -107,9 +107,9 @@ def test_a_file_is_checked_for_all_commands(here, command):
 WRONG = {
     "an unknown key": ("[engine.serve]\nporrt = 1\n", f"{FILE}:2: porrt: no such option: there are engine, "),
     "an option of another command": ("[engine.serve]\nwall = true\n", f"{FILE}:2: wall: no such option"),
-    "an unknown command": ("[engin.serve]\nport = 1\n", f"{FILE}:1: engin: it is no command: there are query, "),
-    "a command that has none": ("[check]\nx = 1\n", f"{FILE}:1: check: it is no server or long command"),
-    "an option above the tables": ("port = 1\n", f"{FILE}:1: port: it is no command"),
+    "an unknown command": ("[engin.serve]\nport = 1\n", f"{FILE}:1: engin: it is not a command: there are query, "),
+    "a command that has none": ("[check]\nx = 1\n", f"{FILE}:1: check: it is not a server or long command"),
+    "an option above the tables": ("port = 1\n", f"{FILE}:1: port: it is not a command"),
     "no table": ("engine = 1\n", f"{FILE}:1: engine is a command: write [engine.serve]"),
     "no TOML": ("[engine.serve]\nport 1\n", f"{FILE}:2: not TOML: 'port 1'"),
     "text for a number": ('[engine.serve]\nport = "x"\n', f"{FILE}:2: port is 'x': write a whole number"),

@@ -32,15 +32,15 @@ def test_a_query_that_is_too_deep(here, command, words, part):  # noqa: F811
     files = {"QUERY": here / "query.rq", "TABLE": here / "table"}
     code, _, err = command(*(files.get(word, word) for word in words))
     assert code == 2
-    assert "more than 216 brackets, operators and patterns" in err
+    assert "more than 216 nested or chained brackets, operators and patterns" in err
     assert len(err) < 1_000
 
 
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("a.ttl", deep(20_000), "triple terms lie more than 32 deep"),
-        ("a.nt", deep(20_000), "triple terms lie more than 32 deep"),
+        ("a.ttl", deep(20_000), "triple terms are nested more than 32 deep"),
+        ("a.nt", deep(20_000), "triple terms are nested more than 32 deep"),
         ("a.owl", '<!DOCTYPE r [<!ENTITY a "a">]><r/>', "a DTD"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from streamgauge.cli.main import app
+from streamgauge.cli.main import app, load
 from tests.cli.pages.markdown import Block, complaint, page_blocks, read_blocks
 from tests.cli.pages.shell import Shell, lines_of, same
 from tests.cli.test_help import context
@@ -28,6 +28,21 @@ def test_every_command_has_a_heading(command):
 def test_no_heading_without_a_command():
     headings = re.findall(r"^## (.+)$", (ROOT / "docs" / "commands.md").read_text(), re.M)
     assert sorted(headings) == COMMANDS
+
+
+def options(command):
+    """The options of a command and of its subcommands."""
+    names = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    return names.union(*map(options, getattr(command, "commands", {}).values()))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_of_the_reference_exist(command):
+    text = (ROOT / "docs" / "commands.md").read_text()
+    section = text.partition(f"\n## {command}\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"(?<![\w-])(--[a-z][\w-]*\w|-[A-Za-z])(?=[\s`\]=,;.:|)'/])", section))
+    parameters = {"--stations", "--interval", "--duration", "--universities", "--extended"}  # of workloads
+    assert sorted(named - options(load(command)) - (parameters if command == "generate" else set())) == []
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name)

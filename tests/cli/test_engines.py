@@ -30,7 +30,7 @@ def test_engines_are_listed(command):
             "no jars of CSPARQL-engine of streamreasoning here: give the folder of a clone of it",
         ),
         (("yasper", "--source", "."), "the tag 1.1.8"),
-        (("zork", "--source", "."), "there is no engine 'zork'"),
+        (("zork", "--source", "."), "unknown engine 'zork'"),
     ],
 )
 def test_what_cannot_be_prepared_is_said(tmp_path, monkeypatch, command, words, told):

@@ -61,7 +61,7 @@ def test_a_lost_report_is_explained_and_kept(recorded, explain):
     code, out, _ = explain(folder)
     assert code == 0
     assert "The first report of the run is lost." in out
-    assert "Proof: so the recorded answers come out exactly" in out
+    assert "Proof: this model gives exactly the recorded answers" in out
     assert "no report" in out
     kept = read_verdict(folder).diagnosis
     assert kept.exact

@@ -91,6 +91,6 @@ async def polled(address):
 def test_static_data_do_not_replace_a_file(tmp_path):
     static = tmp_path / "static.nt"
     static.write_text("here")
-    with pytest.raises(FormatError, match="is there already"):
+    with pytest.raises(FormatError, match="already exists"):
         run("generate", "trains", "--out", tmp_path / "a", "--static", static)
     assert static.read_text() == "here"

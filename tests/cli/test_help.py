@@ -10,7 +10,7 @@ from streamgauge.cli.main import app, load
 
 
 def leaves():
-    """Every command that is no group, by its words."""
+    """Every command that is not a group, by its words."""
     for name in COMMANDS:
         command = load(name)
         for inner in getattr(command, "commands", {}):

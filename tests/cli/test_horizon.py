@@ -59,12 +59,12 @@ def test_every_command_has_the_same_horizon(here, command):
     _, out, err = expect(command)
     reports = json.loads(out)
     assert [report["instant"] for report in reports] == INSTANTS
-    assert "time came to 32,000 ms" in err
+    assert "time reached 32,000 ms" in err
     _, out, err = command("query", "query.rq", "--stream", "stream.parquet", "--semantics", "rspql", "--json")
     assert [json.loads(line)["instant"] for line in out.splitlines()] == INSTANTS
-    assert "time came to 32,000 ms" in err
+    assert "time reached 32,000 ms" in err
     _, _, err = imported(here, command, reports)
-    assert "time came to 32,000 ms" in err
+    assert "time is assumed to end at 32,000 ms" in err
     code, out, _ = command("check", "imported", "--json")
     found = json.loads(out)
     assert (code, found["horizon"], [window["instant"] for window in found["windows"]]) == (0, 32_000, INSTANTS)
@@ -85,7 +85,7 @@ def test_check_and_explain_agree_on_reports_after_the_last_answer(here, command)
     assert "40 s: no report was due after it" in out
     _, out, _ = command("explain", "imported")
     assert "nothing to explain" not in out
-    assert "time came to 40,000 ms" in out
+    assert "The recording ends at 40,000 ms" in out
     kept = read_verdict(here / "imported")
     assert kept.diagnosis is not None
     assert kept.diagnosis.differs == kept.missed == 2
@@ -106,16 +106,16 @@ def test_query_goes_on_only_when_asked(here, command):
         "query", "query.rq", "--stream", "stream.parquet", "--semantics", "rspql", "--json", "--advance-to", "windows"
     )
     assert [json.loads(line)["instant"] for line in out.splitlines()] == [*INSTANTS, 35_000, 40_000]
-    assert "time came to 42,000 ms" in err
+    assert "time reached 42,000 ms" in err
 
 
 def test_a_stream_that_ends_before_its_first_window_says_when_that_closes(here, command):
-    """The finding: 0 answers and time came to 19,992 ms, without a word on the window that closes at 25,000."""
+    """The finding: 0 answers and time reached 19,992 ms, without a word on the window that closes at 25,000."""
     element = {"t": 19_992, "add": "<urn:s> <urn:p> <urn:o> .\n"}
     (here / "short.jsonl").write_text(json.dumps(element))
     asked = ("query.rq", "--stream", "short.jsonl", "--semantics", "rspql")
     code, out, err = command("query", *asked, "--json")
-    closes = "time came to 19,992 ms: the first window closes at 20,000 ms, and --advance-to windows closes it"
+    closes = "time reached 19,992 ms: the first window closes at 20,000 ms, and --advance-to windows closes it"
     assert (code, out, err) == (0, "", f"1 element; 0 answers; {closes}\n")
     code, out, err = command("expect", *asked, "--rows")
     assert (code, json.loads(out), err.splitlines()[-1]) == (0, [], closes)
@@ -127,7 +127,7 @@ def test_a_stream_that_ends_before_its_first_window_says_when_that_closes(here, 
 def test_elements_before_a_stated_t0_are_counted(here, command):
     more = ("--semantics", "rspql", "--t0", "20s", "--json")
     _, _, err = command("query", "query.rq", "--stream", "stream.parquet", *more)
-    assert err == "33 elements, 20 of them before t0, which never count; 1 answer; time came to 32,000 ms\n"
+    assert err == "33 elements, 20 of them before t0, which never count; 1 answer; time reached 32,000 ms\n"
 
 
 def test_times_before_1970_are_answered_and_expected(here, command):
@@ -145,7 +145,7 @@ def test_times_before_1970_are_answered_and_expected(here, command):
 
 def test_a_verdict_says_when_the_first_window_closes():
     verdict = verify(QUERY, [(3_000, "<urn:s> <urn:p> <urn:o> .")], answers=[])
-    assert "time came to 3,000 ms, but the first window closes at 10,000 ms" in verdict.reason
+    assert "time reached 3,000 ms, but the first window closes at 10,000 ms" in verdict.reason
     assert verify(QUERY, [(3_000, "<urn:s> <urn:p> <urn:o> .")], answers=[], advance_to="windows").missed == 1
 
 
@@ -162,4 +162,4 @@ def test_a_file_that_says_how_far_time_came_is_heeded_by_all(here, command):
     )
     _, _, err = command("import", "answers.json", "--query", "query.rq", "--stream", "told.jsonl", "--semantics",
                         "rspql", "--out", "told")  # fmt: skip
-    assert "time came to 21,000 ms" in err
+    assert "time is assumed to end at 21,000 ms" in err

@@ -42,7 +42,7 @@ def test_nothing_is_overwritten(tmp_path, command):
     (mine / "query.rq").write_text("SELECT")
     code, _, err = command("init", mine)
     assert code == 2
-    assert err == f"streamgauge: {mine} has query.rq already: nothing was written; name another folder\n"
+    assert err == f"streamgauge: {mine} already has query.rq: nothing was written; name another folder\n"
     assert [path.name for path in mine.iterdir()] == ["query.rq"]
 
 

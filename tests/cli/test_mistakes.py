@@ -88,7 +88,7 @@ def test_every_command_refuses_a_master_of_no_known_form_before_it_works():
     masters = {words: param for words, leaf in LEAVES.items() for param in leaf.params if param.name == "master"}
     assert len(masters) > 8
     for words, param in masters.items():
-        with pytest.raises(typer.BadParameter, match="'sparky://x' is no Spark master: write local"):
+        with pytest.raises(typer.BadParameter, match="'sparky://x' is not a Spark master: write local"):
             param.process_value(typer.Context(LEAVES[words]), "sparky://x")
         for master in ("local", "local[*]", "local[2,3]", "yarn", "spark://a:7077,b:7077", "k8s://https://c", "sc://d"):
             assert param.process_value(typer.Context(LEAVES[words]), master) == master

@@ -47,11 +47,11 @@ def test_every_form_of_the_data_gives_the_same_answers_and_expectation(here, com
 
 
 WRONG = {
-    "no property": (["parking.ttl"], "no number in the name, as in data_07.ttl, to say its time"),
+    "no property": (["parking.ttl"], "its name has no number for its time, as in data_07.ttl"),
     "a prefix that is none": (["parking.ttl", "--time-property", "sossa:resultTime"], "did you mean sosa:?"),
     "another property": (["parking.ttl", "--time-property", "sosa:phenomenonTime"], "did you mean sosa:resultTime?"),
     "another column": (["parking.csv", "--time-property", "zeit"], "no column 'zeit'"),
-    "a zone that is none": (["parking.csv", "--time-zone", "Vienna"], "'Vienna' is no zone"),
+    "a zone that is none": (["parking.csv", "--time-zone", "Vienna"], "'Vienna' is not a zone"),
     "a unit that is none": (["parking.csv", "--time-in", "h"], "numbers count ns, us, ms, s"),
     "no mapping": (["parking.csv", "--csv-mapping", "no.json"], "no.json: the mapping of columns cannot be read"),
 }
@@ -78,7 +78,7 @@ def test_what_is_passed_over_is_told_by_every_command(here, command):
     for name in ("query", "expect"):
         code, _, err = command(name, "parking.rq", "--stream", "parking.csv?bad=skip", "--json")
         assert code == 0
-        assert "passed over: parking.csv, line 5: no time: column time is empty" in err
+        assert "skipped: parking.csv, line 5: no time: column time is empty" in err
         code, _, err = command(name, "parking.rq", "--stream", "parking.csv")
         assert (code, "parking.csv, line 5: no time" in err) == (2, True)
 

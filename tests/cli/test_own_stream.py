@@ -1,4 +1,4 @@
-"""One's own stream under one's own name, in every command: what names no stream is of the query's."""
+"""A user's own stream under its own name, in every command: elements without a stream belong to the query's."""
 
 import json
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_of_two_streams_a_file_must_be_told_which(here, command, words):
     name, *options = words
     code, _, err = command(name, "two.rq", "--stream", "parking.nq", *options)
     assert code == 2
-    assert "reads <urn:cars> and <urn:prices>, and nothing here says which" in err
+    assert "reads <urn:cars> and <urn:prices>, and this source does not say which" in err
     assert "parking.nq" in err
     both = ["--stream", "urn:cars=parking.nq", "--stream", "urn:prices=parking.nq"]
     code, out, _ = command(name, "two.rq", *both, *options, "--json")
@@ -128,9 +128,9 @@ def test_the_stream_table_of_an_experiment_has_the_querys_name(here, how):
 
 
 REFUSED = {
-    "another name": ({"file": "urn:other=parking.nq"}, SourceError, "parking.nq is said to be <urn:other>"),
-    "another stream": ({"file": "parking.nq", "stream": "urn:other"}, SourceError, "said to be <urn:other>"),
-    "a workload's": ({"name": "weather", "stream": "urn:other"}, ExperimentError, "is made as <urn:other>"),
+    "another name": ({"file": "urn:other=parking.nq"}, SourceError, "parking.nq is declared as <urn:other>"),
+    "another stream": ({"file": "parking.nq", "stream": "urn:other"}, SourceError, "declared as <urn:other>"),
+    "a workload's": ({"name": "weather", "stream": "urn:other"}, ExperimentError, "generates <urn:other>"),
 }
 
 
@@ -162,10 +162,10 @@ def test_a_file_that_changed_is_another_stream(here):
 
 BAD = {
     'file = "a.nq"\nname = "weather"': "give either name",
-    "file = 5": "expected the name of a file, or a list of them",
+    "file = 5": "expected a file name or a list of file names",
     'file = "a.nq"\nstream = 7': "expected the IRI of the stream, or a table",
     'file = "a.nq"\nstream = { "urn:a" = "b.nq" }': "give the files once",
-    'file = "a.nq"\nstations = 5': "stations is nothing that a recorded stream has",
+    'file = "a.nq"\nstations = 5': "stations does not apply to a recorded stream",
     'name = "weather"\ntime_property = "sosa:resultTime"': "time_property is for a recorded stream",
 }
 

@@ -91,7 +91,7 @@ def test_json_lines_where_nobody_looks(ask, here):
     out, err = ask("select.rq", "--stream", here / "in.jsonl", "--advance-to", "windows")
     answers = [decode_answer(line) for line in out.splitlines()]
     assert [(answer.instant, len(answer.added)) for answer in answers] == [(5000, 2), (10_000, 1)]
-    assert err == "4 elements; 2 answers; time came to 12,000 ms\n"
+    assert err == "4 elements; 2 answers; time reached 12,000 ms\n"
 
 
 def test_csv_has_plain_values(ask, here):
@@ -118,7 +118,7 @@ def test_answers_go_to_a_sink(ask, here):
 
 def test_limit_and_where_time_ends(ask, here):
     out, err = ask("select.rq", "--stream", here / "in.jsonl", "--limit", 1)
-    assert (len(out.splitlines()), err) == (1, "3 elements; 1 answer; time came to 6,000 ms\n")
+    assert (len(out.splitlines()), err) == (1, "3 elements; 1 answer; time reached 6,000 ms\n")
     out, _ = ask("select.rq", "--stream", here / "in.jsonl", "--advance-to", "20s")
     assert [json.loads(line)["instant"] for line in out.splitlines()] == [5000, 10_000, 15_000, 20_000]
 
@@ -127,7 +127,7 @@ def test_late_elements_are_said(ask, here):
     with (here / "in.jsonl").open("ab") as file:
         file.write(encode_element(stream("1000: late p late.")[0]))
     _, err = ask("select.rq", "--stream", here / "in.jsonl", "--lateness", "1s", "--advance-to", "windows")
-    assert err == "5 elements, 1 of them too late; 2 answers; time came to 12,000 ms\n"
+    assert err == "5 elements, 1 of them too late; 2 answers; time reached 12,000 ms\n"
 
 
 def test_a_table_for_people():
@@ -168,7 +168,7 @@ def test_the_terminal_gets_the_table(ask, here, monkeypatch):
         ("select.rq", ("--stream", "in.jsonl", "--format", "xml"), "choose from table, jsonl"),
         ("select.rq", ("--stream", "in.jsonl", "--lateness", "soon"), "duration"),
         ("select.rq", ("--stream", "in.jsonl", "--semantics", "nobody"), "no semantics named"),
-        ("select.rq", ("--stream", "in.jsonl", "--engine", "nobody"), "there is no engine"),
+        ("select.rq", ("--stream", "in.jsonl", "--engine", "nobody"), "unknown engine"),
         ("select.rq", ("--stream", "in.jsonl", "-D", "SIZE"), "NAME=VALUE"),
         ("select.rq", ("--stream", "urn:other=in.jsonl"), "urn:other"),
     ],
@@ -203,7 +203,7 @@ def test_standard_input_and_control_c(here):
     os.kill(running.pid, signal.SIGINT)
     out, err = running.communicate(timeout=300)
     assert (out, running.returncode) == (b"", 130)
-    assert err == b"4 elements; 1 answer; time came to 7,000 ms\n"
+    assert err == b"4 elements; 1 answer; time reached 7,000 ms\n"
 
 
 @pytest.mark.server

@@ -35,7 +35,7 @@ def test_a_run_is_kept_analysed_and_judged(conf, tmp_path):
     assert (one["all"]["due"], one["all"]["delivered"], one["all"]["missed"]) == (due, due, 0)
     assert {each["judgement"] for each in one["verdicts"].values()} == {"right"}
     assert one["all"]["throughput"]["complete"] == len(SMALL.publications)
-    assert "1 of 1 run told all that was due" in page.read_text(encoding="utf-8")
+    assert "1 of 1 run sent all notifications that were due" in page.read_text(encoding="utf-8")
     assert "1 of 1 run told all" in sepbm("analyse", out, "--of", conf).stdout
 
 

@@ -57,7 +57,7 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("nobody",), "there is no engine 'nobody'"),
+        (("nobody",), "unknown engine 'nobody'"),
         (("live", "--host", "0.0.0.0"), "give a token, or bind to 127.0.0.1"),
         (("live", "--token-file", "nowhere"), "nowhere: cannot be read: there is no such file"),
         (("live", "--static", "urn:s"), "write IRI=FILE"),

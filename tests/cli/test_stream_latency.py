@@ -35,7 +35,7 @@ def asked(command, root, *more: str):
 def test_the_reason_for_micro_batches_is_printed_and_kept(command, done, tmp_path):
     said = asked(command, tmp_path, "--latency", "real-time")
     assert said.code == 0
-    assert "micro-batches: the stream comes from 'file', real-time mode reads Kafka" in said.err
+    assert "micro-batches: the stream comes from 'file', but real-time mode reads Kafka" in said.err
     (job,) = done
     assert (job.latency, job.semantics.name, job.every) == ("micro-batches", "rspql", 500)
     assert job.reason.startswith("the stream comes from")
@@ -50,7 +50,7 @@ def test_a_semantics_that_reports_windows_is_done_in_micro_batches(command, done
 def test_updates_are_refused_where_real_time_mode_cannot_be(command, done, tmp_path):
     said = asked(command, tmp_path, "--latency", "real-time", "--semantics", "updates")
     assert said.code == 2
-    assert "updates (content = updates): micro-batches answer when windows close" in said.err
+    assert "answers per message (content = updates): micro-batches answer when windows close" in said.err
     assert not done
 
 

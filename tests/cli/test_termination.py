@@ -52,7 +52,7 @@ def test_a_query_that_is_ended_says_how_much_it_was(tmp_path, number, code, back
         query.send_signal(number)
         _, err = query.communicate(timeout=120)
     assert query.returncode == code
-    assert re.search(r"3 elements; [01] answers?; time came to 6,000 ms", err)  # it may come while the first is counted
+    assert re.search(r"3 elements; [01] answers?; time reached 6,000 ms", err)  # it may come while the first is counted
     assert "Traceback" not in err
 
 

@@ -46,7 +46,7 @@ def test_standard_input(translate):
     [
         ("SELECT ?s {\n STREAM <a:b> [NOW { } }", ("--to", "rspql"), "streamgauge: -, line 2, column 15: the window"),
         ("SELECT ?s { STREAM <a:b> [ALL] { ?s ?p ?o } }", ("--to", "csparql"), "-: C-SPARQL has no landmark window"),
-        ("SELECT ?s { ?s ?p ?o }", ("--to", "csparql"), "this query names no stream"),
+        ("SELECT ?s { ?s ?p ?o }", ("--to", "csparql"), "this query has no stream"),
         ("SELECT ?s { ?s ?p ?o }", ("--to", "csparql", "--from", "cqels"), "a CQELS query needs a stream"),
         ("SELECT ?s { STREAM <a:b> [RANGE ${W}] { } }", ("--to", "rspql"), "the parameter W has no value"),
         ("SELECT ?s { STREAM <a:b> [NOW] { } }", ("--to", "rspql", "-D", "W=1"), "the query has no parameter W"),

@@ -156,8 +156,8 @@ def printed(shown):
 @pytest.mark.parametrize(
     ("address", "words", "code", "says"),
     [
-        ("gopher://127.0.0.1/trains", [], 2, "no web address"),
-        ("file:///etc/passwd", [], 2, "no web address"),
+        ("gopher://127.0.0.1/trains", [], 2, "not a web address"),
+        ("file:///etc/passwd", [], 2, "not a web address"),
         ("http://169.254.169.254.nowhere.invalid/", [], 2, ""),
         ("http://127.0.0.1:9/trains", ["--patience", "100ms"], 3, "given up, as --patience is 0.1 s"),
         ("http://127.0.0.1:9/trains", ["--once"], 3, "after 4 attempts: given up: --patience 10m goes on trying"),

@@ -45,6 +45,6 @@ def test_what_is_refused_is_named():
     subject = engine("spark")
     sentences = {refused(subject, each) for each in asked(load(), subject.profiles, subject.scale)} - {None}
     words = ("content changes", "due = last", "no clock of its own", "count-based window", "content = bag")
-    words = (*words, "reports at expirations", "updates (content = updates)")
+    words = (*words, "reports at expirations", "answers per message (content = updates)")
     assert {word for word in words if any(word in sentence for sentence in sentences)} == set(words)
     assert all(any(word in sentence for word in words) for sentence in sentences)

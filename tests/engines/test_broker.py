@@ -53,11 +53,11 @@ def test_it_takes_the_cases_about_publishing():
 @pytest.mark.parametrize(
     ("query", "semantics", "sentence"),
     [
-        (QUERY, CQELS, "take sens, not cqels"),
+        (QUERY, CQELS, "use sens instead of cqels"),
         (replace(QUERY, windows=(StreamWindow(STREAM, Window(2, 1)),)), SENS, "a time-based window"),
         (replace(QUERY, windows=(StreamWindow(STREAM, LANDMARK, "urn:w"),)), SENS, "a named window"),
-        (replace(QUERY, r2s=R2S.RSTREAM), SENS, "Rstream: a broker tells what changes"),
-        (replace(QUERY, form=Ask(QUERY.form.pattern)), SENS, "ASK and CONSTRUCT: changes of rows"),
+        (replace(QUERY, r2s=R2S.RSTREAM), SENS, "Rstream: a broker sends changes"),
+        (replace(QUERY, form=Ask(QUERY.form.pattern)), SENS, "ASK and CONSTRUCT: only changes of rows"),
         (replace(QUERY, windows=()), SENS, "no window"),
     ],
 )

@@ -169,7 +169,7 @@ def test_one_refused_query_of_several_is_named():
     query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, Window(4, 2)),))
     asked_for = [(query, PROFILES["rspql"], lambda _answer: None)]
     bag = (query, replace(PROFILES["rspql"], content=Counting.BAG), lambda _answer: None)
-    with pytest.raises(ValueError, match="query 2: a content that is a bag"):
+    with pytest.raises(ValueError, match="query 2: a bag as window content"):
         load("live").start_all([*asked_for, bag])
 
 
@@ -215,7 +215,7 @@ def test_every_profile(name):
     text = " | ".join(f"{t}: s{t % 3} p o{t}. s{t % 3} q o{t % 2}." for t in range(0, 40, 3))
     query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, Window(10, 5)),))
     if PROFILES[name].content is Counting.UPDATES:
-        assert "live keeps graphs" in (refuse(query, PROFILES[name]) or "")
+        assert "live keeps windows" in (refuse(query, PROFILES[name]) or "")
         return
     agree(query, replace(PROFILES[name], time_unit=2, clock=Clock.APPLICATION), stream(text), 45)
 
@@ -249,7 +249,7 @@ def test_elements_of_one_time_and_number_are_taken_in_their_order():
 
 def test_what_live_cannot_do_it_refuses_by_name():
     query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, Window(4, 2)),))
-    assert "content that is a bag" in refuse(query, replace(PROFILES["rspql"], content=Counting.BAG))
+    assert "bag as window content" in refuse(query, replace(PROFILES["rspql"], content=Counting.BAG))
     assert "no clock of its own" in refuse(query, PROFILES["cqels-1.x"])
     assert "csparql has no Istream" in refuse(replace(query, r2s=R2S.ISTREAM), PROFILES["csparql"])
     drawn = replace(query, form=parse_sparql("SELECT ?s { ?s <urn:p> ?o FILTER(RAND() < ?o) }"))

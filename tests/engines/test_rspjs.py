@@ -32,8 +32,8 @@ def program() -> list[str]:
 @pytest.mark.parametrize(
     ("name", "semantics", "words"),
     [
-        ("many rows in one window", RSPQL, "semantics of its own: take rsp-js"),
-        ("ASK streams a boolean", RSPJS, "SELECT only"),
+        ("many rows in one window", RSPQL, "its own semantics: use rsp-js"),
+        ("ASK streams a boolean", RSPJS, "SELECT queries only"),
         ("static data has no timestamp", RSPJS, "no timestamp"),
         ("a landmark window and pure RANGE", RSPJS, "time-based windows only"),
         ("the query's keyword wins over the semantics' default", RSPJS, "Rstream only"),
@@ -78,5 +78,5 @@ def test_it_is_a_session_in_process(program):
 
 
 def test_starting_what_is_refused_is_an_error():
-    with pytest.raises(ValueError, match="take rsp-js"):
+    with pytest.raises(ValueError, match="use rsp-js"):
         start(MANY.query, RSPQL, lambda _answer: None)

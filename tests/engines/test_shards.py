@@ -268,7 +268,7 @@ def test_keys(text, key):
         (TEXTS[0], CSPARQL, 2, "sharded by ?s over 2 processes"),
         (TEXTS[11], CSPARQL, 2, "2 processes take turns at the windows: "),
         (TEXTS[0], PROFILES["cqels"], 2, "one process: a report depends on whether the content has changed"),
-        (TEXTS[1], replace(PROFILES["rspql"], r2s=R2S.ISTREAM), 2, "one process: ?s is no column of the answer"),
+        (TEXTS[1], replace(PROFILES["rspql"], r2s=R2S.ISTREAM), 2, "one process: ?s is not a column of the answer"),
         (TEXTS[0], CSPARQL, 1, "one process"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The bounds of text: what lies in each other or in a row is counted, what is in strings, IRIs and comments is not."""
+"""Bounds of text: nesting and chains are counted; brackets in strings, IRIs and comments are not."""
 
 import random
 import string
@@ -142,7 +142,7 @@ def test_what_is_in_strings_and_comments_is_text(text: str) -> None:
 def test_brackets_of_turtle_lie_at_most_so_deep(text: str) -> None:
     check_turtle(text * DATA_DEPTH)
     check_turtle("<urn:s> <urn:p> [ <urn:p> (1 2) ] .\n" * 500)
-    with pytest.raises(BoundError, match=f"more than {DATA_DEPTH} brackets"):
+    with pytest.raises(BoundError, match=f"brackets are nested more than {DATA_DEPTH} deep"):
         check_turtle(text * (DATA_DEPTH + 1))
 
 
@@ -188,10 +188,10 @@ def test_json_ld_is_held_to_depth_and_contexts() -> None:
     check_rdf(f"[{many}]", ox.RdfFormat.JSON_LD)
     for key in ("@context", "\\u0040context", "@\\u0063ontext"):
         own = many.replace("@context", key)
-        with pytest.raises(BoundError, match="contexts lie in each other too often"):
+        with pytest.raises(BoundError, match="contexts are nested too deep"):
             check_rdf(f'{{"@context": {{{context}}}, "a1": [{own}]}}', ox.RdfFormat.JSON_LD)
         scoped = f'{context}, "t": {{"@id": "urn:t", "{key}": {{"z": "urn:z"}}}}'
-        with pytest.raises(BoundError, match="contexts lie in each other too often"):
+        with pytest.raises(BoundError, match="contexts are nested too deep"):
             check_rdf(f'{{"@context": {{{scoped}}}, "a1": [{",".join(["{}"] * 4_000)}]}}', ox.RdfFormat.JSON_LD)
 
 
@@ -219,7 +219,7 @@ def test_xml_lies_at_most_so_deep() -> None:
     whole = f"<rdf:RDF{RDF}>%s</rdf:RDF>"
     check_xml(whole % ("<t:A><t:p>" * 49 + "</t:p></t:A>" * 49))
     check_xml(whole % ("<t:A t:a=\"<b>\" t:b='>'/>" * 500 + "<!-- <a> -->" * 500 + "<![CDATA[<!DOCTYPE <a>]]>" * 500))
-    with pytest.raises(BoundError, match="elements lie more than 100 deep"):
+    with pytest.raises(BoundError, match="elements are nested more than 100 deep"):
         check_xml(whole % ("<t:A><t:p>" * 51 + "</t:p></t:A>" * 51))
 
 

@@ -150,7 +150,7 @@ def test_paths():
     assert json_path("$.a[*]['b c']").values(data) == ["1", "2.50"]
     assert json_path("a[-1]").values(data) == [{"b c": "2.50"}]
     assert json_path("$.a[0].none").values(data) == []
-    with pytest.raises(ValueError, match="is no path that is read here"):
+    with pytest.raises(ValueError, match="is not a path that is read here"):
         json_path("$..a")
 
 

@@ -77,7 +77,7 @@ def test_what_is_no_deviation(failure: str) -> None:
         "the engine ended with exit code 1; its last words: ValueError: no aggregates",
         "the engine was still running after its time limit of 2 s, so it was ended",
         "line 3 of the engine's output is not an answer: not a line of JSON",
-        "the engine did not say that it is ready within 3 s",
+        "the engine was not ready within 3 s",
     ],
 )
 def test_what_may_be_a_deviation(failure: str) -> None:

@@ -238,7 +238,7 @@ BAD_FILES = {
         r"x_1\.ttl, line 2: The prefix b: has not been declared",
     ),
     "turtle": ("x_1.ttl", "<urn:a> <urn:b> .", r"x_1\.ttl, line 1: "),
-    "no number": ("x.ttl", "<urn:a> <urn:b> <urn:c> .", r"x\.ttl: no number in the name"),
+    "no number": ("x.ttl", "<urn:a> <urn:b> <urn:c> .", r"x\.ttl: its name has no number"),
     "trig prefix": ("x.trig", "<urn:g1> {\n\n a:x a:y b:z }", r"x\.trig, line 3: The prefix a: has not been declared"),
     "no graph": ("x.trig", "<urn:a> <urn:b> <urn:c> .", r"x\.trig, graph none: a triple outside any named graph"),
     "no N-Quads": ("x.nq", "\n<urn:a> <urn:b> c <urn:g1> .\n", r"x\.nq, line 2: not N-Quads: "),
@@ -252,10 +252,10 @@ BAD_FILES = {
     "odd time": (
         "x.nq",
         '<urn:a> <http://www.streamreasoning.org/schema/benchmark#hasTimestamp> "noon" <urn:g> .\n',
-        r'x\.nq, line 1: "noon" is no time',
+        r'x\.nq, line 1: "noon" is not a time',
     ),
-    "jelly": ("x.jelly", "this is no Jelly", r"x\.jelly, frame 0: not a readable Jelly stream"),
-    "ending": ("x.xlsx", "a,b", r"x\.xlsx: no stream format has the ending \.xlsx: name one of"),
+    "jelly": ("x.jelly", "this is not Jelly", r"x\.jelly, frame 0: not a readable Jelly stream"),
+    "ending": ("x.xlsx", "a,b", r"x\.xlsx: no stream format has the ending \.xlsx: name the format, one of"),
 }
 
 
@@ -288,16 +288,18 @@ def test_other_mistakes_are_named(tmp_path):
     (tmp_path / "a_1.ttl").write_text("")
     (tmp_path / "b_01.ttl").write_text("")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FormatError, match=r"b_01\.ttl: has the number 1, as a_1\.ttl has"):
+    with pytest.raises(FormatError, match=r"b_01\.ttl: a_1\.ttl has the number 1 too"):
         list(read_stream(tmp_path))
     with pytest.raises(FormatError, match="empty: no stream format has the ending none"):
         read_stream(tmp_path / "empty")
     with pytest.raises(FormatError, match="nowhere: there is no such file or folder"):
         read_stream(tmp_path / "nowhere")
-    with pytest.raises(FormatError, match=r"no stream format 'xml': there are csv, gtfsrt, jelly, json, jsonl, jsonld"):
+    with pytest.raises(
+        FormatError, match=r"unknown stream format 'xml': there are csv, gtfsrt, jelly, json, jsonl, jsonld"
+    ):
         read_stream(tmp_path, "xml")
     with pytest.raises(
-        FormatError, match=r"turtle is read only: formats to write are jelly, jsonl, messages, nquads, .*, yabench"
+        FormatError, match=r"turtle can only be read: write one of jelly, jsonl, messages, nquads, .*, yabench"
     ):
         write_stream([], tmp_path / "x.ttl")
     with pytest.raises(FormatError, match="could not be written"):
@@ -307,7 +309,7 @@ def test_other_mistakes_are_named(tmp_path):
 @pytest.mark.parametrize("form", sorted({*WRITABLE} - {"jsonl"}))
 def test_formats_that_hold_additions_only_say_so(tmp_path, form):
     gone = StreamElement("urn:s", 0, 3, (("<urn:a>",) * 3,), (("<urn:b>",) * 3,))
-    with pytest.raises(ValueError, match=r"sequence 3.*added triples only"):
+    with pytest.raises(ValueError, match=r"sequence 3.*(?:cannot express|added triples only)"):
         write_stream([gone], tmp_path / "x", form)
 
 

@@ -1,4 +1,4 @@
-"""GTFS-Realtime: feeds built here, read as departures that end with the next feed; what is no feed is refused."""
+"""GTFS-Realtime: feeds built here, read as departures that end with the next feed; what is not a feed is refused."""
 
 import pytest
 
@@ -99,17 +99,17 @@ def test_messages_may_carry_feeds():
 @pytest.mark.parametrize(
     ("payload", "words"),
     [
-        (b"\xff\xff\xff", "no FeedMessage of GTFS-Realtime"),
-        (b"", "no FeedMessage of GTFS-Realtime: it has no header"),
+        (b"\xff\xff\xff", "not a FeedMessage of GTFS-Realtime"),
+        (b"", "not a FeedMessage of GTFS-Realtime: it lacks header"),
         (
             pb.FeedMessage(
                 header={"gtfs_realtime_version": "2.0", "incrementality": pb.FeedHeader.DIFFERENTIAL}
             ).SerializeToString(),
-            "a differential feed",
+            "GTFS does not specify differential feeds",
         ),
     ],
 )
-def test_what_is_no_feed_is_refused_by_its_place(tmp_path, payload, words):
+def test_an_invalid_feed_is_refused_with_its_place(tmp_path, payload, words):
     (tmp_path / "x.pb").write_bytes(payload)
     with pytest.raises(FormatError, match=f"x.pb: ({words})"):
         list(read_stream(tmp_path / "x.pb"))

@@ -88,11 +88,11 @@ def test_times_are_stated_or_a_propertys_value_or_counted():
 
 BAD = {
     "delimiter in a graph": (V + "<urn:g> {\n" + ONE + "MESSAGE\n" + TWO + "}\n", "log, line [34]: "),
-    "no dot": (V + ONE + "@message <urn:x>\n", "log, line 3: @message without its dot"),
+    "no dot": (V + ONE + "@message <urn:x>\n", "log, line 3: @message must end with a dot"),
     "syntax": (V + "PREFIX e: <urn:>\n" + ONE + "MESSAGE\n" + TWO + "e:a e:b .\n", "log, line 6: "),
     "prefix": (V + ONE + "MESSAGE\n\n e:a e:b e:c .\n", "log, line 5: The prefix e: has not been declared"),
-    "two times": (f'<urn:a> {STAMP} "7" . <urn:b> {STAMP} "8" . {ONE}', "log, message 0: one message states several"),
-    "no time": (f'<urn:a> {STAMP} "noon" . {ONE}', 'log, message 0: "noon" is no time'),
+    "two times": (f'<urn:a> {STAMP} "7" . <urn:b> {STAMP} "8" . {ONE}', "log, message 0: the message states several"),
+    "no time": (f'<urn:a> {STAMP} "noon" . {ONE}', 'log, message 0: "noon" is not a time'),
     "back": (ONE + f'MESSAGE <urn:a> {STAMP} "-5" . {ONE}', "log, message 1: time goes back from 0 to -5 ms"),
     "too long": (V + ONE * 9 + "MESSAGE\n" + TWO, "log, line 11: a message longer than 200 bytes ends here"),
     "long line": (V + f'<urn:a> <urn:b> "{"x" * 300}" .\n', "log, line 2: longer than 200 bytes"),

@@ -42,10 +42,10 @@ def test_rows():
 @pytest.mark.parametrize(
     ("read", "text", "words"),
     [
-        (stream, "x: a p b.", "'x: a p b.' is no element"),
+        (stream, "x: a p b.", "'x: a p b.' is not an element"),
         (stream, "1: a p.", "has a triple of 2 terms"),
-        (stream, "1: a p 'x.", "is no literal"),
-        (rows, "'a'^^", "is no literal"),
+        (stream, "1: a p 'x.", "is not a literal"),
+        (rows, "'a'^^", "is not a literal"),
     ],
 )
 def test_what_is_not_in_the_notation_is_quoted(read, text, words):

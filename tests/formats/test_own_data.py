@@ -61,7 +61,7 @@ TURTLE = {
         f"<< :s :p 1 ~ :a >> sosa:resultTime {at('01Z')} . << :s :p 2 >> sosa:resultTime {at('02Z')} .",
         [(1000, 2), (2000, 2)],
     ),
-    "a triple term that is no reification": (
+    "a triple term that is not a reification": (
         f":a :says <<( :s :p 1 )>> ; sosa:resultTime {at('01Z')} . :s :p 1 ; sosa:resultTime {at('02Z')} .",
         [(1000, 2), (2000, 2)],
     ),
@@ -102,7 +102,7 @@ def test_other_syntaxes(tmp_path):
         <rdf:Description rdf:about="urn:a"><s:resultTime>1970-01-01T00:00:01Z</s:resultTime></rdf:Description>
         </rdf:RDF>"""
     assert read(tmp_path, "o.rdf", xml) == [(1000, 1)]
-    with pytest.raises(SourceError, match="times yet: name the property that states them"):
+    with pytest.raises(SourceError, match="no times: name the property that states them"):
         read(tmp_path, "o.rdf", xml, Reading())
 
 
@@ -147,7 +147,7 @@ def test_parts_belong_to_an_element_although_they_are_iris(tmp_path):
     notes: list[str] = []
     assert read(tmp_path, "o.ttl", text, replace(SOSA, note=notes.append)) == [(1000, 2)]
     assert "o.ttl: 1 subject without sosa:resultTime (<urn:r>): static data" in notes[0]
-    assert "--parts sosa:hasResult makes those" in notes[0]
+    assert "--parts sosa:hasResult includes those" in notes[0]
 
 
 def test_the_order_of_the_file_counts_where_lateness_is_declared(tmp_path):
@@ -184,17 +184,17 @@ REFUSED = {
     "another property": (f":a :at {at('01Z')} .", "nothing in it has sosa:resultTime: did you mean <urn:at>?"),
     "no moment": (
         ':a sosa:resultTime "noon" .',
-        "<urn:a>: 'noon' is no time: a date with a time as 2026-03-01T08:00:00Z",
+        "<urn:a>: 'noon' is not a time: a date with a time as 2026-03-01T08:00:00Z",
     ),
     "no day": (':a sosa:resultTime "2026-02-30T00:00:00Z"^^xsd:dateTime .', "day is out of range for month"),
-    "a node": (":a sosa:resultTime :t .", "<urn:t> is no time: name the property that leads on to it"),
+    "a node": (":a sosa:resultTime :t .", "<urn:t> is not a time: name the property that leads on to it"),
     "a year": (
         ':a sosa:resultTime "2026"^^xsd:gYear .',
-        "is no time: xsd:dateTime, xsd:dateTimeStamp, xsd:date or a number",
+        "is not a time: xsd:dateTime, xsd:dateTimeStamp, xsd:date or a number",
     ),
-    "too large": (":a sosa:resultTime 1e30 .", "is no time: it is beyond 64 bits of ms"),
-    "larger than a Decimal": (":a sosa:resultTime 1e1000000 .", "is no time: it is beyond 64 bits of ms"),
-    "NaN": (':a sosa:resultTime "NaN"^^xsd:double .', "is no time"),
+    "too large": (":a sosa:resultTime 1e30 .", "is not a time: it is beyond 64 bits of ms"),
+    "larger than a Decimal": (":a sosa:resultTime 1e1000000 .", "is not a time: it is beyond 64 bits of ms"),
+    "NaN": (':a sosa:resultTime "NaN"^^xsd:double .', "is not a time"),
 }
 
 
@@ -216,7 +216,9 @@ def test_what_is_bad_is_passed_over_where_that_is_asked_for(tmp_path):
 
 def test_a_file_whose_times_nobody_names_says_which_property_has_them(tmp_path):
     text = f":a sosa:resultTime {at('01Z')} ."
-    with pytest.raises(SourceError, match=r"no number in the name.*states them: --time-property sosa:resultTime"):
+    with pytest.raises(
+        SourceError, match=r"name has no number for its time.*states them: --time-property sosa:resultTime"
+    ):
         read(tmp_path, "o.ttl", text, Reading())
     notes: list[str] = []
     assert read(tmp_path, "o7.ttl", text, Reading(note=notes.append)) == [(7000, 1)]
@@ -229,7 +231,11 @@ def test_a_file_whose_times_nobody_names_says_which_property_has_them(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("sossa:x", "did you mean sosa:"), ("time", "is no property: write an IRI"), ("<x>", "<x> is no absolute IRI")],
+    [
+        ("sossa:x", "did you mean sosa:"),
+        ("time", "is not a property: write an IRI"),
+        ("<x>", "<x> is not an absolute IRI"),
+    ],
 )
 def test_a_property_that_is_none(tmp_path, name, words):
     with pytest.raises(SourceError, match=words):
@@ -338,11 +344,11 @@ def test_a_table_without_a_header_and_several_tables(tmp_path):
 BAD_TABLES = {
     "no time column": (
         "a,b\n1,2\n",
-        "no columns that look like the time: name the one that has it with --time-property",
+        "no columns that look like the time: name it with --time-property",
     ),
     "two time columns": ("time,date\n1,2\n", "p.csv: 2 columns that look like the time"),
     "no cell of time": ("time,b\n,2\n", "p.csv, line 2: no time: column time is empty"),
-    "no time in it": ("time,b\n1,2\nsoon,2\n", "p.csv, line 3: 'soon' is no time"),
+    "no time in it": ("time,b\n1,2\nsoon,2\n", "p.csv, line 3: 'soon' is not a time"),
     "too few cells": ("time,b\n1\n", "p.csv, line 2: 1 cells where the header has 2"),
     "too many cells": ("time,b\n1,2,3\n", "p.csv, line 2: 3 cells where the header has 2"),
     "a name twice": ("time,b,b\n1,2,3\n", "p.csv: two columns are named 'b'"),
@@ -373,16 +379,16 @@ BAD_MAPPINGS = {
     "{": "a mapping of columns is a JSON file",
     "[]": "the mapping: expected an object",
     '{"tableSchema": {"columns": []}}': "expected a list of columns",
-    '{"tableSchema": {"columns": [{}]}}': "column 1: it has neither a name nor a title",
-    '{"tableSchema": {"columns": [{"name": "t", "regex": "x"}]}}': "column 1: regex is not read here",
-    '{"tableSchema": {"columns": [{"name": "t", "propertyUrl": 5}]}}': "column 1: propertyUrl: expected a text",
+    '{"tableSchema": {"columns": [{}]}}': "column 1: give it a name or a title",
+    '{"tableSchema": {"columns": [{"name": "t", "regex": "x"}]}}': "column 1: regex is not ",
+    '{"tableSchema": {"columns": [{"name": "t", "propertyUrl": 5}]}}': "column 1: propertyUrl: expected a string",
     '{"tableSchema": {"columns": [{"name": "t", "propertyUrl": "sossa:x"}]}}': "did you mean sosa:",
     '{"tableSchema": {"columns": [{"name": "u", "datatype": "date"}]}}': "the header has no column 'u': it has time, b",
     COLUMNS % '{"name": "time", "datatype": {"base": "date", "format": "QQQ"}}': "QQQ is not read here",
     '{"dialect": {"delimiter": "ab"}}': "dialect.delimiter: expected one character",
-    '{"tables": []}': "tables: none of them has the url p.csv",
-    COLUMNS % '{"name": "time"}, {"name": "b", "datatype": "integer"}': "line 2: column b: 'x' is no integer",
-    COLUMNS % '{"name": "time"}, {"name": "b", "valueUrl": "urn:{c}"}': "there is no column c: there are time, b",
+    '{"tables": []}': "tables: no entries have the url p.csv",
+    COLUMNS % '{"name": "time"}, {"name": "b", "datatype": "integer"}': "line 2: column b: 'x' is not a valid integer",
+    COLUMNS % '{"name": "time"}, {"name": "b", "valueUrl": "urn:{c}"}': "there is no column c: the columns are time, b",
 }  # fmt: skip
 
 
@@ -428,7 +434,7 @@ def test_static_data_take_a_base_contexts_and_a_charset_behind_their_name(tmp_pa
     name = f"{tmp_path}/rooms.jsonld"
     options = f"base=http://b.example/&context=urn:c={tmp_path}/c.jsonld&charset=latin-1"
     assert list(read_triples(f"{name}?{options}")) == [("<http://b.example/room>", "<urn:v>", '"é"')]
-    with pytest.raises(FormatError, match="bsae is no option of an RDF file: base, context, charset are"):
+    with pytest.raises(FormatError, match="bsae is not an option of an RDF file: use base, context, charset"):
         list(read_triples(f"{name}?bsae=x"))
     (tmp_path / "odd?name.nt").write_text("<urn:a> <urn:b> <urn:c> .")
     assert len(list(read_triples(tmp_path / "odd?name.nt"))) == 1

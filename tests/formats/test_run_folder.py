@@ -39,7 +39,7 @@ TRIPLES = st.tuples(TERMS, TERMS, TERMS)
 def parse(text: str, dialect: str) -> ContinuousQuery:
     """Stands for the query parser: any text but this one is the query above."""
     if text == "no query":
-        raise ValueError("line 1: this is no query")
+        raise ValueError("line 1: this is not a query")
     return replace(QUERY, name=f"{dialect}: {text}")
 
 
@@ -250,7 +250,10 @@ def cut(root: Path, table: str) -> None:
 
 
 SPOILT = {
-    "no run.json": (lambda r: (r / "run.json").unlink(), r"run\.json: missing: this is no folder of a streamgauge run"),
+    "no run.json": (
+        lambda r: (r / "run.json").unlink(),
+        r"run\.json: missing: this is not a folder of a streamgauge run",
+    ),
     "bad JSON": (lambda r: (r / "run.json").write_text('{"format":'), r"run\.json: not readable JSON: .*line 1"),
     "foreign": (lambda r: (r / "run.json").write_text('{"x": 1}'), r"run\.json: field format: expected"),
     "a list": (lambda r: (r / "run.json").write_text("[]"), r"run\.json: field format: expected"),
@@ -263,7 +266,10 @@ SPOILT = {
         r"run\.json: field header is missing",
     ),
     "no query": (lambda r: changed(r, query_text=7), r"run\.json: field header\.query_text is missing or no text"),
-    "bad query": (lambda r: changed(r, query_text="no query"), r"field header\.query_text: line 1: this is no query"),
+    "bad query": (
+        lambda r: changed(r, query_text="no query"),
+        r"field header\.query_text: line 1: this is not a query",
+    ),
     "no engine": (lambda r: changed(r, engine="gone"), r"run\.json: field header\.engine is missing"),
     "text for a number": (
         lambda r: changed(r, advanced_to="x"),

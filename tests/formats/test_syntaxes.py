@@ -135,6 +135,6 @@ def test_a_moment_in_the_usual_form_is_that_of_any_form(moment, timespec):
 
 @pytest.mark.parametrize("text", ["2026-02-30T10:00:00Z", "2026-02-28T25:00:00Z", "0000-01-01T00:00:00"])
 def test_a_moment_that_does_not_exist_is_refused(text):
-    with pytest.raises(InstantError, match=f"'{text}' is no time"):
+    with pytest.raises(InstantError, match=f"'{text}' is not a time"):
         read_moment(text)
     assert read_moment("2026-02-28T24:00:00Z") == datetime(2026, 3, 1, tzinfo=UTC)

@@ -95,7 +95,7 @@ FAULTS = {
     "closes its input": Fault(
         READY + "answer(1); os.close(0); time.sleep(4)", "the engine stopped reading its input", 1, factor=0.02
     ),
-    "is never ready": Fault("sys.stdin.read()", "did not say that it is ready within 3 s", 0),
+    "is never ready": Fault("sys.stdin.read()", "was not ready within 3 s", 0),
     "refuses": Fault('say(\'{"refused": "not that one"}\'); sys.stdin.read()', "refuses the task: not that one", 0),
     "babbles": Fault(
         READY + "answer(2); say('Hello!'); answer(4)", "line 3 of the engine's output is not an answer", 2
@@ -127,7 +127,7 @@ FAULTS = {
     "leaves a child": Fault(
         READY + "subprocess.Popen(SLEEPER); answer(4); sys.stdin.read()", "left 1 of its processes running", 4
     ),
-    "leaves a child that holds its pipes and is no child any more": Fault(
+    "leaves a child that holds its pipes and is not a child any more": Fault(
         READY
         + "subprocess.Popen([sys.executable, '-c', 'import subprocess, sys;"
         + "subprocess.Popen(sys.argv[1:], start_new_session=True)', *SLEEPER], stdin=sys.stdin).wait()\n"
@@ -190,7 +190,7 @@ def test_a_process_that_is_found_late_holds_no_run(right, tmp_path: Path, monkey
     """The look after the end misses the process that holds the output, as it may while a program is being replaced."""
     monkeypatch.setattr(ChildProcess, "bury", lambda child: child.wait() * 0)
     whole, lines = right
-    fault = FAULTS["leaves a child that holds its pipes and is no child any more"]
+    fault = FAULTS["leaves a child that holds its pipes and is not a child any more"]
     run = record(whole.header, command(tmp_path, lines, fault.does), stream(TEXT), fault.limits)
     assert "left 1 of its processes running" in run.header.failure
     assert left_behind(tmp_path) == []

@@ -79,7 +79,7 @@ def test_a_program_is_a_session():
     [
         ("import sys; sys.exit('not today')", "not today"),
         ("print('{\"ready\":true}', flush=True); input(); raise SystemExit(3)", "exit code 3"),
-        ("print('{\"ready\":true}\\nwhat', flush=True); import sys; sys.stdin.read()", "no answer"),
+        ("print('{\"ready\":true}\\nwhat', flush=True); import sys; sys.stdin.read()", "not an answer"),
     ],
     ids=["dies at once", "exit code", "babble"],
 )

@@ -118,7 +118,7 @@ def test_live_refuses_on_the_pipe_what_it_refuses():
     ):
         tasks.record(header, ELEMENTS, task_of(header))
     run = record(header, program("live"), ELEMENTS, RunLimits(300))
-    assert "the engine refuses the task: cqels-1.x stamps elements" in (run.header.failure or "")
+    assert "the engine refuses the task: cqels-1.x timestamps elements" in (run.header.failure or "")
     assert run.fed == ()
 
 

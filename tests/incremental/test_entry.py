@@ -111,7 +111,7 @@ def test_a_product_is_refused_before_it_is_made(pattern):
             pass
         standing.settle()
 
-    with pytest.raises(TooMuchError, match="looks at more than 1000000"):
+    with pytest.raises(TooMuchError, match="reads more than 1000000"):
         settled()
     rows = sum(entry.waiting for entry in standing.entries) + len(standing.kept.solutions())
     standing.end()

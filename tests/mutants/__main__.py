@@ -149,7 +149,7 @@ def main() -> int:
     print(f"\n{survivors(session.ended)}\n\n{table(session.ended)}\n")
     unknown = sorted(name for name in {key[0] for key in proofs()} if not (session.sources / name).is_file())
     for name in unknown:
-        print(f"equivalent.toml names {name}, which is no file")
+        print(f"equivalent.toml names {name}, which is not a file")
     return int(share(session.ended) < asked.least or bool(unknown))
 
 

@@ -65,7 +65,7 @@ class MutableFile:
             self.lines.setdefault(change.line, []).append(change)
 
     def mutant(self, change: Change) -> Mutant | None:
-        """The file with this change; ``None`` where that is no Python, or nothing has changed."""
+        """The file with this change; ``None`` where that is not Python, or nothing has changed."""
         source = self._spliced(change) or self._replaced(change)
         try:
             compile(source, self.name, "exec")

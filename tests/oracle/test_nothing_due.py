@@ -18,7 +18,7 @@ def test_a_verdict_over_no_report_is_none():
     verdict = streamgauge.verify(QUERY, FRAMES, answers=[])
     assert verdict.judgement is Judgement.UNKNOWN
     assert "No report was due: " in verdict.reason
-    assert "time came to 2,000 ms, but the first window closes at 60,000 ms (the window has 60,000 ms" in verdict.reason
+    assert "time reached 2,000 ms, but the first window closes at 60,000 ms (the window has 60,000 ms" in verdict.reason
     assert "--time-property" in verdict.reason
     assert verdict.reason == cards.explanation("window", verdict)
     with pytest.raises(AssertionError, match="No report was due"):
@@ -43,7 +43,7 @@ def test_a_run_over_no_report_ends_with_its_own_code(tmp_path, monkeypatch, comm
     assert run["judgement"] == "unknown"
     code, out, _ = command("check", "runs/e/live-rspql-seed0-1")
     assert code == 4, out
-    assert "3 elements span 2,000 ms and time came to" in " ".join(out.split())
+    assert "3 elements span 2,000 ms and time reached" in " ".join(out.split())
     for name in ("page.xml", "page.md", "page.html"):
         code, _, err = command("report", "runs/e", "--out", name)
         assert code == 0, err

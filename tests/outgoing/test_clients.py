@@ -32,7 +32,10 @@ OK = b"HTTP/1.1 200 OK\r\n"
 EVENTS = OK + b"Content-Type: text/event-stream\r\n\r\n"
 FAULTY = {
     "an endless body": (piecewise([OK + b"\r\n", *[b"x" * 50_000] * 200], 0), httpx.ReadError),
-    "endless events that nobody asked for": (piecewise([EVENTS, *[b"data: {}\n\n" * 5_000] * 200], 0), httpx.ReadError),
+    "endless events that the request does not accept": (
+        piecewise([EVENTS, *[b"data: {}\n\n" * 5_000] * 200], 0),
+        httpx.ReadError,
+    ),
     "an endless event": (piecewise([EVENTS, *[b"data: " + b"x" * 50_000] * 200], 0), httpx.ReadError),
     "a body that trickles": (piecewise([OK + b"\r\n", *[b"x"] * 100], 0.05), httpx.ReadTimeout),
     "a head that trickles": (piecewise([OK, *[b"X: y\r\n"] * 100], 0.05), httpx.ReadTimeout),

@@ -81,7 +81,7 @@ def test_an_engine_that_is_not_here_is_named(monkeypatch):
     taking_part, absent = available(["csparql", "nobody", "live"])
     assert {side.engine for side in taking_part} == {"live"}
     assert "STREAMGAUGE_CSPARQL_HOME" in absent["csparql"]
-    assert "there is no engine 'nobody'" in absent["nobody"]
+    assert "unknown engine 'nobody'" in absent["nobody"]
 
 
 def window(index, missing=(), surplus=(), expected=3):

@@ -173,9 +173,9 @@ def test_expect_reads_own_data_and_dictionaries():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"query": "SELECT {}"}, "names no stream"),
+        ({"query": "SELECT {}"}, "this query has no stream"),
         ({"semantics": "mine"}, "no semantics named"),
-        ({"stream": {"urn:other": READINGS}}, "said to be <urn:other>"),
+        ({"stream": {"urn:other": READINGS}}, "declared as <urn:other>"),
         ({"stream": "nowhere.nq"}, "nowhere.nq: there is no such file"),
         ({"stream": "kafka://localhost/topic"}, "kafka://localhost/topic: a stream that ends is needed"),
     ],
@@ -234,7 +234,7 @@ def test_a_run_is_judged_by_another_query_semantics_and_rules(folder):
     assert streamgauge.check(folder, query=asked("PT0.010S")).judgement == "wrong"
     assert streamgauge.check(folder, semantics="csparql").windows
     assert streamgauge.check(folder, rules="csrbench").rules == "csrbench"
-    with pytest.raises(streamgauge.MistakeError, match="missing: this is no folder of a streamgauge run"):
+    with pytest.raises(streamgauge.MistakeError, match="missing: this is not a folder of a streamgauge run"):
         streamgauge.load_run(folder / "nothing")
 
 

@@ -48,9 +48,9 @@ def test_static_data_of_a_named_graph() -> None:
         (P + "SELECT ?s FROM NAMED WINDOW :w ON STREAM ?s [RANGE 10s] { WINDOW :w { ?s ?p ?o } }", "over one stream"),
         (P + "SELECT ?s FROM STREAM :s [RANGE 1s] AS :w FROM STREAM :t [RANGE 1s] { WINDOW :w { ?s ?p ?o } }",
             "the AS is missing here"),
-        (RSPQL + "{ WINDOW :w { GRAPH ?g { ?s ?p ?o } } }", "GRAPH inside WINDOW: a window is one graph"),
+        (RSPQL + "{ WINDOW :w { GRAPH ?g { ?s ?p ?o } } }", "GRAPH inside WINDOW: a window is a single graph"),
         (RSPQL + "{ WINDOW :w { ?s ?p ?o { GRAPH :w { ?s ?p ?o } } } }", "GRAPH inside WINDOW"),
-        (CQELS + "?s :q ?x }", "no pattern reads that graph"),
+        (CQELS + "?s :q ?x }", "no pattern uses that graph"),
         (P + "SELECT ?s FROM NAMED :g FROM NAMED :h { STREAM :s [NOW] { ?s ?p ?o } GRAPH :g { ?s ?p ?o } }",
             "static data is one graph"),
     ],
@@ -68,29 +68,29 @@ def test_having_with_an_alias_is_noted() -> None:
     group = "{ WINDOW :w { ?s :p ?v } } GROUP BY ?s HAVING"
     head = f"{P}SELECT ?s (COUNT(?v) AS ?n) FROM NAMED WINDOW :w ON :s [RANGE 4s] "
     (note,) = parse(f"{head}{group} (?n >= 1)").notes
-    assert note.startswith("HAVING reads ?n, which SELECT computes after it")
+    assert note.startswith("HAVING uses ?n, which SELECT computes after it")
     assert parse(f"{head}{group} (COUNT(?v) >= 1)").notes == ()
 
 
 @pytest.mark.parametrize(
     ("text", "column", "says"),
     [
-        ("SELECT * { ?x <urn:p> ?v FILTER(?v<6&&?v>2) }", 35, "<6&&[?]v> reads as an IRI: write a blank behind <"),
-        ("SELECT * { ?x <urn:p> <http://ex.org/a b> }", 23, "<http://ex.org/a b> is not an IRI: blanks"),
+        ("SELECT * { ?x <urn:p> ?v FILTER(?v<6&&?v>2) }", 35, "<6&&[?]v> is read as an IRI: write a space after <"),
+        ("SELECT * { ?x <urn:p> <http://ex.org/a b> }", 23, "<http://ex.org/a b> is not an IRI: spaces"),
         ("SELECT * { ?x <urn:p> ?y FILTER(?y < <http://ex.org/a b>) }", 38, "<http://ex.org/a b> is not an IRI"),
         ("SELECT * { ?x <urn:p> ?y FLITER(?y < 3) }", 26, "not FLITER; did you mean FILTER"),
         ("SELECT * { ?x <urn:p> ?y FILTER(REGXE(?y, 'a')) }", 33, "REGXE is not a function of SPARQL; did you mean"),
         ("SELECT * { ?x <urn:p> 'open }", 23, "this string is not closed"),
-        ("SELECT * { ?x <urn:p> 'a\\qb' }", 23, "a backslash that begins no escape"),
+        ("SELECT * { ?x <urn:p> 'a\\qb' }", 23, "an invalid escape"),
         ("SELECT * { ?x <urn:p> ?y . . }", 28, "expected here, not [.]"),
         ("SELECT * { ?x <urn:p> ?y ?z <urn:q> 1 }", 26, "a dot, a semicolon or a comma between triples is expected"),
-        ("SELECT * { ?x <urn:p> ?y } LIMIT ?n", 34, "a whole number behind LIMIT is expected here"),
-        ("SELECT * { ?x <urn:p> ?y FILTER(1 < ?y < 3) }", 40, "comparisons do not chain"),
-        ("SELECT * { ?x <urn:p> _:b OPTIONAL { _:b <urn:q> ?y } }", 38, "stands in another group of patterns"),
-        ("SELECT ?x (?s / 2 AS ?m) { ?x <urn:p> ?s } GROUP BY ?x", 12, "[?]s is neither in GROUP BY nor in"),
-        ("SELECT * { BIND(1 AS ?x) BIND(2 AS ?x) }", 36, "[?]x has a value already"),
+        ("SELECT * { ?x <urn:p> ?y } LIMIT ?n", 34, "a whole number after LIMIT is expected here"),
+        ("SELECT * { ?x <urn:p> ?y FILTER(1 < ?y < 3) }", 40, "comparisons cannot be chained"),
+        ("SELECT * { ?x <urn:p> _:b OPTIONAL { _:b <urn:q> ?y } }", 38, "also occurs in another group of patterns"),
+        ("SELECT ?x (?s / 2 AS ?m) { ?x <urn:p> ?s } GROUP BY ?x", 12, "[?]s in SELECT is unbound: add it to GROUP BY"),
+        ("SELECT * { BIND(1 AS ?x) BIND(2 AS ?x) }", 36, "[?]x already has a value"),
         ("SELECT * { VALUES (?x ?y) { (1) } }", 29, "this row of VALUES has 1 terms for 2 variables"),
-        ("SELECT * { ?x\u00a0<urn:p> 1 }", 14, "'.xa0' does not belong here"),
+        ("SELECT * { ?x\u00a0<urn:p> 1 }", 14, "'.xa0' is not allowed here"),
     ],
 )  # fmt: skip
 def test_messages_point_at_the_place_and_the_cause(text: str, column: int, says: str) -> None:

@@ -142,17 +142,17 @@ def test_new_variables_are_new() -> None:
 @pytest.mark.parametrize(
     ("group", "says"),
     [
-        ("?s ?p ?o FILTER(timestamp(?x) > 1)", "timestamp(?x) names no triple pattern of its group: write "),
-        ("?s ?p ?o FILTER(timestamp(?s, ?p, ?x) > 1)", "names no triple pattern"),
-        ("?s ?p ?o . ?a ?b ?o FILTER(timestamp(?o) > 1)", "timestamp(?o) names several triple patterns"),
-        ("?s <urn:p>+ ?o FILTER(timestamp(?o) > 1)", "names no triple pattern"),
-        ("?s ?p ?o FILTER(timestamp() > 1)", "timestamp() is not understood"),
-        ("?s ?p ?o FILTER(timestamp(?s, ?o) > 1)", "timestamp(?s, ?o) is not understood"),
-        ("?s ?p ?o FILTER(timestamp(1) > 1)", "is not understood: give a variable"),
-        ("GRAPH ?g { ?s ?p ?o } FILTER(timestamp(?o) > 1)", "beside GRAPH ?variable is not supported"),
+        ("?s ?p ?o FILTER(timestamp(?x) > 1)", "timestamp(?x) matches no triple pattern of its group: write "),
+        ("?s ?p ?o FILTER(timestamp(?s, ?p, ?x) > 1)", "matches no triple pattern of its group"),
+        ("?s ?p ?o . ?a ?b ?o FILTER(timestamp(?o) > 1)", "timestamp(?o) matches several triple patterns"),
+        ("?s <urn:p>+ ?o FILTER(timestamp(?o) > 1)", "matches no triple pattern of its group"),
+        ("?s ?p ?o FILTER(timestamp() > 1)", "timestamp() has wrong arguments"),
+        ("?s ?p ?o FILTER(timestamp(?s, ?o) > 1)", "timestamp(?s, ?o) has wrong arguments"),
+        ("?s ?p ?o FILTER(timestamp(1) > 1)", "has wrong arguments: write a variable"),
+        ("GRAPH ?g { ?s ?p ?o } FILTER(timestamp(?o) > 1)", "with GRAPH ?variable is not supported"),
         ("GRAPH <a:a> { ?s ?p ?o } GRAPH <a:b> { ?s ?p ?o } FILTER(timestamp(?o) > 1)", "in two places"),
-        ("{ SELECT ?s { ?s ?p ?o } } FILTER(timestamp(?s) > 1)", "names no triple pattern"),
-        ("?s ?p ?o FILTER EXISTS { SELECT ?s { ?s ?p ?x FILTER(timestamp(?o) > 1) } }", "names no triple pattern"),
+        ("{ SELECT ?s { ?s ?p ?o } } FILTER(timestamp(?s) > 1)", "matches no triple pattern of its group"),
+        ("?s ?p ?o FILTER EXISTS { SELECT ?s { ?s ?p ?x FILTER(timestamp(?o) > 1) } }", "matches no triple pattern"),
     ],
 )  # fmt: skip
 def test_refused(group: str, says: str) -> None:

@@ -60,7 +60,7 @@ def test_an_error_behind_escapes_is_at_its_place() -> None:
 )  # fmt: skip
 def test_what_the_earlier_version_does_not_have_is_refused(part: str) -> None:
     parse_sparql(f"SELECT * {{ {part} }}")
-    with pytest.raises(QueryError, match='and the text is of VERSION "1'):
+    with pytest.raises(QueryError, match='but the text declares VERSION "1'):
         parse_sparql(f"{OLD}SELECT * {{ {part} }}")
 
 

@@ -54,7 +54,7 @@ class Peer:
 
 
 def _matters(triple):
-    """Whether a triple is no annotation; owlrl takes its time for each."""
+    """Whether a triple is not an annotation; owlrl takes its time for each."""
     subject, predicate, _ = triple
     if subject in THINGS:
         return True

@@ -93,9 +93,9 @@ NOISY = (
 @pytest.mark.parametrize(
     ("probes", "passed", "failed", "why"),
     [
-        (NOISY, 57, 59, "at 62, which is harder, it was right and in time"),
+        (NOISY, 57, 59, "at the harder 62 it was right and in time"),
         (NOISY[:4], 57, 59, "easier values were up to 392 ms slower than harder ones"),
-        (((10, 30, None), (12, 20, Bound.WRONG), (14, 20, None)), 10, 12, "at 14, which is harder"),
+        (((10, 30, None), (12, 20, Bound.WRONG), (14, 20, None)), 10, 12, "at the harder 14"),
         (((40, 809, None), (20, 417, None), (19, 1006, Bound.DELAY)), 20, 19, "up to 392 ms slower"),
         (((10, 30, None), (20, 450, None), (40, 1500, Bound.DELAY)), 20, 40, ""),
         (((10, 300, None), (20, 250, None), (40, 1500, Bound.DELAY)), 20, 40, ""),

@@ -216,7 +216,7 @@ def test_a_baseline_holds_runs_and_capacities_together(command, folder, tmp_path
         (["text.json", "."], "no JSON: a baseline is written by compare --save"),
         (["bad.json", "."], "field measurements.runs is"),
         (["unjudged", "unjudged"], "it was not judged yet: streamgauge check unjudged"),
-        ([".", ".", "--delay", "much"], "'much' is no percentage"),
+        ([".", ".", "--delay", "much"], "'much' is not a percentage"),
     ],
 )
 def test_what_cannot_be_compared_is_said(command, tmp_path, monkeypatch, words, sentence):

@@ -24,7 +24,7 @@ def test_a_page_of_runs_has_what_was_measured():
     compared = Compared("SEP-BM: small", outcomes)
     text = page_of_runs(compared)
     assert "broker_inprocess, graphss" in text
-    assert "2 of 2 runs told all that was due" in text
+    assert "2 of 2 runs sent all notifications that were due" in text
     assert text.count("<svg") >= 1
     found = json.loads(json.dumps(data(compared)))
     assert found["runs"][0]["all"]["notified"]["mean"] == pytest.approx(2.0)

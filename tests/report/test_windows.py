@@ -38,7 +38,7 @@ def test_a_line_says_content_rows_and_command() -> None:
                         wrong.sentences[0])  # fmt: skip
     assert shlex.split(wrong.command) == ["streamgauge", "explain", "runs/a b", "--window", "3"]
     assert "rows expected and received." in lines["window 0"].sentences[0]
-    assert lines["window 15"].sentences[0].endswith("No answer came for it.")
+    assert lines["window 15"].sentences[0].endswith("No answer was received for it.")
     assert lines["window 20"].sentences == ("No report was due here; 3 rows came.",)
     assert table.filtered
 

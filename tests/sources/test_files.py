@@ -114,9 +114,9 @@ WRONG = {
     "not of the first object's format": (
         "s.json?time_property=t",
         b'{"v": 1}\n',
-        r"no time by t: .*\(read as json by its first bytes; form= names jsonld\)",
+        r"no time by t: .*\(its first bytes look like json; if it is jsonld, name that with form=\)",
     ),
-    "a syntax that is not followed": ("s.ttl", b"<urn:a> <urn:b> <urn:c> .\n", "s.ttl: turtle is not followed here"),
+    "a syntax that is not followed": ("s.ttl", b"<urn:a> <urn:b> <urn:c> .\n", "s.ttl: turtle cannot be followed"),
 }
 
 
@@ -192,7 +192,7 @@ def test_a_followed_file_that_is_cut_goes_on_with_a_note_of_what_is_lost(tmp_pat
     log.write_bytes(more)
     found.append(next(items))
     assert found == [element(number) for number in range(1, 5)]
-    assert notes == [f"{log} was cut: what was written to it behind byte {len(lines(1, 2, 3))} before that is lost"]
+    assert notes == [f"{log} was truncated: bytes written to it after byte {len(lines(1, 2, 3))} before that are lost"]
 
 
 def test_a_table_that_is_rotated_begins_with_its_header_again(tmp_path):
@@ -212,7 +212,7 @@ def test_a_binary_file_that_is_rotated_is_named(tmp_path):
     next(items)
     log.rename(tmp_path / "s.jelly.1")
     write_stream([element(2)], log)
-    with pytest.raises(SourceError, match=r"s\.jelly.*: it was renamed or cut while it was read: start"):
+    with pytest.raises(SourceError, match=r"s\.jelly.*: it was renamed or truncated during reading: start"):
         next(items)
 
 
@@ -238,7 +238,7 @@ def test_repeated_elements_are_left_out_when_their_numbers_rise(tmp_path):
 
 BAD = {
     "no file": ("nowhere.nq", "nowhere.nq: there is no such file or folder"),
-    "no transport": ("gopher://x/y", "no stream comes from 'gopher': there are -, file"),
+    "no transport": ("gopher://x/y", "streams cannot be read from 'gopher': there are -, file"),
     "unknown option": (
         "s.jsonl?folow=1",
         "unknown option folow: there are bad, base, charset, context, csv_mapping, fold, follow, form, ",
@@ -246,12 +246,12 @@ BAD = {
     "no number": ("s.jsonl?lateness=soon", "option lateness is 'soon': expected a whole number"),
     "no truth": ("s.jsonl?follow=maybe", "option follow is 'maybe': expected 1 or 0"),
     "no policy": ("s.jsonl?bad=ignore", "option bad is 'ignore': expected one of 'stop', 'skip'"),
-    "twice": ("s.jsonl?bad=stop&bad=skip", "option bad is given twice"),
-    "format": ("s.jsonl?form=xml", "there is no stream format 'xml'"),
+    "twice": ("s.jsonl?bad=stop&bad=skip", "option bad is repeated"),
+    "format": ("s.jsonl?form=xml", "unknown stream format 'xml'"),
     "ending": ("odd.doc", r"no stream format has the ending \.doc"),
-    "not followed": ("s.parquet?follow=1", "parquet is not followed here"),
+    "not followed": ("s.parquet?follow=1", "parquet cannot be followed"),
     "port": ("mqtt://host:port/x", "not a URL"),
-    "standard input": ("-?form=parquet", "'parquet' cannot be read from standard input: there are csv, gtfsrt, jelly"),
+    "standard input": ("-?form=parquet", "'parquet' cannot be read from standard input: use one of csv, gtfsrt, jelly"),
 }
 
 
@@ -338,4 +338,4 @@ def test_a_file_sink_adds_messages_and_reports_what_it_could_not_write(tmp_path)
 def test_a_full_disk_is_reported():
     sink = open_sink("/dev/full")
     sink.send(b"lost")
-    assert sink.close() == Delivery(0, 1, "the disk is full: make room, and try again")
+    assert sink.close() == Delivery(0, 1, "the disk is full: free some space and try again")

@@ -87,7 +87,7 @@ def test_nothing_is_lost_nor_doubled_when_the_broker_is_killed_and_who_does_not_
         send(brief, map(element, range(1, 8)))
         delivery = brief.close()
         assert (delivery.sent, delivery.undelivered) == (1, 7)
-        with pytest.raises(SourceError, match="the brokers were away for more than 300 ms"):
+        with pytest.raises(SourceError, match="the brokers were unavailable for more than 300 ms"):
             next(coming)
         hasty.close()
     finally:

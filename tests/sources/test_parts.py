@@ -47,7 +47,7 @@ def test_messages_under_way_are_bounded_and_counted():
     pending.delivered()
     assert pending.enter(LETTER)
     pending.lost("refused", LETTER)
-    delivery = Delivery(1, 3, "2 messages were under way for more than 0.05 s")
+    delivery = Delivery(1, 3, "2 messages were in flight for more than 0.05 s")
     assert pending.drain(lambda: "silent") == delivery
 
 

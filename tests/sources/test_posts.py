@@ -109,7 +109,7 @@ def test_a_receiver_that_is_away_costs_messages_after_its_patience_only(tmp_path
     sink._pending._patience = 0.1
     assert sink.close().undelivered >= 2
     assert {letter["key"] for letter in letters(dead)} == {"1", "2", "3"}
-    assert letters(dead)[0]["why"].startswith("for 300 ms: ")
+    assert letters(dead)[0]["why"].startswith("refused for 300 ms: ")
 
 
 def test_a_signature_is_that_of_the_specification():
@@ -127,14 +127,14 @@ def test_a_signature_is_that_of_the_specification():
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("webhook+http://h/?secret=short", "a secret has at least 16 bytes"),
-        ("webhook+http://h/?secret=whsec_%21", "no base64 after whsec_"),
-        ("webhook+http:///x", "names no machine"),
+        ("webhook+http://h/?secret=short", "the secret is shorter than 16 bytes"),
+        ("webhook+http://h/?secret=whsec_%21", "not base64 after whsec_"),
+        ("webhook+http:///x", "the host is missing"),
         ("webhook+http://h/?colour=red", "unknown option colour"),
         ("webhook+http://h/?dead=/nowhere/at/all", "dead=/nowhere/at/all cannot be written"),
-        ("sparql+http://h/?replace=1", "replace empties a graph: name it by graph=IRI"),
+        ("sparql+http://h/?replace=1", "replace clears a graph: name it with graph=IRI"),
         ("graphstore+http://h/?replace=1", "unknown option replace"),
-        ("graphstore+http://h/?graph=a%20b", "is no IRI"),
+        ("graphstore+http://h/?graph=a%20b", "is not an IRI"),
         ("webhook+http://h/?secret_file=/nowhere", "/nowhere cannot be read"),
     ],
 )

@@ -63,7 +63,7 @@ def test_what_was_made_there_is_what_is_made_here(spark, table, tmp_path):
 def test_a_second_generate_is_refused(table):
     done = run("generate", "weather", *SIZE, "--out", table)
     assert done.exit_code != 0
-    assert "is there already" in str(done.exception)
+    assert "already exists" in str(done.exception)
 
 
 @pytest.mark.prove

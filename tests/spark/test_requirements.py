@@ -72,7 +72,7 @@ def test_the_heap_is_what_was_asked_or_what_there_is(asked, has, expected):
     ("asked", "has", "words"),
     [
         ("80g", Memory(16 * GIB, 8 * GIB), "SPARK_DRIVER_MEMORY=80g is more than this machine's 16.0 GiB of memory"),
-        ("much", Memory(16 * GIB, 8 * GIB), "SPARK_DRIVER_MEMORY=much is no size of memory: write 4g or 512m"),
+        ("much", Memory(16 * GIB, 8 * GIB), "SPARK_DRIVER_MEMORY=much is not a size of memory: write 4g or 512m"),
         (None, Memory(16 * GIB, 300 << 20), "Spark takes about 512 MiB of memory and 300 MiB are free: end other"),
     ],
 )

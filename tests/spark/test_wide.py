@@ -258,7 +258,7 @@ def test_what_a_subquery_hides_is_its_own(tiny: SparkSession) -> None:
 
 
 SPECIFIED = (  # where pyoxigraph answers otherwise than SPARQL 1.1 says
-    ("EXISTS { ?x <urn:p> ?z MINUS { ?x <urn:v> ?w } }", True),  # 18.6: a value put for ?x is no shared variable
+    ("EXISTS { ?x <urn:p> ?z MINUS { ?x <urn:v> ?w } }", True),  # 18.6: a value put for ?x is not a shared variable
     ("EXISTS { VALUES ?k { 7 } ?k <urn:p>* ?k }", True),  # 18.6: ?k is a constant, which reaches itself
     ("EXISTS { VALUES ?l { 7 } ?l <urn:p>* ?l }", False),  # 9.3: a variable ranges over the nodes of the graph
     ("EXISTS { { SELECT (COUNT(1 / 0) AS ?n) { ?a <urn:p> ?b } } FILTER(?n = 0) }", True),  # 18.5.1.2: no error counts

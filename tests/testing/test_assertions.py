@@ -74,7 +74,7 @@ def test_a_diagnosis_that_takes_too_long_is_left_out_and_said():
         (QUERY, [(5000, []), (9, [{"x": 1}])], "answer 2, row {'x': 1}: the query has no variable x: it has s, v"),
         (QUERY, [(5000, [(1, 2, 3)])], "or 2 terms (s, v)"),
         (QUERY, [(5000, [("plain", 2)])], "terms are written as in N-Triples"),
-        (QUERY, [(5000, [("<urn:a>", 2j)])], "2j is no term"),
+        (QUERY, [(5000, [("<urn:a>", 2j)])], "2j is not a term"),
         (ASK, [(5000, [])], "the query is an ASK, so its rows are True or False"),
     ],
 )
@@ -143,5 +143,5 @@ def test_a_session_far_from_1970_begins_near_its_first_element():
 
 
 def test_a_session_that_an_engine_refuses_is_refused_in_its_words():
-    with pytest.raises(MistakeError, match="semantics of its own"):
+    with pytest.raises(MistakeError, match="its own semantics"):
         RecordedSession(QUERY, engine="broker", semantics="cqels")

@@ -187,7 +187,7 @@ def test_a_program_that_is_set_up_wrongly_is_started_once(certified, pytester):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--streamgauge-engine", "nosuch"], "there is no engine 'nosuch'"),
+        (["--streamgauge-engine", "nosuch"], "unknown engine 'nosuch'"),
         (["--streamgauge-engine", "live", "--streamgauge-program", "x"], "name one of both"),
         (["--streamgauge-program", "no-such-program"], "'no-such-program' cannot be started"),
         (["--streamgauge-engine", "live", "--streamgauge-case", "no such"], "no case is named like 'no such'"),

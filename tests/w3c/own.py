@@ -62,7 +62,7 @@ def _drawn_cases(seed: int) -> Iterator[tuple[Case, tuple[Row, ...]]]:
 
 
 def _broken(random: Random, text: str) -> str:
-    """A text that is no query any more: without one of its brackets, or with one too many."""
+    """A text that is not a query any more: without one of its brackets, or with one too many."""
     brackets = [token for token in tokens(text) if token.text in ("{", "}", "(", ")")]
     token = random.choice(brackets)
     instead = "" if random.random() < 0.5 else token.text * 2

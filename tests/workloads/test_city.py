@@ -112,11 +112,11 @@ def test_two_files_of_a_kind_are_two_sensors(files, tmp_path):
     [
         ("road", ",12,", ",many,", r"road\.stream:2: field vehicleCount is 'many': expected a whole number"),
         ("road", "2020-03-01T10:10:00", "soon", r"road\.stream:3: field TIMESTAMP is 'soon': expected a time such as"),
-        ("road", "TIMESTAMP", "WHEN", r"road\.stream:1: not the columns of a file of CityBench, which are: TIMESTAMP"),
+        ("road", "TIMESTAMP", "WHEN", r"road\.stream:1: these are not the columns of a CityBench file"),
         ("garage", "31,", ",", r"garage\.stream:2: field vehiclecount is missing"),
         ("weather", "8.5", "warm", r"weather\.stream:2: field tempm is 'warm': expected a number"),
         ("user", "56.5,10.125", "56.5", r"user\.stream:2: field longitude is missing"),
-        ("air", AIR, "", r"air\.stream:1: not the columns"),
+        ("air", AIR, "", r"air\.stream:1: these are not the columns"),
     ],
 )
 def test_a_wrong_field_is_named(files, file, old, new, words):
@@ -134,7 +134,7 @@ def test_no_file(tmp_path):
     ("given", "named"),
     [
         ({"roads": 0}, "roads is 0"),
-        ({"static_triples": 5}, "static_triples is 5: these sensors need 87"),
+        ({"static_triples": 5}, "static_triples is 5: these sensors need at least 87"),
         ({"cars": 1}, "has no parameter 'cars'"),
     ],
 )

@@ -61,5 +61,5 @@ def test_draws_have_their_means():
 
 
 def test_a_seed_beyond_64_bits_is_refused():
-    with pytest.raises(ParameterError, match=r"the seed is 9223372036854775808: it must be a whole number of 64 bits"):
+    with pytest.raises(ParameterError, match=r"the seed is 9223372036854775808: it must be a signed 64-bit integer"):
         draws.bits(1 << 63, "any")

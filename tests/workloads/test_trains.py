@@ -106,7 +106,7 @@ def test_terms_are_canonical():
     [
         ({"stations": 0}, "stations is 0"),
         ({"per_hour": 4000}, "per_hour is 4000: it must be at most 3600"),
-        ({"dynamic": "colour"}, "dynamic is 'colour': 'colour' is no property of a departure"),
+        ({"dynamic": "colour"}, "dynamic is 'colour': 'colour' is not a property of a departure"),
         ({"delay_changes": 2}, "delay_changes is 2"),
     ],
 )

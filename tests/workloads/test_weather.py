@@ -310,7 +310,7 @@ def test_static_data_has_as_many_triples_as_wanted(wanted):
 
 def test_too_little_static_data_for_the_stations_is_refused():
     assert WEATHER.static_plan(1) is None
-    with pytest.raises(ParameterError, match=r"static_triples is 10: 40 stations need 371, or 0"):
+    with pytest.raises(ParameterError, match=r"static_triples is 10: 40 stations need at least 371, or 0"):
         WEATHER.static_plan(1, stations=40, static_triples=10)
 
 

@@ -29,7 +29,7 @@ def test_every_default_is_a_value_of_its_own_type():
 
 
 def test_unknown_names_are_refused_with_the_names_there_are():
-    with pytest.raises(workloads.UnknownNameError, match=r"no workload 'wether': there are .*weather"):
+    with pytest.raises(workloads.UnknownNameError, match=r"unknown workload 'wether': there are .*weather"):
         workloads.load("wether")
     with pytest.raises(workloads.UnknownNameError, match="has no query 'q9': it has average"):
         workloads.query_text(workloads.load("weather"), "q9")

@@ -165,7 +165,7 @@ def _triples(prefixes: str, turtle: str, where: str) -> tuple[Triple, ...]:
         check_turtle(turtle)
         return to_triples(ox.parse(prefixes + turtle, format=ox.RdfFormat.TURTLE))
     except (SyntaxError, ValueError) as error:
-        raise ToolInputError(f"{where}: {turtle!r:.80} is no Turtle: {error}") from error
+        raise ToolInputError(f"{where}: {turtle!r:.80} is not Turtle: {error}") from error
 
 
 def _refuse_endless(query: ContinuousQuery, semantics: Semantics, stream: Sequence[StreamElement], until: int) -> None:

@@ -285,7 +285,7 @@ def bridge(
         inlets,
         outlets,
         uuid4().hex,
-        refuse=(lambda error: say(f"streamgauge: passed over: {error}")) if skip else None,
+        refuse=(lambda error: say(f"streamgauge: skipped: {error}")) if skip else None,
         patience=seconds(patience, "--patience"),
         tell=say_again,
     )

@@ -95,5 +95,7 @@ def _share(text: str, option: str) -> float:
     """The share that a text as ``25%`` means; BadParameter."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", text.strip())
     if match is None:
-        raise typer.BadParameter(f"{text!r} is no percentage: write 25% (0% allows nothing)", param_hint=f"--{option}")
+        raise typer.BadParameter(
+            f"{text!r} is not a percentage: write 25% (0% allows nothing)", param_hint=f"--{option}"
+        )
     return float(match[1]) / 100

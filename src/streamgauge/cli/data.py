@@ -141,7 +141,7 @@ def _refuse_places(workload: Workload, *places: object) -> None:
     """FormatError for a file that is there already; BadParameter for static data of a workload that has none."""
     for file in places:
         if isinstance(file, Path) and file.exists():
-            raise FormatError(f"{file} is there already: remove it or name another place")
+            raise FormatError(f"{file} already exists: remove it or name another place")
     if places[-1] is not None and not hasattr(workload, "static_plan"):
         raise typer.BadParameter(f"{workload.NAME} has no static data: leave the option out", param_hint="--static")
 

@@ -32,7 +32,7 @@ def known_master(master: str | None) -> str | None:
     """The Spark master as it is; BadParameter, before any work, for an address of a form that Spark does not know."""
     if master is not None and not _MASTER.fullmatch(master):
         raise typer.BadParameter(
-            f"{master!r} is no Spark master: write local[*], local[4], yarn, spark://HOST:7077, k8s://URL or sc://HOST"
+            f"{master!r} is not a Spark master: write local[*], local[4], yarn, spark://HOST:7077, k8s://URL or sc://HOST"
         )
     return master
 

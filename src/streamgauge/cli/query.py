@@ -192,10 +192,10 @@ def unasked(query: ContinuousQuery, predicates: AbstractSet[Term], elements: int
 
 def _conclude(answers: Watch[Answer], count: int) -> None:
     for reason in answers.refused:
-        typer.echo(f"streamgauge: passed over: {reason}", err=True)
+        typer.echo(f"streamgauge: skipped: {reason}", err=True)
     late = f", {answers.late} of them too late" if answers.late else ""
     late += f", {answers.uncounted} of them before t0, which never count" if answers.uncounted else ""
-    horizon = "" if answers.horizon is None else f"; time came to {answers.horizon:,} ms"
+    horizon = "" if answers.horizon is None else f"; time reached {answers.horizon:,} ms"
     if awaited := answers.awaited:
         horizon += f": {awaited}, and --advance-to windows closes it"
     typer.echo(f"{counted(answers.elements, 'element')}{late}; {counted(count, 'answer')}{horizon}", err=True)

@@ -136,7 +136,7 @@ def verify(
 def _folder(core: Queries, folder: Path) -> QueryFolder:
     """The queries of a folder; MistakeError where there is none."""
     if not folder.is_dir():
-        raise MistakeError(f"{folder} is no folder: name the folder of your queries, or make it")
+        raise MistakeError(f"{folder} is not a folder: name the folder of your queries, or make it")
     return QueryFolder(core, folder, read_query_file, Deliveries(core, open_sink), MISTAKES)
 
 

@@ -30,7 +30,7 @@ def ui(
 ) -> None:
     """Open the workbench: runs, playground, live queries, channels and fragments, in a browser."""
     if not folder.is_dir():
-        raise MistakeError(f"{folder} is no folder: name the folder of your runs, or make it")
+        raise MistakeError(f"{folder} is not a folder: name the folder of your runs, or make it")
     tokens = TokenFile(token_file, host)
     bench = Bench(folder.resolve(), f"http://{host}:{port}/")
     way = " (add ?access_token=TOKEN once)" if tokens else ""

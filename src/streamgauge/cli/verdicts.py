@@ -265,7 +265,7 @@ def expect(
     tell_unused(master, "--evaluator spark takes Spark")
     until, awaited = horizon[0]
     note = f"{awaited}, and --advance-to {WINDOWS} closes it" if awaited else "no report was due after it"
-    typer.echo(f"time came to {until:,} ms: {note}", err=True)
+    typer.echo(f"time reached {until:,} ms: {note}", err=True)
     if as_json or rows:
         typer.echo(json.dumps([_json(report, rows) for report in reports], indent=2))
     else:

@@ -1,9 +1,9 @@
 """Engines under test, one module or folder each; other packages add engines by an entry point.
 
 An engine is a module with ``refuse`` and ``start`` (docs/adding-an-engine.md). It may also declare ``EVALUATOR``, the
-part of this package that computes its answers (and must not judge them); ``PROFILES``, its semantics; ``DIALECT``, the
-dialect that it reads; ``command()``, its program on the pipe; ``OPTIONS``, the options of an experiment that its
-``start`` accepts by name, with their meaning.
+component of this package that computes its answers (and must not judge them); ``PROFILES``, its semantics; ``DIALECT``,
+the dialect that it reads; ``command()``, its program on the pipe; ``OPTIONS``, the keywords of its ``start`` that an
+experiment may set, with their meaning.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,7 +72,7 @@ def names() -> tuple[str, ...]:
 def named(name: str) -> str:
     """The spelling of an engine's name given in any case; EngineError."""
     if (name_ := spelled(name, names())) is None:
-        raise EngineError(f"there is no engine {name!r}: {offered(name, names())}")
+        raise EngineError(f"unknown engine {name!r}: {offered(name, names())}")
     return name_
 
 
@@ -82,22 +82,22 @@ def load(name: str) -> Engine:
 
 
 def evaluator(engine: Engine) -> str | None:
-    """The part of this package that computes its answers; ``None`` for foreign engines."""
+    """The component of this package that computes its answers; ``None`` for foreign engines."""
     return getattr(engine, "EVALUATOR", None)
 
 
 def profiles(engine: Engine) -> tuple[str, ...] | None:
-    """The names of its semantics; ``None`` if it supports any that it does not refuse."""
+    """The names of its semantics; ``None`` if it decides by ``refuse`` alone."""
     return getattr(engine, "PROFILES", None)
 
 
 def dialect(engine: Engine) -> str | None:
-    """The dialect in which it reads queries; ``None`` for any of ours."""
+    """The dialect in which it reads queries; ``None`` for any supported one."""
     return getattr(engine, "DIALECT", None)
 
 
 def command(engine: Engine) -> Sequence[str] | None:
-    """The engine's program on the pipe, ``None`` for one in Python; EngineUnavailableError says what is absent."""
+    """The engine's program on the pipe, ``None`` for one in Python; EngineUnavailableError names missing software."""
     own = getattr(engine, "command", None)
     return None if own is None else cast(Sequence[str], own())
 
@@ -114,7 +114,7 @@ def sharding_of(engine: Engine, queries: Sequence[tuple[ContinuousQuery, Semanti
 
 
 def starter(refuse: Refuse, begin: Start) -> Start:
-    """The ``start`` of an engine: ``begin``, after a ValueError for what ``refuse`` refuses."""
+    """The ``start`` of an engine: ``begin``, but ValueError for a query that ``refuse`` refuses."""
 
     def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
         if reason := refuse(query, semantics):
@@ -136,7 +136,7 @@ def on_the_pipe(refuse: Refuse, command: Callable[[], Sequence[str]], dialect: s
 
 
 def java_program(name: str, home: str, how: str, program: Path) -> Callable[[], list[str]]:
-    """The ``command`` of an engine on the JVM: a Java program of ours with the engine's jars, which the user provides.
+    """The ``command`` of an engine on the JVM: our Java program with the engine's jars, which the user provides.
 
     ``home`` is the environment variable that names their folder, ``how`` says how to get them.
     """
@@ -163,7 +163,7 @@ def unprintable(query: ContinuousQuery, dialect: str) -> str | None:
 def beyond_sparql_11(query: ContinuousQuery, dialect: str) -> str | None:
     """Why a foreign engine for SPARQL 1.1 cannot answer a query: NOW(), or SPARQL 1.2; ``None`` if it can."""
     if uses_now(query.form):
-        return "NOW() is the machine's clock in this engine, not the instant of a report: `live` answers the query"
+        return "NOW() is the machine's clock in this engine, not the instant of a report: use `live`"
     if reason := unprintable(query, dialect):
         return reason
     text = print_query(query, dialect)
@@ -171,7 +171,7 @@ def beyond_sparql_11(query: ContinuousQuery, dialect: str) -> str | None:
         assert token is not None
         called = token.text.upper() in LATER_FUNCTIONS and after is not None and after.text == "("
         if called or token.text in LATER_SIGNS or (token.kind == "language" and "--" in token.text):
-            return f"{token.text} is of SPARQL 1.2, and this engine reads SPARQL 1.1: `live` answers the query"
+            return f"{token.text} is SPARQL 1.2, but this engine reads SPARQL 1.1: use `live`"
     return None
 
 
@@ -182,6 +182,6 @@ def folder(engine: Engine) -> Path | None:
 
 
 def _modules() -> dict[str, str]:
-    """Name -> module: the modules and folders beside this file, and entry points."""
+    """Name -> module: the modules and folders next to this file, and entry points."""
     own = {module.name: f"{__name__}.{module.name}" for module in iter_modules(__path__)}
     return own | {point.name: point.value for point in entry_points(group=GROUP)}

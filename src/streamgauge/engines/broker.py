@@ -1,4 +1,4 @@
-"""The broker as an engine: elements are published, their ends deleted, changes of the answer emitted."""
+"""The broker as an engine: it publishes elements, deletes them at their ends and emits changes of the answer."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
@@ -40,30 +40,30 @@ _CHANNEL: Final = "query"
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
-    """``None``, or the sentence why this query cannot be answered under the semantics."""
+    """Why the query cannot be answered under the semantics; ``None`` if it can."""
     if replace(semantics, **_CHOSEN) != SENS:
-        return f"the broker has semantics of its own: take {', '.join(PROFILES)}, not {semantics.name}"
+        return f"the broker has its own semantics: use {', '.join(PROFILES)} instead of {semantics.name}"
     if reason := meaningless(query, semantics):
         return reason
     r2s = query.r2s or semantics.r2s
     if r2s not in SENS.r2s_able:
-        return f"{r2s}: a broker tells what changes, ask for {' or '.join(sorted(SENS.r2s_able))}"
+        return f"{r2s}: a broker sends changes, so use {' or '.join(sorted(SENS.r2s_able))}"
     for window in query.windows:
         if window.window.kind != "landmark":
-            return f"a {window.window.kind}-based window: facts stand until they are deleted, ask for a landmark window"
+            return f"a {window.window.kind}-based window: facts remain until they are deleted, so use a landmark window"
         if window.name is not None:
-            return "a named window: the facts of a broker are in one graph, write every pattern inside of WINDOW"
+            return "a named window beside other patterns: a broker has one graph, so write every pattern inside WINDOW"
     return _refuse_form(query)
 
 
 def _refuse_form(query: ContinuousQuery) -> str | None:
     if not isinstance(query.form, Select):
-        return "ASK and CONSTRUCT: changes of rows are what is judged, write a SELECT"
+        return "ASK and CONSTRUCT: only changes of rows can be judged, so write a SELECT"
     patterns = list(every_pattern(query.form.pattern))
     if any(isinstance(pattern, Slice) for pattern in patterns):
-        return "LIMIT and OFFSET: an oracle of changes does not know which of several right windows was shown before"
+        return "LIMIT and OFFSET: when several answers are right, changes do not tell which one was sent before"
     if any(isinstance(pattern, Graph) for pattern in patterns):
-        return "GRAPH: the facts of a stream are in one graph, write every pattern inside of WINDOW"
+        return "GRAPH: the facts of a stream are in one graph, so write every pattern inside WINDOW"
     try:
         begin(STRATEGY, NO_RULES).create(_CHANNEL, query.form)
     except ValueError as error:
@@ -72,7 +72,7 @@ def _refuse_form(query: ContinuousQuery) -> str | None:
 
 
 class BrokerSession:
-    """A broker with one channel; everything that begins or ends until a tick is one publication.
+    """A broker with one channel; all triples that begin or end by a tick are one publication.
 
     Times are stream ms.
     """
@@ -91,7 +91,7 @@ class BrokerSession:
         self._subscribed = self._broker.listen(_CHANNEL, self._tell)
 
     def push(self, element: StreamElement) -> None:
-        """Queue the facts of an element, after publishing what is due before it."""
+        """Queue the facts of an element, after publishing everything before it."""
         if not self._admission.takes(element, self._now):
             return
         self._publish_before(element.time)
@@ -102,11 +102,11 @@ class BrokerSession:
             self._due[self._tick(element.until)].append((-1, element.added))
 
     def advance(self, time: int) -> None:
-        """Publish what is due up to and including ``time``."""
+        """Publish all changes up to and including ``time``."""
         self._publish_before(time + 1)
 
     def close(self) -> None:
-        """Close the broker; StreamNameError if no element of the query's streams has come, but others have."""
+        """Close the broker; StreamNameError if all elements were of streams that the query does not read."""
         self._broker.close()
         self._admission.close()
 
@@ -116,33 +116,32 @@ class BrokerSession:
         return t0 + unit * max(1, -((t0 - time) // unit))
 
     def _publish_before(self, time: int) -> None:
-        """Publish what is due at the ticks before a time (ms)."""
+        """Publish the changes of all ticks before a time (ms)."""
         self._now = max(self._now, time)
         for tick in sorted(instant for instant in self._due if instant < time):
             self._next = tick
-            came, gone = self._moved(self._due.pop(tick))
-            if came or gone:
+            added, removed = self._moved(self._due.pop(tick))
+            if added or removed:
                 first = self._static if not self._begun else frozenset()
-                self._broker.update(first | came - self._static, gone - self._static)
+                self._broker.update(first | added - self._static, removed - self._static)
                 if not self._begun:
                     self._begin()
 
     def _moved(self, changes: Iterable[tuple[int, tuple[Triple, ...]]]) -> tuple[frozenset[Triple], frozenset[Triple]]:
-        """The facts whose first copy appears, and those whose last copy ends.
+        """(facts whose first copy appears, facts whose last copy ends).
 
-        Elements may repeat a triple with different ends; for the broker, whose facts are a set, it stands until the
-        last of them.
+        Elements may repeat a triple with different ends; the broker's facts are a set, so it remains until the last.
         """
         copies, before = self._copies, dict[Triple, int]()
         for sign, triples in changes:
             for triple in dict.fromkeys(triples):
                 before.setdefault(triple, copies[triple])
                 copies[triple] += sign
-        came = frozenset(triple for triple, had in before.items() if not had and copies[triple])
-        gone = frozenset(triple for triple, had in before.items() if had and not copies[triple])
-        for triple in gone:
+        added = frozenset(triple for triple, had in before.items() if not had and copies[triple])
+        removed = frozenset(triple for triple, had in before.items() if had and not copies[triple])
+        for triple in removed:
             del copies[triple]
-        return came, gone
+        return added, removed
 
     def _begin(self) -> None:
         """Emit all rows after the first publication: the answer over no facts, such as COUNT's 0, was not emitted."""
@@ -154,8 +153,8 @@ class BrokerSession:
             if self._begun:
                 self._send(change.added, change.removed)
 
-    def _send(self, came: "Rows", gone: "Rows") -> None:
-        added, removed = _SENT[self._r2s](came, gone)
+    def _send(self, added: "Rows", removed: "Rows") -> None:
+        added, removed = _SENT[self._r2s](added, removed)
         if (added or removed) and is_sent(self._next, self._semantics):
             scope = (self._semantics.t0, self._next)
             self._emit(Answer(self._variables, added, removed, instant=self._next, scope=scope))

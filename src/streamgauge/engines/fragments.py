@@ -1,4 +1,4 @@
-"""A fragments server and its live query client in this process, as an engine that polls when the next fact ends."""
+"""A fragments server and its live query client in one process, as an engine that polls when the next fact ends."""
 
 import asyncio
 from collections.abc import Callable
@@ -36,7 +36,7 @@ STYLE: Final = Style(label=Label.INTERVAL)
 """Interval labels: copies of a triple may have different ends."""
 
 SCALE: Final = 1000
-"""A stream's ms becomes a second of simulated time, because HTTP dates have whole seconds."""
+"""A stream's ms is a second of simulated time, because HTTP dates have whole seconds."""
 
 LATEST: Final = LAST // SCALE
 """The latest time of a stream (ms): HTTP dates end with the year 9999."""
@@ -50,15 +50,15 @@ _ADDRESS = "http://streamgauge.test/"
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
-    """``None``, or the sentence why this query cannot be answered under the semantics."""
+    """Why the query cannot be answered under the semantics; ``None`` if it can."""
     if semantics.report != FRAGMENTS.report or replace(semantics, **_CHOSEN) != FRAGMENTS:
-        return f"the query streamer has semantics of its own: take {', '.join(PROFILES)}, not {semantics.name}"
+        return f"the query streamer has its own semantics: use {', '.join(PROFILES)} instead of {semantics.name}"
     if reason := meaningless(query, semantics):
         return reason
     if (r2s := query.r2s or semantics.r2s) not in _SENT:
-        return f"{r2s} in one answer: the query streamer streams one bag, ask for {' or '.join(_SENT)}"
+        return f"{r2s} in one answer: the query streamer sends one bag, so use {' or '.join(_SENT)}"
     if any(window.name is not None for window in query.windows):
-        return "a named window: facts of fragments are in one graph, write every pattern inside of WINDOW"
+        return "a named window beside other patterns: fragments have one graph, so write every pattern inside WINDOW"
     try:
         live_query(query.form)
     except (RefusedQueryError, QueryError) as error:
@@ -81,7 +81,7 @@ class FragmentsSession:
         self._begins = semantics.t0
         self._shown: Bag = {}
         self._dataset = DataSet(_NAME, MemoryStore(), STYLE, self._clock)
-        # Apart from the stream's facts: beside a static copy, which holds for ever, a fact would lose its end.
+        # A data set of its own: next to a static copy, which holds for ever, a fact of the stream would lose its end.
         static = DataSet(_STATIC, MemoryStore(), STYLE, self._clock)
         writes.add(static, [Fact(triple) for triple in query.static])
         datasets = [self._dataset, *([static] if query.static else [])]
@@ -98,11 +98,13 @@ class FragmentsSession:
         )
 
     def push(self, element: StreamElement) -> None:
-        """Add the facts of an element, after the polls that are due before it."""
+        """Add the facts of an element, after all polls before it."""
         if not self._admission.takes(element, self._now):
             return
         if not -LATEST < element.time < LATEST:
-            raise ValueError(f"element {element.sequence} is at {element.time} ms: count from the stream's start")
+            raise ValueError(
+                f"element {element.sequence} is at {element.time} ms, too far from 0: count times from its start"
+            )
         self._poll_before(element.time)
         self._now = element.time
         if element.time < self._begins:
@@ -111,7 +113,7 @@ class FragmentsSession:
         writes.add(self._dataset, [Fact(triple, element.time * SCALE, final) for triple in element.added])
 
     def advance(self, time: int) -> None:
-        """Do the polls that are due up to and including ``time``."""
+        """Do all polls up to and including ``time``."""
         self._poll_before(time + 1)
         self._now = max(self._now, time)
 
@@ -131,7 +133,7 @@ class FragmentsSession:
             self._next = self._loop.run_until_complete(self._poll())
 
     async def _poll(self) -> int:
-        """Emit the current answer; returns the time of the next poll. Cached responses are revalidated."""
+        """Emit the current answer, revalidating cached responses, and return the time of the next poll."""
         with self._web.round(CacheUse.REVALIDATE):
             polled = await self._plan.poll()
         before, self._shown = self._shown, polled.bag
@@ -157,7 +159,7 @@ _SENT: Final[dict[R2S, Callable[[Bag, Bag], Bag]]] = {
 
 
 async def _at_once(_seconds: float) -> None:
-    """The client's sleep: simulated time does not wait."""
+    """The client's sleep in simulated time, which does not wait."""
 
 
 start = starter(refuse, FragmentsSession)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EVALUATOR = "changes"
 
-OPTIONS = {"shards": "the number of processes over which queries are spread where their answers allow it"}
+OPTIONS = {"shards": "the number of processes over which queries are distributed if their answers permit it"}
 
 
 HONOURED: Final = SHARED | {
@@ -26,15 +26,15 @@ HONOURED: Final = SHARED | {
     "content": (Counting.SET,),
 }
 _SENTENCES: Final[dict[object, str]] = {
-    Report.EXPIRATION: "reports at expirations: live has arrivals and clocks, use the engine fragments",
-    Counting.BAG: "a content that is a bag (content = bag): live keeps graphs, which are sets",
-    Counting.UPDATES: "updates (content = updates): live keeps graphs, use `stream --latency real-time`",
+    Report.EXPIRATION: "reports at expirations: live reports at arrivals and clock ticks, use the engine fragments",
+    Counting.BAG: "a bag as window content (content = bag): live keeps graphs, which are sets",
+    Counting.UPDATES: "answers per message (content = updates): live keeps windows, use `stream --latency real-time`",
 }
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
-    """``None``, or the sentence why this query cannot be answered under the semantics."""
-    own_clock = f"{semantics.name} stamps elements by {semantics.clock} time and live has no clock of its own"
+    """Why the query cannot be answered under the semantics; ``None`` if it can."""
+    own_clock = f"{semantics.name} timestamps elements by {semantics.clock} time, but live has no clock of its own"
     sentences = _SENTENCES | {"clock": own_clock}
     if reason := meaningless(query, semantics) or not_honoured(semantics, HONOURED, "live", sentences):
         return reason
@@ -47,7 +47,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 
 def start(query: ContinuousQuery, semantics: Semantics, emit: Emit, shards: int = 1) -> Session:
-    """Start a session; where the semantics leave t0 to be searched, its own is used. ValueError for what is refused."""
+    """Start a session; under ``Origin.SEARCH`` it uses the semantics' own t0. ValueError for a refused query."""
     return start_all([(query, semantics, emit)], shards)
 
 

@@ -133,11 +133,11 @@ class TurtleScan:
         elif part in "])}":
             self.brackets = max(0, self.brackets - 1)
         if self.terms > TRIPLE_TERMS:
-            raise BoundError(
-                f"triple terms lie more than {TRIPLE_TERMS} deep in each other: that is not read", position
-            )
+            sentence = f"triple terms are nested more than {TRIPLE_TERMS} deep, which is not supported"
+            raise BoundError(sentence, position)
         if self.brackets > DATA_DEPTH:
-            raise BoundError(f"more than {DATA_DEPTH} brackets lie in each other: name the nodes instead", position)
+            sentence = f"brackets are nested more than {DATA_DEPTH} deep: give the blank nodes names instead"
+            raise BoundError(sentence, position)
 
 
 def check_json(body: str | bytes) -> None:
@@ -175,7 +175,7 @@ def _json_depths(text: str) -> Iterator[tuple[str, int]]:
         elif part in "]}":
             depth = max(0, depth - 1)
         if depth > DATA_DEPTH:
-            sentence = f"objects and arrays lie more than {DATA_DEPTH} deep in each other: write them flatter"
+            sentence = f"objects and arrays are nested more than {DATA_DEPTH} deep: write them flatter"
             raise BoundError(sentence, match.start())
         yield part, depth
 
@@ -242,7 +242,7 @@ class _Contexts:
             self.inside = None
         self.key = ""
         if self.copied > CONTEXT_TERMS:
-            raise BoundError("contexts lie in each other too often: send one context, or Turtle")
+            raise BoundError("contexts are nested too deep: use one context, or Turtle")
 
     def _name(self, depth: int) -> None:
         if self.inside is not None:
@@ -273,7 +273,8 @@ def check_xml(body: str | bytes) -> None:
         elif part[1:2] not in ("!", "?") and not part.endswith("/>"):
             depth += 1
         if depth > DATA_DEPTH:
-            raise BoundError(f"elements lie more than {DATA_DEPTH} deep in each other: name the nodes", match.start())
+            sentence = f"elements are nested more than {DATA_DEPTH} deep: give the blank nodes names instead"
+            raise BoundError(sentence, match.start())
 
 
 def _other_encoding(head: str) -> bool:
@@ -303,7 +304,7 @@ _LAST: Final = 0x10FFFF
 
 
 def no_character(text: str, *, escaped: bool = False) -> tuple[str, int] | None:
-    r"""The sentence about the first place that is no character, and the characters before; ``None`` where all are.
+    r"""The sentence about the first place that is not a character, and the characters before; ``None`` where all are.
 
     ``escaped``: also what ``\uXXXX`` and ``\UXXXXXXXX`` stand for (SPARQL 1.1 Query, 19.2), not behind a backslash.
     """

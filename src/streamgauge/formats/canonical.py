@@ -81,7 +81,7 @@ def value_text(term: Term) -> str:
     """The lexical form, without quotes, in which pyoxigraph writes the value of a literal: ``75`` for ``"+075"``.
 
     For readers of a number or a time in whatever form it came; the form itself where the literal has no value. Escapes
-    stay. ValueError for what is no literal.
+    stay. ValueError for what is not a literal.
     """
     value = _VALUES.term(parse_term(term))
     if value[:1] != '"':

@@ -102,7 +102,7 @@ class Instants:
         """
         if not is_literal(term):
             raise InstantError(
-                f"{term[:120]} is no time: name the property that leads on to it, as in "
+                f"{term[:120]} is not a time: name the property that leads on to it, as in "
                 "sosa:phenomenonTime/time:inXSDDateTimeStamp"
             )
         kind, text = datatype(term), lexical(term).strip()
@@ -111,7 +111,7 @@ class Instants:
         if kind in _LIKE_DATES or kind == XSD + "string":
             return self.of_text(text, place, numbers=kind not in _LIKE_DATES)
         raise InstantError(
-            f"{term[:120]} is no time: xsd:dateTime, xsd:dateTimeStamp, xsd:date or a number is expected"
+            f"{term[:120]} is not a time: xsd:dateTime, xsd:dateTimeStamp, xsd:date or a number is expected"
         )
 
     def of_text(self, text: str, place: object, *, numbers: bool = True) -> int:
@@ -166,9 +166,11 @@ class Instants:
         except Overflow:  # an exponent of more than 999,999, which is beyond the context of Decimal
             value = Decimal("Infinity")
         except InvalidOperation:
-            raise InstantError(f"{text[:80]} is no time: a number is expected") from None
+            raise InstantError(f"{text[:80]} is not a time: a number is expected") from None
         if not value.is_finite() or abs(value) > _LARGEST:
-            raise InstantError(f"{text[:80]} is no time: it is beyond 64 bits of ms (time_in is {self.unit or 'ms'})")
+            raise InstantError(
+                f"{text[:80]} is not a time: it is beyond 64 bits of ms (time_in is {self.unit or 'ms'})"
+            )
         return int(value.to_integral_value(ROUND_HALF_EVEN))
 
     def _guessed(self, number: Decimal, text: str, place: object) -> Decimal:
@@ -215,7 +217,7 @@ def read_moment(text: str) -> datetime:
     match = _DATE.fullmatch(text)
     if match is None:
         raise TimeFormError(
-            f"{text[:80]!r} is no time: a date with a time as 2026-03-01T08:00:00Z, a date or a number is expected"
+            f"{text[:80]!r} is not a time: a date with a time as 2026-03-01T08:00:00Z, a date or a number is expected"
         )
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     late = hour == "24" and int(minute) == int(second or 0) == int(fraction or 0) == 0
@@ -232,7 +234,7 @@ def read_moment(text: str) -> datetime:
         )
         return moment + timedelta(days=1) if late else moment
     except (ValueError, OverflowError) as error:
-        raise InstantError(f"{text[:80]!r} is no time: {error}") from error
+        raise InstantError(f"{text[:80]!r} is not a time: {error}") from error
 
 
 def read_zone(text: str) -> tzinfo:
@@ -244,7 +246,7 @@ def read_zone(text: str) -> tzinfo:
     try:
         return ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InstantError(f"{text!r} is no zone: write Z, an offset as +01:00 or a name as Europe/Vienna") from None
+        raise InstantError(f"{text!r} is not a zone: write Z, an offset as +01:00 or a name as Europe/Vienna") from None
 
 
 def from_pattern(text: str, pattern: str) -> datetime:

@@ -121,7 +121,7 @@ def json_path(text: str) -> JsonPath:
         match = _STEP.match(rest, at)
         if match is None:
             raise ValueError(
-                f"{text!r} is no path that is read here: names, [0], [*] and ['name'], as in $.meta.time or values[*].v"
+                f"{text!r} is not a path that is read here: names, [0], [*] and ['name'], as $.meta.time or rows[*].v"
             )
         name = match[1] or match[2] or match[3]
         steps.append(name if name is not None else int(match[4]) if match[4] else None)

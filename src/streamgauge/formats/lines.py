@@ -43,7 +43,7 @@ ELEMENT_VALUES: Final = 1_000
 
 
 class LineError(ValueError):
-    """A line that is no element, advance or answer; the sentence names the field."""
+    """A line that is not an element, advance or answer; the sentence names the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ def _utf8(line: bytes | str) -> str:
     try:
         return line if isinstance(line, str) else line.decode()
     except UnicodeDecodeError as error:
-        raise LineError("not a line of JSON: it is no UTF-8 text") from error
+        raise LineError("not a line of JSON: it is not UTF-8 text") from error
 
 
 def _object(line: bytes | str) -> dict[str, Any]:
@@ -366,7 +366,7 @@ def _variables(data: dict[str, Any], kind: AnswerKind) -> tuple[str, ...]:
     try:
         "".join(names).encode()
     except UnicodeEncodeError:
-        raise LineError(f"field vars is {ascii(names)[:80]}: half of a surrogate pair is no character") from None
+        raise LineError(f"field vars is {ascii(names)[:80]}: half of a surrogate pair is not a character") from None
     return tuple(names)
 
 

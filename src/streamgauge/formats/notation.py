@@ -43,7 +43,7 @@ def term(text: str) -> Term:
     if text.startswith("'"):
         match = _LITERAL.fullmatch(text)
         if not match:
-            raise NotationError(f"{text!r} is no literal: 'x', 'x'@en or 'x'^^date")
+            raise NotationError(f"{text!r} is not a literal: 'x', 'x'@en or 'x'^^date")
         mark = match[2] or ""
         return _canonical(f'"{match[1]}"' + (f"^^<{XSD}{mark[2:]}>" if mark.startswith("^^") else mark))
     return text if text.startswith(("_:", "<")) else f"<urn:{text}>"
@@ -70,7 +70,7 @@ def _element(text: str, sequence: int) -> StreamElement:
     head, _, graph = text.partition(":")
     match = _HEAD.fullmatch(head)
     if not match:
-        raise NotationError(f"{text.strip()!r} is no element: TIME: TRIPLES, [STREAM] TIME..END: TRIPLES")
+        raise NotationError(f"{text.strip()!r} is not an element: TIME: TRIPLES, [STREAM] TIME..END: TRIPLES")
     name, time, until = match.groups()
     return StreamElement(iri(name or "test"), int(time), sequence, triples(graph), (), int(until) if until else None)
 

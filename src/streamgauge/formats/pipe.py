@@ -133,7 +133,7 @@ def set_up_wrongly(failure: str) -> str | None:
 class StaticFile(Collection[Triple]):
     """The triples of an N-Triples file, canonical terms, one triple to a line; read anew by each iteration.
 
-    LineError names the line that is no triple; OSError when the file cannot be read.
+    LineError names the line that is not a triple; OSError when the file cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -420,7 +420,7 @@ class PipedSession:
         try:
             output = decode_output(line)
         except LineError as error:
-            self._failure = f"it wrote a line that is no answer: {error}"
+            self._failure = f"it wrote a line that is not an answer: {error}"
             self._process.kill()
             return False
         if isinstance(output, Late):

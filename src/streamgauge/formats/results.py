@@ -20,7 +20,7 @@ _STRING: Final = f"{XSD}string"
 
 
 class ResultsError(ValueError):
-    """JSON that is no query result; the sentence says where."""
+    """JSON that is not a query result; the sentence says where."""
 
 
 def results(variables: Sequence[str], rows: Iterable[Row]) -> Json:

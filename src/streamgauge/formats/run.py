@@ -360,7 +360,7 @@ def read_json(file: Path, form: str, version: int) -> dict[str, Any]:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise RunError(f"{file}: missing: this is no folder of a {form}") from None
+        raise RunError(f"{file}: missing: this is not a folder of a {form}") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise RunError(f"{file}: not readable JSON: wrong from {where} on: was it changed by hand, or cut?") from error

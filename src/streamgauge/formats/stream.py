@@ -142,7 +142,7 @@ def _check_places(rows: pa.RecordBatch, where: str | Path) -> None:
         terms = column.dictionary if pa.types.is_dictionary(column.type) else column
         misplaced = terms.filter(pc.match_substring_regex(terms, wrong))
         if len(misplaced):
-            raise StreamError(f"{where}: a row is no triple: its {name} is {misplaced[0].as_py():.120}")
+            raise StreamError(f"{where}: a row is not a triple: its {name} is {misplaced[0].as_py():.120}")
 
 
 def _joined(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:

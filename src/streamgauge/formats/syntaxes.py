@@ -147,7 +147,7 @@ def _quads(
 ) -> Iterator[ox.Quad]:
     """The quads as the parser makes them; relative IRIs of JSON-LD without a base have ``_UNRESOLVED`` before them."""
     if base is not None and not _ABSOLUTE.match(base):
-        raise FormatError(f"{place}: the base {base} is no absolute IRI: write it in full, as http://example.org/")
+        raise FormatError(f"{place}: the base {base} is not an absolute IRI: write it in full, as http://example.org/")
     read = cast(IO[bytes], bounded(file, syntax))
     if syntax == ox.RdfFormat.JSON_LD:
         return ox.parse(embedded(read.read(), contexts, base), format=syntax, base_iri=base or _UNRESOLVED)

@@ -10,7 +10,7 @@ _KEY = re.compile(r"\s*(\"?)([\w.-]+)\1\s*=")
 
 
 def not_toml(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
-    """The sentence for a text that is no TOML: the line where reading ended, and how lines are written."""
+    """The sentence for a text that is not TOML: the line where reading ended, and how lines are written."""
     match = re.search(r"line (\d+)", str(error))
     lines = text.splitlines()
     number = min(int(match[1]) if match else len(lines), max(1, len(lines)))

@@ -57,7 +57,7 @@ class StreamForm(Protocol[Item]):
     most: int
 
     def one_by_one(self, stream: Stream) -> AbstractContextManager[Iterator[Coming[Item]]]:
-        """The elements, each by itself; many of a stored stream are read before the first is given."""
+        """The elements one by one; many of a stored stream are read before the first is yielded."""
 
     def portions(self, stream: Stream) -> Iterator[Portion]:
         """The elements, many per write."""
@@ -100,7 +100,7 @@ class LineForm:
             yield _portion(together)
 
     def advance(self, time: int) -> bytes:
-        """How far time has come, ms."""
+        """An advance to a time, ms."""
         return encode_advance(time)
 
     def encoded(self, items: Sequence[bytes]) -> bytes:
@@ -118,7 +118,7 @@ def _portion(together: Sequence[Written]) -> Portion:
 
 
 class BatchForm:
-    """Batches of Arrow IPC streams; items that are due at the same time share a batch."""
+    """Batches of Arrow IPC streams; items planned for the same time share a batch."""
 
     most = ROWS
 
@@ -165,7 +165,7 @@ class BatchForm:
         return Portion(*columns, self._writer.encode_batch(batch))
 
     def advance(self, time: int) -> Input:
-        """How far time has come, ms."""
+        """An advance to a time, ms."""
         return Advance(time)
 
     def encoded(self, items: Sequence[Input]) -> bytes:
@@ -178,7 +178,7 @@ class BatchForm:
 
 
 def _followed(stream: Stream, handed: Iterator[AnyItem]) -> Iterator[AnyItem]:
-    """The elements, with a stored stream's follower notified of each (progress)."""
+    """The elements; a stored stream's follower, which reports progress, sees each."""
     return stream.follow(handed) if isinstance(stream, StoredStream) else handed
 
 

@@ -48,22 +48,22 @@ from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamN
 if TYPE_CHECKING:
     from streamgauge.formats.batches import Columns, ElementBatch
 
-AT_ONCE = 1 << 16
-"""Bytes of input that are processed together, whose answers are written together."""
+BUFFER_BYTES = 1 << 16
+"""Size of the input buffer; the answers to its content are written together."""
 
 LINES_ONLY = "--lines"
 
-_HELD_AT_ONCE = 64
+_PRELOADED_CHUNK = 64
 _parse = lru_cache(maxsize=64)(parse)
 _close = re.compile(b"^" + re.escape(CLOSE), re.MULTILINE).search
 
 
 def main() -> int:
-    """Run the engine named on the command line until standard input ends; invalid input ends it with a sentence."""
+    """Run the engine named on the command line until standard input ends; invalid input ends it with an error."""
     try:
         with io.FileIO(sys.stdin.fileno(), closefd=False) as stdin:
             lines = LINES_ONLY in sys.argv[2:]
-            return serve(sys.argv[1], io.BufferedReader(stdin, AT_ONCE), sys.stdout.buffer, arrow=not lines)
+            return serve(sys.argv[1], io.BufferedReader(stdin, BUFFER_BYTES), sys.stdout.buffer, arrow=not lines)
     except (RefusedError, OutOfOrderError, StreamNameError, LineError, PipeError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -128,9 +128,8 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
     by_column = hasattr(session, "push_columns")
     arrow = "arrow" in task.forms and (by_column or hasattr(session, "push_batch"))
     if arrow:
-        import_module(
-            "streamgauge.formats.batches"
-        )  # imported before the ready message, so that it does not count as processing time
+        # Imported before the ready message, so that it does not count as processing time.
+        import_module("streamgauge.formats.batches")
     out.write(READY_FOR_ARROW if arrow else READY)
     reader = _BatchInput(lines, by_column) if arrow else _TaskInput(lines)
     coming = reader.preloaded(out) if task.preload else iter(reader)
@@ -156,7 +155,7 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
 
 
 def _own(engine: Engine, task: Task) -> dict[str, Any]:
-    """Those of the task's options that the engine supports."""
+    """The task's options that the engine supports."""
     known = option_names(engine)
     return {name: value for name, value in task.options.items() if name in known}
 
@@ -193,8 +192,8 @@ class _TaskInput:
         gc.freeze()
         out.write(READY)
         self._lines.readline()
-        for at in range(0, len(elements), _HELD_AT_ONCE):
-            yield elements[at : at + _HELD_AT_ONCE]
+        for at in range(0, len(elements), _PRELOADED_CHUNK):
+            yield elements[at : at + _PRELOADED_CHUNK]
         yield from self
 
 
@@ -221,7 +220,7 @@ class _BatchInput:
                 self.closed = word == CLOSE
                 return
             else:
-                raise LineError(f"expected an Arrow stream or {word.decode().strip()}, and it is {line[:80]!r}")
+                raise LineError(f"expected an Arrow stream or {word.decode().strip()}, but received {line[:80]!r}")
 
     def preloaded(self, out: _AnswerWriter) -> Iterator[Together]:
         """The same as ``_TaskInput.preloaded``, for batches."""

@@ -29,7 +29,7 @@ Write = Callable[[bytes], object]
 
 @dataclass(slots=True)
 class Schedule:
-    """Planned times on a clock: place ``n`` is due ``n * every`` ns after ``start`` (ns), however late others were."""
+    """Planned times on a clock: place ``n`` is at ``start + n * every`` ns, however late other places were."""
 
     start: int
     every: float
@@ -142,7 +142,7 @@ class RunPace:
 
 
 class StoppedError(Exception):
-    """The engine has stopped reading; ``fed`` is what was handed over until then."""
+    """The engine has stopped reading; ``fed`` are the records of the elements so far."""
 
     def __init__(self, fed: list[Fed]) -> None:
         super().__init__("the engine stopped reading its input")

@@ -76,17 +76,17 @@ class ChildProcess(subprocess.Popen[bytes]):
 
     def last_words(self, limit: int = _TAIL) -> str:
         """The last ``limit`` bytes of its standard error, stripped."""
-        return "" if self.words.closed else self._said(max(0, self.written() - limit), limit).strip()
+        return "" if self.words.closed else self._read_errors(max(0, self.written() - limit), limit).strip()
 
     def first_words(self, limit: int = _HEAD) -> str:
         """The first ``limit`` bytes of its standard error."""
-        return self._said(0, limit)
+        return self._read_errors(0, limit)
 
     def written(self) -> int:
         """The size of its standard error in bytes."""
         return os.fstat(self.words.fileno()).st_size
 
-    def _said(self, at: int, limit: int) -> str:
+    def _read_errors(self, at: int, limit: int) -> str:
         """Read without moving the file's offset, which the process shares."""
         return os.pread(self.words.fileno(), limit, at).decode(errors="replace")
 
@@ -214,7 +214,7 @@ class ProgramError(RuntimeError):
 class JsonProgram:
     """A module run as a process: it reads a task as one line of JSON, and writes lines of JSON until its input ends.
 
-    ``said`` has every line that it wrote, and ``receive`` is called with each. A context manager that waits for its
+    ``lines`` has every line that it wrote, and ``receive`` is called with each. A context manager that waits for its
     end.
     """
 
@@ -224,7 +224,7 @@ class JsonProgram:
         self._name, self._receive = module, receive
         self._process = ChildProcess([sys.executable, "-m", module], session=True)
         self.pid = self._process.pid
-        self.said: list[dict[str, Any]] = []
+        self.lines: list[dict[str, Any]] = []
         self._unread: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, name="program-lines", daemon=True)
         self._reader.start()
@@ -240,9 +240,11 @@ class JsonProgram:
             try:
                 line = self._unread.get(timeout=within)
             except queue.Empty:
-                raise ProgramError(f"{self._name} said no {word} within {within:.0f} s{self._last_words()}") from None
+                raise ProgramError(
+                    f"{self._name} did not report {word} within {within:.0f} s{self._last_words()}"
+                ) from None
             if line is None:
-                raise ProgramError(f"{self._name} ended before it said {word}{self._last_words()}")
+                raise ProgramError(f"{self._name} ended before it reported {word}{self._last_words()}")
             if word in line:
                 return line
 
@@ -277,7 +279,7 @@ class JsonProgram:
         with os.fdopen(os.dup(self._process.stdout.fileno()), "rb") as lines:
             for text in lines:
                 line = json.loads(text)
-                self.said.append(line)
+                self.lines.append(line)
                 self._receive(line)
                 self._unread.put(line)
         self._unread.put(None)

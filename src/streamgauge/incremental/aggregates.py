@@ -87,7 +87,7 @@ class CountAccumulator(Accumulator):
 
 
 class Sum(Accumulator):
-    """SUM: exact whatever comes and goes; unbound as long as something that is no number is there."""
+    """SUM: exact whatever comes and goes; unbound as long as something that is not a number is there."""
 
     def __init__(self) -> None:
         self.copies = 0
@@ -236,7 +236,7 @@ class Extreme(Accumulator):
         self._entering += len(values) if self._mixed else 0
 
     def _ranks(self, values: Sequence[Term]) -> Sequence[Any]:
-        """Where terms stand in the heap: by their amounts, unless there is or was one that is no finite number."""
+        """Where terms stand in the heap: by their amounts, unless there is or was one that is not a finite number."""
         if not self._mixed:
             amounts = list(map(self._amount, values))
             if None not in amounts:

@@ -175,4 +175,4 @@ class ChangeBudget:
 
 
 def _looks_at_more(limit: int) -> TooMuchError:
-    return TooMuchError(f"its evaluation looks at more than {limit} facts and rows")
+    return TooMuchError(f"its evaluation reads more than {limit} facts and rows")

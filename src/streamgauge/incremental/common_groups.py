@@ -120,7 +120,7 @@ class CommonGroups:
 
 
 def _number(term: Term) -> float | None:
-    """About the value of a literal, whatever its type; ``None`` where its text is no finite number."""
+    """About the value of a literal, whatever its type; ``None`` where its text is not a finite number."""
     try:
         value = float(term[1 : term.index('"', 1)])
     except ValueError:

@@ -4,9 +4,9 @@ Rows of which no columns agree are joined by ``=`` or sameTerm as by a shared va
 whose term may be equal to its own. The condition is tested on each pair all the same, so more may be met than pass, and
 none may be left out.
 
-A worked example: ``=`` has numbers compared in the wider of their datatypes, so that it is no equivalence. Beside the
-double 2**53 both integers 2**53 and 2**53 + 1 are equal to it, and not to one another. So rows are parted by the kind
-of their term: exact numbers, floats, doubles and the rest. Each part has a table for each kind that it is compared in:
+A worked example: ``=`` compares numbers in the wider of their datatypes, so it is not an equivalence: the integers
+2**53 and 2**53 + 1 both equal the double 2**53, but not one another. So rows are partitioned by the kind of their term:
+exact numbers, floats, doubles and the rest. Each partition has a table for each kind that it is compared in:
 the double 2**53 is looked up among exact numbers by their nearest doubles, the integer 2**53 by the numbers themselves.
 """
 

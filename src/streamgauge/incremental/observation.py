@@ -87,7 +87,7 @@ class PlanStep:
 
 
 def inputs(operator: Operator) -> Iterator[Operator]:
-    """The operators whose changes an operator pulls; what several read is no step of its own."""
+    """The operators whose changes an operator pulls; what several read is not a step of its own."""
     for value in vars(operator).values():
         if isinstance(value, Tap | Shared) or (hasattr(value, "pull") and hasattr(value, "variables")):
             yield _source(value)

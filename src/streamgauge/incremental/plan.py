@@ -415,7 +415,7 @@ def firm(pattern: al.Pattern) -> tuple[al.TriplePattern, ...]:
 def semijoined(right: al.Pattern, left: Sequence[al.TriplePattern], counted: bool = True) -> al.Pattern:
     """The right side as far as it agrees with solutions that meet ``left``; ``counted``: each row as often as before.
 
-    The same pattern where that would not make it smaller: it is no basic graph pattern under simple filters over its
+    The same pattern where that would not make it smaller: it is not a basic graph pattern under simple filters over its
     variables, it names a term itself, or ``left`` names none that is connected with it. Where rows are not counted they
     have the variables of ``left`` too.
     """

@@ -329,7 +329,7 @@ class RowOrder:
 
     @staticmethod
     def of(form: al.QueryForm) -> "RowOrder | None":
-        """The order of a query; ``None`` where it has none, or reads what is no column, as the report's instant."""
+        """The order of a query; ``None`` where it has none, or reads what is not a column, as the report's instant."""
         pattern = form.pattern
         while isinstance(pattern, al.Slice | al.Distinct | al.Reduced | al.Project):
             pattern = pattern.pattern

@@ -3,7 +3,7 @@
 ``GRAPH ?g { ?s :p ?v OPTIONAL { ?s :q ?w } }`` becomes ``LeftJoin(Graph(?g, ?s :p ?v), Graph(?g, ?s :q ?w))``: both
 sides bind ?g, so they are joined within one graph (SPARQL 1.1, 18.6), whatever graphs there are. A group that needs no
 triple is joined with the names of the graphs that there are, ``Graph(?g, {})``. Where ?g occurs inside, or MINUS does,
-the column has a name of its own, as ?g is unbound inside and is no variable that the sides of a MINUS share.
+the column has a name of its own, as ?g is unbound inside and is not a variable that the sides of a MINUS share.
 
 SPARQL 1.1, 18.6 substitutes the outer solution into the pattern of EXISTS. Where that is the same as joining with it
 afterwards the pattern is ``closed``. Otherwise it is evaluated beside a ``Domain`` (``row_joins``): every place that

@@ -101,7 +101,7 @@ class WindowColumns:
     ) -> list[tuple[int, Row]] | None:
         """As ``move_by_ticks`` for one pattern: the rows that begin, with their ticks, beyond those that end.
 
-        A row that ends at one of the ``times`` of ticks, and begins at it, is no new one. ``left`` are the rows that
+        A row that ends at one of the ``times`` of ticks, and begins at it, is not a new one. ``left`` are the rows that
         had ended before at the first time, and from then on those at the last.
         """
         looks = self._looks(triples, ticks, horizons)

@@ -11,33 +11,33 @@ _WORDS: Final = {
     errno.ENOENT: "there is no such file or folder",
     errno.EACCES: "this user has no permission for that: change the permissions, or name another place",
     errno.EPERM: "this user has no permission for that: change the permissions, or name another place",
-    errno.EISDIR: "a folder, where a file is needed: name a file in it",
-    errno.ENOTDIR: "a part of this path is a file, not a folder",
-    errno.EEXIST: "it is there already: remove it, or name another place",
+    errno.EISDIR: "it is a folder, but a file is needed: name a file in it",
+    errno.ENOTDIR: "a component of this path is a file, not a folder",
+    errno.EEXIST: "it already exists: remove it, or name another place",
     errno.ENOTEMPTY: "the folder is not empty: remove what is in it, or name another place",
-    errno.ENOSPC: "the disk is full: make room, and try again",
-    errno.EDQUOT: "the disk quota is used up: make room, and try again",
-    errno.EFBIG: "the file may not grow any more: raise the limit of file sizes (ulimit -f)",
+    errno.ENOSPC: "the disk is full: free some space and try again",
+    errno.EDQUOT: "the disk quota is used up: free some space and try again",
+    errno.EFBIG: "the file has reached the size limit: raise it (ulimit -f)",
     errno.EROFS: "the file system is read-only: name another place",
-    errno.EIO: "the disk reports an error of its own: look at the system's log",
-    errno.EMFILE: "too many files are open: raise their limit (ulimit -n)",
+    errno.EIO: "the disk reports an error: see the system's log",
+    errno.EMFILE: "too many files are open: raise the limit (ulimit -n)",
     errno.ENAMETOOLONG: "the name is too long: name a shorter one",
-    errno.ELOOP: "its links lead in a circle",
-    errno.ENOMEM: "there is not enough memory: ask less, or give more",
+    errno.ELOOP: "its symbolic links form a cycle",
+    errno.ENOMEM: "there is not enough memory: free some, or use smaller data",
     errno.ENOEXEC: "the system cannot run this file: is it a program?",
-    errno.EADDRINUSE: "another program uses this port already: name another one",
-    errno.EADDRNOTAVAIL: "this machine has no such address: name another one",
-    errno.ECONNREFUSED: "nobody listens there: is it started, and is the port right?",
-    errno.ECONNRESET: "the other side ended the connection",
-    errno.EPIPE: "the other side ended the connection",
-    errno.ETIMEDOUT: "there was no answer in time",
-    errno.EHOSTUNREACH: "there is no way to that machine",
-    errno.ENETUNREACH: "there is no way to that network",
+    errno.EADDRINUSE: "another program already uses this port: name another one",
+    errno.EADDRNOTAVAIL: "this machine does not have that address: name another one",
+    errno.ECONNREFUSED: "no server is listening there: is it running, and is the port right?",
+    errno.ECONNRESET: "the other side closed the connection",
+    errno.EPIPE: "the other side closed the connection",
+    errno.ETIMEDOUT: "there was no response in time",
+    errno.EHOSTUNREACH: "the host cannot be reached",
+    errno.ENETUNREACH: "the network cannot be reached",
 }
 
 
 def obstacle(error: BaseException) -> str:
-    """An error of the system as words: what was in the way, and what to do; any other error as its own text.
+    """The sentence for a system error, with a remedy; the text of any other error.
 
     ``obstacle(FileNotFoundError(errno.ENOENT, ...))`` is ``"there is no such file or folder"``.
     """
@@ -45,9 +45,9 @@ def obstacle(error: BaseException) -> str:
         case UnicodeDecodeError():
             return f"not UTF-8 text from byte {error.start:,} on: save it as UTF-8"
         case socket.gaierror():
-            return "there is no machine of that name"
+            return "there is no host with that name"
         case gzip.BadGzipFile() | EOFError():
-            return "not a whole gzip file: it was cut, or its name ends in .gz by mistake"
+            return "not a complete gzip file: it is cut off, or its name ends in .gz by mistake"
         case TimeoutError():
             return _WORDS[errno.ETIMEDOUT]
         case OSError() if error.errno in _WORDS:

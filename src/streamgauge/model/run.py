@@ -97,7 +97,7 @@ class Run:
             "workload": ", ".join(f"{name} {value}" for name, value in header.workload.items()),
             "elements": f"{sum(element.sequence >= 0 for element in self.fed):,}",
             "answers": f"{len(self.answers):,}",
-            "time came to": f"{header.advanced_to:,} ms",
+            "time reached": f"{header.advanced_to:,} ms",
             "failure": header.failure,
         }
         rows = [(name, str(value)) for name, value in facts.items() if value]

@@ -126,7 +126,9 @@ def _check_coding(request: httpx.Request, response: httpx.Response) -> None:
     coding = response.headers.get("content-encoding", "").strip().lower()
     accepted = request.headers.get("accept-encoding", "").strip().lower()
     if coding not in _IDENTITY and accepted in _IDENTITY:
-        raise httpx.DecodingError(f"the response is encoded as {coding:.40}, which nobody asked for", request=request)
+        raise httpx.DecodingError(
+            f"the response is encoded as {coding:.40}, which the request does not accept", request=request
+        )
 
 
 def _is_endless(request: httpx.Request, response: httpx.Response) -> bool:

@@ -36,7 +36,7 @@ def permanent_failure(error: BaseException) -> str:
         if isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
             return f"no TLS is spoken there: {cause.reason.replace('_', ' ').lower()}"
         if isinstance(cause, httpx.UnsupportedProtocol | httpx.InvalidURL):
-            return f"no web address: {cause}"
+            return f"not a web address: {cause}"
         if isinstance(cause, OversizedError):
             return str(cause)
     return ""

@@ -19,5 +19,5 @@ def websocket(url: str, headers: Mapping[str, str], **options: Any) -> connect:
 
 
 def check_reachable(host: str, port: int, seconds: float) -> None:
-    """OSError when nobody listens there, or does not answer within ``seconds``."""
+    """OSError if no server listens there or responds within ``seconds``."""
     socket.create_connection((host, port), seconds).close()

@@ -68,7 +68,7 @@ def _refuse(query: ContinuousQuery, rules: str) -> None:
     if query.window.kind != "time":
         raise RefusedError(f"the query's window is a {query.window.kind} window: {rules} knows time-based ones")
     if not isinstance(query.form, a.Select):
-        raise RefusedError(f"the query is no SELECT: {rules} knows no other form")
+        raise RefusedError(f"the query is not a SELECT: {rules} knows no other form")
 
 
 class UnknownRulesError(MistakeError, ValueError):

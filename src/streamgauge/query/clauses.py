@@ -96,7 +96,7 @@ class Forms:
         if slide == 1:
             return "ALL"
         if "ALL STEP" not in self.kinds:
-            raise ValueError(f"{self.dialect} has [ALL] without a {self.slide}: it cannot say {slide} ms")
+            raise ValueError(f"{self.dialect} has [ALL] without a {self.slide}: it cannot express {slide} ms")
         return f"ALL {self.slide} {self.duration(slide)}"
 
     def _counted(self, window: Window) -> str:
@@ -108,7 +108,7 @@ class Forms:
         own = 1 if self.sliding else window.size
         if window.slide != own:
             how = "slides by 1" if self.sliding else "tumbles"
-            raise ValueError(f"{self.dialect}'s [{clause} n] {how}: it cannot say {self.slide} {window.slide}")
+            raise ValueError(f"{self.dialect}'s [{clause} n] {how}: it cannot express {self.slide} {window.slide}")
         return f"{clause} {window.size}"
 
 
@@ -131,7 +131,7 @@ class _Inside:
             raise refusal(f"[{self._shown()}]: {what}", self.text, self.start)
 
     def wrong(self) -> ValueError:
-        what = f"[{self._shown()}] is no window of {self.forms.dialect}; write {self.forms.example}"
+        what = f"[{self._shown()}] is not a window of {self.forms.dialect}; write {self.forms.example}"
         return refusal(what, self.text, self.start)
 
     def _shown(self) -> str:
@@ -157,7 +157,7 @@ class _Inside:
                 return Window(triples, 1 if self.forms.sliding else triples, "count")
             case [size, word, slide] if word.says(*_SLIDES):
                 if "STEP" not in self.forms.kinds:
-                    what = f"{self.forms.dialect} has no {word.text.upper()} behind {clause}: leave it out"
+                    what = f"{self.forms.dialect} has no {word.text.upper()} after {clause}: leave it out"
                     raise refusal(what, self.text, word.start)
                 return Window(_count(self.text, size, "TRIPLES"), _count(self.text, slide, word.text.upper()), "count")
             case _:
@@ -190,7 +190,7 @@ def whole_ms(text: str, word: WindowWord, clause: str) -> int:
         what = f"{clause} {word.text} has no unit: write {word.text}s for seconds, {word.text}ms for milliseconds"
         raise refusal(what, text, word.start)
     if value is None:
-        what = f"{clause} {word.text} is no duration in whole ms; write 5s, 500ms, 1m, 1h, 1d or PT5S"
+        what = f"{clause} {word.text} is not a duration in whole ms; write 5s, 500ms, 1m, 1h, 1d or PT5S"
         raise refusal(what, text, word.start)
     if value < 1:
         raise refusal(f"{clause} is {word.text}: it must be at least 1ms", text, word.start)
@@ -206,7 +206,7 @@ def bounded(text: str, word: WindowWord, clause: str, value: int) -> int:
 
 def _count(text: str, word: WindowWord, clause: str) -> int:
     if not re.fullmatch(r"[0-9]+", word.text):
-        raise refusal(f"{clause} {word.text} is no number of triples; write a whole number", text, word.start)
+        raise refusal(f"{clause} {word.text} is not a number of triples; write a whole number", text, word.start)
     if int(word.text[:20]) < 1:
         raise refusal(f"{clause} is {word.text}: it must be at least 1", text, word.start)
     return bounded(text, word, clause, int(word.text[:20]))
@@ -312,7 +312,7 @@ class Clauses:
             return False
         passed = [token.text for token in self.tokens[: self.at]]
         if passed.count("{") != passed.count("}"):
-            self.refuse("FROM stands before WHERE", first)
+            self.refuse("FROM must come before WHERE", first)
         self.at += 1 + named
         self.background.append(self.iri("FROM"))
         if named:
@@ -326,7 +326,7 @@ class Clauses:
         if name not in self.named_static:
             return False
         if len(self.background) > 1:
-            what = "static data is one graph: name one by FROM NAMED <g>, or write the patterns outside of GRAPH"
+            what = "static data is one graph: name a single one by FROM NAMED <g>, or write the patterns outside GRAPH"
             self.refuse(what, first)
         self.unread.pop(name, None)
         self.blank(first)
@@ -398,6 +398,7 @@ def registered_name(clauses: Clauses) -> str | None:
             raise refusal(str(error), clauses.text, token.start) from None
     if token.kind == "name":
         return clauses.iri("REGISTER")
+    # REGISTER may go without a name in RSP-QL, so a keyword that follows it is not one.
     if token.kind == "word" and not token.says("AS", "COMPUTED"):
         clauses.at += 1
         return token.text
@@ -424,7 +425,7 @@ def form_of(clauses: Clauses) -> QueryForm:
 def compose(clauses: Clauses, form: QueryForm | None = None) -> ContinuousQuery:
     """The continuous query of a text whose stream clauses are read."""
     for name, token in clauses.unread.items():
-        what = f"FROM NAMED <{name}>: no pattern reads that graph; add GRAPH <{name}> {{ .. }}, or leave NAMED out"
+        what = f"FROM NAMED <{name}>: no pattern uses that graph; add GRAPH <{name}> {{ .. }}, or leave NAMED out"
         clauses.refuse(what, token)
     form = form_of(clauses) if form is None else form
     windows = tuple(window for window, _ in clauses.windows)

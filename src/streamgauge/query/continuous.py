@@ -55,11 +55,11 @@ def detect(text: str) -> str:
         return name
     refuse_sequences(text)
     clauses = "; ".join(f"{name}: {load()[name].CLAUSE}" for name in dialect_names())
-    raise QueryError(f"this query names no stream: add a stream clause ({clauses})", text, 1, 1)
+    raise QueryError(f"this query has no stream: add a stream clause ({clauses})", text, 1, 1)
 
 
 def parse(text: str, dialect: str | None = None) -> ContinuousQuery:
-    """The query of a text, in the named dialect or that of its stream clause; QueryError shows where it is wrong."""
+    """The query of a text, in the named dialect or that of its stream clause; QueryError shows the error's place."""
     check_bounds(text)
     return _named(detect(text) if dialect is None else dialect).parse(text)
 
@@ -67,13 +67,15 @@ def parse(text: str, dialect: str | None = None) -> ContinuousQuery:
 def print_query(query: ContinuousQuery, dialect: str) -> str:
     """The query as text of a dialect; ValueError if the dialect cannot express it."""
     if query.r2s is R2S.CHANGES:
-        raise ValueError(f"no dialect says {query.r2s}: leave the operator to semantics that have it, as sens has")
+        raise ValueError(
+            f"no dialect has the operator {query.r2s}: leave it out, and use semantics that have it, such as sens"
+        )
     return _named(dialect).print_query(query)
 
 
 def _named(name: str) -> Dialect:
     if (dialect := spelled(name, dialect_names())) is None:
         raise ValueError(
-            f"there is no dialect {name}; there are: {', '.join(dialect_names())}{meant(name, dialect_names())}"
+            f"unknown dialect {name}: use one of {', '.join(dialect_names())}{meant(name, dialect_names())}"
         )
     return load()[dialect]

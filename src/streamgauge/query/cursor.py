@@ -57,13 +57,13 @@ class Cursor:
         """Raise QueryError at a feature that the announced version of SPARQL lacks."""
         if self._earlier:
             version = self._prologue.version
-            self._refuse(f'{what} is of SPARQL 1.2, and the text is of VERSION "{version}": announce "1.2"', token)
+            self._refuse(f'{what} is SPARQL 1.2, but the text declares VERSION "{version}": declare "1.2"', token)
 
     def _weigh(self, more: int = 1) -> None:
         """Add to the weight of the tree (1 for an operator, 2 for a group element); QueryError above MAX_WEIGHT."""
         self._weight += more
         if self._weight > MAX_WEIGHT:
-            what = "brackets, operators and patterns are open here, one in or after the other: write shorter chains"
+            what = "nested or chained brackets, operators and patterns: write shorter chains"
             self._refuse(f"more than {MAX_WEIGHT} {what}")
 
     def _leave_unanswered(self, what: str, token: Token) -> None:
@@ -78,7 +78,7 @@ class Cursor:
         if token.text in CLOSING.values() or not token.text:
             self._check_brackets()
         if not token.text:
-            self._refuse(f"the {self._kind} ends here, where {what} is expected")
+            self._refuse(f"the {self._kind} ends here, but {what} is expected")
         shown = token.text if len(token.text) <= _LONGEST_SHOWN else f"{token.text[:_LONGEST_SHOWN]}..."
         word = token.text.upper()
         near = meant(word, _KEYWORDS) if token.kind == "word" and word not in _KEYWORDS else ""
@@ -88,16 +88,16 @@ class Cursor:
         """The message for a token that is a frequent mistake, else ``None``."""
         following = self._text[token.end : token.end + 1]
         if token.kind == "iri" and _OPERATORS.search(token.text):
-            return f"{token.text} reads as an IRI: write a blank behind < where it compares"
+            return f"{token.text} is read as an IRI: write a space after < to compare"
         if token.text == "<" and following.strip():
             shown = re.split(r"[>\n\r]", self._text[token.start :], maxsplit=1)[0][:_LONGEST_SHOWN]
-            return f"{shown}> is not an IRI: blanks, quotes and braces do not stand in IRIs; write a blank as %20"
+            return f"{shown}> is not an IRI: spaces, quotes and braces are not allowed in IRIs; write a space as %20"
         if token.text in ('"', "'"):
             if _LOOSE_STRING.match(self._text, token.start):
-                return "this string has a backslash that begins no escape: write \\\\ for a backslash"
+                return "this string has an invalid escape: write \\\\ for a backslash"
             return "this string is not closed: add its quote, or write three quotes around several lines"
         if token.text == "\\" and following in ("u", "U"):
-            return "escapes like \\u0041 stand in strings and IRIs only (SPARQL 1.2, 19.2): write the character itself"
+            return "escapes like \\u0041 are for strings and IRIs only (SPARQL 1.2, 19.2): write the character itself"
         if token.text == "$" and following == "{":
             return "a parameter ${...} has no value: fill it first"
         if token.says("LATERAL"):
@@ -105,7 +105,7 @@ class Cursor:
         if token.says(*EVENT_SEQUENCES):
             return sequence_refusal(token)
         if token.text and token.text not in "\"'" and not token.text.isprintable():
-            return f"{token.text!a} does not belong here: only blanks, tabs and line ends separate words"
+            return f"{token.text!a} is not allowed here: only spaces, tabs and line ends separate words"
         return None
 
     def _check_brackets(self) -> None:
@@ -117,12 +117,12 @@ class Cursor:
             if token.text in CLOSING:
                 opened.append(token)
             elif token.text in CLOSING.values() and (not opened or CLOSING[opened.pop().text] != token.text):
-                self._refuse(f"this {token.text} closes no bracket", token)
+                self._refuse(f"this {token.text} has no opening bracket", token)
         if opened:
             last = opened[-1]
             before = self._text[: last.start]
             place = f"line {before.count(chr(10)) + 1}, column {last.start - before.rfind(chr(10))}"
-            self._refuse(f"the {last.text} of {place} is not closed: add {CLOSING[last.text]}", self._end)
+            self._refuse(f"the {last.text} at {place} is not closed: add {CLOSING[last.text]}", self._end)
 
     def _take(self) -> Token:
         token = self._token

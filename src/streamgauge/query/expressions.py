@@ -97,7 +97,7 @@ class ExpressionReader(TripleReader):
                     left, right = self._true(left), self._true(right)
                 left = al.Call(operator, _tags_lowered((left, right)))
             if binding == _RELATION and self._binding() == _RELATION:
-                self._refuse("comparisons do not chain: write both, with && between them")
+                self._refuse("comparisons cannot be chained: write both, with && between them")
         self._weight = around
         return left
 
@@ -232,7 +232,7 @@ class ExpressionReader(TripleReader):
         known, token = self._aggregates, self._words[self._at - 1]
         if known is None:
             where = "in another aggregate" if self._inside_aggregate else "here"
-            self._refuse(f"{name} does not stand {where}: an aggregate stands in SELECT, HAVING and ORDER BY", token)
+            self._refuse(f"{name} is not allowed {where}: aggregates belong in SELECT, HAVING and ORDER BY", token)
         self._must("(")
         self._aggregates, self._inside_aggregate = None, True
         distinct = self._says("DISTINCT")

@@ -99,17 +99,17 @@ def unnamed(query: ContinuousQuery) -> bool:
     """Whether no window has a name; ValueError if only some have, or if GRAPH names no window."""
     names = {window.name for window in query.windows}
     if None in names and len(names) > 1:
-        raise ValueError("some windows have names and some have not: give each a name")
+        raise ValueError("only some windows have names: name all of them")
     graphs = {pattern.name for pattern in every_pattern(query.form.pattern) if isinstance(pattern, al.Graph)}
     for name in sorted(name for name in graphs if isinstance(name, str)):
         if name[1:-1] not in names:
-            raise ValueError(f"GRAPH {name} names no window of the query: patterns on static data need no GRAPH")
+            raise ValueError(f"GRAPH {name} is not a window of the query: leave GRAPH out for patterns on static data")
     variables = sorted(name.name for name in graphs if isinstance(name, al.Var))
     if names == {None} and variables:
         raise ValueError(f"GRAPH ?{variables[0]}: the query has no named window")
     for name in sorted(filter(None, names)):
         if not variables and f"<{name}>" not in graphs:
-            raise ValueError(f"no pattern reads the window <{name}>: leave it out")
+            raise ValueError(f"no pattern uses the window <{name}>: leave it out")
     return names == {None}
 
 

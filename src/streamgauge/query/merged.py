@@ -25,9 +25,9 @@ WINDOW: Final = "urn:streamgauge:window"
 def with_named_windows(query: ContinuousQuery) -> ContinuousQuery:
     """The query with a name for each window; ValueError for a query that cannot be rewritten this way."""
     if uses_timestamp(query.form):
-        raise ValueError("RSP-QL has no timestamp() over several windows without names: name them, or print csparql")
+        raise ValueError("RSP-QL has no timestamp() over several unnamed windows: name them, or print csparql")
     if not reads(query.form):
-        raise ValueError("RSP-QL has no window that no pattern reads: print csparql")
+        raise ValueError("RSP-QL requires a pattern for every window: print csparql")
     form = _without_labels(query.form)
     fresh = _fresh(form)
     windows = tuple(replace(item, name=f"{WINDOW}:{n}") for n, item in enumerate(query.windows, 1))
@@ -44,7 +44,9 @@ def _without_labels(form: al.QueryForm) -> al.QueryForm:
     triples = [triple for part in every_pattern(form.pattern) if isinstance(part, al.BGP) for triple in part.patterns]
     labels = [var for triple in triples for var in al.triple_variables(triple) if var.name.startswith("_:")]
     if labels and any(_counts_rows(part) for part in every_pattern(form.pattern)):
-        raise ValueError("RSP-QL: COUNT(DISTINCT *) beside blank nodes, over several windows: write variables for them")
+        raise ValueError(
+            "RSP-QL: COUNT(DISTINCT *) over several unnamed windows with blank nodes: replace them by variables"
+        )
     named = with_pattern(form, with_names(form.pattern, dict(zip(dict.fromkeys(labels), _fresh(form), strict=False))))
     if not isinstance(named, al.Construct):
         return named
@@ -80,7 +82,7 @@ def _path(path: al.Path | al.Var, subject: al.Node, end: al.Node, fresh: Iterato
             return reduce(al.Join, [_path(step, near, far, fresh) for step, near, far in ends])
         case al.Alternative(choices=choices):
             return reduce(al.Union, [_path(choice, subject, end, fresh) for choice in choices])
-    raise ValueError("RSP-QL has no repeated or negated path over several windows without names: print csparql")
+    raise ValueError("RSP-QL has no repeated or negated path over several unnamed windows: print csparql")
 
 
 def _anywhere(triple: al.TriplePattern, fresh: Iterator[al.Var]) -> al.Pattern:

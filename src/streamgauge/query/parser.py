@@ -1,4 +1,4 @@
-"""SPARQL text to algebra, in one pass over its tokens; errors have the position of what is wrong or unsupported."""
+"""SPARQL text to algebra, in one pass over its tokens; errors have the position of the wrong or unsupported part."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -42,10 +42,10 @@ def _read(text: str, base: str | None) -> PlainQuery:
     words = tokens(text)
     prologue = read_prologue(text, words, default=base)
     if prologue.end == len(words):
-        raise refusal("there is no query here: write a SELECT, ASK or CONSTRUCT", text, len(text.rstrip()))
+        raise refusal("the query is empty: write a SELECT, ASK or CONSTRUCT", text, len(text.rstrip()))
     if words[prologue.end].says(*_UPDATES):
         word = words[prologue.end]
-        what = f"{word.text.upper()} is an update: write a SELECT, ASK or CONSTRUCT; streams change the data"
+        what = f"{word.text.upper()} is an update, but data changes by streams: write a SELECT, ASK or CONSTRUCT"
         raise refusal(what, text, word.start)
     try:
         query = QueryReader(text, words, prologue).query()

@@ -98,14 +98,14 @@ class Prologue:
             return self.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
         if self.text[token.start - 1 : token.start] == "<":
             raise self._blank_inside(token)
-        add = f"declare it: PREFIX {prefix}: <...>"
-        raise refusal(f"the prefix {prefix}: of {token.text} is not declared; {add}", self.text, token.start)
+        add = f"add PREFIX {prefix}: <...>"
+        raise refusal(f"the prefix {prefix}: of {token.text} is not declared: {add}", self.text, token.start)
 
     def _blank_inside(self, token: Token) -> Exception:
         """The error for an IRI with a space, ``<http://example.org/a b>``, at its beginning."""
         start = token.start - 1
         shown = re.split(r"[>\n\r]", self.text[start:], maxsplit=1)[0]
-        what = f"{shown}> is not an IRI: blanks, quotes and braces do not stand in IRIs; write a blank as %20"
+        what = f"{shown}> is not an IRI: spaces, quotes and braces are not allowed in IRIs; write a space as %20"
         return refusal(what, self.text, start)
 
     def _absolute(self, token: Token) -> str:
@@ -128,7 +128,7 @@ class Prologue:
         if _SCHEME.match(reference):
             iri = reference
         elif ":" in re.split("[/?#]", reference, maxsplit=1)[0]:
-            raise ValueError("a colon stands behind a scheme like http; write ./ before a relative name with a colon")
+            raise ValueError("a colon follows a scheme such as http; write ./ before a relative name with a colon")
         elif base is None:
             return None
         else:

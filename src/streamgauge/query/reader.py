@@ -18,9 +18,9 @@ from streamgauge.query.traversal import every_expression
 
 _EMPTY: Final = al.BGP(())
 _PARTS: Final = ("OPTIONAL", "MINUS", "GRAPH", "SERVICE", "BIND", "VALUES")
-_DESCRIBE: Final = "DESCRIBE has no defined answer; write a CONSTRUCT"
-_SERVICE: Final = "SERVICE asks another server; bring its data in as static data instead"
-_FROM: Final = "FROM names data to load: bring it beside the query as static data and leave this out, or name a stream"
+_DESCRIBE: Final = "DESCRIBE has no defined answer: write a CONSTRUCT"
+_SERVICE: Final = "SERVICE is not supported: load the other server's data as static data instead"
+_FROM: Final = "FROM is not supported: load the data as static data and leave FROM out, or name a stream"
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ class QueryReader(ExpressionReader):
         terms, self._terms = self._terms, {}
         for variable, parts in terms.items():
             if any(isinstance(node, al.Var) and node.name.startswith("_:") for node in parts):
-                what = "a blank node in a triple term of a template: make it by BIND(BNODE() AS ?b)"
+                what = "a blank node in a triple term of a template is not supported: use BIND(BNODE() AS ?b)"
                 self._leave_unanswered(what, token)
             pattern = al.Extend(pattern, variable, al.Call("TRIPLE", parts))
         return pattern
@@ -166,7 +166,7 @@ class QueryReader(ExpressionReader):
         solutions = self._solutions(self._where, self._aggregates)
         self._aggregates = around
         if not columns and solutions.grouped:
-            self._refuse("SELECT * does not go with GROUP BY or an aggregate: name the columns", star)
+            self._refuse("SELECT * is not allowed with GROUP BY or an aggregate: name the columns", star)
         pattern = self._extended(solutions, columns)
         hidden = {al.Var(name) for name in self._hidden}
         visible = (var for var in al.pattern_variables(pattern) if not var.name.startswith("_:") and var not in hidden)
@@ -198,18 +198,18 @@ class QueryReader(ExpressionReader):
         known = set(al.pattern_variables(pattern))
         for var, expression, token in columns:
             if var in seen and expression is not None:
-                self._refuse(f"SELECT has ?{var.name} already: give the expression another name", token)
+                self._refuse(f"SELECT already has ?{var.name}: give the expression another name", token)
             if expression is None:
                 if solutions.grouped:
                     self._check_grouped(var, known, token)
             else:
                 if var in known:
-                    self._refuse(f"?{var.name} has a value already: give the expression another name", token)
+                    self._refuse(f"?{var.name} already has a value: give the expression another name", token)
                 if solutions.grouped:
                     self._check_expression(expression, known, token)
                 if solutions.having is not None and var in al.expression_variables(solutions.having):
                     self._notes.append(
-                        f"HAVING reads ?{var.name}, which SELECT computes after it (SPARQL 18.2.4), so it is unbound "
+                        f"HAVING uses ?{var.name}, which SELECT computes after it (SPARQL 18.2.4), so it is unbound "
                         "there: write the aggregate itself, as in HAVING (COUNT(*) > 1)"
                     )
                 pattern = al.Extend(pattern, var, expression)
@@ -225,7 +225,7 @@ class QueryReader(ExpressionReader):
 
     def _check_grouped(self, var: al.Var, known: set[al.Var], token: Token) -> None:
         if var not in known:
-            what = f"SELECT names a variable that is unbound: ?{var.name} is neither in GROUP BY nor in an aggregate"
+            what = f"?{var.name} in SELECT is unbound: add it to GROUP BY, or use it in an aggregate"
             self._refuse(f"{what} such as COUNT(?{var.name})", self._mention(var, token))
 
     def _mention(self, var: al.Var, token: Token) -> Token:
@@ -278,7 +278,7 @@ class QueryReader(ExpressionReader):
                 named = self._variable() if self._says("AS") else None
                 self._must(")")
             if named in taken:
-                self._refuse(f"?{named.name} has a value already: give the key another name", token)
+                self._refuse(f"?{named.name} already has a value: give the key another name", token)
             own = expression if isinstance(expression, al.Var) else al.Var(f".key{len(keys)}")
             keys.append((named or own, expression))
             taken |= {named} if named else set()
@@ -315,7 +315,7 @@ class QueryReader(ExpressionReader):
         while (word := self._word()) in ("LIMIT", "OFFSET") and word not in limits:
             self._at += 1
             if not (self._token.text.isascii() and self._token.text.isdigit()):
-                self._expect(f"a whole number behind {word}")
+                self._expect(f"a whole number after {word}")
             limits[word] = _bounded(self._take().text)
         return limits
 
@@ -389,7 +389,7 @@ class QueryReader(ExpressionReader):
         token, var = self._token, self._variable()
         self._must(")")
         if var in al.pattern_variables(left):
-            self._refuse(f"?{var.name} has a value already: BIND gives one to a new variable", token)
+            self._refuse(f"?{var.name} already has a value: BIND needs a new variable", token)
         return al.Extend(left, var, expression)
 
     def _values(self) -> al.Values:
@@ -397,7 +397,7 @@ class QueryReader(ExpressionReader):
         several = self._skip("(")
         while self._token.kind == "variable" and (several or not variables):
             if (var := self._variable()) in variables:
-                self._refuse(f"VALUES has ?{var.name} twice: leave one out", self._words[self._at - 1])
+                self._refuse(f"VALUES repeats ?{var.name}: leave one out", self._words[self._at - 1])
             variables.append(var)
         if several:
             self._must(")")
@@ -417,7 +417,9 @@ class QueryReader(ExpressionReader):
         while not self._skip(")"):
             row.append(self._cell())
         if len(row) != width:
-            self._refuse(f"this row of VALUES has {len(row)} terms for {width} variables: write UNDEF for none", token)
+            self._refuse(
+                f"this row of VALUES has {len(row)} terms for {width} variables: write UNDEF for a missing one", token
+            )
         return tuple(row)
 
     def _cell(self) -> Term | None:

@@ -1,4 +1,4 @@
-"""``timestamp()`` as plain SPARQL: *stamps* are facts beside a content that state when each triple arrived last.
+"""``timestamp()`` as plain SPARQL: *stamps* are facts, next to a window's content, about each triple's last arrival.
 
 One mechanism for all evaluators: ``stamped`` replaces a call by a variable that a left join with the stamps binds.
 Source: C-SPARQL's timestamp function (Barbieri et al. 2010; CSRBench, Listing 3).
@@ -128,11 +128,11 @@ def stamped(form: al.QueryForm) -> al.QueryForm:
     if any(
         isinstance(pattern, al.Graph) and isinstance(pattern.name, al.Var) for pattern in every_pattern(form.pattern)
     ):
-        raise ValueError("timestamp() beside GRAPH ?variable is not supported: name the window")
+        raise ValueError("timestamp() with GRAPH ?variable is not supported: name the window")
     result = with_pattern(form, _StampRewriter(variable_names(form)).pattern(form.pattern))
     for pattern in every_pattern(result.pattern):
         for call in (call for tree in expressions(pattern) for call in _calls(tree)):
-            raise ValueError(f"{_shown(call)} names no triple pattern of its group: {_HOW}")
+            raise ValueError(f"{_shown(call)} matches no triple pattern of its group: {_HOW}")
     return with_instant(result)
 
 
@@ -257,10 +257,10 @@ def _nearest(call: al.Call, pattern: al.Pattern, window: Term | None) -> list[_S
     nearest = [site for site in sites if site.depth == min(other.depth for other in sites)]
     for one, two in ((one, two) for one in nearest for two in nearest if one is not two):
         if not isinstance(_fork(pattern, one.way, two.way), al.Union):
-            raise ValueError(f"{_shown(call)} names triple patterns in two places: put it beside one of them")
+            raise ValueError(f"{_shown(call)} matches triple patterns in two places: move it next to one of them")
     for site in nearest:
         if len(_named(call, site.block)) > 1:
-            raise ValueError(f"{_shown(call)} names several triple patterns: {_HOW}")
+            raise ValueError(f"{_shown(call)} matches several triple patterns: {_HOW}")
     return nearest
 
 
@@ -282,7 +282,7 @@ def _named(call: al.Call, block: al.BGP) -> tuple[al.TriplePattern, ...]:
             return objects or tuple(dict.fromkeys(triple for triple in plain if triple.subject == variable))
         case _:
             raise ValueError(
-                f"{_shown(call)} is not understood: give a variable, or the three parts of a triple pattern"
+                f"{_shown(call)} has wrong arguments: write a variable, or the three parts of a triple pattern"
             )
 
 

@@ -85,9 +85,8 @@ def _scan(text: str) -> Iterator[Token]:
     for match in _TOKEN.finditer(text):
         if match.lastgroup != "comment" and (match.start() or match[0] != "\ufeff"):
             yield Token(cast(Kind, match.lastgroup), match.group(), match.start())
-            if (
-                match[0] in _QUOTES
-            ):  # after an unclosed string every quote would be searched to the end of the text: quadratic time
+            # After an unclosed string every quote would be searched to the end of the text: quadratic time.
+            if match[0] in _QUOTES:
                 return
 
 
@@ -108,7 +107,7 @@ _SHOWN: Final = 200
 
 
 class QueryError(MistakeError, ValueError):
-    """A refused query text; ``line`` and ``column`` count from 1, and the message shows the line with a caret."""
+    """An invalid or unsupported query; ``line`` and ``column`` count from 1, which a caret shows."""
 
     def __init__(self, what: str, text: str, line: int, column: int) -> None:
         lines = text.splitlines() or [""]
@@ -128,7 +127,7 @@ class QueryError(MistakeError, ValueError):
         return sum(len(line) + 1 for line in lines[: self.line - 1]) + self.column - 1
 
     def __reduce__(self) -> tuple[type["QueryError"], tuple[str, str, int, int]]:
-        """Travels between processes as it is."""
+        """Pickle by the constructor's arguments, as an exception's own pickling has only the message."""
         return QueryError, (self.what, self.text, self.line, self.column)
 
     def within(self, text: str) -> "QueryError":
@@ -140,7 +139,7 @@ class UnansweredError(QueryError):
     """A valid SPARQL query with an unsupported part; the message says what to write instead."""
 
     def __reduce__(self) -> tuple[type["QueryError"], tuple[str, str, int, int]]:
-        """Travels between processes as it is."""
+        """Pickle as ``QueryError`` does."""
         return UnansweredError, (self.what, self.text, self.line, self.column)
 
 
@@ -159,7 +158,9 @@ def refusal(what: str, text: str, position: int) -> QueryError:
 def check_bounds(text: str, bounds: TextBounds = LOCAL) -> None:
     """Raise QueryError for a text that exceeds its bounds, or whose brackets are nested too deeply."""
     if len(text) > bounds.characters:
-        raise refusal(f"{len(text)} characters, more than {bounds.characters}: write a shorter text", text, 0)
+        raise refusal(
+            f"the text has {len(text)} characters, more than {bounds.characters}: write a shorter one", text, 0
+        )
     if wrong := no_character(text, escaped=True):
         raise refusal(wrong[0], text, wrong[1])
     words = tokens(text)
@@ -174,10 +175,10 @@ def check_bounds(text: str, bounds: TextBounds = LOCAL) -> None:
         elif token.text in _CLOSED:
             brackets, terms = max(0, brackets - 1), max(0, terms - token.text.endswith(">>"))
         if terms > TRIPLE_TERMS:
-            what = f"triple terms lie more than {TRIPLE_TERMS} deep in each other: that is not read"
+            what = f"triple terms are nested more than {TRIPLE_TERMS} deep, which is not supported"
             raise refusal(what, text, token.start)
         if brackets > DEPTH:
-            what = f"more than {DEPTH} brackets lie in each other: write the text flatter"
+            what = f"brackets are nested more than {DEPTH} deep: write the text flatter"
             raise refusal(what, text, token.start)
 
 

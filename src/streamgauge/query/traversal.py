@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
@@ -10,6 +10,25 @@ from streamgauge.model.terms import Term
 OnPattern: TypeAlias = Callable[[al.Pattern], al.Pattern]
 OnExpression: TypeAlias = Callable[[al.Expression], al.Expression]
 Tree = TypeVar("Tree")
+
+KEYWORDS: Final[Mapping[type[al.Pattern], str]] = {
+    al.Filter: "FILTER",
+    al.LeftJoin: "OPTIONAL",
+    al.Union: "UNION",
+    al.Minus: "MINUS",
+    al.Extend: "BIND",
+    al.Values: "VALUES",
+    al.Graph: "GRAPH",
+    al.Group: "GROUP BY and aggregates",
+    al.Distinct: "DISTINCT",
+}
+"""The SPARQL keywords of operators."""
+
+
+def keyword(pattern: al.Pattern) -> str:
+    """The words of an operator for sentences to users, who know OPTIONAL and not LeftJoin."""
+    others = {al.Reduced: "REDUCED", al.OrderBy: "ORDER BY", al.Slice: "LIMIT and OFFSET", al.Project: "subquery"}
+    return KEYWORDS.get(type(pattern)) or others.get(type(pattern), "nested group")
 
 
 def with_pattern(form: al.QueryForm, pattern: al.Pattern) -> al.QueryForm:

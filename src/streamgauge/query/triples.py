@@ -99,7 +99,7 @@ class TripleReader(Cursor):
         reifier: al.Node | None = None
         while self._is("~", "{|"):
             if not isinstance(way, al.Var | str):
-                self._refuse("an annotation or reifier behind a property path: only a single triple has one")
+                self._refuse("an annotation or reifier after a property path: only a single triple can have one")
             if self._skip("~"):
                 reifier = self._reifier(self._named_reifier(), (subject, way, item), raw)
                 continue
@@ -240,7 +240,7 @@ class TripleReader(Cursor):
         label = self._take()
         number = self._labels.setdefault(label.text, self._block_number) if self._scope != "template" else None
         if number not in (None, self._block_number):
-            what = f"the blank node {label.text} stands in another group of patterns: write a variable for both"
+            what = f"the blank node {label.text} also occurs in another group of patterns: use a variable for both"
             self._refuse(what, label)
         return al.Var(label.text)
 

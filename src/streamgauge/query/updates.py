@@ -174,17 +174,17 @@ class _UpdateReader(QueryReader):
             return
         for token in self._words:
             if token.says(*_OF_GRAPHS):
-                self._refuse(f"{token.text.upper()} is not supported: facts have no graph of their own", token)
+                self._refuse(f"{token.text.upper()} is not supported: this store has one graph only", token)
         if self._context.using is not None:
-            self._refuse("graphs named beside the update: facts have no graph of their own")
+            self._refuse("the request names graphs, but this store has one graph only")
 
     def _check_size(self) -> None:
         """Raise QueryError for an update that is too long without its data."""
         characters = self._words[self._at - 1].end - self._data_characters
         if characters > SERVED.characters:
-            self._refuse(f"{characters} characters beside data, more than {SERVED.characters}: send several updates")
+            self._refuse(f"{characters} characters besides data, more than {SERVED.characters}: send several updates")
         if self._at - self._data_words > SERVED.tokens:
-            self._refuse(f"more than {SERVED.tokens} terms, words and signs beside data: send several updates")
+            self._refuse(f"more than {SERVED.tokens} terms, words and signs besides data: send several updates")
 
     def _operation(self) -> Iterator[UpdateOperation]:
         word, token = self._word(), self._token
@@ -202,7 +202,7 @@ class _UpdateReader(QueryReader):
                 self._says("SILENT")
                 yield from self._management(word)
             case _:
-                self._refuse(f"this is no operation: {_SUPPORTED}")
+                self._refuse(f"unknown operation: use one of {_SUPPORTED}")
 
     def _following(self, word: str) -> bool:
         """Step over two tokens if the second one is this keyword; whether it was."""
@@ -237,7 +237,7 @@ class _UpdateReader(QueryReader):
         """A template of DELETE, which has no blank nodes (SPARQL 1.1 Update, 3.1.3.2)."""
         token, template = self._token, self._quads()
         if any(_is_blank(node) for triple in template for node in (triple.subject, triple.predicate, triple.object)):
-            self._refuse("a blank node in a template of DELETE: write an IRI or a variable", token)
+            self._refuse("a blank node is not allowed in DELETE: use an IRI or a variable", token)
         return template
 
     # Data
@@ -253,14 +253,16 @@ class _UpdateReader(QueryReader):
 
     def _variable(self) -> Var:
         if self._inserts is not None:
-            self._refuse("data has no variables")
+            self._refuse("variables are not allowed in data: write the terms")
         return super()._variable()
 
     def _node(self) -> Node:
         token = self._token
         known = self._labelled.setdefault(token.text, self._number) if self._inserts and token.kind == "blank" else None
         if known not in (None, self._number):
-            self._refuse(f"the blank node {token.text} stands in the data of another operation: write an IRI for both")
+            self._refuse(
+                f"the blank node {token.text} also occurs in the data of another operation: use an IRI for both"
+            )
         return super()._node()
 
     def _facts(self) -> Iterator[Triple]:
@@ -274,7 +276,7 @@ class _UpdateReader(QueryReader):
                     self._refuse(f"a triple of the data {misplaced((subject, predicate, item))}", token)
                 self._room -= len(subject) + len(predicate) + len(item)
                 if self._room < 0:
-                    what = f"its terms have more than {self._most} characters in all: write fewer, or shorter ones"
+                    what = f"its terms have more than {self._most} characters in total: write fewer, or shorter ones"
                     self._refuse(what, token)
                 fact = subject, predicate, item
                 yield fact if graph is None else in_graph(str(graph), fact)
@@ -291,7 +293,7 @@ class _UpdateReader(QueryReader):
             subject, predicate, item = map(self._ground, parts)
             return triple_term((subject, predicate, item))
         if not self._inserts:
-            self._refuse("a blank node names nothing here: write its genid IRI", self._words[self._at - 1])
+            self._refuse("a blank node cannot identify data to delete: use its genid IRI", self._words[self._at - 1])
         return self._context.fresh(node.name)
 
     # Operations with WHERE
@@ -330,7 +332,7 @@ class _UpdateReader(QueryReader):
             (named if self._says("NAMED") else default).append(self._iri())
         using = self._context.using
         if using is not None and (changed is not None or default or named):
-            self._refuse("WITH or USING beside using-graph-uri: name the graphs in one place", token)
+            self._refuse("WITH or USING together with using-graph-uri: name the graphs in one place", token)
         if using is not None:
             return using
         if default or named:
@@ -347,7 +349,7 @@ class _UpdateReader(QueryReader):
         for tree in (tree for inner in every_pattern(where) for tree in expressions(inner)):
             for call in every_expression(tree):
                 if isinstance(call, Call) and call.operator.upper() in _NO_VALUE:
-                    self._refuse(f"{call.operator} is not supported in an update: write its value", token)
+                    self._refuse(f"{call.operator} is not supported in an update: write the value instead", token)
         return where
 
     # Whole graphs

@@ -5,7 +5,7 @@ r"""Differences between SPARQL 1.1 and 1.2 in the meaning of a text; ``VERSION "
 | escapes like ``\u0041`` | anywhere, before the text is read (19.2) | in strings and IRIs |
 | conditions that are ill-typed numbers or booleans | false (17.2.2) | errors |
 | conditions that are language-tagged strings | false where empty, else true | errors |
-| triple terms, reifiers, annotations, base direction and their functions | refused | read |
+| triple terms, reifiers, annotations, base direction and their functions | refused | supported |
 """
 
 import re
@@ -43,7 +43,7 @@ _LOGICAL: Final[tuple[Term, ...]] = tuple(
 
 
 def announced(text: str, version: str | None) -> str:
-    """The text with VERSION put in front; unchanged for ``None``."""
+    """The text with a VERSION declaration in front; unchanged for ``None``."""
     return text if version is None else f'VERSION "{version}" {text}'
 
 

@@ -1,4 +1,4 @@
-"""Reasoning: an ontology as rules (``ontology``), and their closure kept while facts come and go (``closure``)."""
+"""Reasoning: an ontology as rules (``ontology``), and their closure, maintained incrementally (``closure``)."""
 
 from typing import TYPE_CHECKING, Final
 

@@ -1,16 +1,16 @@
-"""The closure of facts under rules, kept exactly while facts come and go.
+"""The closure of facts under rules, maintained incrementally as explicit facts are added and removed.
 
-Facts that one fact brings by steps are counted: a fact is there while a fact that stands brings it. Facts that joining
-rules derive are counted apart, as these may rest on themselves: a deletion takes away every fact that rests on no
-explicit fact any more, and afterwards those that are still derived come back (DRed with counts: Hu, Motik, Horrocks,
-AAAI 2018).
+Facts that follow from a single fact by steps are counted: such a fact is in the closure while its count is positive.
+Derivations by joining rules are counted separately, because they may be cyclic: a deletion removes every fact that no
+explicit fact supports by steps, and afterwards adds those that still have a derivation (DRed with counts: Hu, Motik,
+Horrocks, AAAI 2018).
 
 A worked example, with the step A -> B (subclass) and the rule p(x, y), B(y) -> B(x). Explicit are A(a), p(c, a) and
-p(c, c). The state of A(a) is EXPLICIT + FIRM, that of B(a) is FIRM, as A(a) brings it. The rule derives B(c) of p(c, a)
-and B(a), which gives B(c) the state SOFT; then it derives B(c) of p(c, c) and B(c): derived twice. Now A(a) is deleted.
-B(a) loses its FIRM and goes; with it the rule loses B(c) once, which leaves one derivation. No explicit fact brings
-B(c), so it goes too, in doubt; with it the rule loses B(c) again, which leaves none. B(c) rested on itself and stays
-away. Had p(c, d) and B(d) been explicit as well, one derivation would have been left, and B(c) would have come back.
+p(c, c). The state of A(a) is EXPLICIT + FIRM, that of B(a) is FIRM, as A(a) implies it. The rule derives B(c) from
+p(c, a) and B(a), which gives B(c) the state SOFT, and again from p(c, c) and B(c): two derivations. Now A(a) is
+deleted. B(a) loses its FIRM and is removed, and with it one derivation of B(c). No explicit fact implies B(c), so it is
+removed too, in doubt, and with it the other derivation. B(c) was derived from itself only and stays removed. If p(c, d)
+and B(d) were explicit as well, one derivation would remain, and B(c) would be added again.
 """
 
 from collections.abc import Callable, Iterable
@@ -49,7 +49,7 @@ STATED: Final = EXPLICIT + FIRM
 """The state of an explicit fact that nothing else implies."""
 
 LARGE: Final = 10_000
-"""Explicit facts in one change up to which ``most`` alone bounds the derivations."""
+"""Size of a change, in explicit facts, up to which ``most`` alone bounds the derivations."""
 
 PER_FACT: Final = 3
 """Additional derivations that are allowed for each fact of a change beyond ``LARGE``."""
@@ -73,8 +73,9 @@ class Closure:
         named = [name for rule in joins if (name := transitive(rule)) is not None]
         by_steps = FactSteps(steps, [rule.head for rule in joins], self.facts, named)
         self._links, self._above = by_steps.links, by_steps.above
+        # Pairs of a chain are derivation counts only: the pairs that they imply are in the property itself (see rules).
         self._chains = {name: self.facts.property_of(chain_of(name)) for name in named}
-        self._unkept = frozenset(self._chains.values())
+        self._unstored = frozenset(self._chains.values())
         self._derived: dict[Base, int] = {}
         self._events: list[Base] = []
         self._off: dict[Base, None] = {}
@@ -88,7 +89,7 @@ class Closure:
         if not rule.body:
             self._state_always(rule)
             return
-        target = None if isinstance(rule.head.predicate, Var) else self._kept(rule.head)
+        target = None if isinstance(rule.head.predicate, Var) else self._named_by(rule.head)
         name, body = transitive(rule), rule.body
         if name is not None:
             target, body = self._chains[name], edge_by_edge(rule, name)
@@ -100,7 +101,7 @@ class Closure:
         if triple is not None and passes(rule, {}):
             self._events.append(self._base(*triple))
 
-    def _kept(self, head: TriplePattern) -> Class | Property:
+    def _named_by(self, head: TriplePattern) -> Class | Property:
         """The class or property that a rule's head names as a constant."""
         return self.facts.class_of(str(head.object)) if is_class(head) else self.facts.property_of(str(head.predicate))
 
@@ -112,13 +113,13 @@ class Closure:
 
     def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> tuple[list[Triple], list[Triple]]:
         """Remove and then add explicit facts; returns the facts that entered the closure and those that left it."""
-        listed = _Listed()
-        self.facts.enter.append(listed.enter)
-        self.facts.leave.append(listed.leave)
+        changes = _NetChanges()
+        self.facts.enter.append(changes.enter)
+        self.facts.leave.append(changes.leave)
         self.apply(added, removed)
-        self.facts.enter.remove(listed.enter)
-        self.facts.leave.remove(listed.leave)
-        return list(listed.came), list(listed.went)
+        self.facts.enter.remove(changes.enter)
+        self.facts.leave.remove(changes.leave)
+        return list(changes.entered), list(changes.left)
 
     def apply(self, added: Iterable[Triple], removed: Iterable[Triple] = ()) -> None:
         """Remove and then add explicit facts; listeners of ``facts`` receive the changes.
@@ -127,25 +128,26 @@ class Closure:
         more derivations than ``most`` allows; the closure is then unchanged.
         """
         new = dict.fromkeys(added)
-        gone = [triple for triple in dict.fromkeys(removed) if triple not in new and self.is_explicit(triple)]
-        limit = self.most + PER_FACT * max(0, len(new) + len(gone) - LARGE)
-        if gone:
-            for triple in gone:
+        retracted = [triple for triple in dict.fromkeys(removed) if triple not in new and self.is_explicit(triple)]
+        limit = self.most + PER_FACT * max(0, len(new) + len(retracted) - LARGE)
+        if retracted:
+            for triple in retracted:
                 self._retract(triple)
             if not self._follow(limit):
-                self._restore(gone)
+                self._restore(retracted)
                 raise TooMuchError(
-                    f"rules would lose something more than {limit} times: delete it in parts, what came last first"
+                    f"this deletion would undo more than {limit} derivations of rules: delete in smaller parts,"
+                    " the facts that were published last first"
                 )
-            self._return()
-        came: list[Triple] = []
+            self._rederive()
+        asserted: list[Triple] = []
         try:
-            self._add(new, came, limit)
+            self._add(new, asserted, limit)
         except TooMuchError:
-            self._undo(came, gone)
+            self._undo(asserted, retracted)
             raise
 
-    def _restore(self, gone: Iterable[Triple]) -> None:
+    def _restore(self, retracted: Iterable[Triple]) -> None:
         """Undo a deletion that was propagated in part, for facts that ``_follow`` has not reached yet.
 
         Their consequences are still in the closure. Such a fact keeps an entry with count 0, so that ``_derive`` only
@@ -154,18 +156,18 @@ class Closure:
         events, derived, off = self._events, self._derived, self._off
         for base in events:
             derived[base] -= 1
-            if not derived[base] and (base in off or self._stands(base)):
+            if not derived[base] and (base in off or self._is_base_explicit(base)):
                 del derived[base]
         events.clear()
-        self._return(gone)
+        self._rederive(retracted)
 
-    def _add(self, new: Iterable[Triple], came: list[Triple], limit: int) -> None:
-        """Add explicit facts; those that were not explicit before are appended to ``came``."""
+    def _add(self, new: Iterable[Triple], asserted: list[Triple], limit: int) -> None:
+        """Add explicit facts; those that were not explicit before are appended to ``asserted``."""
         for triple in new:
             before = self.explicit
             self._assert(triple)
             if self.explicit != before:
-                came.append(triple)
+                asserted.append(triple)
             if len(self._events) > limit:
                 raise self._too_much(limit)
         if self._events:
@@ -173,20 +175,20 @@ class Closure:
 
     @staticmethod
     def _too_much(limit: int) -> TooMuchError:
-        return TooMuchError(f"rules would derive something more than {limit} times: publish it in parts")
+        return TooMuchError(f"rules would derive more than {limit} facts from this change: publish it in smaller parts")
 
-    def _undo(self, came: Iterable[Triple], gone: Iterable[Triple]) -> None:
+    def _undo(self, asserted: Iterable[Triple], retracted: Iterable[Triple]) -> None:
         """Undo a change that was applied in part; derivations still in the queue count, without their consequences."""
         for base in self._events:
             before = self._derived.get(base, 0)
             self._derived[base] = before + 1
-            if not before and not self._stands(base):
+            if not before and not self._is_base_explicit(base):
                 self._off[base] = None
         self._events.clear()
-        for triple in came:
+        for triple in asserted:
             self._retract(triple)
         self._follow()
-        self._return(gone)
+        self._rederive(retracted)
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Add many explicit facts at once, without a bound."""
@@ -195,7 +197,7 @@ class Closure:
         self._derive()
 
     def is_explicit(self, triple: Triple) -> bool:
-        """Whether a fact was added and not removed since."""
+        """Whether a fact is one of the explicit facts, which were added and not removed."""
         subject, predicate, end = triple
         if predicate == RDF_TYPE:
             known = self.facts.classes.get(end)
@@ -252,7 +254,7 @@ class Closure:
         if predicate == RDF_TYPE:
             above = self._above[end]
             above[0].members[subject] -= EXPLICIT
-            # The consequences of rules' derivations are not in the counts of an explicit fact; _return adds those that
+            # An explicit fact's counts do not include the consequences of rules' derivations; _rederive adds those that
             # remain.
             if self._derived:
                 self._off[above[0], subject, subject] = None
@@ -316,7 +318,7 @@ class Closure:
             return
         self.facts.part(of, member)
         # Only derived facts imply it, perhaps facts that rest on this one. Its soft counts are kept until all of the
-        # deletion is propagated; _return adds it again if any is left.
+        # deletion is propagated; _rederive adds it again if any is left.
         self._doubtful[of, member, member] = state
 
     def _link(self, of: Property, subject: Term, end: Term, by: int) -> None:
@@ -359,8 +361,8 @@ class Closure:
                 derived[base] = before + 1
                 continue
             derived[base] = 1
-            if not self._stands(base):
-                self._bring(base)
+            if not self._is_base_explicit(base):
+                self._add_consequences(base)
 
     def _follow(self, limit: int = BOUNDLESS) -> bool:
         """Propagate lost derivations; false, with the rest still in the queue, beyond ``limit`` of them."""
@@ -374,12 +376,12 @@ class Closure:
             if left:
                 derived[base] = left
             # DRed: even with derivations left it is removed, as these may rest on the fact itself.
-            if base not in self._off and not self._stands(base):
+            if base not in self._off and not self._is_base_explicit(base):
                 self._off[base] = None
-                self._unbring(base)
+                self._remove_consequences(base)
         return True
 
-    def _return(self, stated: Iterable[Triple] = ()) -> None:
+    def _rederive(self, stated: Iterable[Triple] = ()) -> None:
         """End a deletion: facts in doubt with a count or derivation return; ``stated`` are explicit again."""
         derived = self._derived
         doubtful, off = list(self._doubtful.items()), [base for base in self._off if derived.get(base)]
@@ -393,50 +395,50 @@ class Closure:
             else:
                 self._link(of, subject, end, state)
         for base in off:
-            self._bring(base)
+            self._add_consequences(base)
         for triple in stated:
             self._assert(triple)
         self._derive()
 
-    def _stands(self, base: Base) -> bool:
+    def _is_base_explicit(self, base: Base) -> bool:
         of, subject, end = base
         if isinstance(of, Class):
             return bool(of.members.get(subject, 0) & EXPLICIT)
         return bool(self._state(of, subject, end) & EXPLICIT)
 
-    def _bring(self, base: Base) -> None:
+    def _add_consequences(self, base: Base) -> None:
         of, subject, end = base
         if isinstance(of, Class):
             for class_ in self._above[of.name]:
                 self._join(class_, subject, SOFT)
         else:
-            if of not in self._unkept:
+            if of not in self._unstored:
                 self._link(of, subject, end, SOFT)
             self._spread(self._links[of.name], subject, end, SOFT)
 
-    def _unbring(self, base: Base) -> None:
+    def _remove_consequences(self, base: Base) -> None:
         of, subject, end = base
         if isinstance(of, Class):
             for class_ in self._above[of.name]:
                 self._withdraw(class_, subject, SOFT)
         else:
-            if of not in self._unkept:
+            if of not in self._unstored:
                 self._unlink(of, subject, end, SOFT)
             self._unspread(self._links[of.name], subject, end, SOFT)
 
 
-class _Listed:
-    """Net changes: facts that entered and left, without those that did both."""
+class _NetChanges:
+    """The facts that entered the closure and those that left it, without those that did both."""
 
     def __init__(self) -> None:
-        self.came: dict[Triple, None] = {}
-        self.went: dict[Triple, None] = {}
+        self.entered: dict[Triple, None] = {}
+        self.left: dict[Triple, None] = {}
 
     def enter(self, *triple: Term) -> None:
-        self._note(triple, self.came, self.went)
+        self._note(triple, self.entered, self.left)
 
     def leave(self, *triple: Term) -> None:
-        self._note(triple, self.went, self.came)
+        self._note(triple, self.left, self.entered)
 
     def _note(self, triple: tuple[Term, ...], to: dict[Triple, None], other: dict[Triple, None]) -> None:
         subject, predicate, end = triple
@@ -450,7 +452,7 @@ class _Listed:
 class _Derive(Finish):
     """Appends the head of each solution of a rule to ``events``; ``target`` is ``None`` for a variable predicate.
 
-    The bound of the closure counts derivations, not the facts that are read.
+    The closure bounds the number of derivations, not the number of facts that joins read.
     """
 
     rule: Rule

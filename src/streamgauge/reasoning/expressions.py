@@ -4,9 +4,9 @@ Rules are named as in OWL 2 Profiles (second edition), 4.3, table 6. An expressi
 share is a class with a hidden name, so that the conclusion of one axiom is a condition of the other:
 ``A subClassOf _:r. _:r subClassOf B.`` where ``_:r`` is ``p some C`` gives ``A -> (r)``, ``p, C -> (r)``, ``(r) -> B``.
 
-Existential restrictions are parts of others by the ontology alone (table 9). That A is a part of ``p some C`` derives
-no link, and yet A is a part of whatever ``p some D`` is a part of, where C is a part of D (scm-svf1), or ``q some C``,
-where p is a part of q (scm-svf2).
+Some existential restrictions are subclasses of others by the ontology alone (table 9). ``A subClassOf p some C``
+implies no link, and yet A is a subclass of all superclasses of ``p some D``, where C is a subclass of D (scm-svf1),
+and of those of ``q some C``, where p is a subproperty of q (scm-svf2).
 """
 
 from collections import Counter, defaultdict
@@ -71,7 +71,7 @@ def _place(graph: OntologyGraph, node: Term) -> tuple[Term, Term] | None:
 def _next(
     place: tuple[Term, Term], above: Edges, properties: Edges, by_place: Mapping[tuple[Term, Term], list[Term]]
 ) -> set[Term]:
-    """One application of scm-svf1 and scm-svf2; every class is a part of owl:Thing and of itself (scm-cls)."""
+    """One application of scm-svf1 and scm-svf2; every class is a subclass of owl:Thing and of itself (scm-cls)."""
     on, filler = place
     fillers = {(on, wider_filler) for wider_filler in (*_reached(filler, above), THING)}
     ons = {(wider_property, filler) for wider_property in _reached(on, properties)}
@@ -79,7 +79,7 @@ def _next(
 
 
 def _classes(graph: OntologyGraph) -> Edges:
-    """From each class to those that axioms say it is a part of (scm-sco, scm-eqc1, scm-int, scm-uni)."""
+    """The asserted superclasses of each class (scm-sco, scm-eqc1, scm-int, scm-uni)."""
     edges = defaultdict[Term, set[Term]](set)
     for (subject, predicate), ends in graph.objects.items():
         if predicate in (f"<{RDFS}subClassOf>", f"<{OWL}equivalentClass>"):
@@ -104,7 +104,7 @@ def _members(graph: OntologyGraph, lists: Iterable[Term]) -> Iterator[Term]:
 
 
 def _properties(graph: OntologyGraph) -> Edges:
-    """From each property to those that axioms say it is a part of (scm-spo, scm-eqp1)."""
+    """The asserted superproperties of each property (scm-spo, scm-eqp1)."""
     edges = defaultdict[Term, set[Term]](set)
     for (subject, predicate), ends in graph.objects.items():
         if predicate in (f"<{RDFS}subPropertyOf>", f"<{OWL}equivalentProperty>"):
@@ -125,7 +125,7 @@ def _reached(start: Term, edges: Edges) -> set[Term]:
 
 
 def _conditions(graph: OntologyGraph, restrictions: Iterable[Term]) -> set[Term]:
-    """The expressions that are not only on the right of axioms: named ones, and any that something else refers to."""
+    """The restrictions that occur as conditions: named ones, and those not only on the right side of axioms."""
     nodes = set(restrictions)
     used = {node for node in nodes if not is_blank(node) or graph.values(node, f"<{RDFS}subClassOf>")}
     for (subject, predicate), ends in graph.objects.items():
@@ -163,12 +163,12 @@ _LEFT: Final = (f"<{RDFS}subClassOf>", f"<{OWL}equivalentClass>", f"<{OWL}disjoi
 _MAX_BODIES: Final = 64
 """Maximum number of rule bodies for an intersection of unions; beyond it unions get hidden class names."""
 
-EQUALITY: Final = "it derives owl:sameAs, which is not asked for (--same-as)"
+EQUALITY: Final = "it derives owl:sameAs, which needs --same-as"
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Conditions that hold together; ``fixed`` are variables that stand for one term (owl:oneOf)."""
+    """A conjunction of conditions; ``fixed`` are variables that are bound to a constant (owl:oneOf)."""
 
     patterns: tuple[TriplePattern, ...] = ()
     tests: tuple[LiteralTest, ...] = ()
@@ -213,9 +213,8 @@ Refuse = Callable[[str, OntologyError], None]
 class Classes:
     """Reads class expressions of a graph; fresh variables are numbered.
 
-    ``same_as`` is whether owl:sameAs is derived; ``visible`` whether unnamed classes show their members;
-    ``subsumption`` whether restrictions that are parts of others are (scm-svf1, scm-svf2); ``beyond`` whether rules
-    apply that follow from the axioms and are none of OWL 2 RL's.
+    ``same_as`` derives owl:sameAs; ``visible`` derives memberships of unnamed classes; ``subsumption`` derives that
+    restrictions are subclasses of others (scm-svf1, scm-svf2); ``beyond`` adds sound rules that OWL 2 RL does not have.
     """
 
     graph: OntologyGraph
@@ -224,10 +223,10 @@ class Classes:
     visible: bool = False
     subsumption: bool = False
     beyond: bool = False
-    aside: dict[str, None] = field(default_factory=dict)
-    """Axioms that would derive owl:sameAs."""
+    equalities: dict[str, None] = field(default_factory=dict)
+    """Axioms that would derive owl:sameAs, without ``same_as``."""
     silent: dict[str, None] = field(default_factory=dict)
-    """Axioms from parts of which nothing is derived."""
+    """Axioms with a part from which OWL 2 RL derives nothing."""
     _fresh: Iterator[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
@@ -249,7 +248,7 @@ class Classes:
         return [form for form in self.graph.predicates.get(node, ()) if form in FORMS]
 
     def fresh(self) -> Var:
-        """A variable of no other expression."""
+        """A variable that no other expression uses."""
         return Var(f"y{next(self._fresh)}")
 
     def conditions(self, node: Term, at: Var = X) -> list[Body]:
@@ -271,7 +270,7 @@ class Classes:
         return member(at, self._name(node))
 
     def described(self, node: Term, at: Var = X) -> list[Body]:
-        """Rule bodies for a node with exactly one constructor."""
+        """Rule bodies for a class expression, which has exactly one constructor."""
         forms = self.forms(node)
         if len(forms) != 1:
             raise OntologyError(self._unsupported(node, "a condition"))
@@ -285,9 +284,9 @@ class Classes:
         if form == EITHER:
             return self._any(node, graph.members(node, form), at)
         if form == SOME:
-            there = self.fresh()
-            link = Body((graph.pair(graph.one(node, _ON), at, there),))
-            return [link & rest for rest in self.conditions(graph.one(node, form), there)]
+            successor = self.fresh()
+            link = Body((graph.pair(graph.one(node, _ON), at, successor),))
+            return [link & rest for rest in self.conditions(graph.one(node, form), successor)]
         if form == VALUE:
             return [Body((graph.pair(graph.one(node, _ON), at, graph.one(node, form)),))]
         if form == ONE_OF and not any(map(is_literal, items := graph.members(node, form))):
@@ -304,7 +303,7 @@ class Classes:
         return [_joined(choice) for choice in product(*parts)]
 
     def _any(self, node: Term, members: list[Term], at: Var) -> list[Body]:
-        """Rule bodies of a union; a lenient reader skips members that OWL 2 RL has not as conditions."""
+        """Rule bodies of a union; a lenient reader skips members that OWL 2 RL does not allow as conditions."""
         bodies: list[Body] = []
         for part in members:
             try:
@@ -316,9 +315,9 @@ class Classes:
     def conclusions(
         self, node: Term, body: Body, axiom: str, at: Var = X, owner: Node | None = None
     ) -> list[Rule]:  # fmt: skip
-        """The rules by which ``body`` implies that ``at`` is a member of ``node``; none for mere existence.
+        """The rules by which ``body`` implies that ``at`` is a member of ``node``.
 
-        ``owner`` is the resource of which ``at`` is a value, which may be a literal.
+        ``owner`` is the resource with the value ``at``, which may be a literal.
         """
         if node in (THING, LITERAL) or (node.startswith(f"<{XSD}") and not is_datatype(node)):
             return []
@@ -347,9 +346,9 @@ class Classes:
         if form == VALUE:
             return [body.rule(graph.pair(graph.one(node, _ON), at, graph.one(node, form)), axiom)]
         if form == ONLY:
-            there = self.fresh()
-            longer = body & Body((graph.pair(graph.one(node, _ON), at, there),))
-            return self.conclusions(graph.one(node, form), longer, axiom, there, at)
+            successor = self.fresh()
+            longer = body & Body((graph.pair(graph.one(node, _ON), at, successor),))
+            return self.conclusions(graph.one(node, form), longer, axiom, successor, at)
         if form == NOT:
             others = self.conditions(graph.one(node, form), at)
             return [(body & other).violation("cls-com", axiom, at) for other in others]
@@ -362,7 +361,7 @@ class Classes:
         raise OntologyError(self._unsupported(node, "a conclusion"))
 
     def _all_of(self, members: list[Term], body: Body, axiom: str, at: Var) -> list[Rule]:
-        """The conclusions of an intersection; a lenient reader skips members that OWL 2 RL has not as conclusions."""
+        """The conclusions of an intersection; a lenient reader skips members that OWL 2 RL does not allow successor."""
         rules: list[Rule] = []
         for node in members:
             try:
@@ -376,7 +375,7 @@ class Classes:
         graph, qualified = self.graph, "Qualified" in form or "qualified" in form
         number, on = lexical(graph.one(node, form)), graph.one(node, _ON)
         if number not in ("0", "1"):
-            raise OntologyError(f"{short(form)} {number} is outside OWL 2 RL, which has 0 and 1")
+            raise OntologyError(f"{short(form)} {number} is outside OWL 2 RL, which allows 0 and 1")
         ranges = [*graph.values(node, f"<{OWL}onClass>"), *graph.values(node, f"<{OWL}onDataRange>")]
         filler = ranges[0] if qualified and ranges else THING
         one, two = self.fresh(), self.fresh()
@@ -394,9 +393,9 @@ class Classes:
     def alike(
         self, both: tuple[Var, Var], body: Body, texts: tuple[str, str], owner: Node, on: Term | None = None
     ) -> list[Rule]:
-        """The rules by which two terms are the same: owl:sameAs if asked for, a violation for different literals.
+        """The rules that identify two terms: owl:sameAs with ``same_as``, a violation for different literals.
 
-        ``texts`` are the rule's name in the tables and the axiom, ``on`` is the property of which they are values.
+        ``texts`` are the rule's name in the tables and the axiom, ``on`` is the property whose values they are.
         """
         name, axiom = texts
         objects = on is None or not self.graph.has_type(on, "DatatypeProperty")
@@ -408,7 +407,7 @@ class Classes:
         if objects and self.same_as:
             rules.append(body.rule(TriplePattern(both[0], SAME, both[1]), axiom))
         elif objects:
-            self.aside[axiom] = None
+            self.equalities[axiom] = None
         return rules
 
     def pending(self) -> Iterator[Rule]:
@@ -437,7 +436,7 @@ class Classes:
 
     def _unsupported(self, node: Term, place: str) -> str:
         kinds = [short(form) for form in self.forms(node)]
-        text = " and ".join(kinds) or "no constructor that is known"
+        text = " and ".join(kinds) or "no known constructor"
         return f"the class expression {self.graph.text(node)} with {text} as {place} is outside OWL 2 RL"
 
 

@@ -27,7 +27,7 @@ class OntologyGraph:
 
     @classmethod
     def of(cls, triples: Iterable[Triple]) -> "OntologyGraph":
-        """The graph of these triples."""
+        """Index triples by subject and predicate."""
         values: dict[tuple[Term, Term], list[Term]] = {}
         predicates: dict[Term, list[Term]] = {}
         for subject, predicate, end in triples:
@@ -48,19 +48,21 @@ class OntologyGraph:
         return any(name in names for name in names_of_types)
 
     def one(self, subject: Term, predicate: Term) -> Term:
-        """The only object; OntologyError when there is none or are several."""
+        """The only object of a subject and a predicate; OntologyError if there is none or more than one."""
         values = self.values(subject, predicate)
         if len(values) != 1:
-            raise OntologyError(f"{subject} has {len(values)} values of {short(predicate)}: an expression has one")
+            raise OntologyError(
+                f"{subject} has {len(values)} values of {short(predicate)}; an expression has exactly one"
+            )
         return values[0]
 
     def items(self, start: Term) -> Iterator[Term]:
         """The members of an RDF list."""
-        seen = set[Term]()
+        visited = set[Term]()
         while start != f"<{RDF}nil>":
-            if start in seen:
-                raise OntologyError(f"the list {start} runs in a circle")
-            seen.add(start)
+            if start in visited:
+                raise OntologyError(f"the list {start} is cyclic")
+            visited.add(start)
             yield self.one(start, f"<{RDF}first>")
             start = self.one(start, f"<{RDF}rest>")
 
@@ -70,16 +72,16 @@ class OntologyGraph:
 
     def pair(self, expression: Term, subject: Node, end: Node) -> TriplePattern:
         """The pattern of a property expression: a property, or the inverse of one, between two terms."""
-        seen, turned = set[Term](), False
+        visited, turned = set[Term](), False
         while not is_iri(expression):
-            if expression in seen or not self.values(expression, INVERSE):
-                raise OntologyError(f"the unnamed property {expression} is no inverse of a property: name it")
-            seen.add(expression)
+            if expression in visited or not self.values(expression, INVERSE):
+                raise OntologyError(f"the unnamed property {expression} is not an inverse of a property: name it")
+            visited.add(expression)
             expression, turned = self.one(expression, INVERSE), not turned
         return TriplePattern(end, expression, subject) if turned else TriplePattern(subject, expression, end)
 
     def text(self, *terms: Term) -> str:
-        """Terms for people: expressions in brackets, prefixes of the vocabularies."""
+        """Terms as users read them: expressions in brackets, IRIs of the vocabularies with a prefix."""
         return " ".join(self._text(term, 0) for term in terms)
 
     def _text(self, term: Term, depth: int) -> str:
@@ -101,7 +103,7 @@ class OntologyGraph:
 
 
 def short(term: Term) -> str:
-    """A term with the prefix of its vocabulary, where that is RDF's, OWL's or XML Schema's."""
+    """A term with a prefix, if it is from the RDF, RDFS, OWL or XML Schema vocabulary."""
     for namespace, prefix in _PREFIXES:
         if term.startswith(f"<{namespace}"):
             return prefix + term[len(namespace) + 1 : -1]

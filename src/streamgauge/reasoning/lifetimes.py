@@ -1,11 +1,11 @@
-"""The closure of facts in several states at once; a bit mask for each fact says in which states it holds.
+"""The closure of the facts of several states at once, with a bit mask of states for each fact.
 
-The states in which a fact stands are a mask: bit k says that it stands in state k. A derived fact stands where all of a
-rule's body does, for any of its derivations, so a rule's instance is an AND of masks and several are an OR. The
-consequences in a state are those of the state's own facts, whatever comes and goes between states.
+Bit k of a fact's mask is set if the fact holds in state k. A derived fact holds in the states in which all of a rule's
+body holds, for any of its derivations: the mask of one derivation is the AND of the body's masks, that of the fact is
+the OR of its derivations'. So the closure of each state is that of its own facts.
 
-Three states, ``a`` is ``subClassOf`` ``b``: ``x a a`` in the states 0 and 1 (mask 0b011) and ``x p y`` in 1 and 2
-(0b110), where ``p`` has the domain ``b``. So ``x a b`` has 0b011 | 0b110 = 0b111.
+A worked example with three states and the axioms ``A subClassOf B`` and ``p domain B``: ``x a A`` holds in the states
+0 and 1 (mask 0b011), ``x p y`` in 1 and 2 (0b110). So ``x a B`` has the mask 0b011 | 0b110 = 0b111.
 """
 
 from collections import defaultdict
@@ -26,11 +26,11 @@ _Key: TypeAlias = tuple[str, Term | None, Term]
 _ANY: Final[_Kind] = (None, None)
 
 
-def standing_closure(rules: Rules, facts: Masks, states: int) -> dict[Triple, int]:
-    """All facts that follow, each with the mask of the states, 0 to ``states`` - 1, in which it holds."""
+def closure_of_states(rules: Rules, facts: Masks, states: int) -> dict[Triple, int]:
+    """The closure: each fact with the mask of the states, from 0 to ``states`` - 1, in which it holds."""
     closure = _Closure(rules.rules)
     for fact, mask in facts.items():
-        closure.stand(fact, mask)
+        closure.add_states(fact, mask)
     for rule in rules.rules:
         if not rule.body:
             closure.derive(rule, [], {}, (1 << states) - 1)
@@ -39,7 +39,7 @@ def standing_closure(rules: Rules, facts: Masks, states: int) -> dict[Triple, in
 
 
 class _Closure:
-    """Semi-naive evaluation: ``_waiting`` has the states of each fact that were not propagated yet."""
+    """Semi-naive evaluation; ``_waiting`` has for each fact the states that are not propagated yet."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.masks: dict[Triple, int] = {}
@@ -53,7 +53,7 @@ class _Closure:
                 if len(rule.body) > 1:
                     self._joined.add(_kind(pattern))
 
-    def stand(self, fact: Triple, mask: int) -> None:
+    def add_states(self, fact: Triple, mask: int) -> None:
         """Add states to a fact; only new states are propagated."""
         before = self.masks.get(fact, 0)
         new = mask & ~before
@@ -78,7 +78,7 @@ class _Closure:
         if not rest:
             head = instance(rule.head, bound)
             if head is not None and passes(rule, bound):
-                self.stand(head, mask)
+                self.add_states(head, mask)
             return
         # The most selective pattern first, as its bindings restrict all others.
         pattern, facts = min(
@@ -127,7 +127,7 @@ def _kind(pattern: TriplePattern) -> _Kind:
 
 
 def _kinds(fact: Triple) -> tuple[_Kind, ...]:
-    """The patterns' predicates and classes that a fact matches."""
+    """The kinds of patterns that a fact may match."""
     _, predicate, end = fact
     own: _Kind = (predicate, None)
     return ((predicate, end), own, _ANY) if predicate == RDF_TYPE else (own, _ANY)

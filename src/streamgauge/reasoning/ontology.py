@@ -1,6 +1,6 @@
-"""An ontology as rules: RDFS and OWL 2 RL (OWL 2 Profiles, 4.3); other axioms are refused, or listed, by axiom.
+"""Rules from an ontology: RDFS and OWL 2 RL (OWL 2 Profiles, 4.3); other axioms are refused or listed, one by one.
 
-Axioms about properties and about equal individuals are those of tables 4, 5 and 7.
+Rules for axioms about properties and about equal individuals are in tables 4, 5 and 7 there.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,8 +41,8 @@ _TERMS: Final = (
 def is_annotation(graph: OntologyGraph, subject: Term, predicate: Term) -> bool:
     """Whether a triple with these terms is an annotation (OWL 2 Structural Specification, 10).
 
-    It is one by its predicate, or because it says something about a class, a property or the ontology; about an
-    individual, because the ontology does not declare the predicate.
+    Its predicate makes it one, or its subject, if that is a class, a property or the ontology. A triple about an
+    individual is an annotation if the ontology does not declare the predicate.
     """
     if predicate in _NOTES or graph.has_type(predicate, "AnnotationProperty", "OntologyProperty"):
         return True
@@ -54,7 +54,7 @@ def is_annotation(graph: OntologyGraph, subject: Term, predicate: Term) -> bool:
 
 
 def noted_nodes(graph: OntologyGraph, triples: Iterable[Triple]) -> set[Term]:
-    """The blank nodes that only annotations lead to: their triples are annotations too."""
+    """The blank nodes that only annotations refer to; their triples are annotations too."""
     leads: dict[Term, list[tuple[Term, Term]]] = {}
     for subject, predicate, end in triples:
         if is_blank(end):
@@ -90,7 +90,7 @@ def hierarchy(classes: Classes, kind: str, one: Term, two: Term, axiom: str) -> 
 
 
 def chain(classes: Classes, on: Term, steps: Sequence[Term], axiom: str) -> list[Rule]:
-    """Rule prp-spo2: the pairs of a property that its chain leads to."""
+    """Rule prp-spo2: the ends of a property chain are a pair of the property."""
     nodes = [X, *(classes.fresh() for _ in steps)]
     body = tuple(classes.graph.pair(step, nodes[at], nodes[at + 1]) for at, step in enumerate(steps))
     return [Rule(classes.graph.pair(on, X, nodes[-1]), body, axiom)] if steps else []
@@ -162,9 +162,9 @@ def disjoint_properties(classes: Classes, several: Sequence[Term], name: str, ax
 
 
 def _apart_by_one(classes: Classes, on: Term, ends: tuple[Var, Var], axiom: str) -> list[Rule]:
-    """Resources with different values of a functional property differ; so do, of its inverse, their values.
+    """Resources with different values of a functional property differ; values of different resources, of its inverse.
 
-    ``ends`` are the end that is told apart, and the one by which it is.
+    ``ends`` are the end that the rule concludes to be different and the end whose difference is its condition.
     """
     if not classes.beyond:
         return []
@@ -175,7 +175,7 @@ def _apart_by_one(classes: Classes, on: Term, ends: tuple[Var, Var], axiom: str)
 
 
 def _reflexive(classes: Classes, on: Term, axiom: str) -> list[Rule]:
-    """A resource of which there is a fact, or that is the value of an object property, is linked with itself."""
+    """A reflexive property links every subject of a fact, and every value of an object property, with itself."""
     graph = classes.graph
     linked = [predicate for predicate in graph.predicates if graph.has_type(predicate, "ObjectProperty")]
     bodies = [TriplePattern(X, _P, Y), *(graph.pair(property_, Y, X) for property_ in sorted(linked))]
@@ -192,7 +192,7 @@ def all_different(several: Sequence[Term], axiom: str) -> list[Rule]:
 
 
 def equality() -> Iterator[Rule]:
-    """Rules eq-sym, eq-trans, eq-rep-s, eq-rep-p and eq-rep-o; eq-ref is left to whoever asks."""
+    """Rules eq-sym, eq-trans, eq-rep-s, eq-rep-p and eq-rep-o; eq-ref (x owl:sameAs x, for every term) is left out."""
     same, fact = TriplePattern(X, SAME, Y), TriplePattern(X, _P, _Z)
     yield Rule(TriplePattern(Y, SAME, X), (same,), "eq-sym")
     yield Rule(TriplePattern(X, SAME, _Z), (same, TriplePattern(Y, SAME, _Z)), "eq-trans")
@@ -202,7 +202,7 @@ def equality() -> Iterator[Rule]:
 
 
 Extent: TypeAlias = Literal["named", "full"]
-"""Memberships of named classes, or also of owl:Thing and of the ontology's unnamed classes (OWL RL, Horst)."""
+"""Memberships of named classes only, or also of owl:Thing and of the ontology's unnamed classes (OWL RL, Horst)."""
 
 _LENIENT: Final = "`--ontology-lenient` lists and leaves out what is outside the rules"
 _KINDS: Final = {
@@ -232,17 +232,17 @@ def read_rules(
     beyond: bool = False,
     lenient: bool = False,
 ) -> Rules:
-    """The rules of an ontology's triples.
+    """Translate an ontology to rules.
 
     ``same_as`` adds the rules of equality and the axioms that derive owl:sameAs; ``subsumption`` adds scm-svf1 and
     scm-svf2, which OWL Horst, and so the published closures of LUBM, do not have; ``beyond`` adds rules that OWL 2 RL
-    does not have: reflexive properties, and what owl:differentFrom follows from. OntologyError names the first axiom
-    that is outside OWL 2 RL, unless ``lenient``: then ``left_out`` of the rules lists each such axiom.
+    does not have, for reflexive properties and for owl:differentFrom. OntologyError names the first axiom outside
+    OWL 2 RL; with ``lenient`` the attribute ``left_out`` of the rules lists all of them instead.
     """
     triples = sorted(set(ontology))
-    graph, left = OntologyGraph.of(triples), _Left(lenient)
-    classes = Classes(graph, left.refuse, same_as, closure == "full", subsumption, beyond)
-    reader = _Reader(triples, graph, classes, left)
+    graph, refusals = OntologyGraph.of(triples), _Refusals(lenient)
+    classes = Classes(graph, refusals.refuse, same_as, closure == "full", subsumption, beyond)
+    reader = _Reader(triples, graph, classes, refusals)
     rules = dict.fromkeys(reader.rules())
     if closure == "full":
         rules |= dict.fromkeys(reader.unnamed())
@@ -252,13 +252,14 @@ def read_rules(
     if beyond:
         apart = TriplePattern(Y, DIFFERENT, X), (TriplePattern(X, DIFFERENT, Y),)
         rules[Rule(*apart, "owl:differentFrom is symmetric")] = None
-    kept = _read_somewhere(rule for rule in rules if rule.head not in rule.body)
-    aside = (LeftOut(axiom, EQUALITY) for axiom in classes.aside)
-    return Rules(kept, tuple(classes.silent), (*left.axioms, *aside), tuple(dict.fromkeys(reader.imports)))
+    kept = _used(rule for rule in rules if rule.head not in rule.body)
+    equalities = (LeftOut(axiom, EQUALITY) for axiom in classes.equalities)
+    left_out = (*refusals.axioms, *equalities)
+    return Rules(kept, tuple(classes.silent), left_out, tuple(dict.fromkeys(reader.imports)))
 
 
-def _read_somewhere(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Without the rules that conclude memberships of hidden classes which no rule has for a condition."""
+def _used(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The rules except those that conclude membership of a hidden class that is a condition of no rule."""
     kept, size = tuple(rules), -1
     while size != len(kept):
         size = len(kept)
@@ -267,30 +268,30 @@ def _read_somewhere(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     return kept
 
 
-class _Left:
-    """Axioms that are left out, if that is allowed."""
+class _Refusals:
+    """Axioms outside OWL 2 RL: the first is an error, unless the reader is lenient and collects them."""
 
     def __init__(self, lenient: bool) -> None:
         self.lenient = lenient
         self.axioms: dict[LeftOut, None] = {}
 
     def refuse(self, axiom: str, error: OntologyError) -> None:
-        """Note an axiom; the error is raised unless the reader is lenient."""
+        """Collect an axiom; raises the error unless the reader is lenient."""
         if not self.lenient:
             raise error
         self.axioms[LeftOut(axiom, str(error))] = None
 
 
 class _Reader:
-    """Axioms of one ontology, one by one."""
+    """Translates the axioms of one ontology one by one."""
 
-    def __init__(self, triples: list[Triple], graph: OntologyGraph, classes: Classes, left: _Left) -> None:
-        self._triples, self._graph, self.classes, self._left = triples, graph, classes, left
+    def __init__(self, triples: list[Triple], graph: OntologyGraph, classes: Classes, refusals: _Refusals) -> None:
+        self._triples, self._graph, self.classes, self._refusals = triples, graph, classes, refusals
         self._noted = noted_nodes(graph, triples)
         self.imports: list[Term] = []
 
     def rules(self) -> Iterator[Rule]:
-        """The rules of all axioms."""
+        """The rules of all axioms, and those that detect inconsistent facts."""
         for triple in self._triples:
             yield from self._attempt(triple)
         try:
@@ -315,9 +316,9 @@ class _Reader:
         try:
             return [rule for rule in self._axiom(subject, predicate, end, axiom) if self._is_about_terms(rule)]
         except OntologyError as error:
-            if not self._left.lenient:
+            if not self._refusals.lenient:
                 raise OntologyError(f"the axiom {axiom}: {error}; {_LENIENT}") from error
-            self._left.refuse(axiom, error)
+            self._refusals.refuse(axiom, error)
             return []
 
     def _axiom(self, subject: Term, predicate: Term, end: Term, axiom: str) -> Iterable[Rule]:
@@ -365,10 +366,10 @@ class _Reader:
             return [Rule(TriplePattern(subject, predicate, end), (), axiom)]
         if predicate.startswith(VOCABULARY):
             raise OntologyError(f"{short(predicate)} is outside OWL 2 RL")
-        raise OntologyError(f"{predicate} is no declared property: give it a type, owl:ObjectProperty for instance")
+        raise OntologyError(f"{predicate} is not a declared property: give it a type, owl:ObjectProperty for instance")
 
     def _kind(self, subject: Term, end: Term, axiom: str) -> Iterable[Rule]:
-        """The rules of a type: of a property, of an axiom about many, of an individual."""
+        """The rules of an rdf:type triple: a property's characteristic, an n-ary axiom, or an individual's class."""
         name = end.removeprefix(f"<{OWL}").removesuffix(">")
         if end in (*_KINDS, THING) or self._graph.has_type(subject, "Ontology"):
             return []
@@ -392,7 +393,7 @@ class _Reader:
         return all_different(several, text)
 
     def _denied(self, axiom: Term, subject: Term) -> list[Rule]:
-        """Rules prp-npa1 and -2: a pair is not in a property."""
+        """Rules prp-npa1 and -2: a negative property assertion, which the fact that it denies violates."""
         graph, on = self._graph, self._graph.one(axiom, f"<{OWL}assertionProperty>")
         parts = (f"<{OWL}targetIndividual>", f"<{OWL}targetValue>")
         values = [value for part in parts for value in graph.values(axiom, part)]
@@ -400,7 +401,7 @@ class _Reader:
         return [Body((graph.pair(on, subject, value),)).violation("prp-npa1", text, subject) for value in values]
 
     def unnamed(self) -> Iterator[Rule]:
-        """The rules by which resources become members of the ontology's unnamed classes."""
+        """The rules that conclude membership of the ontology's unnamed classes."""
         for node in [
             predicate for predicate in self._graph.predicates if is_blank(predicate) and self.classes.forms(predicate)
         ]:
@@ -416,24 +417,24 @@ class _Reader:
         return [rule for body in self._bodies(lower) for rule in self.classes.conclusions(upper, body, axiom)]
 
     def _bodies(self, node: Term) -> list[Body]:
-        """The conditions of a class; OntologyError where they are none."""
+        """The conditions of a class; OntologyError if there are none, so that everything would be a member."""
         bodies = self.classes.conditions(node)
         if any(not (body.patterns or body.fixed) for body in bodies):
-            raise OntologyError("it is about everything: name the classes that it is about")
+            raise OntologyError("it would apply to every resource: name the classes that it applies to")
         return bodies
 
     def _both_ways(self, one: Term, two: Term, axiom: str) -> list[Rule]:
-        """Equivalent classes (cax-eqc1 and -2); a reader that is lenient keeps the direction that gives rules."""
+        """Equivalent classes (cax-eqc1 and -2); a lenient reader keeps a direction that OWL 2 RL allows."""
         rules_: list[Rule] = []
         for lower, upper in ((one, two), (two, one)):
             try:
                 rules_ += self._subclass(lower, upper, axiom)
             except OntologyError as error:
-                self._left.refuse(axiom, OntologyError(f"that {self._graph.text(lower)} is a part of it: {error}"))
+                self._refusals.refuse(axiom, OntologyError(f"{self._graph.text(lower)} as its subclass: {error}"))
         return rules_
 
     def _defined(self, node: Term, form: Term, axiom: str) -> list[Rule]:
-        """A named class and the expression beside it: each direction of which OWL 2 RL gives a rule."""
+        """A named class with a constructor of its own: the rules in each direction that OWL 2 RL allows."""
         if form not in IS_CONDITION | IS_CONCLUSION:
             raise OntologyError(f"{short(form)} is outside OWL 2 RL")
         rules_: list[Rule] = []
@@ -447,10 +448,10 @@ class _Reader:
         return rules_
 
     def _is_about_terms(self, rule: Rule) -> bool:
-        """Whether the rule names the classes that it is about: rdf:type is no property of an ontology."""
+        """True if the rule names its classes; OntologyError if it uses rdf:type like a property of the ontology."""
         for pattern in (rule.head, *rule.body):
             if pattern.predicate == RDF_TYPE and not is_class(pattern):
-                raise OntologyError("it is about rdf:type itself: state it of classes, or leave it out")
+                raise OntologyError("it is about rdf:type itself: state it for classes, or leave it out")
         return True
 
 

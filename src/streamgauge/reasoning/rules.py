@@ -1,19 +1,21 @@
-"""Rules as data: Horn clauses over triple patterns, with tests of literals, and those of one triple as steps.
+"""Horn rules over triple patterns, with tests of literals; rules with a single triple as body are steps.
 
-Literals are in a datatype or outside (OWL 2 Profiles, table 8; XML Schema 1.1 Datatypes, 3.3). Value spaces of
-primitive datatypes are disjoint (OWL 2 Structural Specification, 4): a string is no number, a float no decimal. A
-datatype that is not known has no answer.
+A literal's value is in a datatype or outside it (OWL 2 Profiles, table 8; XML Schema 1.1 Datatypes, 3.3). Value spaces
+of primitive datatypes are disjoint (OWL 2 Structural Specification, 4): a string is not a number, a float no decimal. A
+test with an unknown datatype fails.
 
-Steps go from one fact to others: hierarchies of classes and properties, inverses, domains and ranges, all at once.
+Steps derive facts from one fact: hierarchies of classes and properties, inverses, domains and ranges. Their closure is
+computed once for each property and class, so that a fact's consequences are a look-up.
 Transitive properties are derived edge by edge. The rule p(x, y), p(y, z) -> p(x, z) derives the pair from one end of a
-chain of n to the other n - 1 times, once for each place at which the chain can be parted, so that a chain costs
-n ** 3 / 6. Where the second pair has to be an edge, a pair that something other than this rule brings, it is derived
-once for each edge that it can end with:
+chain of n to the other n - 1 times, once for each place at which the chain can be split, so that a chain costs
+n ** 3 / 6 derivations. If the second pair must be an edge, a pair that does not come from this rule alone, it is
+derived once for each edge that it can end with:
 
     p(x, y), base(y, z) -> chain(x, z)
 
-``base`` is a hidden property: a pair of p that is explicit, that a step brings, or that another rule derives, is one of
-it. ``chain`` brings pairs of p and all that p brings, but no edges of p (of another transitive property, it does).
+``base`` is a hidden property; its pairs are the pairs of p that are explicit, that a step derives or that another rule
+derives. ``chain`` implies pairs of p and all that p implies, but no edges of p (it may imply edges of another
+transitive property).
 Both rules have the same closure: p is the transitive closure of its edges (Bancilhon and Ramakrishnan, SIGMOD 1986).
 
 A worked example: a p b. b p c. c p d. The quadratic rule derives a p d twice, from a p b, b p d and from a p c, c p d;
@@ -69,7 +71,7 @@ _FAMILIES: Final = {
     **{RDF + name: name for name in ("XMLLiteral", "HTML")},
     LANG_STRING: "langString",
 }
-"""Datatypes, each with the primitive one whose values it has."""
+"""The primitive datatype of each datatype."""
 
 
 def is_datatype(term: Term) -> bool:
@@ -78,17 +80,17 @@ def is_datatype(term: Term) -> bool:
 
 
 def inside(literal: Term, datatype: Term) -> bool:
-    """Whether a term is a literal whose value the datatype has (rule dt-type2)."""
+    """Whether a term is a literal with a value in the datatype (rule dt-type2)."""
     return is_literal(literal) and _has(literal, datatype) is True
 
 
 def outside(literal: Term, datatype: Term) -> bool:
-    """Whether a term is a literal whose value the datatype has not (rule dt-not-type)."""
+    """Whether a term is a literal with a value outside the datatype (rule dt-not-type)."""
     return is_literal(literal) and _has(literal, datatype) is False
 
 
 def unequal(one: Term, other: Term) -> bool:
-    """Whether two terms are literals of different values (rule dt-diff); values that are not known are no reason."""
+    """Whether two terms are literals with different values (rule dt-diff); false if a value is unknown."""
     if one == other or not (is_literal(one) and is_literal(other)):
         return False
     families = _family(one), _family(other)
@@ -102,7 +104,7 @@ def unequal(one: Term, other: Term) -> bool:
 
 
 def _has(literal: Term, datatype: Term) -> bool | None:
-    """Whether a datatype has a literal's value; ``None`` where one of the two is not known."""
+    """Whether a literal's value is in a datatype; ``None`` if the value or the datatype is unknown."""
     family = _family(literal)
     if datatype == LITERAL:
         return True
@@ -110,10 +112,10 @@ def _has(literal: Term, datatype: Term) -> bool | None:
         return False
     if datatype == f"<{RDF}PlainLiteral>":
         return None if family is None else family in ("string", "langString")
-    wanted = _FAMILIES.get(datatype[1:-1])
-    if wanted is None or family is None:
+    primitive = _FAMILIES.get(datatype[1:-1])
+    if primitive is None or family is None:
         return None
-    return wanted == family and _within(literal, datatype.removeprefix(f"<{XSD}")[:-1])
+    return primitive == family and _within(literal, datatype.removeprefix(f"<{XSD}")[:-1])
 
 
 def _within(literal: Term, name: str) -> bool:
@@ -154,21 +156,21 @@ class OntologyError(MistakeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LiteralTest:
-    """A condition on the terms that variables stand for: ``kind`` is a key of ``LITERAL_TESTS``."""
+    """A condition on two terms or variables; ``kind`` is a key of ``LITERAL_TESTS``."""
 
     kind: str
     nodes: tuple[Node, Node]
 
     @property
     def holds(self) -> Callable[[Term, Term], bool]:
-        """The function of the two terms."""
+        """The function that tests the two terms."""
         test: Callable[[Term, Term], bool] = LITERAL_TESTS[self.kind]
         return test
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: ``head`` holds where all of ``body`` and ``tests`` does; ``axiom`` says which axiom the rule is from.
+    """A rule: ``body`` and ``tests`` imply ``head``; ``axiom`` is the text of the axiom that the rule is from.
 
     A rule without a body states a fact. Predicates, and classes of rdf:type, may be variables (rules of equality).
     """
@@ -180,7 +182,7 @@ class Rule:
 
     @property
     def is_step(self) -> bool:
-        """Whether one fact brings the head and nothing is looked up or compared: a step of a hierarchy."""
+        """Whether one fact alone implies the head, without a join or a test: a step."""
         if len(self.body) != 1 or self.tests or self.head.predicate == SAME:
             return False
         (body,), head = self.body, self.head
@@ -192,7 +194,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An axiom that gives no rule here, and why."""
+    """An axiom that is not translated to a rule, with the reason."""
 
     axiom: str
     reason: str
@@ -205,9 +207,9 @@ class LeftOut:
 class Rules:
     """The rules of an ontology.
 
-    ``silent`` are axioms from which no rule of OWL 2 RL derives a triple, ``left_out`` those outside the rules (only of
-    an ontology that was read leniently) and those that only derive owl:sameAs (unless equality was asked for),
-    ``imports`` the ontologies that the ontology names and that were not read.
+    ``silent`` are axioms from which no rule of OWL 2 RL derives a triple; ``left_out`` are those outside OWL 2 RL, if
+    the reader is lenient, and those that derive owl:sameAs, without the rules of equality; ``imports`` are the
+    ontologies that the ontology imports, which are not read.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -222,22 +224,22 @@ class Rules:
 
 
 def unnamed(number: int) -> Term:
-    """The name of a class of the ontology that has none; no IRI of data is equal to it."""
+    """A hidden IRI for an unnamed class of the ontology; no IRI of data equals it."""
     return f"{HIDDEN}class{number}>"
 
 
 def is_unnamed(term: Term) -> bool:
-    """Whether the term is a name that ``unnamed`` gave: its members are no facts of the closure."""
+    """Whether a term is from ``unnamed``; the closure does not report members of such a class."""
     return term.startswith(HIDDEN)
 
 
 def is_class(pattern: TriplePattern) -> bool:
-    """Whether a pattern is of the members of one class."""
+    """Whether a pattern matches the members of one class."""
     return pattern.predicate == RDF_TYPE and isinstance(pattern.object, str)
 
 
 def instance(pattern: TriplePattern, bound: Mapping[Node, Term]) -> Triple | None:
-    """The triple of a head for these bindings; ``None`` for what is no triple of RDF, and for x owl:sameAs x."""
+    """The triple of a head for these bindings; ``None`` for what is not a triple of RDF, and for x owl:sameAs x."""
     subject, predicate, end = (bound.get(node, node) for node in _nodes(pattern))
     if not (isinstance(subject, str) and isinstance(predicate, str) and isinstance(end, str)):
         return None
@@ -247,7 +249,7 @@ def instance(pattern: TriplePattern, bound: Mapping[Node, Term]) -> Triple | Non
 
 
 def bindings(pattern: TriplePattern, triple: Triple, bound: Mapping[Node, Term]) -> dict[Node, Term] | None:
-    """The bindings under which a pattern is this triple, beside those given; ``None`` when there are none."""
+    """Extend bindings so that a pattern matches a triple; ``None`` if they do not match."""
     extended = dict(bound)
     for node, term in zip(_nodes(pattern), triple, strict=True):
         if extended.setdefault(node, term) != term if isinstance(node, Var) else node != term:
@@ -256,7 +258,7 @@ def bindings(pattern: TriplePattern, triple: Triple, bound: Mapping[Node, Term])
 
 
 def passes(rule: Rule, bound: Mapping[Node, Term]) -> bool:
-    """Whether a rule's tests hold of these bindings."""
+    """Whether a rule's tests hold under bindings."""
     return all(test.holds(*(str(bound.get(node, node)) for node in test.nodes)) for test in rule.tests)
 
 
@@ -268,7 +270,7 @@ def predicate_of(pattern: TriplePattern) -> Node:
 
 
 def _ends(pattern: TriplePattern) -> tuple[Var, ...] | None:
-    """The variables of a pattern of one class or property, different ones; ``None`` for any other pattern."""
+    """The variables of a pattern of one class or property; ``None`` if an end is a constant or both are the same."""
     if is_class(pattern):
         return (pattern.subject,) if isinstance(pattern.subject, Var) else None
     one, two = pattern.subject, pattern.object
@@ -281,12 +283,12 @@ def _nodes(pattern: TriplePattern) -> Iterator[Node]:
 
 
 def base_of(name: Term) -> Term:
-    """The hidden property of a transitive property's edges."""
+    """The hidden property with the edges of a transitive property."""
     return f"{HIDDEN}edge {name}"
 
 
 def chain_of(name: Term) -> Term:
-    """The name of what the rule derives, of which no pairs are kept."""
+    """The hidden property that the rule for a transitive property derives; its pairs are counted, not stored."""
     return f"{HIDDEN}chain {name}"
 
 
@@ -310,22 +312,22 @@ def transitive(rule: Rule) -> Term | None:
 
 
 def edge_by_edge(rule: Rule, name: Term) -> tuple[TriplePattern, TriplePattern]:
-    """The body of the rule that takes the place of one that is ``transitive``."""
+    """The linear body that replaces the quadratic one of a ``transitive`` rule: the second pair is an edge."""
     one, two = rule.body if rule.body[0].subject == rule.head.subject else rule.body[::-1]
     return one, TriplePattern(two.subject, base_of(name), two.object)
 
 
-_Made = TypeVar("_Made")
-Brought = tuple[str, Term]
-"""Of a fact: ``same`` or ``turned`` and a property, ``subject`` or ``object`` and a class that it is a member of."""
+_Value = TypeVar("_Value")
+Consequence = tuple[str, Term]
+"""What a pair implies: ``same`` or ``turned`` and a property, or ``subject`` or ``object`` and a class of that end."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PropertyLinks:
-    """A property, and what each of its pairs brings: pairs of others, turned ones, classes of its subject and object.
+    """What each pair of a property implies: pairs of other properties, turned or not, and classes of its two ends.
 
-    ``lone`` is true when nothing is brought and nothing brings it; ``literal`` is what a pair with a literal brings,
-    which is the subject of nothing on the way.
+    ``lone`` is true if its pairs imply nothing and nothing implies them. ``literal`` is what a pair with a literal
+    implies: a turned pair would have the literal as its subject, so no step leads through one.
     """
 
     property: Property
@@ -337,22 +339,22 @@ class PropertyLinks:
     literal: "PropertyLinks | None" = None
 
 
-class _MadeTable(dict[Term, _Made]):
-    """Values by name, each made when it is first looked up: a look-up of one that is there calls nothing."""
+class _LazyTable(dict[Term, _Value]):
+    """Values by name, each computed at its first look-up; ``__missing__`` keeps later look-ups free of a call."""
 
-    def __init__(self, make: Callable[[Term], _Made]) -> None:
+    def __init__(self, make: Callable[[Term], _Value]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, name: Term) -> _Made:
+    def __missing__(self, name: Term) -> _Value:
         value = self[name] = self._make(name)
         return value
 
 
 class FactSteps:
-    """The rules with one triple in their body, closed under each other.
+    """The closure of the rules that are steps.
 
-    Pairs of ``transitive`` properties bring edges too, as ``chains`` says.
+    Pairs of ``transitive`` properties imply edges too, as the text of this module explains.
     """
 
     def __init__(
@@ -360,18 +362,18 @@ class FactSteps:
     ) -> None:
         self._facts = facts
         self._chains = {chain_of(name): name for name in transitive}
-        self._next: dict[Brought, set[Brought]] = {}
+        self._next: dict[Consequence, set[Consequence]] = {}
         for rule in rules:
             for start, end in _step(rule):
                 self._next.setdefault(start, set()).add(end)
-        listed = list(heads)
-        self._open = any(isinstance(head.predicate, Var) for head in listed)
-        derived = {_of(head) for head in listed if isinstance(head.predicate, str)}
-        self._brought = {end for ends in self._next.values() for end in ends} | derived
-        self.links = _MadeTable(self._linked)
-        """The facts that the pairs of a property, or of a chain, bring, by its name."""
-        self.above = _MadeTable(self._classes)
-        """The classes that members of a class are in, itself first, by its name."""
+        all_heads = list(heads)
+        self._open = any(isinstance(head.predicate, Var) for head in all_heads)
+        derived = {_of(head) for head in all_heads if isinstance(head.predicate, str)}
+        self._implied = {end for ends in self._next.values() for end in ends} | derived
+        self.links = _LazyTable(self._linked)
+        """By the name of a property or a chain, what its pairs imply."""
+        self.above = _LazyTable(self._classes)
+        """By the name of a class, the class and then its superclasses."""
 
     def _linked(self, name: Term) -> PropertyLinks:
         return self._link(name, tuple(_TURN), self._link(name, ("same", "subject"), None))
@@ -383,9 +385,9 @@ class FactSteps:
     def _link(self, name: Term, kinds: tuple[str, ...], literal: PropertyLinks | None) -> PropertyLinks:
         chained = self._chains.get(name)
         start = ("same", name if chained is None else chained)
-        brought_by = self._reach(start, kinds)
-        edges = {(kind, base_of(term)) for kind, term in brought_by if self._has_edges(kind, term, chained)}
-        reached = sorted((brought_by - ({start} if chained is None else set())) | edges)
+        implied = self._reach(start, kinds)
+        edges = {(kind, base_of(term)) for kind, term in implied if self._has_edges(kind, term, chained)}
+        reached = sorted((implied - ({start} if chained is None else set())) | edges)
 
         def properties(kind: str) -> tuple[Property, ...]:
             return tuple(self._facts.property_of(term) for one, term in reached if one == kind)
@@ -393,37 +395,37 @@ class FactSteps:
         def classes(kind: str) -> tuple[Class, ...]:
             return tuple(self._facts.class_of(term) for one, term in reached if one == kind)
 
-        lone = not (reached or self._open or self._brought & {start, ("turned", name)})
-        own, brought = self._facts.property_of(name), (properties("same"), properties("turned"))
-        return PropertyLinks(own, *brought, classes("subject"), classes("object"), lone, literal)
+        lone = not (reached or self._open or self._implied & {start, ("turned", name)})
+        own, pairs = self._facts.property_of(name), (properties("same"), properties("turned"))
+        return PropertyLinks(own, *pairs, classes("subject"), classes("object"), lone, literal)
 
     def _has_edges(self, kind: str, term: Term, chained: Term | None) -> bool:
-        """Whether a pair that is brought is an edge: one of a transitive property, unless its own chain brings it."""
+        """Whether an implied pair is an edge: a pair of a transitive property that its own chain does not imply."""
         return kind in ("same", "turned") and term != chained and chain_of(term) in self._chains
 
-    def _reach(self, start: Brought, kinds: Iterable[str] = ("subject",)) -> set[Brought]:
-        """All that follows by steps, on the way through these kinds only."""
+    def _reach(self, start: Consequence, kinds: Iterable[str] = ("subject",)) -> set[Consequence]:
+        """Everything that follows by steps, through consequences of these kinds only."""
         reached, waiting = {start}, [start]
         while waiting:
-            for there in self._from(waiting.pop()):
-                if there not in reached and there[0] in kinds:
-                    reached.add(there)
-                    waiting.append(there)
+            for consequence in self._from(waiting.pop()):
+                if consequence not in reached and consequence[0] in kinds:
+                    reached.add(consequence)
+                    waiting.append(consequence)
         return reached
 
-    def _from(self, brought: Brought) -> Iterable[Brought]:
-        """One step on, with subject and object exchanged where the pair is turned."""
-        kind, term = brought
+    def _from(self, consequence: Consequence) -> Iterable[Consequence]:
+        """The consequences by one step, with subject and object exchanged for a turned pair."""
+        kind, term = consequence
         if kind in ("turned", "object"):
             stem = "same" if kind == "turned" else "subject"
             return [(_TURN[condition], name) for condition, name in self._next.get((stem, term), ())]
-        return self._next.get(brought, ())
+        return self._next.get(consequence, ())
 
 
 _TURN = {"same": "turned", "turned": "same", "subject": "object", "object": "subject"}
 
 
-def _step(rule: Rule) -> Iterable[tuple[Brought, Brought]]:
+def _step(rule: Rule) -> Iterable[tuple[Consequence, Consequence]]:
     """A rule as a step: from a pair to a pair or to the class of one of its ends, or from a class to a class."""
     (body,), head = rule.body, rule.head
     if is_class(body):
@@ -440,7 +442,7 @@ def _step(rule: Rule) -> Iterable[tuple[Brought, Brought]]:
         )
 
 
-def _of(head: TriplePattern) -> Brought:
+def _of(head: TriplePattern) -> Consequence:
     return ("subject", _name(head.object)) if head.predicate == RDF_TYPE else ("same", _name(head.predicate))
 
 

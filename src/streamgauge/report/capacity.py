@@ -156,7 +156,7 @@ def write_json_of(carried: Carried, path: Path) -> None:
 
 
 def json_of(carried: Carried) -> dict[str, Any]:
-    """The capacities for programs."""
+    """The capacities as JSON values."""
     engines = [
         {
             "engine": one.engine,
@@ -201,7 +201,7 @@ def _headline(carried: Carried) -> str:
 
 
 def _outcome(one: Capacity) -> bool | None:
-    """Whether a capacity was found; ``None`` where the engine's limit was not reached."""
+    """Whether the run found a capacity; ``None`` if the search did not reach the engine's limit."""
     if one.carried is not None:
         return True if one.reached else None
     return False if one.reached or one.absent else None
@@ -235,7 +235,7 @@ def _line(carried: Carried, probe: LoadProbe) -> TableLine:
 
 
 def _link(carried: Carried, probe: LoadProbe) -> str:
-    """The address of the probe's own page, else of its runs' folder, seen from the page; empty without a run."""
+    """The address, relative to the page, of the probe's own page or of its runs' folder; empty without a run."""
     if carried.folder is None or not probe.folders:
         return ""
     own = page_of(probe)

@@ -1,4 +1,4 @@
-"""The verdict in words: sentences about what judging found, one card per series, and the sentence over all of them."""
+"""Verdicts in sentences: one card per series, and a summary of all of them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ def findings(unit: str, verdict: Verdict) -> tuple[str, ...]:
 
 
 def late_ones(unit: str, verdict: Verdict) -> Iterator[str]:
-    """Reports that came later than allowed, the first of them by number, with their delays."""
+    """A sentence on the reports that came later than allowed; it lists the first ones with their delays."""
     late = [window for window in verdict.windows if window.late]
     if not late:
         return
@@ -91,7 +91,7 @@ def fitted(window: WindowVerdict, borders: Borders) -> str:
 
 
 def diagnosed(diagnosis: Diagnosis | None) -> Iterator[str]:
-    """The diagnosis with its proof; where no model fits, the closest with its distance."""
+    """The diagnosis with its proof; if no model fits, the closest model with its distance."""
     if diagnosis is None:
         return
     message = f"{diagnosis.differs:,} of {counted(diagnosis.reports, 'report')} differ otherwise"
@@ -115,7 +115,7 @@ def diagnosed(diagnosis: Diagnosis | None) -> Iterator[str]:
 
 
 def model(parts: Sequence[Part]) -> str:
-    """A model in words: its parts' sentences."""
+    """The sentences of a model's parts."""
     return " ".join(part.sentence.rstrip(".") + "." for part in parts) or "The declared semantics."
 
 
@@ -130,7 +130,7 @@ RULES = {
     "csrbench": "CSRBench's, quirks included: reports in order, sets of rows, times ignored",
     "yabench": "YABench's, quirks included: closed borders, reports paired by index",
 }
-"""The rules that judged, in words."""
+"""The rules by which the run was judged, as sentences."""
 ICONS = {Judgement.RIGHT: "right", Judgement.LATE: "late", Judgement.WRONG: "wrong", Judgement.UNKNOWN: "unknown"}
 
 
@@ -169,7 +169,7 @@ def _card(one: Series) -> Card:
 
 
 def _sentences(one: Series, worst: Judgement) -> list[str]:
-    """The distinct explanations of the worst repetitions, told apart by the first repetition that each is about."""
+    """The distinct explanations of the worst repetitions, each with the first repetition that it explains."""
     repetitions: dict[str, str] = {}
     for run, verdict in one.runs:
         if verdict.judgement is worst:
@@ -248,7 +248,7 @@ def in_short(semantics: Semantics) -> str:
 
 
 def pace(factor: float | None) -> str:
-    """The pace of the feed in words."""
+    """The pace of the feed: `unpaced`, or a factor of stream time."""
     if factor is None:
         return "as fast as the engine took the elements"
     return "real time" if factor == 1 else f"{factor:g} times real time"

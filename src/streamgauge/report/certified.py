@@ -1,4 +1,4 @@
-"""A certificate for the terminal (rich) and for programs (JSON)."""
+"""A certificate as terminal output (rich) and as JSON values."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def certified_lines(certificate: Certificate) -> RenderableType:
 
 
 def outcome_line(outcome: ConformanceOutcome, listed: str | None) -> str:
-    """The outcome of one task as it is printed at its end; ``listed`` names the deviation that lists the task."""
+    """The line that is printed when a task ends; ``listed`` is the name of the known deviation that lists the task."""
     sentence = f", listed under {listed!r}" if listed else ""
     if outcome.sentence:
         sentence += f": {' '.join(outcome.sentence.split())}"

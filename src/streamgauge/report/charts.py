@@ -172,7 +172,7 @@ def _row(line: ChartLine, bin_: Bin) -> dict[str, Any]:
 
 
 def _fitted(axis: ChartAxis, values: Sequence[float], limit: int, *, zero: bool = False) -> ChartAxis:
-    """The axis with ticks that fit its unit, and a range that ends at ticks; every n-th where it has its own."""
+    """The axis with ticks that suit its unit and a range that ends at ticks; every n-th if it has its own ticks."""
     if axis.ticks:
         return axis._replace(ticks=axis.ticks[:: max(1, ceil(len(axis.ticks) / (2 * limit)))])
     if axis.form == SHARE_FORM or not values or axis.scale == "symlog":
@@ -210,7 +210,7 @@ def scatter(content: Mapping[int, Sequence[Point]], x: ChartAxis, y: ChartAxis, 
 
 
 class PlacedBox(NamedTuple):
-    """One box of a box plot: where it stands, its series, the box and its tooltip."""
+    """One box of a box plot: its place on the x axis, its series, its quartiles and its tooltip."""
 
     x: str
     series: int
@@ -241,7 +241,7 @@ def boxes(content: Sequence[PlacedBox], x: ChartAxis, y: ChartAxis, size: ChartS
 
 
 class Bar(NamedTuple):
-    """A window as a bar: its borders (s), its lane, its state, its tooltip, and where it leads to on the page."""
+    """A window as a bar: its borders (s), its lane, its state, its tooltip and the anchor that it links to."""
 
     start: float
     end: float

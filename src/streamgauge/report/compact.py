@@ -163,7 +163,7 @@ def _inlined(element: Element) -> Iterator[Element]:
 
 
 def _joined(element: Element) -> None:
-    """Neighbouring lines that look alike become one path."""
+    """Merge adjacent lines of the same style into one path."""
     last: Element | None = None
     for child in list(element):
         if child.tag != "line" or len(child):
@@ -186,7 +186,7 @@ def _line(line: Element) -> str:
 
 
 def _hoisted(group: Element) -> None:
-    """Attributes that all children of a group share are written once, on the group; hidden marks become a class."""
+    """Move attributes that all children of a group share to the group; hidden marks get a class."""
     for child in group:
         if child.tag in ("g", "a"):
             _hoisted(child)

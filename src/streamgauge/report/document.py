@@ -41,7 +41,7 @@ class Summary:
 
 
 def summary(series: Sequence[Series]) -> list[Summary]:
-    """One line per run, repetitions numbered where there are several, and by seed where seeds were repeated."""
+    """One line per run, with its repetition's number if there are several, grouped by seed if seeds are repeated."""
     return [
         replace(_summary(one, one.runs[place]), group=f"{one.label}, seed {seed}" if seed else "")
         for one in series
@@ -110,7 +110,7 @@ def _run(one: Series) -> tuple[tuple[str, str], ...]:
 
 
 def processes(header: RunHeader) -> str:
-    """How an engine that is here spread the query over processes; empty where it was not asked to."""
+    """How one of Streamgauge's engines distributed the query over processes; empty if it ran in one."""
     shards = header.options.get("shards")
     if not isinstance(shards, int) or header.engine not in names():
         return ""

@@ -1,4 +1,4 @@
-"""Links of a page that give its plots as files: the drawing and the numbers, inside the page where they are small."""
+"""Links to the plots of a page as files: drawings and numbers, which small plots embed in the page."""
 
 import csv
 import io
@@ -41,7 +41,7 @@ Links = Mapping[str, Sequence[FigureLink]]
 
 
 def inside(figures: Sequence[Figure], labels: Sequence[str], budget: int) -> Links:
-    """Links that hold drawings and numbers themselves, the smallest first, of at most ``room`` characters together."""
+    """Data links with drawings and numbers, the smallest first, of at most ``room`` characters in total."""
     if budget <= 0:
         return {}
     linked = [(figure.numbers, link) for figure in figures if figure.numbers for link in _links(figure, labels)]
@@ -69,7 +69,7 @@ def _data(kind: str, text: str) -> Markup:
 
 
 def _table(numbers: FigureNumbers) -> str | None:
-    """All numbers as CSV; ``None`` where they are many."""
+    """All numbers as CSV; ``None`` if there are too many for the page."""
     lines = list(islice(numbers.every(), _LINES + 1))
     return None if len(lines) > _LINES else table([numbers.columns, *lines])
 

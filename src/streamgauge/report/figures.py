@@ -93,7 +93,7 @@ def write_numbers(numbers: FigureNumbers, folder: Path) -> Path:
 
 
 def with_legend(chart: charts.Spec, series: Sequence[tuple[int, str]]) -> charts.Spec:
-    """The chart with a legend of its series above, which the page has beside it; as it is with fewer than two."""
+    """A chart for a file of its own: with several series it gets the legend that the page shows beside the plots."""
     names = {str(index): label for index, label in series}
     chart |= {"usermeta": chart.get("usermeta", {}) | {"series": names}}
     if len(series) < 2:

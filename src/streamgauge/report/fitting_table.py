@@ -1,4 +1,4 @@
-"""Tables for a terminal of any width: where the columns of one cannot be read side by side, its rows become records."""
+"""Tables for terminals of any width: if the columns do not fit side by side, each row is printed as a record."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -28,7 +28,7 @@ class FittingTable(Table):
             self.add_column(header)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The table, or its records where the terminal is too narrow."""
+        """Render the table, or its records if the terminal is too narrow."""
         wide = options.update(max_width=UNBOUNDED)
         measures = [_measured(console, wide, column) for column in self.columns]
         frame = self.__rich_measure__(console, wide).maximum - sum(measure.maximum for measure in measures)

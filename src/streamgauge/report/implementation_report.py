@@ -28,7 +28,7 @@ PLAYGROUND: Final = "../"
 
 
 class AddressError(MistakeError, ValueError):
-    """A page that cannot be written, or an address of a workbench that no page can link to; the sentence says why."""
+    """The page cannot be written, or cannot link to a workbench at this address; the message gives the reason."""
 
 
 _KINDS: Final = {
@@ -62,7 +62,7 @@ class GridCell:
 
 @dataclass(frozen=True)
 class GridRow:
-    """One case with a cell for each profile, ``None`` where it has no meaning; ``whole`` if nothing deviates."""
+    """One case with a cell for each profile, ``None`` if it does not apply; ``whole`` if no engine deviates."""
 
     name: str
     cells: tuple[GridCell | None, ...]
@@ -86,7 +86,7 @@ def write(certificate: Certificate, path: Path, at: datetime, workbench: str = P
 
 
 def places(path: Path) -> list[Path]:
-    """The files that are written for a page; AddressError where the page has another ending, or no folder."""
+    """The paths of the files that belong to a page; AddressError if it does not end in .html or has no folder."""
     if path.suffix not in (".html", ".htm"):
         raise AddressError(f"--out {path}: name a page, as in certificate.html; .ttl and .svg are written beside")
     if not path.parent.is_dir():

@@ -15,11 +15,11 @@ _NORMAL: Final = 1.96
 """That of the normal distribution, for more."""
 
 FEWEST: Final = 3
-"""Repetitions from which on an interval is given: of two it says next to nothing."""
+"""Repetitions from which on an interval is shown; t(1 degree of freedom) is 12.7, so that of two is too wide."""
 
 
 class MeanInterval(NamedTuple):
-    """The mean over so many ``runs`` and half of the width of its 95% interval, ``None`` for fewer than three."""
+    """The mean over ``runs`` runs and half of the width of its 95% interval, ``None`` for fewer than three runs."""
 
     mean: float
     half: float | None
@@ -27,12 +27,12 @@ class MeanInterval(NamedTuple):
 
     @property
     def low(self) -> float:
-        """The lower end, the mean where there is no interval."""
+        """The lower end of the interval; the mean if there is none."""
         return self.mean - (self.half or 0.0)
 
     @property
     def high(self) -> float:
-        """The upper end, the mean where there is no interval."""
+        """The upper end of the interval; the mean if there is none."""
         return self.mean + (self.half or 0.0)
 
 

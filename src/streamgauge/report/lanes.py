@@ -28,13 +28,13 @@ MOST_WINDOWS: Final = 500
 """Windows that are drawn in one lane."""
 BOX: Final = 17
 SMALLEST: Final = 6.0
-"""Pixels of a report's box, at most and at least."""
+"""Maximum and minimum size of a report's box, pixels."""
 REPORT_LEVELS: Final = 5
 TALL: Final = 28
 """Pixels of the highest bin."""
 STEPS: Final = (1, 2, 5)
 BIN: Final = 4
-"""Pixels of a bin, in which shapes that are too close to be told apart stand for each other."""
+"""Width of a bin (pixels), which replaces shapes that are too close together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class GridLine:
-    """A line of the grid with its time in words."""
+    """A line of the grid with its label."""
 
     x: float
     text: str
@@ -134,7 +134,7 @@ def _ticks(scale: TimeScale) -> Iterator[GridLine]:
 
 
 def clock(time: int, step: int = 1) -> str:
-    """A time in ms, in s where the grid's step is whole seconds."""
+    """A time in ms, or in s if the grid's step is whole seconds."""
     return f"{time // 1000:,} s" if step >= 1000 and time % 1000 == 0 else f"{time:,} ms"
 
 
@@ -227,7 +227,7 @@ def stacked(spans: Sequence[tuple[int, int]]) -> tuple[list[int], int]:
 
 
 def crowded(count: int, scale: TimeScale, size: float, most: int) -> bool:
-    """Whether so many shapes of a size (pixels) have no room on so many levels."""
+    """Whether ``count`` shapes of a size (pixels) do not fit on ``levels`` levels."""
     return count > most * (scale.right - scale.left) / size
 
 

@@ -115,5 +115,5 @@ def _plain(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown shows as it is, on one line, cut where it is very long."""
+    """Escape text for Markdown, on one line and shortened if it is very long."""
     return _SPECIAL.sub(r"\\\1", _plain(cut(text)))

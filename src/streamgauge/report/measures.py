@@ -1,4 +1,4 @@
-"""Measures: a name with the value it has. Every table renders such a list, so no value stands under another's name."""
+"""Measures: a name with a function to its value. Every table renders such a list, so names and values always match."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Measure(Generic[Item]):
         return self.name[:1].upper() + self.name[1:]
 
     def text(self, item: Item) -> str:
-        """The value of an item as it is shown."""
+        """The formatted value of an item."""
         return self.written(self.value(item))
 
 
@@ -53,7 +53,7 @@ def texts(measures: Iterable[Measure[Item]], item: Item) -> tuple[str, ...]:
 
 
 def _scored(verdict: Verdict, share: float) -> float | None:
-    """A share of rows; ``None`` where nothing was judged."""
+    """A share of rows; ``None`` if no rows were judged."""
     return share if verdict.windows or verdict.judgement is not Judgement.UNKNOWN else None
 
 
@@ -103,7 +103,7 @@ OF_REPORT: Final[tuple[Measure[BorderedReport], ...]] = (
 
 
 def in_use(measures: Iterable[Measure[BorderedReport]], windows: Iterable[WindowVerdict]) -> tuple[bool, ...]:
-    """Whether each measure says something about these reports: few have undecided rows, or fit other borders."""
+    """Whether to show each measure: few runs have undecided rows or reports that fit other borders."""
     windows = list(windows)
     needed = {
         "undecided": any(window.undecided for window in windows),

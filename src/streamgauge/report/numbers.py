@@ -1,4 +1,4 @@
-"""Numbers, times and sizes as people read them."""
+"""Formats of numbers, times and sizes for tables and sentences."""
 
 from math import floor, log10
 
@@ -16,7 +16,7 @@ def _plain(value: float, digits: int) -> str:
 
 
 def number(value: float) -> str:
-    """A count or a plain figure with thousands separators and at most two decimals."""
+    """A number with thousands separators and at most two decimals."""
     return _plain(value, 2)
 
 
@@ -52,7 +52,7 @@ def seconds(ms: float) -> str:
 
 
 def moment(ms: float) -> str:
-    """A point of stream time given in ms: in s, or the date and time in UTC where it counts from 1970."""
+    """A point of stream time (ms): in s, or as date and time in UTC if it counts from 1970."""
     return date_text(ms) or f"{seconds(ms)} s"
 
 

@@ -31,15 +31,15 @@ from streamgauge.report.series import rows_of, state, unit_of
 
 SIGNS: Final = {"wrong": "✗", "missed": "?", "surplus": "+", "late": "◷"}
 WIDTHS: Final = (280, 8_000)
-"""Pixels of a drawing, at least and at most."""
+"""Minimum and maximum width of a drawing, pixels."""
 WIDTH: Final = 1_350
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnRun:
-    """A judged run to be drawn: its ``label`` (empty for one alone), header and verdict.
+    """A judged run in a timeline: its ``label`` (empty if it is the only one), header and verdict.
 
-    ``address`` gives where a report leads to, empty where it leads nowhere, and ``purpose`` what one sees there.
+    ``address`` is the link of a report, empty for none; ``purpose`` says in its tooltip what the link shows.
     """
 
     label: str
@@ -50,22 +50,22 @@ class DrawnRun:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedView:
-    """The times (ms) that a page shows of its timeline, all for ``None``, and how wide it is (pixels)."""
+class TimelineView:
+    """The section of a timeline that a page shows: ``times`` (ms), ``None`` for all, and ``width`` (pixels)."""
 
     times: tuple[int, int] | None = None
     width: int = WIDTH
 
     @classmethod
-    def of(cls, view: str, width: str) -> "WantedView":
-        """Read ``FIRST,LAST`` and a width from an address; what is none of them is left out."""
+    def of(cls, view: str, width: str) -> "TimelineView":
+        """Read ``FIRST,LAST`` and a width from an address; invalid values are ignored."""
         first, _, last = view.partition(",")
         times = (int(first), int(last)) if _whole(first) and _whole(last) and int(first) < int(last) else None
         low, high = WIDTHS
         return cls(times, min(max(int(width), low), high) if _whole(width) else WIDTH)
 
 
-EVERYTHING: Final = WantedView()
+EVERYTHING: Final = TimelineView()
 
 
 def _whole(text: str) -> bool:
@@ -74,17 +74,17 @@ def _whole(text: str) -> bool:
 
 
 LABEL: Final = "Windows and reports over time"
-"""The timeline is read out as this."""
+"""The accessible name of the timeline."""
 
 
-def run_timeline(runs: Sequence[DrawnRun], wanted: WantedView) -> LaneTimeline | None:
-    """The timeline of judged runs; nothing where no report has an instant."""
+def run_timeline(runs: Sequence[DrawnRun], view: TimelineView) -> LaneTimeline | None:
+    """The timeline of judged runs; ``None`` if no report has an instant."""
     times = [at for run in runs for window in run.verdict.windows for at in _times(window)]
     if not times:
         return None
     whole = min(times), max(max(times), min(times) + 1)
-    first, last = wanted.times or whole
-    scale = TimeScale(first, last, wanted.width, whole)
+    first, last = view.times or whole
+    scale = TimeScale(first, last, view.width, whole)
     lanes: list[Lane] = []
     top = HEAD
     for run in runs:
@@ -132,13 +132,13 @@ def _windows(run: DrawnRun, scale: TimeScale, top: float) -> Lane:
 
 
 def _reports(run: DrawnRun, scale: TimeScale, top: float) -> Lane:
-    """A box for each report with how many rows came; one that is not right leads to the playground."""
+    """A box for each report with the number of rows received; one that is not right links to the playground."""
     of = f" of {run.label}" if run.label else ""
     timed = [window for window in run.verdict.windows if window.instant is not None]
     shown = sorted(
         (window for window in timed if scale.shows(*[window.instant or 0] * 2)), key=lambda window: window.instant or 0
     )
-    heading = f"{counted(len(run.verdict.windows), 'report')}{of}, with the rows that came"
+    heading = f"{counted(len(run.verdict.windows), 'report')}{of}, with the number of rows received"
     if crowded(len(shown), scale, SMALLEST + 1, REPORT_LEVELS):
 
         def words(begin: int, end: int) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Pages and terminal output made of sections: sentences, tables whose lines may be judged, and plots."""
+"""Pages and terminal output in sections of sentences, plots and tables, whose lines may have a judgement."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ SIGN = {True: "✓", False: "✗", None: ""}
 
 @dataclass(frozen=True)
 class TableLine:
-    """One line of a table; ``agrees`` says whether ours is the published value, ``None`` where none is compared.
+    """One line of a table; ``agrees`` is whether our value equals the published one, ``None`` without a comparison.
 
-    ``link`` is the address that the line's name leads to, relative to the page.
+    ``link`` is the target of the line's name, relative to the page.
     """
 
     cells: tuple[str, ...]
@@ -53,9 +53,9 @@ class PageSection:
 
 @dataclass(frozen=True)
 class PageStyle:
-    """The frame of a page: brand, title, headline, words for a line's outcome, a table's tally.
+    """The frame of a page: brand, title, headline, words for a line's judgement, a table's tally.
 
-    ``labels`` and ``swatches`` are the legend's, one each per series; none where no plot tells series apart.
+    ``labels`` and ``swatches`` are the legend's, one per series; both are empty if no plot has series.
     """
 
     brand: str
@@ -68,7 +68,7 @@ class PageStyle:
 
 
 def html(template: str, own: BaseLoader | None = None, **values: object) -> str:
-    """One self-contained HTML file as text; ``own`` is where a template is that is not the report's."""
+    """A self-contained HTML file as text; ``own`` loads templates that are not the report's."""
     return visible(
         _environment(own)
         .get_template(template)
@@ -83,7 +83,7 @@ def html(template: str, own: BaseLoader | None = None, **values: object) -> str:
 
 @lru_cache(maxsize=8)
 def _environment(own: BaseLoader | None) -> Environment:
-    """The report's templates behind those of ``own``; text is escaped. Each template is compiled once."""
+    """The templates of ``own`` and then the report's; text is escaped. Each template is compiled once."""
     shared = PackageLoader("streamgauge.report", "templates")
     environment = Environment(
         loader=ChoiceLoader([own, shared]) if own else shared,
@@ -104,7 +104,7 @@ def render(
 
 
 def rich_table(table: PageTable, tally: str) -> FittingTable:
-    """A table for the terminal, a sign behind every line that is judged."""
+    """A table for the terminal, with a sign after every line that has a judgement."""
     judged = any(line.agrees is not None for line in table.lines)
     columns = [*map(escape, table.columns), *([""] if judged else [])]
     shown = FittingTable(title=escape(f"{table.heading} {tally}".strip()))

@@ -1,4 +1,4 @@
-"""SEP-BM's metrics as tables, plots and JSON: notification time and throughput by channel, verdicts beside."""
+"""SEP-BM's metrics as tables, plots and JSON: notification time and throughput by channel, with verdicts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,17 +26,17 @@ from streamgauge.suites.sepbm.recordings import JudgedRecording
 WORDS: Final = {True: "right", False: "not right", None: "not judged"}
 _WIDE: Final = FULL._replace(height=230)
 _MAX_CHANNELS_SHOWN: Final = 40
-"""Channels in a table or plot; more are told by their shares."""
+"""Maximum number of channels in a table or plot."""
 
 NOTE: Final = (
-    "Notification time runs from the publication that caused a notification until the broker made it, received until "
-    "the subscriber had it; means are over notifications. Deferred: notified only after a later publication was "
-    "acknowledged. A publication is complete when all its notifications came before the run's end."
+    "Notification time is measured from the publication that caused a notification until the broker created it, "
+    "`received` until the subscriber received it; means are over notifications. Deferred: sent only after a later "
+    "publication was acknowledged. A publication is complete if all its notifications arrived before the run's end."
 )
 
 
 def named(recording: SepbmRecording) -> str:
-    """A run in a few words: the system, its options, how it was published to."""
+    """The name of a run: the system, its options, its publishers and its rate."""
     options = [value if key == "strategy" else f"{key} {value}" for key, value in recording.options.items()]
     publishers = [f"{recording.publishers} publishers"] if recording.publishers > 1 else []
     pace = [] if recording.rate is None else [f"{rate(recording.rate)} publications/s"]
@@ -45,16 +45,16 @@ def named(recording: SepbmRecording) -> str:
 
 @dataclass(frozen=True)
 class Compared:
-    """Runs on one configuration, by their names."""
+    """Judged runs of one configuration by name."""
 
     title: str
     outcomes: Mapping[str, JudgedRecording]
 
     @property
     def headline(self) -> str:
-        """The outcome in a sentence."""
+        """A sentence on how many runs were right."""
         right = sum(outcome.right for outcome in self.outcomes.values())
-        return f"{right} of {counted(len(self.outcomes), 'run')} told all that was due, and nothing else."
+        return f"{right} of {counted(len(self.outcomes), 'run')} sent all notifications that were due, and no others."
 
 
 def page(compared: Compared) -> str:
@@ -84,7 +84,7 @@ def shown(compared: Compared) -> Iterator[RenderableType]:
 
 
 def data(compared: Compared) -> dict[str, object]:
-    """The runs for programs."""
+    """The runs as JSON values."""
     return {"runs": [as_json(name, outcome) for name, outcome in compared.outcomes.items()]}
 
 
@@ -113,7 +113,7 @@ def _bound(outcome: JudgedRecording) -> str:
 
 
 def overall(outcomes: Mapping[str, JudgedRecording]) -> Iterator[PageTable]:
-    """A line a run, and what the oracle says of it."""
+    """The metrics of each run, and the verdicts of the oracle."""
     lines = tuple(line(name, score(outcome.analysis)) for name, outcome in outcomes.items())
     yield PageTable("", ("run", *COLUMNS[1:]), lines)
     if any(outcome.verdicts for outcome in outcomes.values()):
@@ -139,7 +139,7 @@ def micro(verdicts: Iterable[Verdict]) -> tuple[float, float]:
 
 
 def _time(statistic: str, received: bool = False) -> Callable[[NotificationScore], float | None]:
-    """A statistic of the times to making, or where these are not said or asked for, to being received."""
+    """A statistic of the times until notifications were created; until receipt with ``received`` or if unknown."""
 
     def value(score: NotificationScore) -> float | None:
         times = score.received if received else score.notified or score.received
@@ -153,7 +153,7 @@ def _shown_time(ms: float | None) -> str:
 
 
 def fine(ms: float) -> str:
-    """A time in ms, in microseconds where it is short."""
+    """A time in ms, or in microseconds below 1 ms."""
     return duration(ms) if ms >= 1 else f"{ms * 1000:,.0f} µs"
 
 
@@ -215,7 +215,7 @@ def mean_times(outcome: JudgedRecording) -> dict[str, float]:
 
 
 def times_of(scores: Mapping[str, NotificationScore]) -> dict[str, float]:
-    """The mean notification time (ms) of each channel that was told something: to making, where that is said."""
+    """The mean notification time (ms) of each notified channel: until creation, or until receipt if unknown."""
     return {
         name: times.mean for name, score in scores.items() if (times := score.notified or score.received) is not None
     }
@@ -261,7 +261,7 @@ def plotted(
 
 
 def as_json(name: str, outcome: JudgedRecording) -> dict[str, object]:
-    """A run for programs."""
+    """A run as JSON values."""
     recording, analysis = outcome.recording, outcome.analysis
     return {
         "name": name,
@@ -280,7 +280,7 @@ def as_json(name: str, outcome: JudgedRecording) -> dict[str, object]:
 
 
 def score_json(score: NotificationScore) -> dict[str, object]:
-    """The metrics for programs; times in ms."""
+    """The metrics as JSON values; times in ms."""
     plain = score._asdict()
     for name in ("notified", "received"):
         plain[name] = None if plain[name] is None else plain[name]._asdict()
@@ -295,13 +295,13 @@ def _verdict_json(verdict: Verdict) -> dict[str, object]:
 
 
 def characters(characters_: Sequence[ChannelCharacter]) -> PageTable:
-    """A line a channel: its query, its data and rules, P1 to P10."""
+    """The properties P1 to P10 of each channel's query, data and rules."""
     lines = tuple(TableLine((character.channel, *map(_plain, character.values.values()))) for character in characters_)
     return PageTable("", ("channel", *MEANING), lines, "; ".join(f"{name}: {text}" for name, text in MEANING.items()))
 
 
 def ranks(traits: Sequence[RankedTrait]) -> PageTable:
-    """The agreement of the channels' order by each property with that by notification time, the closest first."""
+    """The rank correlation of each property with the channels' notification times, the strongest first."""
     lines = tuple(
         TableLine((trait.strategy, trait.property, number(trait.rho), str(trait.channels))) for trait in traits
     )

@@ -1,4 +1,4 @@
-"""Runs sorted into series, repetitions of one engine under one semantics, and their points, bins and boxes in plots."""
+"""Series of runs (the repetitions of one engine under one semantics) and their points, bins and boxes in plots."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -22,12 +22,12 @@ from streamgauge.report.numbers import duration, interval, mebibytes, moment, nu
 Judged: TypeAlias = tuple[Run, Verdict]
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
 Tip: TypeAlias = str | Callable[[], str]
-"""The words of a tooltip, or what makes them once they are wanted: of 100,000 points few are drawn."""
+"""A tooltip's text, or a function that writes it when it is needed: few of 100,000 points are drawn."""
 
 _WORST_FIRST = (Judgement.WRONG, Judgement.UNKNOWN, Judgement.LATE, Judgement.RIGHT)
 _PER_REPETITION = frozenset({"seed"})
 _MEASURED_ENTRIES = frozenset({"triples", "notes"})
-"""Entries of a header's workload that say what was found in a stream."""
+"""Entries of a header's workload that were measured on the stream, not requested."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Series:
         }
 
     def repetition(self, header: RunHeader) -> str:
-        """The name of one of its runs, empty where there is no other: ``repetition 2 (seed 7)``."""
+        """The name of one of its runs, such as ``repetition 2 (seed 7)``; empty if it is the only one."""
         return self._names[id(header)] if len(self.runs) > 1 else ""
 
     @property
@@ -84,12 +84,12 @@ class Series:
 
 
 def unit_of(semantics: Semantics) -> str:
-    """``window`` where windows report as they close, else ``report``."""
+    """``window`` if reports are window closes, else ``report``."""
     return "window" if Report.WINDOW_CLOSE in semantics.report else "report"
 
 
 def unit_over(series: Sequence[Series]) -> str:
-    """The name of a line of these verdicts: a report where some are windows and some are not."""
+    """The name of a line of several verdicts: ``report`` unless all have windows."""
     units = {one.unit for one in series}
     return units.pop() if len(units) == 1 else "report"
 
@@ -97,8 +97,8 @@ def unit_over(series: Sequence[Series]) -> str:
 def series_of(runs: Sequence[Judged]) -> tuple[Series, ...]:
     """The series of these runs, in order of first appearance; repetitions in order of number and seed.
 
-    Runs of one experiment, engine, query, semantics, parameters and pace are repetitions of one series, whatever was
-    found. Example: of seeds 1 and 2 with 400 and 402 triples there is one series of two repetitions.
+    Runs of one experiment, engine, query, semantics, parameters and pace are repetitions of one series, whatever they
+    measured: seeds 1 and 2 with 400 and 402 triples are one series of two repetitions.
     """
     groups: dict[Hashable, list[Judged]] = {}
     for judged in map(_shown, runs):
@@ -111,7 +111,7 @@ def series_of(runs: Sequence[Judged]) -> tuple[Series, ...]:
 
 
 def _shown(judged: Judged) -> Judged:
-    """A run with its free texts as every format can show them: engines and harnesses write what they like."""
+    """A run with printable texts only: engines and harnesses may write control characters."""
     run, verdict = judged
     header = run.header
     texts = {name: _visible(getattr(header, name)) for name in _FREE}
@@ -137,7 +137,7 @@ def _visible(value: Any) -> Any:
 
 
 def identity(header: RunHeader) -> Hashable:
-    """All that was asked of a run but its seed and the number of its repetition; nothing that was found."""
+    """The settings of a run except for its seed and repetition, and no measurements."""
     return header.experiment, header.engine, header.query_text, header.semantics, _pairs(header)
 
 
@@ -157,7 +157,7 @@ def _order(judged: Judged) -> tuple[int, str]:
 
 
 def _labels(headers: Sequence[RunHeader]) -> Iterator[str]:
-    """A label for each series: the engine, its semantics, and what tells the series from others; a number at last."""
+    """A label for each series: the engine, its semantics, the traits in which it differs, and a number if needed."""
     everywhere = varying([traits_of(header) for header in headers])
     seen: Counter[str] = Counter()
     for header in headers:
@@ -178,7 +178,7 @@ def _named(traits: Mapping[str, str], names: Sequence[str]) -> Iterator[str]:
 
 
 def traits_of(header: RunHeader) -> Mapping[str, str]:
-    """Traits that may differ between any two series, in words."""
+    """Traits that may differ between any two series, by name."""
     pace = "unpaced" if header.factor is None else f"{header.factor:g}"
     tables = (_workload(header), header.parameters)
     traits = {key: str(value) for table in tables for key, value in table.items()}
@@ -211,18 +211,18 @@ def varying(traits: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
 
 
 def median_delay(windows: Sequence[WindowVerdict]) -> float | None:
-    """The median delay (ms) of the reports that came, ``None`` when none did."""
+    """The median delay (ms) of the reports, ``None`` if there is none."""
     delays = [window.delay for window in windows if window.delay is not None]
     return median(delays) if delays else None
 
 
 def delay_of(window: WindowVerdict) -> str:
-    """The delay of a report in words, marked where it is beyond the bound."""
+    """The delay of a report, with ``late`` if it exceeds the bound."""
     return f"{duration(window.delay)}, late" if window.late else duration(window.delay)
 
 
 def place(window: WindowVerdict) -> int | None:
-    """The place of a report in stream time (ms): its instant, else its end; ``None`` when it names neither."""
+    """The place of a report in stream time (ms): its instant, else its window's end; ``None`` without both."""
     return window.instant if window.instant is not None else window.end
 
 
@@ -236,7 +236,7 @@ def state(window: WindowVerdict) -> str:
 
 
 class Point(NamedTuple):
-    """One observation: where, how much, and the words of its tooltip."""
+    """One observation: its coordinates and its tooltip."""
 
     x: float
     y: float
@@ -249,7 +249,7 @@ class Point(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """All observations at one place (or in one stretch) of the x axis."""
+    """All observations at one x, or in one interval of the x axis."""
 
     x: float
     low: float
@@ -282,7 +282,7 @@ class PointCloud(NamedTuple):
 
     @property
     def highest(self) -> float:
-        """The greatest y, 0 where there is none."""
+        """The greatest y, 0 without observations."""
         return float(self.ys.max()) if self.size else 0.0
 
     def bins(self, limit: int, show: Callable[[float], str]) -> list[Bin]:
@@ -333,7 +333,7 @@ def spread_sample(points: Sequence[Point], limit: int) -> list[Point]:
 
 
 class Box(NamedTuple):
-    """A box of a box plot: lowest, quartiles and highest of so many ``values``."""
+    """A box of a box plot: minimum, quartiles and maximum of ``values`` values."""
 
     low: float
     first: float
@@ -358,7 +358,7 @@ def _quantile(ordered: Sequence[float], share: int) -> float:
 
 
 def tooltip(series: Series, judged: Judged, window: WindowVerdict) -> str:
-    """Everything about one judged report in a line or two of text."""
+    """The tooltip of one judged report, with all its figures."""
     header = judged[0].header
     again = f", {name}" if (name := series.repetition(header)) else ""
     where = interval(window.start, window.end, scope_borders(header.query, header.semantics))
@@ -370,7 +370,7 @@ def tooltip(series: Series, judged: Judged, window: WindowVerdict) -> str:
 
 
 def rows_of(window: WindowVerdict) -> str:
-    """The counts of a report's rows in words: ``137 rows expected and received``."""
+    """A report's numbers of rows, such as ``137 rows expected and received``."""
     expected = counted(window.expected, "row")
     if window.right:
         return f"{expected} expected and received"

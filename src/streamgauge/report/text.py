@@ -34,7 +34,7 @@ _OF_REPORT = chosen(
 
 
 def verdict_lines(header: RunHeader, verdict: Verdict) -> RenderableType:
-    """The verdict as rich prints it: the word, the reason, the figures, and the first reports that are not right."""
+    """The verdict for the terminal: judgement, reason, figures, and the first reports that are not right."""
     unit = unit_of(header.semantics)
     parts: list[RenderableType] = [_word(header, verdict)]
     parts.extend(Text("  " + sentence, style="yellow") for sentence in verdict.cautions)
@@ -64,7 +64,7 @@ def _word(header: RunHeader, verdict: Verdict) -> Text:
 
 
 def _scores(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    """The measures of a run in lines of a few."""
+    """The measures of a run, a few per line."""
     for line in (("precision", "recall"), ("missed", "surplus", "late")):
         yield ", ".join(line).capitalize(), ", ".join(texts(chosen(OF_RUN, line), verdict))
     median, longest, last = texts(chosen(OF_RUN, ("median delay", "longest delay", "last answer after start")), verdict)
@@ -158,7 +158,7 @@ def explained_lines(header: RunHeader, verdict: Verdict, window: "Worked | None"
         parts += [Text(f"  - {part.sentence}") for part in diagnosis.models[0]]
     parts.append(Text("  " + proof(diagnosis)))
     parts += map(Text, _others(diagnosis))
-    parts.append(Text(f"  The recording's time came to {header.advanced_to:,} ms: no report was due after it."))
+    parts.append(Text(f"  The recording ends at {header.advanced_to:,} ms: no report was due after that time."))
     parts += [Text("  " + sentence) for sentence in late_ones(unit_of(header.semantics), verdict)]
     if window is not None:
         parts += ["", Text(_place(window)), _rows(window, bool(diagnosis.models))]
@@ -166,7 +166,7 @@ def explained_lines(header: RunHeader, verdict: Verdict, window: "Worked | None"
 
 
 def _others(diagnosis: Diagnosis) -> Iterator[str]:
-    """The other models that give the same answers: those that are equally good, then those of more free choices."""
+    """The other models with the same answers: the equally good ones, then those with more free choices."""
     equal = diagnosis.models[1 : diagnosis.equal]
     if equal:
         models = counted(len(equal), "other model")
@@ -181,7 +181,7 @@ def _others(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _listed(diagnosis: Diagnosis, first: int, last: int) -> Iterator[str]:
-    """Some of the models by name, with the bits of their descriptions where they are known."""
+    """The names of some models, with the length of their descriptions in bits if that is known."""
     for at in range(first, min(last, first + MODELS)):
         length = f" ({diagnosis.bits[at]:.0f} bits, the first has {diagnosis.bits[0]:.0f})" if diagnosis.bits else ""
         yield f"  - {_named(diagnosis.models[at])}{length}"
@@ -190,7 +190,7 @@ def _listed(diagnosis: Diagnosis, first: int, last: int) -> Iterator[str]:
 
 
 def headline(header: RunHeader, verdict: Verdict) -> str:
-    """Whether there is anything to explain, and whether a model explains it."""
+    """A sentence on whether the answers differ from the declared semantics."""
     diagnosis = verdict.diagnosis
     assert diagnosis is not None
     if not diagnosis.differs and verdict.late:
@@ -204,14 +204,14 @@ def headline(header: RunHeader, verdict: Verdict) -> str:
 
 
 def proof(diagnosis: Diagnosis) -> str:
-    """The figures by which a diagnosis is believed."""
+    """The evidence for a diagnosis: how many reports differ under the model and under the declared semantics."""
     reports = counted(diagnosis.reports, "report")
     where = "" if diagnosis.t0 is None else f" with the first window at {diagnosis.t0:,} ms"
     if not diagnosis.differs:
-        return f"All {reports} come out{where}."
+        return f"The model gives all {reports}{where}."
     otherwise = f"under the declared semantics {diagnosis.differs:,} of {reports} differ"
     if diagnosis.exact:
-        return f"Proof: so the recorded answers come out exactly{where}; {otherwise}."
+        return f"Proof: this model gives exactly the recorded answers{where}; {otherwise}."
     if not diagnosis.models:
         return f"No model comes closer than the declared semantics: {diagnosis.differs:,} of {reports} differ{where}."
     return f"The closest model leaves {diagnosis.distance:,} of {reports} different{where}; {otherwise}."
@@ -260,7 +260,7 @@ def _text(row: Row) -> Text:
 
 
 def _short(term: str) -> str:
-    """A term for people, a triple term by its parts."""
+    """A term in short form; triple terms are shortened part by part."""
     return by_parts(term, _short_part)
 
 

@@ -13,7 +13,7 @@ Unit: TypeAlias = Literal["", "count", "s", "ms", "MiB"]
 
 
 class Ticks(NamedTuple):
-    """Places of ticks with their labels, the unit of the labels, empty where each has its own, and the axis' ends."""
+    """Ticks with their labels, the labels' unit (empty if each has its own), and the ends of the axis."""
 
     places: tuple[tuple[float, str], ...]
     unit: str
@@ -28,7 +28,7 @@ _UNITS: Final[Mapping[Unit, tuple[float, Mapping[str, float]]]] = {
 }
 """The value of each unit, and the greater and smaller units in one common unit."""
 _SPAN: Final = 3
-"""How many of a unit there are at least where it is used."""
+"""Minimum number of a unit for which the unit is used."""
 _CLOCK: Final = {"min": (1, 2, 5, 10, 15, 30, 60, 120), "h": (1, 2, 3, 6, 12, 24, 48), "d": (1, 2, 7, 14, 30, 90, 365)}
 _DAYS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800,
                 604800, 2592000, 31536000)  # fmt: skip
@@ -49,7 +49,7 @@ def ticks(unit: Unit, low: float, high: float, limit: int) -> Ticks:
 
 
 def _unit(unit: Unit, greatest: float) -> tuple[str, float]:
-    """The greatest unit of which the greatest value has some, with its size; the unit itself where all is 0."""
+    """The largest unit that suits the greatest value, with its size; the unit itself if all values are 0."""
     if unit not in _UNITS:
         return "", 1.0
     own, sizes = _UNITS[unit]
@@ -60,7 +60,7 @@ def _unit(unit: Unit, greatest: float) -> tuple[str, float]:
 
 
 def _step(least: float, steps: Sequence[float], *, whole: bool) -> float:
-    """The smallest usual step that is at least so long."""
+    """The smallest of the usual steps that is at least ``least``."""
     if whole:
         least = max(1.0, least)
     for step in steps:

@@ -34,15 +34,15 @@ WIDTH, LEFT, RIGHT, HOLDS, SENDS = 960, 70, 500, 530, 790
 LINE, MORE = 22, 16
 """Pixels from a line to the next, and to one more line of the same text."""
 LETTERS = {HOLDS: 35, SENDS: 24, 0: 135}
-"""How many letters a line has at most that starts there."""
+"""Maximum characters of a line that starts at this column."""
 LABELLED: Final = 24
-"""How many triples of a stream are written above it, and in its contents, at most; of more, their number."""
+"""Maximum number of triples that are written for a stream and for a content; for more, their number is written."""
 LABEL: Final = 60
 """Letters of such a label."""
 FOLDED: Final = 6
-"""Lines that a content, or what is sent, has at most."""
+"""Maximum lines of a content, or of what is sent."""
 LARGE_MS: Final = 1000
-"""From this span on times are written in s, or as times of the day, at round steps."""
+"""Span from which on times are written in s, or as times of the day, at round steps."""
 ROUND: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400)
 """Steps of such an axis, s; below a second a tenth or a hundredth of the first three."""
 
@@ -88,7 +88,7 @@ class TimelineScene(Protocol):
 
     @property
     def advance(self) -> int:
-        """How far time comes, ms."""
+        """The time to which the stream advances, ms."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class JudgedReports:
         return cls({(window.instant, window.start, window.end): window for window in windows})
 
     def otherwise(self, due_report: DueReport) -> list[str]:
-        """How a report was answered otherwise than expected; nothing where it was not."""
+        """The missing and surplus rows of a report, as lines of text; empty if it is right."""
         window = self.windows.get((due_report.instant, due_report.start, due_report.end))
         if window is None or window.right:
             return []
@@ -202,7 +202,7 @@ class TimelinePanel:
         return duration(ms) if self.large else str(ms)
 
     def _clock(self, time: int) -> str:
-        """A time as the axis has it: in ms, in s, or as the time of the day (UTC)."""
+        """A time in the axis' format: in ms, in s, or as time of day (UTC)."""
         if not self.large:
             return str(time)
         if day := date_text(time):
@@ -266,7 +266,7 @@ class TimelinePanel:
         yield f'<circle class="element" cx="{x}" cy="{y}" r="4"/>'
 
     def _labels(self) -> Iterator[tuple[float, int, str]]:
-        """The triples of the stream: where each stands, on which level so that none covers another, and its text."""
+        """The labels of the stream's triples: place, level (so that none covers another) and text."""
         if sum(len(element.added) for element in self.scene.stream) > LABELLED:
             return
         several = len({seen.stream for seen in self.scene.query.windows}) > 1
@@ -303,7 +303,7 @@ class TimelinePanel:
             yield _text(SENDS, y + 4 + MORE * place, line, "wrong")
 
     def _bar(self, view: View, y: int) -> str:
-        """A line with a bracket where the border is in the scope, with a round one where it is not."""
+        """A line with a square bracket at a border inside the scope and a round one at a border outside."""
         begun = max(view.start, self.first)
         start, end = self._x(begun), self._x(min(view.end, self.last))
         left = "m4 -6h-4v12h4" if view.first <= view.start else "m4 -6q-8 6 0 12"
@@ -314,7 +314,7 @@ class TimelinePanel:
 
 
 def _first(t0: int, element: int, last: int) -> int:
-    """The start of the axis: 0 where that is near, else t0 or the first element."""
+    """The start of the axis: 0 if that is near, else t0 or the first element."""
     begun = min(t0, element)
     return min(t0, 0) if begun <= max(last - begun, 1) else begun
 
@@ -333,12 +333,12 @@ def _named(iri: str) -> str:
 
 
 def _lines(text: str, x: int) -> list[str]:
-    """A text in lines that fit where it stands."""
+    """Wrap a text to the width at its column."""
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in textwrap.wrap(text, LETTERS[x])] or [""]
 
 
 def _folded(text: str, x: int) -> list[str]:
-    """A text in lines, of many only the first."""
+    """The first lines of a wrapped text, and the number of those that follow."""
     lines = _lines(text, x)
     if len(lines) <= FOLDED:
         return lines
@@ -351,7 +351,7 @@ def _text(x: float, y: float, text: str, kind: str = "") -> str:
 
 
 def _short(term: Term | None) -> str:
-    """A term as people write it: an IRI by its last part, a literal by its text."""
+    """A term in short form: the last part of an IRI, the text of a literal."""
     return "-" if term is None else by_parts(term, _short_part)
 
 

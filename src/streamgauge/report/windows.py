@@ -1,4 +1,4 @@
-"""Tables of judged reports: which are listed, the rows that make one wrong, the command that works one through."""
+"""Tables of judged reports: a selection of them, with differing rows and the command that explains each."""
 
 import re
 import shlex
@@ -52,15 +52,15 @@ class ReportLine:
     command: str
 
     @property
-    def told(self) -> str:
-        """Counts of missing and surplus rows, in words."""
+    def differences(self) -> str:
+        """The numbers of missing and surplus rows, such as ``3 missing, 1 surplus rows``."""
         counts = ", ".join(f"{side.total:,} {side.side}" for side in self.witnesses)
         return f"{counts} {'row' if sum(side.total for side in self.witnesses) == 1 else 'rows'}"
 
 
 @dataclass(frozen=True)
 class WindowTable:
-    """The judged reports of one run, at most so many; ``note`` says which, ``filtered`` if some are right, some not."""
+    """The judged reports of one run, of which ``note`` says which are listed; ``filtered`` if only some are right."""
 
     name: str
     anchor: str
@@ -163,19 +163,19 @@ def _line(
 
 
 def _sentences(window: WindowVerdict, verdict: Verdict) -> Iterator[str]:
-    """One report in sentences: its content, the rows that were due and that came, and how late they were."""
+    """Sentences on one report: its content, the rows expected and received, and its delay."""
     if not window.due:
         yield f"No report was due here; {counted(window.actual, 'row')} came."
         return
     message = f"{counted(window.content, 'triple')} in the window: {rows_of(window)}."
-    yield message if window.report is not None else f"{message} No answer came for it."
+    yield message if window.report is not None else f"{message} No answer was received for it."
     if window.late and window.delay is not None:
         allowed = "" if verdict.delay_bound is None else f", later than the {duration(verdict.delay_bound)} allowed"
         yield f"It came {duration(window.delay)} after it was due{allowed}."
 
 
 def command_of(run: Run, index: int) -> str:
-    """The command that works one report of a recorded run through; empty for a run that is in no folder."""
+    """The command that explains one report of a recorded run; empty for a run without a folder."""
     return "" if run.folder is None else f"streamgauge explain {shlex.quote(str(run.folder))} --window {index}"
 
 
@@ -186,7 +186,7 @@ def _witness(side: str, rows: Sequence[Row], total: int, limit: int, short: Call
 
 
 def shortener(query_text: str) -> Callable[[Term], str]:
-    """A function that writes terms with the prefixes that the query declares, cut where they are very long."""
+    """A function that writes terms with the query's prefixes and shortens very long ones."""
     prefixes = sorted(_PREFIX.findall(query_text), key=lambda prefix: -len(prefix[1]))
     known = [(name + ":", iri) for name, iri in prefixes] + [("xsd:", XSD)]
 

@@ -9,23 +9,23 @@ from markupsafe import Markup
 from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Verdict, WindowVerdict
 from streamgauge.report.lanes import MOST_WINDOWS, names, svg
-from streamgauge.report.run_lanes import LABEL, DrawnRun, WantedView, run_timeline
+from streamgauge.report.run_lanes import LABEL, DrawnRun, TimelineView, run_timeline
 from streamgauge.report.series import Series, state
 from streamgauge.report.windows import anchors, named
 
 WIDTH: Final = 1_150
-"""Pixels of the drawing at its smallest; ``timeline.css`` has it too."""
+"""Minimum width of the drawing, pixels; ``timeline.css`` has the same number."""
 ZOOMS: Final = (1, 4, 16, 64)
-"""How many times as wide the drawing can be made; ``timeline.css`` has a rule for each."""
+"""Factors by which the drawing can be widened; ``timeline.css`` has a rule for each."""
 RUNS: Final = 6
-"""Runs that are drawn under one another."""
+"""Maximum number of runs in one timeline."""
 ROOM: Final = 100_000
-"""Characters of a drawing, at most; a run of 20 reports has 16,000."""
+"""Maximum characters of a drawing; a run of 20 reports has 16,000."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZoomableTimeline:
-    """A drawing of runs, and a ``note`` on those that it leaves out."""
+    """A timeline of runs, with a ``note`` on those that it omits."""
 
     picture: Markup
     note: str
@@ -33,12 +33,12 @@ class ZoomableTimeline:
 
 
 def zoomable(series: Sequence[Series]) -> ZoomableTimeline | None:
-    """The first runs of a page as a timeline; ``None`` where there is none to draw."""
+    """The first runs of a page as a timeline; ``None`` if none has anything to draw."""
     judged = [(one, number) for one in series for number, (_, verdict) in enumerate(one.runs) if _timed(verdict)]
     runs = [_drawn(series, one, number) for one, number in judged if len(one.runs[number][1].windows) <= MOST_WINDOWS][
         :RUNS
     ]
-    while runs and (timeline := run_timeline(runs, WantedView(width=WIDTH))) is not None:
+    while runs and (timeline := run_timeline(runs, TimelineView(width=WIDTH))) is not None:
         picture = names(timeline) + svg(timeline, LABEL, titles=True, stretches=True)
         if len(picture) <= ROOM:
             return ZoomableTimeline(picture, _note(len(runs), len(judged)))
@@ -53,7 +53,9 @@ def _timed(verdict: Verdict) -> bool:
 def _note(drawn: int, count: int) -> str:
     if drawn == count:
         return ""
-    return f"{drawn} of {counted(count, 'run')} fit here; the workbench (streamgauge ui) draws the timeline of any."
+    return (
+        f"{drawn} of {counted(count, 'run')} are drawn; the workbench (streamgauge ui) shows the timeline of any run."
+    )
 
 
 def _drawn(series: Sequence[Series], one: Series, number: int) -> DrawnRun:
@@ -63,7 +65,7 @@ def _drawn(series: Sequence[Series], one: Series, number: int) -> DrawnRun:
 
 
 def _address(verdict: Verdict, listed: Mapping[int, str]) -> Callable[[WindowVerdict], str]:
-    """The lines of the page's tables that reports lead to: those that are not right, and are listed."""
+    """The links of reports that are not right to their lines in the page's tables."""
     places = {id(window): place for place, window in enumerate(verdict.windows)}
 
     def address(window: WindowVerdict) -> str:

@@ -90,7 +90,8 @@ def volatile(form: al.QueryForm) -> str | None:
     for pattern in every_pattern(form.pattern):
         for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
             if isinstance(part, al.Call) and part.operator.upper() in VOLATILE:
-                return f"{part.operator}() gives another value each time, so no answer can be compared: bind a constant"
+                name = part.operator
+                return f"{name}() gives a different value at each call, so answers cannot be compared: bind a constant"
     return None
 
 

@@ -1,8 +1,8 @@
-"""Sources and sinks: where streams come from and where answers go, a file per transport.
+"""Sources of streams and sinks of answers, one module per transport.
 
-Every module here with ``SCHEMES`` adds its transports: ``open_source(address, reading, form)`` and, or,
-``open_sink(address)``. Adding one edits no other file; another package names its module in the entry point group
-``streamgauge.sources``.
+Every module here with ``SCHEMES`` adds its transports, with ``open_source(address, reading, form)``,
+``open_sink(address)`` or both. Adding one edits no other file; another package names its module in the entry point
+group ``streamgauge.sources``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -35,8 +35,8 @@ def open_source(
 ) -> Source:
     """The stream at a URL: a path, ``-``, ``mqtt://host/topic``, ``kafka://host/topic``, ``sse+http://host/path``, ...
 
-    ``reading`` and ``form`` (a stream format's name) are what the URL's own options are put over; ``after`` is the
-    position of a process before this one. SourceError.
+    ``reading`` and ``form`` (a stream format's name) are defaults for the URL's own options; ``after`` is the
+    position of an earlier process. SourceError.
     """
     address = parse_address(url)
     try:
@@ -51,17 +51,17 @@ def open_source(
 
 
 def check_place(url: str) -> None:
-    """Refuse (SourceError) a URL below which no source can lie: of no transport, of no machine, a path to nowhere."""
+    """SourceError for a URL that cannot be a source: an unknown scheme, no host, or a path that does not exist."""
     address = parse_address(url)
     if address.scheme == "file" and not exists(address.path):
         raise SourceError(f"{url}: there is no such file or folder, and a URL begins with its scheme (mqtt://...)")
     _transport(address, "open_source")
     if address.scheme not in ("file", "-") and not address.host:
-        raise SourceError(f"{address.text}: names no machine: write {address.scheme}://HOST")
+        raise SourceError(f"{address.text}: the host is missing: write {address.scheme}://HOST")
 
 
 def open_sink(url: str, listening: Mapping[str, Callable[[Address], Sink]] = MappingProxyType({})) -> Sink:
-    """The sink of a URL, which is as for sources; SourceError.
+    """The sink at a URL of the same form as for sources; SourceError.
 
     ``listening`` opens sinks of schemes that are servers (``streamgauge.servers.sinks``).
     """
@@ -73,13 +73,13 @@ def open_sink(url: str, listening: Mapping[str, Callable[[Address], Sink]] = Map
 
 
 def message_form(url: str) -> str:
-    """The format of the messages that the sink of a URL takes: its transport's ``FORM``, else JSON lines."""
+    """The message format of the sink at a URL: its transport's ``FORM``, else JSON lines."""
     return getattr(schemes().get(parse_address(url).scheme), "FORM", "jsonl")
 
 
 @cache
 def schemes() -> dict[str, ModuleType]:
-    """Every URL scheme with the module that carries it, sorted."""
+    """Every URL scheme with its transport's module, sorted."""
     names = [f"{__name__}.{module.name}" for module in iter_modules(__path__)]
     modules = map(import_module, [*names, *(point.value for point in entry_points(group=__name__))])
     modules_by_scheme = {scheme: module for module in modules for scheme in getattr(module, "SCHEMES", ())}
@@ -89,8 +89,9 @@ def schemes() -> dict[str, ModuleType]:
 def _transport(address: Address, ability: str, others: Iterable[str] = ()) -> ModuleType:
     able = [scheme for scheme, module in schemes().items() if hasattr(module, ability)]
     if address.scheme not in able:
-        what = "comes from" if ability == "open_source" else "goes to"
+        what = "read from" if ability == "open_source" else "written to"
+        known = sorted([*able, *others])
         raise SourceError(
-            f"{address.text}: no stream {what} {address.scheme!r}: {offered(address.scheme, sorted([*able, *others]))}"
+            f"{address.text}: streams cannot be {what} {address.scheme!r}: {offered(address.scheme, known)}"
         )
     return schemes()[address.scheme]

@@ -4,7 +4,7 @@ from random import Random
 
 
 class Backoff:
-    """Delays (s) that double from ``first`` to ``most``, each drawn between its half and its whole."""
+    """Delays (s) that double from ``first`` to ``most``, each drawn between half and all of it."""
 
     def __init__(self, random: Random, first: float = 0.1, most: float = 10.0) -> None:
         self._random = random
@@ -19,5 +19,5 @@ class Backoff:
         return self._random.uniform(bound / 2, bound)
 
     def reset(self) -> None:
-        """Begin with the first delay again, after a success."""
+        """Restart at the first delay, after a success."""
         self._bound = self._first

@@ -1,4 +1,4 @@
-"""The contract of sources and sinks, whatever carries them, and their addresses: URLs with options."""
+"""The contract of sources and sinks of all transports, and their addresses, which are URLs with options."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,14 +30,14 @@ T = TypeVar("T")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 SECRETS: Final = ("password", "token", "secret")
-"""Parts of addresses that a file may have: ``password_file=PATH``."""
+"""Parts of addresses that may be read from a file, as by ``password_file=PATH``."""
 
 _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A URL in parts; ``text`` is it without password and token, for sentences."""
+    """A parsed URL; ``text`` is the URL without password and token, for messages."""
 
     text: str
     scheme: str
@@ -50,7 +50,7 @@ class Address:
 
 
 def parse_address(url: str) -> Address:
-    """A path, ``-`` or a URL; SourceError for a port that is none or an option that is given twice."""
+    """Parse a path, ``-`` or a URL; SourceError for an invalid port or a repeated option."""
     scheme = _SCHEME.match(url)
     if (there := exists(url)) or scheme is None:
         path, question, query = (url, "", "") if there else url.partition("?")
@@ -68,7 +68,7 @@ def parse_address(url: str) -> Address:
     for name in SECRETS:
         if (file := options.pop(f"{name}_file", None)) is not None:
             if name in options or (name == "password" and password):
-                raise SourceError(f"{shown}: {name} and {name}_file say the same: write one of them")
+                raise SourceError(f"{shown}: {name} and {name}_file exclude each other: write one of them")
             secret = read_secret(file, f"{shown}: {name}_file")
             options, password = (options, secret) if name == "password" else (options | {name: secret}, password)
     user = parts.username and unquote(parts.username)
@@ -76,7 +76,7 @@ def parse_address(url: str) -> Address:
 
 
 def read_secret(path: str, where: str) -> str:
-    """The text of a file that has nothing but a password or token; SourceError for one that cannot be read or is empty.
+    """The password or token in a file; SourceError if it cannot be read or is empty.
 
     ``where`` names the option or variable that names the file.
     """
@@ -90,7 +90,7 @@ def read_secret(path: str, where: str) -> str:
 
 
 def read_options(kind: type[T], address: Address) -> T:
-    """The address's options as the dataclass ``kind``; SourceError names an option that is unknown or has a bad value.
+    """The address's options as the dataclass ``kind``; SourceError names an unknown option or invalid value.
 
     A field ``from_`` is the option ``from``.
     """
@@ -112,12 +112,12 @@ def _options(url: str, query: str) -> dict[str, str]:
     pairs = parse_qsl(query, keep_blank_values=True)
     for name in {name for name, _ in pairs}:
         if sum(name == other for other, _ in pairs) > 1:
-            raise SourceError(f"{url}: option {name} is given twice")
+            raise SourceError(f"{url}: option {name} is repeated: write it once")
     return dict(pairs)
 
 
 def _value(address: Address, option: str, text: str, kind: Any) -> Any:
-    """The option's text as its type asks."""
+    """The option's text converted to its type."""
     if get_origin(kind) in (Union, UnionType):
         (kind,) = [one for one in get_args(kind) if one is not NoneType]
     try:
@@ -130,12 +130,12 @@ def _value(address: Address, option: str, text: str, kind: Any) -> Any:
 
 
 class SourceError(MistakeError, ValueError):
-    """A source or sink that cannot be opened, read or reached; the sentence names it and says what to do."""
+    """A source or sink that cannot be opened, read or reached; the sentence names it and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The outcome of a sink's messages: how many were acknowledged, how many not, the first reason."""
+    """The outcome of a sink's messages: the numbers of acknowledged and undelivered ones, and the first reason."""
 
     sent: int
     undelivered: int
@@ -143,47 +143,47 @@ class Delivery:
 
 
 class Source(Protocol):
-    """A stream of elements and advances; ``refused`` counts what was bad and passed over, ``reasons`` says of what."""
+    """A stream of elements and advances; ``refused`` and ``reasons`` describe the bad parts that were skipped."""
 
     @property
     def refused(self) -> int:
-        """How many messages or lines were refused and passed over (``bad=skip``)."""
+        """The number of messages or lines that were refused and skipped (``bad=skip``)."""
 
     @property
     def reasons(self) -> Sequence[str]:
-        """Why, for the first ten."""
+        """The reasons for the first ten."""
 
     def items(self) -> Iterator[Input]:
-        """The elements and advances as they come; blocks, ends when the stream does or after ``close``. SourceError."""
+        """The elements and advances as they arrive; blocks until the end or ``close``. SourceError."""
 
     def close(self) -> None:
         """Stop, from any thread; closing twice is allowed."""
 
 
 Position: TypeAlias = Mapping[str, Any]
-"""A place in a source, as JSON, from which another process can go on."""
+"""A place in a source, as JSON, at which another process can resume."""
 
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A source with which another process can go on where this one ended; its module has ``resume_source``.
+    """A source that another process can resume where this one ended; its module has ``resume_source``.
 
-    ``lost`` says what cannot be read again of what came since the position that it went on from; empty: nothing.
+    ``lost`` describes input since the position that cannot be read again; empty if there is none.
     """
 
     lost: str
 
     def hold(self) -> bool:
-        """Acknowledge nothing before it is settled; called before ``items``. Whether little is sent until then."""
+        """Acknowledge only settled items; called before ``items``. True if the sender then soon waits."""
 
     def place(self) -> object:
-        """The place behind the item that was given last."""
+        """The place after the last item."""
 
     def position(self, place: Any) -> Position | None:
-        """A place for another process; ``None`` where it could not go on there."""
+        """A place as a position for another process; ``None`` if it could not resume there."""
 
     def settle(self, place: Any) -> None:
-        """All items up to a place are durable."""
+        """Note that all items up to a place are durable."""
 
 
 LEAVE_S: Final = 2.0
@@ -191,32 +191,32 @@ LEAVE_S: Final = 2.0
 
 
 class Sink(Protocol):
-    """Takes messages and delivers them at least once."""
+    """Delivers messages at least once."""
 
     def send(self, message: bytes, key: str | None = None) -> None:
-        """Hand over one message; waits while too many are under way."""
+        """Hand over one message; blocks while too many are in flight."""
 
     def close(self, patience: float | None = None) -> Delivery:
-        """Deliver what is under way, stop, and say what became of it all; closing twice says the same.
+        """Deliver the messages in flight, stop, and return the outcome; a second call returns the same.
 
-        ``patience`` (s) is how long that may take at most, the sink's own unless given.
+        ``patience`` (s) is the maximum time for that, by default the sink's own.
         """
 
 
 @runtime_checkable
 class Marked(Protocol):
-    """A sink that can be brought back to where it was, so that what a process sent last is not there twice."""
+    """A sink that can return to a mark, so that a restarted process does not duplicate its last messages."""
 
     def mark(self) -> Any:
-        """Where it is, as JSON."""
+        """The current mark, as JSON."""
 
     def restore(self, mark: Any) -> None:
-        """Take back what was sent since a mark; nothing where that is not possible any more."""
+        """Undo the messages since a mark, as far as that is still possible."""
 
 
 @runtime_checkable
 class Settling(Protocol):
-    """A sink that says what became of its messages while it is open."""
+    """A sink that reports the outcome of its messages while it is open."""
 
     def settle(self) -> Delivery:
-        """Wait until nothing is under way, as long as the sink's patience; what became of all messages so far."""
+        """Wait, within the sink's patience, until no message is in flight, and return the outcome so far."""

@@ -1,4 +1,4 @@
-"""The common part of transports: options of reading, refusals, decoding of messages, messages under way."""
+"""What transports share: reading options, refusals, decoding of messages, messages in flight."""
 
 import json
 import os
@@ -18,16 +18,16 @@ from streamgauge.sources.contract import Address, Delivery, SourceError
 
 
 class Letter(NamedTuple):
-    """A message with its key."""
+    """A message and its key."""
 
     message: bytes
     key: str | None = None
 
 
 class DeadLetters:
-    """A file of the messages that a sink did not deliver, a JSON object a line; without a path they are let go.
+    """A file of undelivered messages, one JSON object per line; without a path they are dropped.
 
-    Fields: ``time`` (ms), ``sink``, ``why``, ``key``, and ``message``, or ``base64`` for one that is no UTF-8.
+    Fields: ``time`` (ms), ``sink``, ``why``, ``key``, and ``message``, or ``base64`` for one that is not UTF-8.
     """
 
     def __init__(self, path: str | None, sink: str, clock: Callable[[], float] = time.time) -> None:
@@ -36,7 +36,7 @@ class DeadLetters:
             self._add(b"")
 
     def add(self, letter: Letter, why: str) -> None:
-        """Keep one message; SourceError where the file cannot be written."""
+        """Append one message; SourceError if the file cannot be written."""
         if self._path is None:
             return
         record = {"time": int(self._clock() * 1000), "sink": self._sink, "why": why, "key": letter.key}
@@ -57,13 +57,13 @@ class DeadLetters:
 
 
 class Pending:
-    """Counts messages under way, at most ``room``; who hands over another waits for at most ``patience`` seconds.
+    """Counts messages in flight, at most ``capacity``; another one waits for at most ``patience`` seconds.
 
-    Messages that will not arrive are kept as ``dead`` letters.
+    Messages that cannot be delivered become ``dead`` letters.
     """
 
     def __init__(self, capacity: int, patience: float, dead: DeadLetters | None = None) -> None:
-        self._room = capacity
+        self._capacity = capacity
         self._patience = patience
         self._dead = dead or DeadLetters(None, "")
         self._changed = Condition()
@@ -73,12 +73,12 @@ class Pending:
         self._why: str | None = None
 
     def enter(self, letter: Letter) -> bool:
-        """Whether there is room for one more, waited for; without room the message counts as undelivered."""
+        """Wait for capacity for a message; false if there was none in time, and the message counts as undelivered."""
         with self._changed:
-            if self._changed.wait_for(lambda: self._under_way < self._room, self._patience):
+            if self._changed.wait_for(lambda: self._under_way < self._capacity, self._patience):
                 self._under_way += 1
                 return True
-            self._fail(f"{self._room} messages were under way for more than {self._patience:g} s", letter)
+            self._fail(f"{self._capacity} messages were in flight for more than {self._patience:g} s", letter)
             return False
 
     def delivered(self) -> None:
@@ -89,19 +89,19 @@ class Pending:
             self._changed.notify_all()
 
     def lost(self, why: str, letter: Letter) -> None:
-        """Count one message as undelivered, and keep it as a dead letter."""
+        """Count one message as undelivered, and store it as a dead letter."""
         with self._changed:
             self._under_way -= 1
             self._fail(why, letter)
             self._changed.notify_all()
 
     def bury(self, letters: Iterable[Letter], why: str) -> None:
-        """Keep those that were under way when the sink closed; they are counted by ``drain`` already."""
+        """Store the messages that were in flight when the sink closed; ``drain`` has counted them."""
         for letter in letters:
             self._keep(letter, why)
 
     def drain(self, still: Callable[[], str], patience: float | None = None) -> Delivery:
-        """Wait until nothing is under way, as long as ``patience`` (s); the rest is undelivered, ``still`` says why."""
+        """Wait, at most ``patience`` (s), until no message is in flight; the rest is undelivered, by ``still()``."""
         with self._changed:
             self._changed.wait_for(lambda: not self._under_way, shorter(self._patience, patience))
             if self._under_way:
@@ -114,7 +114,7 @@ class Pending:
         self._keep(letter, why)
 
     def _keep(self, letter: Letter, why: str) -> None:
-        """Keep a dead letter; where that fails, the outcome says so: the thread that tells of it goes on."""
+        """Store a dead letter; a failure becomes the outcome's reason, so that the calling thread continues."""
         try:
             self._dead.add(letter, why)
         except SourceError as error:
@@ -130,10 +130,10 @@ _REASONS = 10
 
 
 class OwnDataOptions(TypedDict, total=False):
-    """The options of Python functions that read streams: how files are read, and where one's own data state time."""
+    """The options of Python functions that read streams."""
 
     reading: Reading | None
-    """How files are read."""
+    """Default reading options."""
     time_property: str | None
     """The property, or CSV column, that states the time of elements (docs/own-data.md)."""
     time_in: str | None
@@ -141,24 +141,24 @@ class OwnDataOptions(TypedDict, total=False):
     time_zone: str | None
     """The zone of times without one."""
     fold: str | None
-    """``earlier`` or ``later``: which of the two instants a local time is that a change of the clock repeats."""
+    """``earlier`` or ``later``: the instant of a local time that occurs twice when clocks go back."""
     parts: str | None
-    """Properties, parted by commas, whose objects belong to an element."""
+    """Properties, separated by commas, whose objects belong to an element."""
     csv_mapping: str | None
-    """The file that says what columns are."""
+    """The file with the mapping of columns."""
     json_mapping: str | None
-    """The file that says what members of plain JSON are."""
+    """The file with the mapping of members of plain JSON."""
     base: str | None
-    """The IRI that relative ones are resolved against."""
+    """The base IRI for relative ones."""
     context: str | None
-    """``IRI=FILE``, parted by commas: the files of JSON-LD contexts."""
+    """``IRI=FILE``, separated by commas: the files of JSON-LD contexts."""
     charset: str | None
     """The charset of text without a byte order mark."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingOptions(OwnData):
-    """How to read, in a URL: ``Reading``'s fields, the format, and whether a bad part stops the source."""
+    """Reading options of a URL: ``Reading``'s fields, the format, and whether a bad part stops the source."""
 
     form: str | None = None
     stream: str | None = None
@@ -169,7 +169,7 @@ class ReadingOptions(OwnData):
     bad: Literal["stop", "skip"] = "stop"
 
     def over(self, reading: Reading | None) -> Reading:
-        """The given reading with what the URL says put over it."""
+        """The reading, overridden by the URL's options."""
         names = ("stream", "interval", "lateness", "limit", "once", *OWN_DATA)
         options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         under = reading or Reading()
@@ -177,20 +177,20 @@ class ReadingOptions(OwnData):
 
     @property
     def extra(self) -> frozenset[str]:
-        """The options beside those of ``Reading`` that a format must honour."""
+        """The options besides those of ``Reading`` that a format must honour."""
         arrival = getattr(self, "time", "stated") == "arrival"
         return frozenset({"bad"} if self.bad == "skip" else ()) | frozenset({"time"} if arrival else ())
 
 
 @dataclass(frozen=True, slots=True)
 class MessageOptions(ReadingOptions):
-    """For transports of messages also: is an element's time stated in it, or that of its arrival?"""
+    """Options of message transports: an element's ``time`` is stated in it, or that of its arrival."""
 
     time: Literal["stated", "arrival"] = "stated"
 
 
 class Refusals:
-    """Bad parts: the first one stops the source (``stop``), or they are counted and passed over (``skip``)."""
+    """Handles bad parts: the first one stops the source (``stop``), or they are counted and skipped (``skip``)."""
 
     def __init__(self, bad: Literal["stop", "skip"]) -> None:
         self._bad = bad
@@ -207,18 +207,18 @@ class Refusals:
 
 
 class RefusalReport:
-    """The report of a source on the parts that it passed over."""
+    """A source's report on the parts that it skipped."""
 
     _refusals: Refusals
 
     @property
     def refused(self) -> int:
-        """How many parts were refused and passed over."""
+        """The number of refused and skipped parts."""
         return self._refusals.count
 
     @property
     def reasons(self) -> Sequence[str]:
-        """Why, for the first ten."""
+        """The reasons for the first ten."""
         return tuple(self._refusals.reasons)
 
 
@@ -234,11 +234,11 @@ class Messages:
 
     @property
     def limit(self) -> int:
-        """How many bytes a message may have."""
+        """Maximum size of a message in bytes."""
         return self._reading.limit
 
     def items(self, payload: bytes, place: str, arrived: int) -> Sequence[Input]:
-        """The items of a message, none when it was refused; ``arrived`` (ms) is when the broker or we got it."""
+        """The items of a message, none if it was refused; ``arrived`` (ms) is its arrival at the broker or here."""
         try:
             if len(payload) > self._reading.limit:
                 raise FormatError(f"{place}: {len(payload)} bytes, more than {self._reading.limit}: raise the limit")
@@ -248,7 +248,7 @@ class Messages:
         return ()
 
     def refuse(self, error: FormatError) -> None:
-        """Pass over what the error speaks of, or stop with a SourceError."""
+        """Skip the part that the error is about, or stop with a SourceError."""
         try:
             self.refusals(error)
         except FormatError as stopped:
@@ -256,8 +256,8 @@ class Messages:
 
 
 def message_format(address: Address, name: str) -> Format:
-    """The format of that name if it can be carried in messages."""
+    """The format with that name; SourceError if messages cannot have it."""
     able = [one.name for one in stream_formats().values() if one.decoder is not None]
     if name not in able:
-        raise SourceError(f"{address.text}: messages have no form {name!r}: there are {', '.join(able)}")
+        raise SourceError(f"{address.text}: messages cannot be in the format {name!r}: use one of {', '.join(able)}")
     return stream_formats()[name]

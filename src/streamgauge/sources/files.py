@@ -1,4 +1,4 @@
-"""Files and folders: a path or ``file:``. ``follow=1`` goes on reading a file that still grows.
+"""Files and folders: a path or ``file:``. ``follow=1`` keeps reading a growing file.
 
 Standard input and output share the source and the sink over bytes.
 """
@@ -37,7 +37,7 @@ from streamgauge.sources.tail import HEAD_BYTES, FileHead, FilePlace, FollowedFi
 
 
 class ByteSource(RefusalReport):
-    """The elements that a format reads from bytes; ``closing`` ends the reading."""
+    """The elements that a format reads from bytes, until ``closing`` is set."""
 
     def __init__(
         self, address: Address, closing: Event, refusals: Refusals, read: Callable[[Refuse], Iterator[Input]]
@@ -55,7 +55,7 @@ class ByteSource(RefusalReport):
                     return
                 yield item
         except FormatError as error:
-            if not self._closing.is_set():  # what was cut short by closing is no fault
+            if not self._closing.is_set():  # closing may cut an element short, which is not an error
                 raise SourceError(str(error)) from error
         except OSError as error:
             raise SourceError(f"{self._address.text}: cannot be read: {obstacle(error)}") from error
@@ -67,10 +67,10 @@ class ByteSource(RefusalReport):
 
 @dataclass
 class FileOrigin:
-    """The place from which the items of a file are counted, and how many were read since.
+    """The place from which the items of a file are counted, and the number of items since.
 
-    ``passed`` of them were given by a process before; ``lost`` says why that cannot be found again. ``resumable``: the
-    place must be one from which another process can go on.
+    An earlier process has read ``passed`` of them; ``lost`` is why that place cannot be found again. ``resumable``:
+    the place must be one at which another process can resume.
     """
 
     place: FilePlace
@@ -81,7 +81,7 @@ class FileOrigin:
 
 
 class FileSource(ByteSource):
-    """The elements of a file; a place is one in the file, and the items since."""
+    """The elements of a file; a place is a byte offset and the number of items since."""
 
     def __init__(
         self,
@@ -96,11 +96,11 @@ class FileSource(ByteSource):
 
     @property
     def lost(self) -> str:
-        """Why the position was not found again; empty if it was."""
+        """Why the position could not be found again; empty if it was."""
         return self._origin.lost
 
     def items(self) -> Iterator[Input]:
-        """The elements and advances in the order of the bytes, without those that were given before."""
+        """The elements and advances in the order of the bytes, without those that an earlier process read."""
         origin = self._origin
         for item in super().items():
             origin.items += 1
@@ -108,7 +108,7 @@ class FileSource(ByteSource):
                 yield item
 
     def hold(self) -> bool:
-        """Nothing is acknowledged to a file."""
+        """Note that places must be resumable; a file needs no acknowledgement."""
         self._origin.resumable = True
         return False
 
@@ -122,18 +122,18 @@ class FileSource(ByteSource):
         return {"head": head.data.decode("latin-1"), "offset": offset, "items": items}
 
     def settle(self, place: object) -> None:
-        """Nothing is acknowledged to a file."""
+        """Do nothing, as a file needs no acknowledgement."""
 
 
 @dataclass(frozen=True, slots=True)
 class WritingOptions:
-    """How messages end in bytes: with a line end (added where there is none), or as they are (binary messages)."""
+    """The end of each message: a line end, added if missing, or none for binary messages."""
 
     end: Literal["line", "none"] = "line"
 
 
 class ByteSink:
-    """Appends messages to an open descriptor, each at once; a message that was not written whole is taken back."""
+    """Appends messages to an open descriptor, unbuffered; a message that was written in part is removed again."""
 
     def __init__(self, descriptor: int, end: str, take_back: Callable[[int], None] | None) -> None:
         self._descriptor = descriptor
@@ -147,7 +147,7 @@ class ByteSink:
         self._closed = False
 
     def send(self, message: bytes, key: str | None = None) -> None:  # noqa: ARG002
-        """Write one message; the key means nothing here. A message that cannot be written counts as undelivered."""
+        """Write one message, ignoring the key; one that cannot be written counts as undelivered."""
         data = message if message.endswith(self._ending) else message + self._ending
         with self._lock:
             if self._closed:
@@ -164,18 +164,18 @@ class ByteSink:
                     self._take_back(written)
 
     def mark(self) -> Sequence[int] | None:
-        """The file's inode and size, bytes; ``None`` for what is no file."""
+        """The file's inode and size in bytes; ``None`` for a pipe or the like."""
         status = os.fstat(self._descriptor)
         return [status.st_ino, status.st_size] if self._restorable and stat.S_ISREG(status.st_mode) else None
 
     def restore(self, mark: Any) -> None:
-        """Cut what was written to the file since."""
+        """Truncate the file to its size at the mark."""
         now = self.mark()
         if mark is not None and now is not None and now[0] == mark[0] and now[1] > mark[1]:
             os.ftruncate(self._descriptor, mark[1])
 
     def close(self, patience: float | None = None) -> Delivery:  # noqa: ARG002
-        """Say what was written; the descriptor is closed where it is a file's. Nothing is waited for."""
+        """Close the descriptor if it is a file's, and return the outcome, without waiting."""
         with self._lock:
             if not self._closed and self._take_back is not None:
                 os.close(self._descriptor)
@@ -188,22 +188,24 @@ SCHEMES = ("file",)
 
 @dataclass(frozen=True, slots=True)
 class FileOptions(ReadingOptions):
-    """Reading a file: as it is, or on and on (``follow``)."""
+    """Options of files: ``follow`` keeps reading a growing file."""
 
     follow: bool = False
 
 
 def open_source(address: Address, reading: Reading | None, form: str | None) -> Source:
-    """A file or folder; the format is named or told by the ending. FormatError, SourceError."""
+    """A file or folder, in a named format or that of its ending. FormatError, SourceError."""
     return _opened(address, reading, form, FileOrigin(FilePlace(FileHead(b""), 0)))
 
 
 def resume_source(address: Address, reading: Reading | None, form: str | None, position: Position) -> Source:
-    """The same from a position on; SourceError for a file that is not followed and is another one now."""
+    """A file from a position on; SourceError if it is not followed and has been replaced."""
     place = FilePlace(FileHead(position["head"].encode("latin-1")), position["offset"])
     origin = FileOrigin(place, passed=position["items"])
     if not read_options(FileOptions, address).follow and _head(Path(address.path), len(place.head.data)) != place.head:
-        raise SourceError(f"{address.text}: this is another file than the one that was read so far: name that one")
+        raise SourceError(
+            f"{address.text}: this is not the file that was read before: name that one, or begin with a new state"
+        )
     return _opened(address, reading, form, origin)
 
 
@@ -223,7 +225,7 @@ def _opened(address: Address, reading: Reading | None, form: str | None, origin:
 
 
 def _head(path: Path, size: int) -> FileHead:
-    """The first bytes of a file; none of a folder, or of what is no file."""
+    """The first bytes of a file; empty for a folder or pipe."""
     if not path.is_file():
         return FileHead(b"")
     with path.open("rb") as file:
@@ -231,7 +233,7 @@ def _head(path: Path, size: int) -> FileHead:
 
 
 def open_sink(address: Address) -> Sink:
-    """A file that messages are added to; SourceError when it cannot be opened."""
+    """A file to which messages are appended; SourceError if it cannot be opened."""
     options = read_options(WritingOptions, address)
     try:
         descriptor = os.open(address.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
@@ -248,11 +250,11 @@ def _whole(path: Path, form: Format, reading: Reading, refuse: Refuse) -> Iterat
     return read_whole(whole_path(path, reading), form, reading, refuse)
 
 
-_NOT_FOLLOWED: Final = "is not followed here: only a plain file is, as of nquads or jsonl"
+_NOT_FOLLOWED: Final = "cannot be followed: follow an uncompressed file, as of nquads or jsonl"
 
 
 def _followable(address: Address, path: Path, claimants: Sequence[Format]) -> Sequence[Format]:
-    """The same formats; SourceError where none of them, or no such file, is read as it grows."""
+    """The formats, unchanged; SourceError if the file, or all of them, cannot be followed."""
     if all(form.follow is None for form in claimants) or not path.is_file() or suffix_of(path.name) in CODINGS:
         raise SourceError(f"{address.text}: {claimants[0].name} {_NOT_FOLLOWED}")
     return claimants
@@ -278,7 +280,7 @@ def _followed(
 
 
 def _take(file: FollowedFile, origin: FileOrigin, lines: bool, size: int) -> bytes:
-    """The next bytes; items are counted from here on where all lines before were read by themselves."""
+    """The next bytes; in formats of lines the count of items restarts here."""
     if lines and origin.items >= origin.passed:
         origin.place, origin.items, origin.passed = file.place, 0, 0
     files = file.files
@@ -288,7 +290,7 @@ def _take(file: FollowedFile, origin: FileOrigin, lines: bool, size: int) -> byt
 
 
 def _guessed(items: Iterator[Input], form: Format, claimants: Sequence[Format]) -> Iterator[Input]:
-    """The elements in a format; a bad line before the first says that first bytes told it from others, if so."""
+    """The elements in a format; an error before the first also says that first bytes decided about the format."""
     begun = False
     try:
         for item in items:
@@ -298,4 +300,6 @@ def _guessed(items: Iterator[Input], form: Format, claimants: Sequence[Format]) 
         others = " or ".join(other.name for other in claimants if other is not form)
         if begun or not others or ", line " not in str(error):
             raise
-        raise FormatError(f"{error} (read as {form.name} by its first bytes; form= names {others})") from error
+        raise FormatError(
+            f"{error} (its first bytes look like {form.name}; if it is {others}, name that with form=)"
+        ) from error

@@ -1,7 +1,7 @@
-"""RDF stores as sinks: quads are added by the Graph Store Protocol (SPARQL 1.1), or inserted by SPARQL Update.
+"""RDF stores as sinks: quads are added by the Graph Store Protocol (SPARQL 1.1) or inserted by SPARQL Update.
 
 ``graphstore+http://host/path`` posts N-Quads to the store; with ``graph=IRI`` triples are added to that graph.
-``sparql+http://host/update`` inserts them; ``replace=1`` empties the graph first: it has the last message alone.
+``sparql+http://host/update`` inserts them; ``replace=1`` clears the graph first, so that it has the last message only.
 """
 
 from collections.abc import Iterator
@@ -19,29 +19,29 @@ from streamgauge.sources.posts import Post, PostOptions, PostSink
 SCHEMES = ("graphstore+http", "graphstore+https", "sparql+http", "sparql+https")
 
 FORM = "nquads"
-"""The format of the messages that these sinks take."""
+"""The message format of these sinks."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphStoreOptions(PostOptions):
-    """The ``graph`` that triples go to, that which they name without."""
+    """The ``graph`` of all triples; without it quads name their own."""
 
     graph: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateOptions(GraphStoreOptions):
-    """Whether the graph is emptied before each message."""
+    """``replace``: clear the graph before each message."""
 
     replace: bool = False
 
 
 def open_sink(address: Address) -> Sink:
-    """Posts graphs to a store; SourceError for a graph that is no IRI, and for ``replace`` without one."""
+    """A sink that posts graphs; SourceError for an invalid graph IRI, and for ``replace`` without a graph."""
     if address.scheme.startswith("sparql"):
         options = read_options(UpdateOptions, address)
         if options.replace and options.graph is None:
-            raise SourceError(f"{address.text}: replace empties a graph: name it by graph=IRI")
+            raise SourceError(f"{address.text}: replace clears a graph: name it with graph=IRI")
         return PostSink(address, options, partial(update, _named(address, options), options.replace), Random())
     options_ = read_options(GraphStoreOptions, address)
     return PostSink(address, options_, partial(addition, _named(address, options_)), Random())
@@ -51,19 +51,19 @@ def _named(address: Address, options: GraphStoreOptions) -> ox.NamedNode | None:
     try:
         return None if options.graph is None else ox.NamedNode(options.graph)
     except ValueError as error:
-        raise SourceError(f"{address.text}: graph={options.graph} is no IRI: {error}") from error
+        raise SourceError(f"{address.text}: graph={options.graph} is not an IRI: {error}") from error
 
 
 def quads(letter: Letter) -> list[ox.Quad]:
-    """The quads of a message; ValueError where it is not N-Quads."""
+    """The quads of a message; ValueError if it is not N-Quads."""
     try:
         return list(ox.parse(letter.message, format=ox.RdfFormat.N_QUADS))
     except SyntaxError as error:
-        raise ValueError(f"the message is not N-Quads, as of a CONSTRUCT query: {error}") from error
+        raise ValueError(f"the message is not N-Quads: use a CONSTRUCT query: {error}") from error
 
 
 def addition(graph: ox.NamedNode | None, letter: Letter) -> Post:
-    """The request that adds a message: quads as they are, or triples to a graph."""
+    """The request that adds a message's quads to the store, or its triples to a graph."""
     parsed = quads(letter)
     if graph is None:
         return Post(letter.message, {"Content-Type": "application/n-quads", **_key(letter)})
@@ -81,7 +81,7 @@ def update(graph: ox.NamedNode | None, replace: bool, letter: Letter) -> Post:
 
 
 def _blocks(parsed: list[ox.Quad], graph: ox.NamedNode | None) -> Iterator[str]:
-    """The triples of each graph in a row."""
+    """A block of INSERT DATA for each run of triples in one graph."""
     for name, part in groupby(parsed, lambda quad: graph or quad.graph_name):
         triples = "\n".join(f"{quad.triple} ." for quad in part)
         yield triples if isinstance(name, ox.DefaultGraph) else f"GRAPH {name} {{\n{triples}\n}}"

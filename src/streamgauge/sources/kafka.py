@@ -1,6 +1,6 @@
-"""Kafka: ``kafka://host:9092/topic``, and ``kafkas://`` (TLS); an idempotent producer, a consumer that keeps its place.
+"""Kafka: ``kafka://host:9092/topic``, and ``kafkas://`` (TLS); an idempotent producer, a consumer with offsets.
 
-librdkafka connects again by itself, with delays that double and vary. See docs/sources.md for what is guaranteed.
+librdkafka reconnects by itself, with exponential backoff and jitter. docs/sources.md lists the guarantees.
 """
 
 from collections import deque
@@ -39,19 +39,19 @@ from streamgauge.sources.kafka_partitions import (
 SCHEMES = ("kafka", "kafkas")
 
 _FIRST = 5.0
-"""Seconds that the first answer of a broker may take."""
+"""Timeout (s) of the first response of a broker."""
 _JOINING = 30.0
-"""Seconds that joining a group may take: as long as a member that went away is missed."""
+"""Timeout (s) of joining a group, which includes the broker's timeout for a member that vanished."""
 
 _ANY_ORDER = Reading(lateness=1 << 62)
-"""The reader of the whole decides which messages are too late."""
+"""Accepts any order, as the consumer of the elements decides about lateness."""
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSourceOptions(MessageOptions):
-    """``group`` keeps its place at the broker; without a place, reading begins ``from`` earliest or latest.
+    """``group`` stores its offsets at the broker; without offsets, reading begins ``from`` earliest or latest.
 
-    ``until=end`` stops at what the topic held on opening; ``patience`` (ms) is how long the brokers may be away.
+    ``until=end`` stops at the topic's end on opening; ``patience`` (ms) is how long the brokers may be unavailable.
     """
 
     group: str | None = None
@@ -65,7 +65,7 @@ class KafkaSourceOptions(MessageOptions):
 
 @dataclass(frozen=True, slots=True)
 class KafkaSinkOptions:
-    """``buffer`` messages may be under way, each for ``patience`` ms; ``wait`` (ms) for room, and at the end."""
+    """``buffer`` messages may be in flight, each for ``patience`` ms; ``wait`` (ms) for capacity, and on closing."""
 
     buffer: int = 10_000
     wait: int = 30_000
@@ -77,24 +77,24 @@ class KafkaSinkOptions:
 
 
 def open_source(address: Address, reading: Reading | None, form: str | None) -> Source:
-    """Reads a topic, all partitions of it; SourceError when no broker answers or there is no such topic."""
+    """A source of all partitions of a topic; SourceError if no broker responds or the topic does not exist."""
     options = read_options(KafkaSourceOptions, address)
     return KafkaSource(address, options, Messages(address, options, reading, form))
 
 
 def open_sink(address: Address) -> Sink:
-    """Produces to a topic; SourceError when no broker answers."""
+    """A sink that produces to a topic; SourceError if no broker responds."""
     return KafkaSink(address, read_options(KafkaSinkOptions, address))
 
 
 def resume_source(address: Address, reading: Reading | None, form: str | None, position: Position) -> Source:
-    """Reads a topic on from the offsets of a position."""
+    """A source of a topic from the offsets of a position on."""
     options = read_options(KafkaSourceOptions, address)
     return KafkaSource(address, options, Messages(address, options, reading, form), position)
 
 
 class KafkaPlace(NamedTuple):
-    """The next offsets by partition, and how many items of the message at ``partition`` were given."""
+    """The next offsets by partition, and the number of items already read of the next message of ``partition``."""
 
     offsets: Mapping[int, int]
     partition: int = 0
@@ -102,7 +102,7 @@ class KafkaPlace(NamedTuple):
 
 
 class KafkaSource(RefusalReport):
-    """A topic's messages; each counts as taken when the next one is asked for."""
+    """A topic's messages; requesting the next one marks the previous as processed."""
 
     def __init__(
         self, address: Address, options: KafkaSourceOptions, messages: Messages, after: Position | None = None
@@ -165,29 +165,29 @@ class KafkaSource(RefusalReport):
             self._taken(message)
 
     def hold(self) -> bool:
-        """A position has offsets of its own, whatever the group's are."""
+        """Do nothing: a position has its own offsets, independent of the group's."""
         return False
 
     def place(self) -> KafkaPlace:
-        """The next offsets, and the items of a message that was begun."""
+        """The next offsets, and the items read of an incomplete message."""
         return self._place
 
     def position(self, place: KafkaPlace) -> Position | None:
-        """The same with the offsets of all partitions that are read."""
+        """The place with the offsets of all assigned partitions."""
         offsets = {str(partition): offset for partition, offset in {**self._known, **place.offsets}.items()}
         return {"offsets": offsets, "partition": place.partition, "items": place.items}
 
     def settle(self, place: object) -> None:
-        """A position has offsets of its own, whatever the group's are."""
+        """Do nothing: a position has its own offsets, independent of the group's."""
 
     def close(self) -> None:
-        """Commit the group's place, and stop."""
+        """Commit the group's offsets and stop."""
         self._closing.set()
         with self._lock:
             self._consumer.close()
 
     def _begin(self) -> None:
-        """Find the partitions and where to begin in each."""
+        """Assign the partitions with their start offsets, or join the group."""
         topic = self._consumer.list_topics(self._topic, timeout=_FIRST).topics[self._topic]
         if topic.error is not None:
             raise SourceError(f"{self._address.text}: topic {self._topic}: {topic.error.str()}")
@@ -199,7 +199,9 @@ class KafkaSource(RefusalReport):
         until = monotonic() + _JOINING
         while not self._given_any:
             if monotonic() > until:
-                raise SourceError(f"{self._address.text}: the group {self._options.group} gives no partition")
+                raise SourceError(
+                    f"{self._address.text}: the group {self._options.group} assigns no partition to this member"
+                )
             self._early.append(self._consumer.poll(TICK_S))
 
     def _given(self, consumer: Any, partitions: Sequence[Any]) -> None:
@@ -207,7 +209,7 @@ class KafkaSource(RefusalReport):
         self._given_any = True
 
     def _places(self, partitions: Sequence[Any]) -> list[Any]:
-        """The partitions with the offsets to begin at: the group's, else the earliest or the end as it is now."""
+        """The partitions with their start offsets: the group's, else the earliest or the current end."""
         known = self._consumer.committed(list(partitions), timeout=_FIRST) if self._options.group else partitions
         self._ends = {}
         for place in known:
@@ -221,7 +223,7 @@ class KafkaSource(RefusalReport):
         return list(known)
 
     def _next(self) -> Any:
-        """The next message, none at the end or after closing; SourceError when reading cannot go on."""
+        """The next message, ``None`` at the end or after closing; SourceError if reading cannot continue."""
         while self._options.until == "close" or self._ends:
             with self._lock:
                 if self._closing.is_set():
@@ -240,7 +242,7 @@ class KafkaSource(RefusalReport):
         return None
 
     def _event(self, message: Any, error: Any) -> None:
-        """An event in the place of a message: the end of a partition, a lost place, trouble."""
+        """Handle an event instead of a message: the end of a partition, a lost offset, or an error."""
         codes = self._library.KafkaError
         if error.code() == codes._PARTITION_EOF:
             self._reached(message.partition(), message.offset())
@@ -258,7 +260,7 @@ class KafkaSource(RefusalReport):
             del self._ends[partition]
 
     def _taken(self, message: Any) -> None:
-        """Note the place behind a message; of a partition that was given to another member it is that one's."""
+        """Store the offset after a message, unless its partition has been assigned to another member."""
         self._reached(message.partition(), message.offset() + 1)
         with self._lock:
             if self._options.group is not None and not self._closing.is_set():
@@ -266,27 +268,27 @@ class KafkaSource(RefusalReport):
                     self._consumer.store_offsets(message=message)
 
     def _trouble(self, error: Any) -> None:
-        """librdkafka's: something is wrong with the brokers."""
+        """Note an error of the brokers, as librdkafka's callback."""
         if error.code() == self._library.KafkaError._ALL_BROKERS_DOWN and self._lost_at is None:
             self._lost_at = monotonic()
         self._last_trouble = error.str()
 
     def _look(self) -> None:
-        """Ask for the brokers when they were away for too long; SourceError when they do not answer."""
+        """Contact the brokers if they were unavailable for too long; SourceError if they do not respond."""
         if self._lost_at is None or (monotonic() - self._lost_at) * 1000 < self._options.patience:
             return
         try:
             self._consumer.list_topics(self._topic, timeout=1.0)
             self._lost_at = None
         except self._library.KafkaException as error:
-            away = f"the brokers were away for more than {self._options.patience} ms: {self._last_trouble}"
+            away = f"the brokers were unavailable for more than {self._options.patience} ms: {self._last_trouble}"
             raise SourceError(f"{self._address.text}: {away}") from error
 
 
 class KafkaSink:
-    """Produces with all acknowledgements and idempotence: in order, once, as long as this producer lives.
+    """Produces with full acknowledgement and idempotence: in order and once, for the lifetime of this producer.
 
-    After it another one goes on behind a mark, and sends nothing twice either.
+    Another one can continue from a mark without duplicates.
     """
 
     def __init__(self, address: Address, options: KafkaSinkOptions) -> None:
@@ -336,22 +338,22 @@ class KafkaSink:
             self._pending.lost(str(error), letter)
 
     def settle(self) -> Delivery:
-        """Wait until all that was sent is acknowledged, as long as ``wait`` says."""
+        """Wait for all acknowledgements, at most for ``wait``, and return the outcome."""
         return self._drained()
 
     def _drained(self, patience: float | None = None) -> Delivery:
         return self._pending.drain(lambda: self._last_trouble or "not acknowledged in time", patience)
 
     def mark(self) -> Any:
-        """The writer's name, and the offsets behind all that it has sent."""
+        """The writer's name, and the offsets after its last messages."""
         return self._sent.mark()
 
     def restore(self, mark: Any) -> None:
-        """Pass over what was sent since a mark when it is sent again."""
+        """Skip the messages that were sent since a mark when they are sent again."""
         self._sent.restore(mark)
 
     def close(self, patience: float | None = None) -> Delivery:
-        """Wait until all is acknowledged, as long as ``wait`` says, at most ``patience`` (s)."""
+        """Wait for all acknowledgements, at most for ``wait`` or ``patience`` (s), then stop the producer."""
         with self._lock:
             if self._result is None:
                 self._result = self._drained(patience)
@@ -378,7 +380,7 @@ class KafkaSink:
 
 
 class Logged(NamedTuple):
-    """An element: the offset of its message, its place in it, when the broker had it (ms)."""
+    """An element, the offset of its message, its position in the message, and its arrival at the broker (ms)."""
 
     offset: int
     item: int
@@ -387,9 +389,9 @@ class Logged(NamedTuple):
 
 
 class KafkaLog:
-    """Kafka by offsets, for readers that keep the place themselves: the same offsets give the same elements.
+    """Kafka by offsets, for readers that store offsets themselves: the same offsets give the same elements.
 
-    The topic is that at a URL (``kafka://host/topic``); SourceError names what is wrong with URL, brokers or topic.
+    The topic is that of a URL (``kafka://host/topic``); SourceError for a wrong URL, topic or broker.
     """
 
     def __init__(self, url: str) -> None:
@@ -405,13 +407,13 @@ class KafkaLog:
         return {number: low if earliest else high for number, (low, high) in self._partitions.borders().items()}
 
     def ends(self) -> dict[int, int]:
-        """The offset behind the last message of each partition."""
+        """The offset after the last message of each partition."""
         return {number: high for number, (_, high) in self._partitions.borders().items()}
 
     def between(self, partition: int, start: int, end: int) -> Iterator[Logged]:
-        """The elements of a partition's messages from an offset up to another, excluded.
+        """The elements of a partition's messages from offset ``start`` to ``end``, excluded.
 
-        Messages that say how far time has come are passed over. SourceError when messages are gone.
+        Advances are left out. SourceError if messages have expired.
         """
         for message in self._partitions.between(partition, start, end, self._options.patience):
             yield from self._elements(message)

@@ -1,4 +1,4 @@
-"""Kafka by partitions and offsets: how brokers are reached, the messages between two offsets, what a sink had sent."""
+"""Kafka by partitions and offsets: connection settings, messages between two offsets, messages already sent."""
 
 import logging
 from collections import Counter
@@ -15,25 +15,25 @@ from streamgauge.sources.contract import Address, SourceError
 LOG: Final = logging.getLogger(__name__)
 LOG.addHandler(logging.NullHandler())
 TICK_S: Final = 0.2
-"""Seconds between two looks at what has come."""
-_LOGGED: Final = 10.0
-"""Seconds that an answer of a broker may take."""
-_AT_ONCE: Final = 2000
-"""Messages that are taken from the library at once."""
+"""Polling interval, s."""
+_RESPONSE_S: Final = 10.0
+"""Timeout of a broker's response, s."""
+_BATCH_MESSAGES: Final = 2000
+"""Maximum number of messages per call of the library."""
 
 Sasl: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 class BrokerOptions(Protocol):
-    """The options by which brokers are reached."""
+    """Connection options of brokers."""
 
     @property
     def brokers(self) -> str:
-        """More brokers than that of the address, parted by commas."""
+        """Brokers in addition to that of the address, separated by commas."""
 
     @property
     def sasl(self) -> Sasl:
-        """The mechanism with which a user is known."""
+        """The mechanism of authentication."""
 
     @property
     def ca(self) -> str | None:
@@ -41,9 +41,9 @@ class BrokerOptions(Protocol):
 
 
 class KafkaPartitions:
-    """The partitions of the topic of an address, read by offsets, whatever the place of any group; SourceError.
+    """The partitions of an address's topic, read by offsets and independently of groups; SourceError.
 
-    ``settings`` are librdkafka's for reaching the brokers.
+    ``settings`` are librdkafka's connection settings.
     """
 
     def __init__(self, address: Address, settings: Mapping[str, Any]) -> None:
@@ -62,37 +62,39 @@ class KafkaPartitions:
         )
 
     def borders(self, *, absent: bool = False) -> Mapping[int, tuple[int, int]]:
-        """The first offset of each partition, and the one behind its last message.
+        """(first offset, offset after the last message) by partition.
 
-        With ``absent`` a topic that is not there has none.
+        With ``absent`` a missing topic has no partitions.
         """
         try:
-            topic = self._consumer.list_topics(self._topic, timeout=_LOGGED).topics[self._topic]
+            topic = self._consumer.list_topics(self._topic, timeout=_RESPONSE_S).topics[self._topic]
             if absent and topic.error is not None and topic.error.code() in self._absent:
                 return {}
             if topic.error is not None:
                 raise SourceError(f"{self._address.text}: topic {self._topic}: {topic.error.str()}")
             places = [self._library.TopicPartition(self._topic, number) for number in sorted(topic.partitions)]
-            return {place.partition: self._consumer.get_watermark_offsets(place, timeout=_LOGGED) for place in places}
+            return {
+                place.partition: self._consumer.get_watermark_offsets(place, timeout=_RESPONSE_S) for place in places
+            }
         except self._library.KafkaException as error:
             raise SourceError(f"{self._address.text}: {error.args[0].str()}") from error
 
     def between(self, partition: int, start: int, end: int, patience: int) -> Iterator[Any]:
-        """The messages of a partition from an offset up to another, excluded; ``patience`` (ms) with the brokers.
+        """The messages of a partition from ``start`` to ``end``, excluded.
 
-        SourceError when messages are gone.
+        SourceError if messages have expired, or none arrives for ``patience`` ms.
         """
         self._consumer.assign([self._library.TopicPartition(self._topic, partition, start)])
-        place, heard = start, monotonic()
+        place, last_message = start, monotonic()
         while place < end:
-            messages = self._consumer.consume(_AT_ONCE, TICK_S)
-            heard = monotonic() if messages else heard
-            if (monotonic() - heard) * 1000 > patience:
-                away = f"nothing came for {patience} ms at offset {place} of {end}"
+            messages = self._consumer.consume(_BATCH_MESSAGES, TICK_S)
+            last_message = monotonic() if messages else last_message
+            if (monotonic() - last_message) * 1000 > patience:
+                away = f"no message arrived for {patience} ms at offset {place} of {end}"
                 raise SourceError(f"{self._address.text}: partition {partition}: {away}")
             for message in messages:
                 if message.error() is not None:
-                    place = self._behind(message, partition, place)
+                    place = self._after_event(message, partition, place)
                     continue
                 place = message.offset() + 1
                 if place <= end:
@@ -102,13 +104,13 @@ class KafkaPartitions:
         """Close the connection to the brokers."""
         self._consumer.close()
 
-    def _behind(self, message: Any, partition: int, place: int) -> int:
-        """The offset to go on at after what is no message: the end, trouble; SourceError if it does not go away."""
+    def _after_event(self, message: Any, partition: int, place: int) -> int:
+        """The offset to continue at after an event or a transient error; SourceError for a permanent one."""
         codes, error = self._library.KafkaError, message.error()
         if error.code() == codes._PARTITION_EOF:
             return max(place, int(message.offset()))
         if error.code() == codes._AUTO_OFFSET_RESET:
-            gone = f"partition {partition}: the messages from offset {place} on are no longer there"
+            gone = f"partition {partition}: the messages from offset {place} on have expired"
             raise SourceError(f"{self._address.text}: topic {self._topic}, {gone}: {error.str()}")
         if not error.retriable() and error.code() not in (codes._TRANSPORT, codes._ALL_BROKERS_DOWN):
             raise SourceError(f"{self._address.text}: {error.str()}")
@@ -116,14 +118,14 @@ class KafkaPartitions:
 
 
 WRITER: Final = "streamgauge-writer"
-"""The header of messages that has the name of who writes them."""
+"""The message header with the writer's name."""
 
 
 class SentMessages:
-    """The messages that the processes of one writer have sent to a topic, so that the next one sends none twice.
+    """The messages that processes of one writer have sent to a topic, so that the next process sends no duplicates.
 
-    A mark has the writer's name and the offset of each partition behind its last message. From there on its messages
-    are looked for: those are the ones that a process sent before it could say so.
+    A mark has the writer's name and the offset of each partition after its last message. The writer's messages beyond
+    the mark are those that a process sent before it ended without recording that.
     """
 
     def __init__(self, address: Address, settings: Mapping[str, Any], patience: int) -> None:
@@ -132,40 +134,40 @@ class SentMessages:
         self._ends: dict[int, int] = {}
         self._known = False
         self._base: dict[int, int] | None = None
-        self._there = Counter[bytes]()
+        self._duplicates = Counter[bytes]()
 
     @property
     def headers(self) -> list[tuple[str, bytes]]:
-        """The headers of a message."""
+        """The headers that identify the writer."""
         return [(WRITER, self._writer.encode())]
 
     def mark(self) -> Any:
-        """The place behind all that was sent; before what is still to be passed over as sent."""
+        """The offsets after the last message, but before duplicates that are still to be skipped."""
         if not self._known:
             self._look()
-        ends = self._base if self._there and self._base is not None else self._ends
+        ends = self._base if self._duplicates and self._base is not None else self._ends
         return {"writer": self._writer, "ends": [*ends.items()]}
 
     def restore(self, mark: Any) -> None:
-        """Look for what was sent since a mark."""
+        """Read the messages that were sent since a mark."""
         if mark is not None:
             self._writer, self._base = mark["writer"], dict(mark["ends"])
             self._look()
 
     def delivered(self, partition: int, offset: int) -> None:
-        """A message has its place."""
+        """Note the offset of a delivered message."""
         self._ends[partition] = max(offset + 1, self._ends.get(partition, 0))
 
     def has(self, message: bytes) -> bool:
-        """Whether a message was sent by a process before; it is asked for once for each time that it was."""
-        if not self._there[message]:
+        """Whether an earlier process sent this message; true once for each copy."""
+        if not self._duplicates[message]:
             return False
-        self._there[message] -= 1
-        self._there = +self._there
+        self._duplicates[message] -= 1
+        self._duplicates = +self._duplicates
         return True
 
     def _look(self) -> None:
-        """Look for what was sent from the base on, which is the end where there is none yet."""
+        """Read the writer's messages from the base on, by default from the current end."""
         partitions, self._known = KafkaPartitions(self._address, self._settings), True
         try:
             borders = partitions.borders(absent=True)
@@ -175,14 +177,14 @@ class SentMessages:
                 begin = max(first, self._base.get(partition, first))
                 for message in partitions.between(partition, begin, end, self._patience):
                     if (WRITER, self._writer.encode()) in (message.headers() or ()):
-                        self._there[message.value()] += 1
+                        self._duplicates[message.value()] += 1
                 self._ends[partition] = max(end, self._ends.get(partition, 0))
         finally:
             partitions.close()
 
 
 def reached_by(address: Address, options: BrokerOptions) -> Mapping[str, Any]:
-    """Librdkafka's settings for reaching the brokers of an address."""
+    """Connection settings of librdkafka for the brokers of an address."""
     first, safe = f"{address.host}:{address.port or 9092}", address.scheme == "kafkas"
     settings = {"bootstrap.servers": ",".join(filter(None, (first, options.brokers)))}
     if safe and options.ca is not None:
@@ -194,7 +196,7 @@ def reached_by(address: Address, options: BrokerOptions) -> Mapping[str, Any]:
 
 
 def topic_of(address: Address) -> str:
-    """The topic that an address names; SourceError when it names none."""
+    """The topic of an address; SourceError if it is missing."""
     topic = address.path.strip("/")
     if not topic or not address.host:
         raise SourceError(f"{address.text}: expected kafka://host/topic")
@@ -202,7 +204,7 @@ def topic_of(address: Address) -> str:
 
 
 def library(address: Address) -> ModuleType:
-    """The client library; SourceError says how to get it."""
+    """The client library; SourceError says how to install it."""
     if lack := missing("kafka"):
         raise SourceError(f"{address.text}: {lack}")
     return import_module("confluent_kafka")

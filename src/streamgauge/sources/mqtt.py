@@ -1,8 +1,8 @@
 """MQTT 5: ``mqtt://host:1883/topic`` and ``mqtts://`` (TLS), QoS 1, a session that outlives the connection.
 
-A source acknowledges a message when the next one is asked for. A message that a broker sends again after a lost
-connection, and that was taken before, is recognised by its packet identifier and passed over. See docs/sources.md
-for what is guaranteed.
+A source acknowledges a message when the next one is requested. A message that a broker redelivers after a lost
+connection although it was processed is recognised by its packet identifier and skipped. docs/sources.md lists the
+guarantees.
 """
 
 from collections import OrderedDict, deque
@@ -24,17 +24,17 @@ from streamgauge.sources.mqtt_link import TICK_S, Link, MqttSession, client_libr
 SCHEMES = ("mqtt", "mqtts")
 
 _FIRST = 5.0
-"""Seconds that the first connection may take."""
+"""Timeout of the first connection, s."""
 _HEAD = 32
-"""Bytes of a packet beside its topic, key and message, at most."""
+"""Maximum size in bytes of a packet without its topic, key and message."""
 _FORGOTTEN = "the broker forgot the session: messages may be missing"
 
 
 @dataclass(frozen=True, slots=True)
 class MqttSourceOptions(MessageOptions):
-    """``client`` names a session that the broker keeps for ``session`` ms when nobody is connected.
+    """``client`` names a session that the broker keeps for ``session`` ms after a disconnect.
 
-    ``buffer`` messages may wait here; ``patience`` (ms) is how long the broker may be away.
+    ``buffer`` messages may be queued here; ``patience`` (ms) is how long the broker may be unavailable.
     """
 
     client: str | None = None
@@ -46,7 +46,7 @@ class MqttSourceOptions(MessageOptions):
 
 @dataclass(frozen=True, slots=True)
 class MqttSinkOptions:
-    """``buffer`` messages may be under way; ``wait`` (ms) for room among them, and for the last ones at the end."""
+    """``buffer`` messages may be in flight; ``wait`` (ms) for capacity, and for the last ones on closing."""
 
     client: str | None = None
     buffer: int = 10_000
@@ -56,7 +56,7 @@ class MqttSinkOptions:
 
 
 def open_source(address: Address, reading: Reading | None, form: str | None) -> Source:
-    """Subscribes to a topic (``#`` is written %23); SourceError when the broker cannot be reached."""
+    """A source subscribed to a topic (``#`` is written %23); SourceError if the broker cannot be reached."""
     options = read_options(MqttSourceOptions, address)
     source = MqttSource(address, options, Messages(address, options, reading, form), Random())
     source.open()
@@ -64,7 +64,7 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
 
 
 def resume_source(address: Address, reading: Reading | None, form: str | None, position: Position) -> Source:
-    """Goes on with a session; messages that were taken and are sent again are passed over."""
+    """A source that resumes a session; redelivered messages that were processed are skipped."""
     options = read_options(MqttSourceOptions, address)
     source = MqttSource(address, options, Messages(address, options, reading, form), Random(), position)
     source.open()
@@ -72,7 +72,7 @@ def resume_source(address: Address, reading: Reading | None, form: str | None, p
 
 
 def open_sink(address: Address) -> Sink:
-    """Publishes to a topic; SourceError when the broker cannot be reached."""
+    """A sink that publishes to a topic; SourceError if the broker cannot be reached."""
     sink = MqttSink(address, read_options(MqttSinkOptions, address), Random())
     sink.open()
     return sink
@@ -114,7 +114,7 @@ class Received:
 
 
 class MqttSource(RefusalReport):
-    """A subscription; a message is acknowledged when the next one is asked for, or when it is settled."""
+    """A subscription; a message is acknowledged when the next one is requested, or when it is settled."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class MqttSource(RefusalReport):
                 self._unsettled.append((self._count, received))
 
     def _counted(self, received: Received, items: Sequence[Input]) -> Iterator[Input]:
-        """The items of a message that were not given before, with the place behind each."""
+        """The items of a message that an earlier process has not read; updates the place after each."""
         message = KnownMessage(self._count, received.mid, received.digest.hex())
         passed = self._begun[1] if self._begun is not None and self._begun[0] == message[1:] else 0
         self._taken.append(message)
@@ -177,16 +177,16 @@ class MqttSource(RefusalReport):
         self._place = MqttPlace(self._count, not received.qos)
 
     def hold(self) -> bool:
-        """Acknowledge what is settled: a broker has few messages under way."""
+        """Acknowledge only settled messages; true, as a broker allows few messages in flight."""
         self._unsettled = deque()
         return True
 
     def place(self) -> MqttPlace:
-        """How many messages were given."""
+        """The number of messages read so far."""
         return self._place
 
     def position(self, place: MqttPlace) -> Position | None:
-        """The messages that the broker may send again; ``None`` without a session that has a name."""
+        """The messages that the broker may redeliver; ``None`` without a named session."""
         if self._options.client is None:
             return None
         recent = [message[1:] for message in self._taken.copy() if message.ordinal <= place.messages]
@@ -202,7 +202,7 @@ class MqttSource(RefusalReport):
         self._link.wake()
 
     def close(self) -> None:
-        """Acknowledge what was taken, and stop; the session lasts if it has a name."""
+        """Acknowledge the processed messages and stop; a named session is kept."""
         if not self._closing.is_set():
             self._closing.set()
             self._link.close()
@@ -244,15 +244,19 @@ class MqttSource(RefusalReport):
         if message.qos and message.dup and self._before.get(message.mid) == digest.hex():
             client.ack(message.mid, message.qos)
             return
-        self._before.pop(message.mid, None)  # the identifier is another message's now
+        self._before.pop(message.mid, None)  # the identifier now belongs to another message
         if before is not None and before.digest == digest:
-            before.connection = self._connections  # what waits here is acknowledged on this connection
+            before.connection = self._connections  # acknowledge it on this connection later
             if before.taken:
                 client.ack(message.mid, message.qos)
             return
         # The receive maximum bounds messages of QoS 1 in flight, but not those of QoS 0.
         if not message.qos and self._queue.qsize() >= self._options.buffer:
-            self._queue.put(FormatError(f"{self._address.text}: a message of QoS 0 came too fast: publish with QoS 1"))
+            self._queue.put(
+                FormatError(
+                    f"{self._address.text}: a message of QoS 0 was dropped as the buffer is full: publish with QoS 1"
+                )
+            )
             return
         arrived = int(time() * 1000)
         connection = self._connections
@@ -262,7 +266,7 @@ class MqttSource(RefusalReport):
             self._seen[message.mid] = received
 
     def _next(self) -> Received | FormatError | None:
-        """The next message, none after closing; SourceError when the broker refuses or is away for too long."""
+        """The next message, ``None`` after closing; SourceError if the broker refuses or stays unavailable."""
         while not self._closing.is_set():
             try:
                 return self._queue.get(timeout=TICK_S)
@@ -270,13 +274,13 @@ class MqttSource(RefusalReport):
                 if self._link.fault is not None:
                     raise SourceError(f"{self._address.text}: {self._link.fault}") from None
                 if self._link.away() > self._options.patience / 1000:
-                    away = f"the broker was away for more than {self._options.patience} ms: {self._link.trouble}"
+                    away = f"the broker was unavailable for more than {self._options.patience} ms: {self._link.trouble}"
                     raise SourceError(f"{self._address.text}: {away}") from None
         return None
 
 
 class MqttSink:
-    """Publishes with QoS 1, in order; what was not acknowledged is published again on the next connection."""
+    """Publishes with QoS 1, in order; unacknowledged messages are published again on the next connection."""
 
     def __init__(self, address: Address, options: MqttSinkOptions, random: Random) -> None:
         self._address = address
@@ -295,7 +299,7 @@ class MqttSink:
         self._link.open(_FIRST)
 
     def send(self, message: bytes, key: str | None = None) -> None:
-        """Hand over a message; the key travels as the user property ``key``."""
+        """Hand over a message; the key becomes the user property ``key``."""
         if self._result is not None:
             raise SourceError(f"{self._address.text}: the sink is closed")
         if self._pending.enter(letter := Letter(message, key)):
@@ -303,14 +307,14 @@ class MqttSink:
             self._link.wake()
 
     def settle(self) -> Delivery:
-        """Wait until all that was sent is acknowledged, as long as ``wait`` says."""
+        """Wait for all acknowledgements, at most for ``wait``, and return the outcome."""
         return self._pending.drain(self._why)
 
     def _why(self) -> str:
         return self._link.fault or f"not acknowledged: {self._link.trouble}"
 
     def close(self, patience: float | None = None) -> Delivery:
-        """Wait until all is acknowledged, as long as ``wait`` says, at most ``patience`` (s)."""
+        """Wait for all acknowledgements, at most for ``wait`` or ``patience`` (s), then disconnect."""
         with self._lock:
             if self._result is None:
                 self._result = self._pending.drain(self._why, patience)
@@ -323,7 +327,7 @@ class MqttSink:
         client.on_publish = self._acknowledged
 
     def connected(self, client: Any, known: bool) -> None:  # noqa: ARG002
-        """Queue unacknowledged messages again, before those that wait."""
+        """Queue unacknowledged messages again, ahead of the waiting ones."""
         self._waiting.extendleft(reversed(self._published.values()))
         self._published.clear()
         self._link.grant()
@@ -336,10 +340,8 @@ class MqttSink:
                 len(message) + len(self._topic.encode()) + len((key or "").encode()) + _HEAD,
                 self._link.largest,
             )
-            if largest is not None and size > largest:  # or the broker would end the connection, again and again
-                self._pending.lost(
-                    f"{len(message)} bytes are too much for the broker: it takes packets of {largest}", letter
-                )
+            if largest is not None and size > largest:  # otherwise the broker would close every new connection
+                self._pending.lost(f"{len(message)} bytes exceed the broker's maximum packet size of {largest}", letter)
                 continue
             how = None if key is None else properties("PUBLISH", UserProperty=("key", key))
             info = client.publish(self._topic, message, qos=1, properties=how)
@@ -356,7 +358,7 @@ class MqttSink:
 
 
 def overlaps(source: Address, sink: Address) -> bool:
-    """Whether messages to the topic of a sink come to a source, whose topic may have wildcards (MQTT 5, 4.7)."""
+    """Whether a source receives messages to a sink's topic; its own may have wildcards (MQTT 5, 4.7)."""
     return bool(client_library(source).topic_matches_sub(_topic(source), _topic(sink)))
 
 

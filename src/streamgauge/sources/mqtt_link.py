@@ -1,4 +1,4 @@
-"""A connection to an MQTT 5 broker that is made again whenever it is lost."""
+"""A connection to an MQTT 5 broker that reconnects whenever it is lost."""
 
 import os
 import select
@@ -30,9 +30,9 @@ _PERMANENT = {0x85, 0x86, 0x87, 0x8C}
 
 @dataclass(frozen=True, slots=True)
 class MqttSession:
-    """The broker's session of a client that is away: ``expiry`` s long, none (0) for a clean start each time.
+    """The broker's session of a disconnected client: it expires after ``expiry`` s; 0 starts clean each time.
 
-    ``room`` is how many unacknowledged messages it may send; ``lasting`` sessions outlive the goodbye.
+    ``room`` is the maximum number of unacknowledged messages; ``lasting`` sessions are kept after DISCONNECT.
     """
 
     client: str
@@ -42,23 +42,23 @@ class MqttSession:
 
 
 class LinkOwner(Protocol):
-    """The owner of a link: the link calls these methods in its thread."""
+    """The owner of a link, which calls these methods in its thread."""
 
     def prepare(self, client: Any) -> None:
         """Set callbacks before connecting."""
 
     def connected(self, client: Any, known: bool) -> None:
-        """The broker accepted; ``known`` when it still had the session."""
+        """Handle a new connection; ``known`` if the broker still has the session."""
 
     def work(self, client: Any) -> None:
-        """Send what is to be sent."""
+        """Send pending packets."""
 
 
 class Link:
-    """A connection to an MQTT 5 broker that is made again whenever it is lost; all of it runs in one thread of its own.
+    """A connection to an MQTT 5 broker that reconnects whenever it is lost, in a thread of its own.
 
-    Each connection has a paho client of its own. The owner keeps the state that outlives a connection: ``wake`` has
-    its ``work`` called, ``close`` disconnects.
+    Each connection has a new paho client. The owner has the state that outlives a connection: ``wake`` schedules its
+    ``work``, ``close`` disconnects.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class Link:
         self._woken, self._wake = socket.socketpair()
         self._thread = Thread(target=self._run, name=f"mqtt {address.host}", daemon=True)
         self.fault: str | None = None
-        self.largest: int | None = None  # bytes of a packet that the broker takes
-        self.trouble = "no broker answers"
+        self.largest: int | None = None  # the broker's maximum packet size, bytes
+        self.trouble = "no broker responds"
 
     def open(self, patience: float) -> None:
-        """Connect and wait for what was asked for; SourceError says why it did not come about."""
+        """Connect and wait until ``grant`` or ``fail``; SourceError with the reason."""
         client_library(self._address)
         self._thread.start()
         if not self._granted.wait(patience) or self.fault:
@@ -92,18 +92,18 @@ class Link:
         self._granted.set()
 
     def fail(self, why: str) -> None:
-        """Note a permanent refusal by the broker: no further attempt is made."""
+        """Note a permanent refusal by the broker, and stop reconnecting."""
         self.fault = why
         self._closing.set()
         self._granted.set()
 
     def away(self) -> float:
-        """For how many seconds there has been no connection."""
+        """Seconds since the connection was lost, 0 while connected."""
         lost_at = self._lost_at
         return 0.0 if lost_at is None else monotonic() - lost_at
 
     def wake(self) -> None:
-        """Have the owner's ``work`` called in the link's thread."""
+        """Schedule the owner's ``work`` in the link's thread."""
         with suppress(BlockingIOError, OSError):
             self._wake.send(b"x", socket.MSG_DONTWAIT)
 
@@ -164,7 +164,7 @@ class Link:
             self._farewell(client)
 
     def _farewell(self, client: Any) -> None:
-        """Send the rest and DISCONNECT; pending input is read, as closing before would reset the connection."""
+        """Send pending packets and DISCONNECT, then read the input to its end before closing."""
         self._owner.work(client)
         lasting, sock = self._session.lasting, client.socket()
         if sock is None:
@@ -208,7 +208,7 @@ class Link:
 
 
 def client_library(address: Address) -> ModuleType:
-    """Paho's client module; SourceError says how to get it."""
+    """Paho's client module; SourceError says how to install it."""
     if lack := missing("mqtt"):
         raise SourceError(f"{address.text}: {lack}")
     return import_module("paho.mqtt.client")

@@ -1,4 +1,4 @@
-"""Streams by name: ``IRI=SOURCE``, and of which stream the elements are whose source names none."""
+"""Streams by name: ``IRI=SOURCE``, and the stream of elements whose source names none."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,32 +16,32 @@ from streamgauge.sources.contract import Address, SourceError, parse_address, re
 from streamgauge.sources.files import FileOptions
 
 _NAMED = re.compile(r"(?:<([^>]+)>|([A-Za-z][A-Za-z0-9+.-]*:[^?=]*))=(.+)", re.DOTALL)
-"""``IRI=SOURCE``; an IRI with ``?`` or ``=`` in it is written in angle brackets."""
+"""``IRI=SOURCE``; an IRI that contains ``?`` or ``=`` needs angle brackets."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedSource:
-    """The source of a stream: a path or URL, and the IRI of the stream that all of it is, ``None``: not said."""
+    """A source: a path or URL, and the IRI of the stream to which all its elements belong, if declared."""
 
     address: str
     iri: str | None = None
 
     @property
     def table(self) -> Path | None:
-        """The folder of stream tables that it is, if that is all that is said of it."""
+        """The source's folder of stream tables, if it is one and declares no IRI."""
         folder = Path(self.address)
         there = self.iri is None and exists(folder) and folder.is_dir()
         return folder if there and any(folder.glob("*.parquet")) else None
 
 
 def named_source(text: str | Path) -> NamedSource:
-    """``IRI=SOURCE``, ``<IRI>=SOURCE`` or a source alone; a file that is there and has such a name is a file."""
+    """Parse ``IRI=SOURCE``, ``<IRI>=SOURCE`` or a source alone; an existing file of that name takes precedence."""
     match = None if isinstance(text, Path) or exists(text) else _NAMED.fullmatch(text)
     return NamedSource(str(text)) if match is None else NamedSource(match[3], match[1] or match[2])
 
 
 def reading_for(source: NamedSource, streams: Sequence[str], reading: Reading) -> Reading:
-    """How a source is read beside a query that reads ``streams``: elements that name no stream are of its only one."""
+    """The reading of a source for a query over ``streams``; elements without a stream belong to its only one."""
     if source.iri is not None:
         return replace(reading, stream=source.iri)
     if len(streams) == 1:
@@ -50,22 +50,22 @@ def reading_for(source: NamedSource, streams: Sequence[str], reading: Reading) -
 
 
 def shared_readings(sources: Sequence[str | Path | None], reading: Reading) -> list[Reading]:
-    """The reading of each of several sources, without the options that its format does not have; ``None``: it has none.
+    """The reading of each source without the options that its format does not have; ``None`` is an iterable.
 
-    SourceError for an option that no source has. A single source is refused where it is read.
+    SourceError for an option that no source has. The options of a single source are checked when it is read.
     """
     forms = [() if source is None else _forms(str(source), reading) for source in sources]
     if len(forms) == 1 and forms[0]:
         return [reading]
     options = [frozenset[str]().union(*(form.options for form in able)) for able in forms]
     for option in sorted(reading.chosen.difference(*options)):
-        names = dict.fromkeys(" or ".join(form.name for form in able) or "something to iterate over" for able in forms)
-        raise SourceError(f"{shown(option)} is no option of {' and '.join(names)}")
+        names = dict.fromkeys(" or ".join(form.name for form in able) or "an iterable" for able in forms)
+        raise SourceError(f"{shown(option)} is not an option of {' and '.join(names)}")
     return [reading.without(reading.chosen - honoured) for honoured in options]
 
 
 def _forms(source: str, reading: Reading) -> Sequence[Format]:
-    """The format in which a source will be read, or those of which one will be chosen by its bytes."""
+    """The format of a source, or the candidates from which its first bytes decide."""
     address = parse_address(source)
     name = address.options.get("form")
     if address.scheme == "file":
@@ -74,20 +74,20 @@ def _forms(source: str, reading: Reading) -> Sequence[Format]:
 
 
 def refuse_names(sources: Iterable[NamedSource], streams: Sequence[str]) -> None:
-    """Refuse a source of a stream that no query reads; SourceError names both."""
+    """SourceError for a source of a stream that the query does not read."""
     for source in sources:
         if source.iri is not None and streams and source.iri not in streams:
             read = " and ".join(f"<{name}>" for name in streams)
             raise SourceError(
-                f"{source.address} is said to be <{source.iri}>, but the query reads {read}: "
+                f"{source.address} is declared as <{source.iri}>, but the query reads {read}: "
                 "name the same stream in both"
             )
 
 
 class Course:
-    """The course of time on streams, by elements and by what sources say of time: ``first``, ``last``; ``None``: none.
+    """Tracks the time of streams, by elements and advances; ``None`` before the first.
 
-    ``first`` is the time (ms) of what came first, where reports begin; ``last`` the latest time, the horizon.
+    ``first`` is the time (ms) of the first item, where reports begin; ``last`` the latest time, where they end.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Course:
         self.last: int | None = None
 
     def elements(self, items: Iterable[Input]) -> Iterator[StreamElement]:
-        """Yield the elements and follow the time of all items."""
+        """Yield the elements and track the time of all items."""
         for item in items:
             self.first = item.time if self.first is None else self.first
             self.last = item.time if self.last is None else max(self.last, item.time)
@@ -106,15 +106,15 @@ class Course:
 def recorded(
     sources: Sequence[NamedSource], streams: Sequence[str], reading: Reading, course: Course | None = None
 ) -> Iterator[StreamElement]:
-    """The elements of sources that end, several merged by time; ``course`` follows their time.
+    """The elements of finite sources, several merged by time; ``course`` tracks their time.
 
-    SourceError names a source that does not end, is of none of ``streams``, or names none where there are several.
+    SourceError for an endless source, one of another stream, or one without a stream if there are several.
     """
     refuse_names(sources, streams)
     for source in sources:
         address = parse_address(source.address)
         if address.scheme != "-" and is_live(address):
-            raise SourceError(f"{address.text}: a stream that ends is needed here: a file, or a topic with until=end")
+            raise SourceError(f"{address.text}: a finite stream is needed: a file, or a topic with until=end")
     readings = shared_readings([source.address for source in sources], reading)
     pairs = zip(sources, readings, strict=True)
     merged = by_time([items(source, reading_for(source, streams, own)) for source, own in pairs])
@@ -122,17 +122,17 @@ def recorded(
 
 
 def items(source: NamedSource, reading: Reading) -> Iterator[Input]:
-    """The input of a source; all its elements are of its stream, where one is named. SourceError.
+    """The input of a source, assigned to its declared stream, if any. SourceError.
 
-    Elements passed over as bad (``bad=skip``) are noted at the end.
+    Skipped bad elements (``bad=skip``) are noted at the end.
     """
     opened = open_source(source.address, reading)
     items_ = opened.items()
     yield from items_ if source.iri is None else of_stream(items_, source.iri)
     for reason in opened.reasons:
-        reading.note(f"passed over: {reason}")
+        reading.note(f"skipped: {reason}")
     if opened.refused > len(opened.reasons):
-        reading.note(f"passed over: {opened.refused:,} in all")
+        reading.note(f"skipped: {opened.refused:,} in total")
 
 
 def of_stream(items_: Iterable[Input], iri: str) -> Iterator[Input]:
@@ -141,14 +141,14 @@ def of_stream(items_: Iterable[Input], iri: str) -> Iterator[Input]:
 
 
 def is_live(address: Address) -> bool:
-    """Whether nobody knows when a source will end: not so for files that are not followed, and up to a topic's end."""
+    """Whether a source may be endless: all but files without ``follow`` and topics with ``until=end``."""
     if address.scheme == "file":
         return read_options(FileOptions, address).follow
     return address.options.get("until") != "end"
 
 
 def by_time(sources: Sequence[Iterable[Input]]) -> Iterator[Input]:
-    """Sorted sources merged by application time, elements numbered anew; what is told counts after its time."""
+    """Sorted sources merged by application time, elements renumbered; an advance follows elements of its time."""
     if len(sources) == 1:
         yield from sources[0]
         return
@@ -157,28 +157,28 @@ def by_time(sources: Sequence[Iterable[Input]]) -> Iterator[Input]:
 
 
 def numbered(item: Input, sequence: int) -> Input:
-    """An element under another sequence number; an advance as it is."""
+    """An element with another sequence number; an advance unchanged."""
     if isinstance(item, Advance):
         return item
     return StreamElement(item.stream, item.time, sequence, item.added, item.removed, item.until)
 
 
 def merge_key(item: Input) -> tuple[int, bool]:
-    """The order of items of several streams: by time, what is said of time behind the elements of its time."""
+    """The sort key of items of several streams: by time, advances after elements."""
     return item.time, isinstance(item, Advance)
 
 
 def stream_table(
     sources: Sequence[NamedSource], streams: Sequence[str], reading: Reading, folder: Path, *, always: bool = False
 ) -> tuple[Path, Course]:
-    """Recorded sources as one stream table and the course of their time; in ``folder``, but for one that is one.
+    """Recorded sources as one stream table, with the course of their time.
 
-    ``always``: it is written to the folder anyway.
+    The table is written to ``folder``, unless the only source is a table already; ``always`` writes it anyway.
     """
     if not always and len(sources) == 1 and (table := sources[0].table) is not None:
         check_options(stream_formats()["parquet"], "read", reading, str(table), stream_formats().values())
         return table, Course()
-    from streamgauge.formats.stream import write  # Arrow, which nobody needs who watches a stream
+    from streamgauge.formats.stream import write  # late: Arrow, which watching a stream does not need
 
     course = Course()
     write(recorded(sources, streams, reading, course), folder / "part-0.parquet")

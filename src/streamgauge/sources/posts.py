@@ -1,6 +1,6 @@
-"""Sinks that post messages over HTTP, one after the other and each until it is taken.
+"""Sinks that post messages over HTTP, one after the other, each until the server accepts it.
 
-A status that may pass (5xx, 429, 408) and a server that is away are tried again; a refusal for good is a dead letter.
+Transient statuses (5xx, 429, 408) and an unavailable server are retried; a permanent refusal makes a dead letter.
 """
 
 import ssl
@@ -24,18 +24,18 @@ from streamgauge.sources.decoders import DeadLetters, Letter, Pending, shorter
 
 EXCHANGE: Final = ExchangeLimits(seconds=30.0, received=2**20)
 STOP_S: Final = 0.5
-"""Seconds that an exchange under way may take where there is no patience left."""
+"""Seconds that a running exchange may still take when the patience is used up."""
 
-LONGEST_S: Final = 60.0
-"""The longest time between two tries."""
+MAX_DELAY_S: Final = 60.0
+"""Maximum delay between two attempts, s."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostOptions:
-    """Options of all sinks that post: ``buffer`` messages may wait, each be tried for ``patience`` ms.
+    """Options of all sinks that post: ``buffer`` messages may wait, each is retried for ``patience`` ms.
 
-    ``wait`` (ms) is for room, and for the last ones at the end. ``token`` is a bearer token, ``query`` the query string
-    of the server's own, ``dead`` a file for what is not delivered.
+    ``wait`` (ms) is the time for capacity, and for the last messages on closing. ``token`` is a bearer token, ``query``
+    the query string for the server, ``dead`` a file for undelivered messages.
     """
 
     buffer: int = 10_000
@@ -49,7 +49,7 @@ class PostOptions:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """The body of a request, its headers, and parameters of its address."""
+    """A request: body, headers, and query parameters."""
 
     body: bytes
     headers: Mapping[str, str]
@@ -57,7 +57,7 @@ class Post:
 
 
 class PostSink:
-    """Posts what ``request`` makes of each message to an address, in order, in a thread of its own.
+    """Posts ``request(message)`` for each message to an address, in order, in a thread of its own.
 
     ``request`` raises ValueError for a message that cannot be sent.
     """
@@ -67,7 +67,7 @@ class PostSink:
     ) -> None:
         scheme = address.scheme.rpartition("+")[2]
         if not address.host:
-            raise SourceError(f"{address.text}: names no machine: write {address.scheme}://HOST/PATH")
+            raise SourceError(f"{address.text}: the host is missing: write {address.scheme}://HOST/PATH")
         self._address, self._options, self._request, self._random = address, options, request, random
         host = f"[{address.host}]" if ":" in address.host else address.host
         port = "" if address.port is None else f":{address.port}"
@@ -75,7 +75,7 @@ class PostSink:
         self._pending = Pending(options.buffer, options.wait / 1000, DeadLetters(options.dead, address.text))
         self._waiting: deque[Letter] = deque()
         self._changed, self._lock = Condition(), Lock()
-        self._trouble, self._ending = "not taken yet", False
+        self._trouble, self._ending = "not accepted yet", False
         self._result: Delivery | None = None
         trusted = True if options.ca is None else ssl.create_default_context(cafile=options.ca)
         login = None if address.user is None else (address.user, address.password or "")
@@ -85,7 +85,7 @@ class PostSink:
         self._thread.start()
 
     def send(self, message: bytes, key: str | None = None) -> None:
-        """Hand over a message; the key tells the server one that comes twice."""
+        """Hand over a message; by the key the server recognises duplicates."""
         if self._result is not None:
             raise SourceError(f"{self._address.text}: the sink is closed")
         letter = Letter(message, key)
@@ -95,11 +95,11 @@ class PostSink:
                 self._changed.notify_all()
 
     def settle(self) -> Delivery:
-        """Wait until all that was sent was taken or refused, as long as ``wait`` says."""
+        """Wait, at most for ``wait``, until all messages are accepted or refused, and return the outcome."""
         return self._pending.drain(lambda: self._trouble)
 
     def close(self, patience: float | None = None) -> Delivery:
-        """Wait as ``settle`` does, at most ``patience`` (s), and stop; what is left is a dead letter."""
+        """``settle``, at most for ``patience`` (s), then stop; the remaining messages become dead letters."""
         with self._lock:
             if self._result is None:
                 self._result = self._pending.drain(lambda: self._trouble, patience)
@@ -120,7 +120,7 @@ class PostSink:
                 letter = self._waiting[0]
             refused = self._delivered(letter)
             if refused is None:
-                return  # the sink has closed: what waits is buried there
+                return  # the sink is closing, and ``close`` stores the remaining messages
             with self._changed:
                 self._waiting.popleft()
             if refused:
@@ -129,21 +129,21 @@ class PostSink:
                 self._pending.delivered()
 
     def _delivered(self, letter: Letter) -> str | None:
-        """Why a message will not be taken, empty when it was; ``None`` when the sink closed meanwhile."""
-        backoff, until = Backoff(self._random, most=LONGEST_S), monotonic() + self._options.patience / 1000
+        """The reason for a permanent refusal, empty on success; ``None`` if the sink closed meanwhile."""
+        backoff, until = Backoff(self._random, most=MAX_DELAY_S), monotonic() + self._options.patience / 1000
         while True:
             refused, passing = self._tried(letter)
             if not refused or not passing:
                 return refused
             self._trouble = refused
             if monotonic() > until:
-                return f"for {self._options.patience} ms: {refused}"
+                return f"refused for {self._options.patience} ms: {refused}"
             with self._changed:
                 if self._changed.wait_for(lambda: self._ending, backoff.next()):
                     return None
 
     def _tried(self, letter: Letter) -> tuple[str, bool]:
-        """(why a message was not taken, empty when it was; whether a later try may succeed)."""
+        """(reason for a refusal, empty on success; whether a later attempt may succeed)."""
         try:
             post = self._request(letter)
         except ValueError as error:

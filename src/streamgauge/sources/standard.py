@@ -23,7 +23,7 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
     reading, name, closing = options.over(reading), options.form or form or "jsonl", Event()
     able = [one.name for one in stream_formats().values() if one.name != "parquet"]
     if name not in able:
-        raise SourceError(f"{address.text}: {name!r} cannot be read from standard input: there are {', '.join(able)}")
+        raise SourceError(f"{address.text}: {name!r} cannot be read from standard input: use one of {', '.join(able)}")
 
     def read(refuse: Refuse) -> Iterator[Input]:
         descriptor = os.dup(sys.stdin.fileno())

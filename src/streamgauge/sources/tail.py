@@ -38,11 +38,11 @@ _BLOCK: Final = 2**20
 
 
 Take: TypeAlias = Callable[[int], bytes]
-"""Reads at most so many bytes; no bytes are the end."""
+"""Reads at most so many bytes; empty at the end."""
 
 
 def waiting(descriptor: int, closing: Event) -> ByteReader:
-    """An open descriptor (pipe, terminal) read as bytes come; at its end, or after ``closing``, there are no more."""
+    """A reader of an open descriptor (pipe, terminal) as bytes arrive, until its end or ``closing``."""
 
     def take(size: int) -> bytes:
         while not closing.is_set():
@@ -73,14 +73,14 @@ class FileHead(NamedTuple):
 
 
 class FilePlace(NamedTuple):
-    """A file, and the byte of it that comes next."""
+    """A file, and the offset of the next byte."""
 
     head: FileHead
     offset: int
 
 
 class FollowedFile:
-    """The bytes of a file, then of those that take its name, as they come; ``note`` hears of bytes that are lost."""
+    """The bytes of a file, then of its successors under the same name, as they arrive; ``note`` reports lost bytes."""
 
     def __init__(self, path: Path, closing: Event, note: Note) -> None:
         self._path, self._closing, self._note = path, closing, note
@@ -89,12 +89,12 @@ class FollowedFile:
         self._offset, self._tail, self._line = 0, b"", 0
         self._head = FileHead(b"")
         self.files = 0
-        """How many files were read to their end."""
+        """The number of files read to their end."""
         self.rotates = True
-        """Whether what follows another file goes on with it; binary formats begin anew with each."""
+        """Whether a successor continues the stream; binary formats start anew with each file."""
 
     def take(self, size: int) -> bytes:
-        """The next bytes, at most ``size``, waited for; none after ``closing``. OSError."""
+        """Wait for the next bytes, at most ``size``; empty after ``closing``. OSError."""
         while not self._closing.is_set():
             data = self._file.read(size)
             # A successor is known: read the rest of this file first, as its writer may have appended until the rename.
@@ -120,11 +120,11 @@ class FollowedFile:
 
     @property
     def place(self) -> "FilePlace":
-        """The file that is read, and the beginning of the line that was not read to its end."""
+        """The current file, and the start of its incomplete line."""
         return FilePlace(self._head, self._line)
 
     def begin_at(self, place: "FilePlace") -> bool:
-        """Go on at a place of the file, whatever its name is now; false, and from the beginning, where it is gone."""
+        """Continue at a place of a file, whatever its name is now; false, starting at the beginning, if it is gone."""
         for written, path in [(0, self._path), *reversed(self._rotated())]:
             with suppress(OSError, EOFError, FormatError):
                 file = cast(IO[bytes], path.open("rb", buffering=0)) if path == self._path else _unpacked(path)
@@ -136,7 +136,7 @@ class FollowedFile:
         return False
 
     def _begin(self, file: IO[bytes], place: "FilePlace") -> bool:
-        """Read a file, of which the head was read, from a place on; false when it is shorter."""
+        """Read a file, whose head has been read, from a place on; false if it is shorter."""
         # Read the tail again, by which later rotations of the file are recognised.
         begin = file.seek(max(0, place.offset - TAIL))
         tail = _exactly(file, place.offset - begin)
@@ -162,12 +162,12 @@ class FollowedFile:
         self._head = FileHead(b"")
 
     def _is_whole(self) -> bool:
-        """Whether the bytes that were read last are still where they were: not so after a cut, whatever came since."""
+        """Whether the last bytes read are still in place, which a truncation changes whatever was written since."""
         begin = self._offset - len(self._tail)
         return os.pread(self._file.fileno(), len(self._tail), begin) == self._tail
 
     def _was_renamed(self) -> bool:
-        """Whether another file has the name, and something in it: its writer has left the one before."""
+        """Whether another, non-empty file has the name, so that the writer has left the old one."""
         try:
             named, opened = self._path.stat(), os.fstat(self._file.fileno())
         except FileNotFoundError:
@@ -176,7 +176,7 @@ class FollowedFile:
         return not os.path.samestat(named, opened) and named.st_size > 0
 
     def _after_cut(self) -> None:
-        """After truncation continue in the copy with the last bytes that were read, then in newer files."""
+        """After truncation continue in the copy that has the last bytes read, then in newer files."""
         copies = ((time, self._continued(file)) for time, file in self._rotated())
         time, rest = next((copy for copy in copies if copy[1] is not None), (None, None))
         if time is not None and rest is not None:
@@ -184,35 +184,35 @@ class FollowedFile:
             self._file.close()
             self._file = self._next.popleft()  # the same bytes under another name
             return
-        self._note(f"{self._path} was cut: what was written to it behind byte {self._offset:,} before that is lost")
-        self._go_on([] if self._tail.endswith(b"\n") else [io.BytesIO(b"\n")])  # a line without its end ends here
+        self._note(f"{self._path} was truncated: bytes written to it after byte {self._offset:,} before that are lost")
+        self._go_on([] if self._tail.endswith(b"\n") else [io.BytesIO(b"\n")])  # terminate an incomplete line
         self._open(self._next.popleft())
 
     def _go_on(self, files: list[IO[bytes]]) -> None:
         """Continue with these files, then with the file that has the name now."""
         if not self.rotates:
-            raise OSError("it was renamed or cut while it was read: start again with the new file")
+            raise OSError("it was renamed or truncated during reading: start again with the new file")
         self._next.extend([*files, cast(IO[bytes], self._path.open("rb", buffering=0))])
 
     def _rotated(self) -> list[tuple[int, Path]]:
-        """The files beside it that rotation names after it, as ``log.1``, ``log-20260301.gz``, by their times (ns)."""
+        """(time in ns, file) of rotated files such as ``log.1`` and ``log-20260301.gz``, sorted."""
         name, stem, suffix = map(re.escape, (self._path.name, self._path.stem, self._path.suffix))
         packed = "|".join(map(re.escape, CODINGS))
         numbered = re.compile(rf"(?:{name}{_NUMBERED}|{stem}{_NUMBERED}{suffix})(?:{packed})?")
         files: list[tuple[int, Path]] = []
         for file in self._path.parent.iterdir():
-            with suppress(FileNotFoundError):  # packed or renamed again meanwhile
+            with suppress(FileNotFoundError):  # compressed or renamed again meanwhile
                 if numbered.fullmatch(file.name):
                     files.append((file.stat().st_mtime_ns, file))
         return sorted(files)
 
     def _newer(self, time: int) -> list[IO[bytes]]:
-        """The rotated files that were written after a time (ns), whole: the name was theirs between two looks."""
+        """Rotated files that were written after a time (ns), so that they had the name between two polls."""
         newer = [file for written, file in self._rotated() if written > time]
         return [file_document(file).open(binary=True) for file in newer if self._continued(file) is None]
 
     def _continued(self, path: Path) -> IO[bytes] | None:
-        """A file behind the bytes that were read last, if it has them at their place."""
+        """The file, positioned after the last bytes read, if it has them at their place."""
         with suppress(OSError, EOFError, FormatError):
             file = file_document(path).open(binary=True)
             if (
@@ -231,7 +231,7 @@ def _unpacked(path: Path) -> IO[bytes]:
 
 
 def _exactly(file: IO[bytes], count: int) -> bytes:
-    """Read so many bytes of a file, fewer only at its end."""
+    """Read ``count`` bytes of a file, fewer only at its end."""
     parts: list[bytes] = []
     while count and (data := file.read(count)):
         parts.append(data)
@@ -240,14 +240,14 @@ def _exactly(file: IO[bytes], count: int) -> bytes:
 
 
 def _skipped(file: IO[bytes], count: int) -> bool:
-    """Whether a file has so many bytes, which are consumed."""
+    """Skip ``count`` bytes of a file; false if it has fewer."""
     while count and (data := file.read(min(count, _BLOCK))):
         count -= len(data)
     return not count
 
 
 def first_value(take: Take) -> bytes:
-    """The first bytes, up to the end of the first line and of the value of JSON that it begins, or ``HEAD`` of them."""
+    """The first bytes up to the end of the first line and of a JSON value that begins there, at most ``HEAD``."""
     head = b""
     while len(head) < HEAD and not _is_value(head) and (data := take(HEAD - len(head))):
         head += data
@@ -255,13 +255,13 @@ def first_value(take: Take) -> bytes:
 
 
 def _is_value(head: bytes) -> bool:
-    """Whether there is a line that is whole, and the value of JSON that it begins, if it does."""
+    """Whether the first line, and a JSON value that begins in it, are complete."""
     begun = head.lstrip()
     return b"\n" in begun and (begun[:1] not in b"[{" or has_value(begun))
 
 
 def after(head: bytes, take: Take) -> Take:
-    """Reads the bytes that were inspected, then the others."""
+    """A reader of the inspected bytes, then of the others."""
     rest = head
 
     def both(size: int) -> bytes:

@@ -1,7 +1,7 @@
-"""Webhooks: each message posted to an address, signed as the Standard Webhooks specification 1.0 has it.
+"""Webhooks: each message is posted to an address, signed according to Standard Webhooks 1.0.
 
 The signature is HMAC-SHA256 over ``ID.TIMESTAMP.BODY``, in base64, in the header ``webhook-signature`` (``v1,...``).
-A receiver computes it anew, compares, refuses old timestamps, and drops an id that it has seen.
+A receiver recomputes and compares it, refuses old timestamps, and drops ids that it has seen.
 """
 
 import hmac
@@ -20,8 +20,8 @@ from streamgauge.sources.posts import Post, PostOptions, PostSink
 
 SCHEMES = ("webhook+http", "webhook+https")
 
-SHORTEST = 16
-"""Bytes that a secret needs, so that it cannot be guessed."""
+MIN_SECRET_BYTES = 16
+"""Minimum length of a secret, so that it cannot be guessed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class WebhookOptions(PostOptions):
 
 
 def open_sink(address: Address) -> Sink:
-    """Posts to an address; SourceError for a secret that is too short."""
+    """A sink that posts to an address; SourceError for a secret that is too short."""
     options = read_options(WebhookOptions, address)
     secret = None if options.secret is None else _secret(address, options.secret)
     return PostSink(address, options, partial(signed, options.type, secret, time.time), Random())
@@ -44,14 +44,14 @@ def _secret(address: Address, text: str) -> bytes:
     try:
         secret = b64decode(text[6:], validate=True) if text.startswith("whsec_") else text.encode()
     except Base64Error as error:
-        raise SourceError(f"{address.text}: the secret is no base64 after whsec_: {error}") from error
-    if len(secret) < SHORTEST:
-        raise SourceError(f"{address.text}: a secret has at least {SHORTEST} bytes: make a longer one")
+        raise SourceError(f"{address.text}: the secret is not base64 after whsec_: {error}") from error
+    if len(secret) < MIN_SECRET_BYTES:
+        raise SourceError(f"{address.text}: the secret is shorter than {MIN_SECRET_BYTES} bytes: use a longer one")
     return secret
 
 
 def signed(kind: str, secret: bytes | None, clock: Callable[[], float], letter: Letter) -> Post:
-    """The request of a message; without a key its id is the digest of the body, which a repetition has too."""
+    """The request of a message; without a key its id is a digest of the body, so that a repetition has the same id."""
     body = letter.message.rstrip(b"\n")
     name = letter.key or sha256(body).hexdigest()[:32]
     stamp = str(int(clock()))

@@ -150,12 +150,12 @@ def _collected(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePla
 
 
 def concatenated(separator: str, groups: Sequence[Sequence[Term]]) -> list[Term | None]:
-    """GROUP_CONCAT of each bag of terms: a simple literal; the empty string stands for an error."""
+    """GROUP_CONCAT of each bag of terms: a simple literal, or the empty string for an error."""
     return [concatenation([term or None for term in sorted(terms)], separator) for terms in groups]
 
 
 def aggregated(function: str, groups: Sequence[Sequence[Term]]) -> list[Term | None]:
-    """SUM, AVG, MIN or MAX of each bag of terms; the empty string stands for an error."""
+    """SUM, AVG, MIN or MAX of each bag of terms, or the empty string for an error."""
     return [evaluated(function, [term or None for term in sorted(terms)]) for terms in groups]
 
 
@@ -168,14 +168,14 @@ _UNIT = 1 << 1074  # every finite double is a whole multiple of 2^-1074
 
 @dataclass(frozen=True, slots=True)
 class TallyKind:
-    """The way that an aggregate takes its solutions; ``whole`` sums are of integers, in digits of any length."""
+    """The evaluation of an aggregate; ``whole`` sums are of integers of any length, which Spark gets as digits."""
 
     function: Literal["count", "sum", "least", "greatest"]
     distinct: bool = False
     whole: bool = False
 
     def columns(self, index: int) -> dict[str, str]:
-        """The columns, with Spark's types, in which the aggregate at this position says its value."""
+        """The result columns, with Spark's types, of the aggregate at this position."""
         if self.function == "count":
             return {f"a{index}_count": "bigint"}
         if self.function == "sum":
@@ -184,7 +184,7 @@ class TallyKind:
         return {f"a{index}_term": "string"}
 
     def start(self) -> "Tally":
-        """A tally of nothing."""
+        """The tally of an empty bag."""
         if self.function in ("least", "greatest"):
             return _Extreme(1 if self.function == "least" else -1)
         plain: Tally = _Count() if self.function == "count" else _Sum(1 if self.whole else _UNIT)
@@ -192,13 +192,13 @@ class TallyKind:
 
 
 class Tally(Protocol):
-    """An aggregate over the solutions that are there."""
+    """The value of an aggregate over a changing bag of solutions."""
 
     def add(self, one: One) -> None:
         """A solution comes."""
 
     def take(self, one: One) -> None:
-        """A solution goes."""
+        """Remove one occurrence of a solution's term."""
 
     def value(self) -> Cells:
         """The aggregate's columns now."""
@@ -263,7 +263,7 @@ class _Sum:
 
 
 class _Distinct:
-    """Another tally over each term once."""
+    """DISTINCT: another tally, over distinct terms."""
 
     def __init__(self, plain: Tally) -> None:
         self.plain = plain
@@ -285,7 +285,7 @@ class _Distinct:
 
 
 class _Extreme:
-    """The term of the least number (times ``sign``) that is there; NaN is the greatest."""
+    """MIN or MAX: the term of the least number times ``sign``; NaN is the greatest."""
 
     def __init__(self, sign: int) -> None:
         self.sign, self.errors = sign, 0
@@ -338,7 +338,7 @@ def groups(rows: Iterable[Cells], kinds: Sequence[TallyKind], keyed: bool, repor
 
 
 class _Moving:
-    """A group that moves from report to report; what does not change is said once."""
+    """One group's results from report to report; equal results of consecutive reports are one row."""
 
     def __init__(self, tallies: Sequence[Tally], keyed: bool) -> None:
         self.tallies, self.keyed = tallies, keyed
@@ -347,7 +347,7 @@ class _Moving:
         self.said: tuple[int, int, Cells] | None = None
 
     def enter(self, high: int, cells: list[One]) -> None:
-        """A solution comes at the report where the group is and stays to ``high``."""
+        """Add a solution that holds from the current report to ``high``."""
         self.rows += 1
         self.entered += 1
         heappush(self.ends, (high, self.entered, cells))
@@ -355,7 +355,7 @@ class _Moving:
             tally.add(one)
 
     def forward(self, report: int) -> Iterator[Cells]:
-        """The result up to before ``report``, which is where the group is then."""
+        """Advance to ``report``; yields the results of the reports before it."""
         while self.ends and self.ends[0][0] < report:
             yield from self._hold(self.ends[0][0] + 1)
             self._leave()
@@ -369,7 +369,7 @@ class _Moving:
                 tally.take(one)
 
     def _hold(self, until: int) -> Iterator[Cells]:
-        """The group as it is, from where it is to before ``until``."""
+        """The current result, for the reports from the current one to before ``until``."""
         if self.at < until:
             if self.rows or not self.keyed:
                 cells = tuple(cell for tally in self.tallies for cell in tally.value())
@@ -384,7 +384,7 @@ class _Moving:
             self.said = low, high, cells
 
     def rest(self) -> Iterator[Cells]:
-        """The result that was held back because it might have gone on."""
+        """The pending result, which the next report might have extended."""
         if self.said:
             yield self.said[0], self.said[1], *self.said[2]
             self.said = None
@@ -392,7 +392,7 @@ class _Moving:
 
 @dataclass(frozen=True)
 class _RunningPlan:
-    """One aggregate: its kind of tally, what a solution brings (term, value), and the term of what the tally says."""
+    """One aggregate: its kind of tally, a solution's contribution (term, value), and the term of the tally's value."""
 
     name: str
     kind: TallyKind
@@ -440,7 +440,7 @@ def running_group(inner: Relation, node: Group, reports: int) -> Relation | None
 
 
 def _first_rows(rows: DataFrame, blocks: int, width: int) -> DataFrame:
-    """A row at the first report of each block, without ``hi`` or anything else."""
+    """A marker row at the first report of each block, whose other columns are null."""
     starts = (fn.col("id") * width).cast("int").alias("lo")
     others = [fn.lit(None).cast(field.dataType).alias(field.name) for field in rows.schema if field.name != "lo"]
     return rows.sparkSession.range(blocks).select(starts, *others)
@@ -482,7 +482,7 @@ def _running_plan(prefix: str, name: str, aggregate: Aggregate, inner: Relation)
 
 
 def _counted(aggregate: Aggregate, inner: Relation) -> Column:
-    """A column that is not null for what counts: equal where DISTINCT takes two for one."""
+    """A column that is not null for solutions that count, and equal for those that DISTINCT identifies."""
     if aggregate.argument is not None:
         term = value(aggregate.argument, inner)
         return term if aggregate.distinct else fn.when(term.isNotNull(), fn.lit(""))

@@ -30,7 +30,7 @@ _NEVER = al.TriplePattern(al.Var(""), al.Var(""), al.Var(""))
 
 
 def asked(spark: SparkSession, relation: Relation, reports: int) -> Relation:
-    """ASK: one row ``ask`` for each report."""
+    """ASK: one row with the column ``ask`` for each report."""
     text = fn.when(fn.col("found"), "true").otherwise("false")
     ask = fn.concat(fn.lit('"'), text, fn.lit(f'"^^<{XSD}boolean>')).alias(column("ask"))
     every = _every(spark, reports).join(_matched(relation), "lo", "left")
@@ -42,7 +42,7 @@ def _every(spark: SparkSession, reports: int) -> DataFrame:
 
 
 def _matched(relation: Relation) -> DataFrame:
-    """The reports (``lo``) that have a solution, each once, with ``found`` true."""
+    """The distinct reports (``lo``) with a solution, and ``found`` true."""
     intervals = merged(relation.frame.select("lo", "hi").distinct(), ())
     return intervals.select(fn.explode(fn.sequence("lo", "hi")).alias("lo"), fn.lit(True).alias("found"))
 
@@ -85,7 +85,7 @@ def _node(node: al.Var | Term, solutions: Relation) -> Column:
 
 
 def over_nothing(compiler: Compiler, query: al.Select, relation: Relation, empty: EmptyAggregate) -> Relation:
-    """The rows with another value than SPARQL's where an aggregate without GROUP BY had no solution."""
+    """Replace the values of an aggregate without GROUP BY that has no solutions."""
     group = global_group(query.pattern) if empty is not EmptyAggregate.SPARQL else None
     if group is None:
         return relation

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SECONDS: Final = 300
-"""The time within which an archive must be made."""
+"""Maximum time to create an archive, seconds."""
 
 
 def archive(java: str) -> Path:
-    """The place of the archive for this Java program and the installed PySpark, made or not."""
+    """The path of the archive for this Java program and the installed PySpark, whether it exists or not."""
     program = Path(java).resolve()
     state = program.stat()
     key = f"{program} {state.st_size} {state.st_mtime_ns} {pyspark.__version__} {Path(pyspark.__file__).parent}"
@@ -31,7 +31,7 @@ def archive(java: str) -> Path:
 
 
 def options(java: str) -> str:
-    """The JVM options that map the archive, empty where there is none."""
+    """The JVM options that map the archive, empty without one."""
     try:
         place = archive(java)
         return f" -XX:SharedArchiveFile={place} -Xlog:cds*=off" if place.is_file() and " " not in str(place) else ""
@@ -104,7 +104,7 @@ def _evaluate(spark: "SparkSession") -> None:
 
 
 def main() -> None:
-    """Make the archive, and say in one sentence where, or why not; a session runs without one."""
+    """Create the archive and print its path, or the reason for having none; sessions run without one too."""
     from streamgauge.spark.requirements import java
 
     program = java()

@@ -135,7 +135,7 @@ def basic_graph_pattern(
 def ordered(
     items: Sequence[Item], variables: Callable[[Item], frozenset[str]], size: Callable[[Item], int]
 ) -> list[Item]:
-    """Smallest first, then always one that shares a variable with what is there, if there is one."""
+    """Join order: the smallest first, then always one that shares a variable with those before, if any does."""
     rest, ordered_items, known = list(items), list[Item](), frozenset[str]()
     while rest:
         best = min(rest, key=lambda item: (not variables(item) & known, size(item), items.index(item)))
@@ -222,7 +222,7 @@ class Compiler:
         return compilers[type(pattern)](pattern)
 
     def expanded(self, pattern: al.Pattern) -> Relation:
-        """The solutions of a pattern, a row for each report."""
+        """The solutions of a pattern, with the report of each."""
         return rel.refine(self.relation(pattern), 1)
 
     def _comparable(self, relation: Relation) -> Relation:
@@ -322,7 +322,7 @@ class Compiler:
         return kept(known, matched, how).project(left.variables)
 
     def _matched(self, outer: Relation, pattern: al.Pattern) -> tuple[Relation, Relation]:
-        """The outer rows under the key of what an EXISTS pattern mentions of them, and the keys that it is true for."""
+        """The outer rows with a key of the variables that an EXISTS pattern uses, and the keys for which it is true."""
         known, outer_relation = outer_rows(self._comparable(outer), pattern)
         if leaves(pattern) > 1:
             outer_relation = replace(outer_relation, relation=settled(outer_relation.relation))
@@ -343,7 +343,7 @@ class Compiler:
         return right, narrow if conditions else None
 
     def _flagged(self, tree: al.Expression, relation: Relation) -> tuple[al.Expression, Relation]:
-        """The expression with a variable for each EXISTS in it, and the rows with these variables."""
+        """Replace each EXISTS of an expression by a variable, and extend the rows by these variables."""
         flagged_relation = relation
         flags: dict[al.Exists, al.Var] = {}
         for exists in _exists_in(tree):
@@ -351,7 +351,7 @@ class Compiler:
         return _replaced(tree, flags), flagged_relation
 
     def _flag(self, exists: al.Exists, relation: Relation) -> tuple[al.Var, Relation]:
-        """A variable that says of each row whether the EXISTS holds."""
+        """A new variable with the truth of EXISTS in each row."""
         name = rel.fresh(relation, _FLAG)
         rows = flagged(*self._matched(relation, exists.pattern), name)
         return al.Var(name), rows.project((*relation.variables, name))
@@ -440,7 +440,7 @@ def _names(block: al.BGP) -> frozenset[str]:
 
 
 def _exists_in(tree: al.Expression) -> list[al.Exists]:
-    """The EXISTS of an expression, each once; those inside them are their own."""
+    """The distinct EXISTS of an expression, without those nested in one."""
     return list(dict.fromkeys(part for part in every_expression(tree) if isinstance(part, al.Exists)))
 
 

@@ -29,7 +29,7 @@ from streamgauge.reasoning.rules import LITERAL_TESTS, SAME, FactSteps, Property
 from streamgauge.spark.intervals import TRIPLE, islands, merged
 
 Slots = tuple[int | None, int | None, int | None]
-"""The variables of a pattern's subject, predicate and object by number, ``None`` where there is a constant."""
+"""The numbers of the variables at a pattern's subject, predicate and object, ``None`` for a constant."""
 
 _Tests: TypeAlias = tuple[tuple[str, tuple[int | Term, ...]], ...]
 _Key: TypeAlias = tuple[tuple[Slots, ...], Slots, _Tests]
@@ -70,7 +70,7 @@ class RuleShape:
         return reduce(DataFrame.filter, [_tested(*test) for test in self.tests], joined)
 
     def _order(self, first: int) -> list[int]:
-        """The patterns, each after one that it shares a variable with where there is one."""
+        """The patterns in join order: each shares a variable with an earlier one, if possible."""
         order, left = [first], [at for at in range(len(self.body)) if at != first]
         while left:
             seen = {slot for at in order for slot in self.body[at]}
@@ -123,7 +123,7 @@ class RuleShape:
 
 
 def shapes(rules: Iterable[Rule]) -> list[RuleShape]:
-    """The rules by their shapes; ValueError where a predicate is a path or a head's variable is not in the body."""
+    """The rules by their shapes; ValueError for a path as predicate or a head's variable that is not in the body."""
     constants_by_shape: dict[_Key, list[tuple[tuple[Term | None, ...], ...]]] = {}
     for rule in rules:
         numbers: dict[Var, int] = {}
@@ -132,7 +132,9 @@ def shapes(rules: Iterable[Rule]) -> list[RuleShape]:
         constants = tuple(tuple(None if isinstance(n, Var) else n for n in _nodes(pattern)) for pattern in patterns)
         *body, head = slots
         if any(slot is not None and not any(slot in slots for slots in body) for slot in head):
-            raise ValueError(f"the rule of {rule.axiom or rule.head} concludes about what its body does not name")
+            raise ValueError(
+                f"the rule of {rule.axiom or rule.head} has a variable in its head that is not in its body"
+            )
         tests = tuple((test.kind, tuple(_place(node, numbers) for node in test.nodes)) for test in rule.tests)
         constants_by_shape.setdefault((tuple(body), head, tests), []).append(constants)
     return [
@@ -170,7 +172,7 @@ def _nodes(pattern: TriplePattern) -> Iterator[Node]:
 
 
 def _join(left: DataFrame, right: DataFrame) -> DataFrame:
-    """The pairs of one rule with equal variables, where both hold."""
+    """The join of two patterns of one rule, over the states in which both hold."""
     shared = [name for name in left.columns if name in right.columns and name not in ("lo", "hi")]
     renamed = right.select(*(fn.col(name).alias(f"r_{name}") for name in right.columns))
     tests = [fn.col(name) == fn.col(f"r_{name}") for name in shared]
@@ -183,13 +185,13 @@ def _join(left: DataFrame, right: DataFrame) -> DataFrame:
 
 
 CASE = "case"
-"""A column by which facts of different worlds are kept apart, where a frame has it."""
+"""The optional column that separates facts of different worlds."""
 
 Tell = Callable[[int, int], None]
-"""Told after each round of joins: its number, and how many facts (with an interval) are new that may bring more."""
+"""Called after each round of joins with its number and the number of new facts (with intervals) to follow."""
 
 _ROWS = 250_000
-"""Facts in a task, about, where there are many."""
+"""Approximate number of facts per task."""
 
 _BROUGHT = pa.list_(pa.struct([("kind", pa.string()), ("name", pa.string())]))
 
@@ -243,7 +245,7 @@ def _shown(frame: DataFrame, rules: Rules) -> DataFrame:
 
 @dataclass(frozen=True)
 class _Apart:
-    """How facts are told from each other: their keys; whether all hold at one instant; tasks, where they are many."""
+    """The identity of facts: their key columns, whether all hold at one instant, and the number of tasks."""
 
     keys: tuple[str, ...]
     instant: bool
@@ -263,7 +265,7 @@ class _Apart:
         return spans.select(*self.keys, "lo", "hi", (fn.col("known") < fn.col("hi") - fn.col("lo")).alias("fresh"))
 
     def settled(self, frame: DataFrame) -> DataFrame:
-        """The frame computed; many facts leave the memory to sorting, as what is kept lives as long as the closure."""
+        """Compute the frame and keep it; many facts are kept on disk, so that sorting has the memory."""
         level = StorageLevel.DISK_ONLY if self.tasks > 1 else StorageLevel.MEMORY_AND_DISK
         return frame.localCheckpoint(eager=True, storageLevel=level)
 
@@ -273,7 +275,7 @@ class _Apart:
 
 @dataclass(frozen=True)
 class _Joins:
-    """Rules that join, and what their conclusions bring."""
+    """The rules that join, and the consequences of their conclusions by steps."""
 
     shapes: list[RuleShape]
     steps: "_Steps"
@@ -287,7 +289,7 @@ class _Joins:
 
 
 def _rounds(spark: SparkSession, base: DataFrame, joins: _Joins, apart: _Apart, tell: Tell | None) -> DataFrame:
-    """All that joins derive of the base, and the base; each round follows only what the one before it found."""
+    """The closure of the base under joins, semi-naively: each round follows only the new facts of the one before."""
     known, new, number = apart.settled(apart.once(base)), None, 0
     while True:
         number += 1
@@ -323,7 +325,7 @@ class _Wanted:
 
 @dataclass(frozen=True)
 class _Steps:
-    """The facts that one fact brings by rules with one pattern in their body, as a table; ``None`` for none."""
+    """The consequences of one fact by rules with a single pattern in their body, as a table; ``None`` for none."""
 
     table: DataFrame | None
 
@@ -337,7 +339,7 @@ class _Steps:
         return cls(spark.createDataFrame(pa.table(columns)))
 
     def taken(self, facts: DataFrame) -> DataFrame:
-        """The facts, and all that each of them brings."""
+        """The facts and their consequences by steps."""
         if self.table is None:
             return facts
         is_type = fn.col("predicate") == RDF_TYPE
@@ -362,7 +364,7 @@ def _triple() -> Iterator[Column]:
 
 
 def _brought(rules: Rules) -> Iterator[tuple[str, bool, list[dict[str, str]]]]:
-    """For each property, or class, whether the object is a literal, what a fact brings beside itself."""
+    """The consequences of a fact by its property or class, and by whether its object is a literal."""
     single = [rule for rule in rules.rules if rule.is_step]
     steps, bodies = FactSteps(single, (), Facts()), [pattern for rule in single for pattern in rule.body]
     for pattern in dict.fromkeys(

@@ -46,7 +46,7 @@ from streamgauge.sparql.expression import VOLATILE
 
 
 def refuse(query: al.QueryForm) -> str | None:
-    """``None``, or the sentence that says which part of the query Spark does not evaluate."""
+    """A sentence on the part of the query that Spark does not evaluate; ``None`` if it evaluates all."""
     part = next(_unsupported(query.pattern), None)
     return None if part is None else f"spark does not evaluate {part}"
 
@@ -89,7 +89,7 @@ def distinct(relation: Relation) -> Relation:
 
 
 def settled(relation: Relation) -> Relation:
-    """The same rows, computed once however often they are read: where a plan would double again and again."""
+    """The same rows, computed once: each use of a plan repeats it, so nested uses would double it again and again."""
     return replace(relation, frame=relation.frame.localCheckpoint(eager=False))
 
 
@@ -106,7 +106,7 @@ def bound_in(key: str, position: int) -> Column:
 
 
 def kept(left: Relation, matched: Relation, how: How) -> Relation:
-    """The left rows where equal values of the left variables that ``matched`` has too are (or are not) in it."""
+    """A semi (or anti) join: the left rows whose values of the shared variables are (or are not) in ``matched``."""
     names = tuple(name for name in left.variables if name in matched.variables)
     width = min(left.width, matched.width)
     left, spans = refine(left, width), distinct(refine(matched, width).project(names))
@@ -116,7 +116,7 @@ def kept(left: Relation, matched: Relation, how: How) -> Relation:
 
 
 def flagged(left: Relation, matched: Relation, name: str) -> Relation:
-    """The left rows with a variable ``name``, true where `kept` keeps them as ``left_semi``, else false."""
+    """The left rows with a variable ``name`` that is true for the rows of ``left_semi`` in `kept`, else false."""
     names = tuple(variable for variable in left.variables if variable in matched.variables)
     width = min(left.width, matched.width)
     left, spans = refine(left, width), distinct(refine(matched, width).project(names))
@@ -181,7 +181,7 @@ def _equal(names: list[str]) -> Column:
 
 
 def semi_join(left: Relation, right: Relation, reports: int, how: How, narrow: Narrow | None = None) -> Relation:
-    """The left rows where some (``left_semi``) or no (``left_anti``) right row makes a pair that ``narrow`` keeps."""
+    """The left rows for which some (``left_semi``) or no (``left_anti``) pair with a right row satisfies ``narrow``."""
     if left.width == right.width == 1 and narrow is None:
         return replace(left, frame=left.frame.join(other(right), compatible(left, right, reports), how))
     known, names = _told_apart(left, right)
@@ -191,7 +191,7 @@ def semi_join(left: Relation, right: Relation, reports: int, how: How, narrow: N
 
 
 def left_join(left: Relation, right: Relation, reports: int, narrow: Narrow | None = None) -> Relation:
-    """LeftJoin(left, right): the pairs that ``narrow`` keeps, and the left rows where they have none."""
+    """LeftJoin(left, right): the pairs that satisfy ``narrow``, and the left rows without such a pair."""
     if left.width == right.width == 1 and narrow is None:
         paired = left.frame.join(other(right), compatible(left, right, reports), "left")
         return merged(paired, left, right, (fn.col("lo"), fn.col("hi")), left.certain)
@@ -223,7 +223,7 @@ def _both_bound(name: str) -> Column:
 
 
 def _told_apart(left: Relation, right: Relation) -> tuple[Relation, tuple[str, ...]]:
-    """The left rows and the variables that tell them apart even when a pair binds what its left row leaves unbound."""
+    """The left rows, and the variables that identify them even if a pair binds an unbound variable of its left row."""
     if set(shared(left, right)) <= left.certain:
         return left, left.variables
     name = fresh(left, _ROW)
@@ -235,7 +235,7 @@ _KEY = ".given"
 
 @dataclass(frozen=True)
 class Given:
-    """Distinct outer rows, each under a ``key``; ``names`` are the variables in the key, in its order."""
+    """Distinct outer rows by ``key``; ``names`` are the variables of the key in order."""
 
     relation: Relation
     key: str
@@ -251,7 +251,7 @@ class Given:
         return join(self.relation, relation, reports)
 
     def free(self) -> dict[str, Column]:
-        """The rows in which each outer variable is unbound outside, and so a variable in the pattern too."""
+        """The condition that an outer variable is unbound, so that it is a variable of the pattern."""
         free = {name: ~bound_in(self.key, index) for index, name in enumerate(self.names)}
         return {self.key: fn.lit(False), **free}
 
@@ -265,7 +265,7 @@ def outer_rows(outer: Relation, pattern: al.Pattern) -> tuple[Relation, Given]:
 
 
 def mentioned(pattern: al.Pattern) -> frozenset[al.Var]:
-    """The variables of a pattern that outer values are put for; what a subquery does not project is its own."""
+    """The variables of a pattern that outer values replace; a subquery hides those that it does not project."""
     match pattern:
         case al.BGP(patterns=patterns):
             return frozenset(var for triple in patterns for var in al.triple_variables(triple))

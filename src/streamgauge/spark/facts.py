@@ -118,10 +118,10 @@ def _path_steps(path: al.Path, first: bool, last: bool) -> Iterator[al.TriplePat
 
 
 NOT_LITERAL = "other"
-"""Stands for the datatype of what is no literal."""
+"""The value of the datatype column for terms that are not literals."""
 
 OFTEN = 1.5
-"""Triples that are there more often than this, on average, are made distinct before they are joined, not after."""
+"""Average number of occurrences of a triple from which on triples are made distinct before the joins."""
 
 MOST_COMPARED = 200_000
 """Triples that are compared at most to say whether they repeat often."""
@@ -164,7 +164,7 @@ def profiled(frame: DataFrame) -> Profile:
 
 
 class Looked(NamedTuple):
-    """The kinds seen in a stream: the one kind of each predicate's objects (``None``: several); whether many repeat."""
+    """The kind of each predicate's objects in a stream (``None`` for several), and whether many triples repeat."""
 
     kinds: Mapping[Term, str | None]
     often: bool
@@ -215,13 +215,13 @@ Hashes: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
 
 def _hashes(part: pa.Table) -> Hashes:
-    """A number for each triple: 8 bytes in the place of its texts."""
+    """A hash of 8 bytes for each triple, which replaces its terms."""
     columns = (part[name].to_pylist() for name in TRIPLE)
     return np.fromiter(map(hash, zip(*columns, strict=True)), np.int64, len(part))
 
 
 def _often(parts: Sequence[Hashes]) -> bool:
-    """Whether triples are there more than OFTEN times on average; equal hashes count as equal."""
+    """Whether triples occur more than OFTEN times on average; equal hashes count as equal triples."""
     if not parts:
         return False
     triples = np.concatenate(parts)
@@ -389,7 +389,7 @@ class FactsReader:
         return GraphFactsTable(self.spark, frame, kept, len(self.due), width, kinds, counts, copies, profile_.sure)
 
     def _once(self, frame: DataFrame, repeated: bool | None) -> tuple[DataFrame, bool]:
-        """Each triple once where contents are sets, and whether that is left to be done to the solutions."""
+        """Make triples distinct for contents that are sets; else whether the solutions must be made distinct."""
         if self.counting is not Counting.SET or repeated is False:
             return frame, False
         if repeated is None and self.plain:
@@ -400,7 +400,7 @@ class FactsReader:
         return [source for source in sources(self.windows) if source.graph == graph]
 
     def _stamps(self, graph: Term, wanted: Patterns) -> tuple[DataFrame, list[IntervalSource]]:
-        """A graph of stamps, and the windows that feed the graph whose triples they are of; or instants."""
+        """A graph of stamps, with the windows of the graph whose triples they stamp; or of instants."""
         if graph == NOW_GRAPH:
             return _instants(self.spark, self.due), []
         for of in dict.fromkeys(source.graph for source in sources(self.windows)):
@@ -419,7 +419,7 @@ class FactsReader:
 
 
 def _instants(spark: SparkSession, due: Sequence[DueReport]) -> DataFrame:
-    """The fact that NOW() reads, another one for each report."""
+    """The fact that NOW() reads: the instant of each report."""
     facts = zip(*(now_fact(report.instant) for report in due), strict=True)
     table = pa.table({name: pa.array(terms, pa.string()) for name, terms in zip(TRIPLE, facts, strict=True)})
     places = pa.array(range(len(due)), pa.int32())

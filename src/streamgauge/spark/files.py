@@ -25,7 +25,7 @@ def write_lines(lines: DataFrame, out: Path, tell: Callable[[int], None] | None 
     ``tell`` is told how many there are before they are written. Memory does not grow with them.
     """
     if out.exists():
-        raise FileExistsError(EEXIST, "it is there already: remove it or name another place", str(out))
+        raise FileExistsError(EEXIST, "it already exists: remove it or choose another place", str(out))
     kept = lines.persist(StorageLevel.DISK_ONLY)
     try:
         count = kept.count()

@@ -17,7 +17,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.spark.failures import words
 
 HADOOP: Final = "3.5.0"
-"""The Hadoop that PySpark brings, whose version a file system's jar must have."""
+"""PySpark's version of Hadoop, which the jars of file systems must match."""
 
 _ABSENT: Final = re.compile(r"No FileSystem for scheme|Class \S+ not found|NoClassDefFoundError|ClassNotFoundException")
 _LIBRARIES: Final = {"s3a": "hadoop-aws", "abfs": "hadoop-azure", "abfss": "hadoop-azure", "gs": "gcs-connector"}
@@ -25,7 +25,7 @@ _BLANK: Final = re.compile(r"\s+")
 
 
 class HadoopError(MistakeError, OSError):
-    """A place that Hadoop cannot read or write; the sentence names it and says why."""
+    """Hadoop cannot read or write a place; the message names the place and the reason."""
 
 
 class HadoopFile(NamedTuple):
@@ -37,7 +37,7 @@ class HadoopFile(NamedTuple):
 
 
 class HadoopFiles:
-    """The file systems of a session; HadoopError where one cannot be reached."""
+    """The file systems of a session; HadoopError if one cannot be reached."""
 
     def __init__(self, session: SparkSession) -> None:
         try:
@@ -50,7 +50,7 @@ class HadoopFiles:
             ) from error
 
     def exists(self, place: RemotePlace) -> bool:
-        """Whether there is a file or folder."""
+        """Whether a file or folder exists."""
         with _told(place):
             path = self._path(place)
             return bool(self._system(path).exists(path))
@@ -64,14 +64,14 @@ class HadoopFiles:
         return sorted(files, key=lambda file: file.place.name)
 
     def get(self, place: RemotePlace, target: Path) -> None:
-        """Copy a file or a whole folder here."""
+        """Copy a file or a whole folder to the local file system."""
         with _told(place):
             path = self._path(place)
             target.parent.mkdir(parents=True, exist_ok=True)
             self._system(path).copyToLocalFile(False, path, self._jvm_path(f"file:{target.absolute()}"), True)
 
     def put(self, source: Path, place: RemotePlace) -> None:
-        """Copy a local file or folder there, a file in place of what is there."""
+        """Copy a local file or folder to this file system; an existing file is replaced."""
         with _told(place):
             path, copied = self._path(place), self._jvm_path(f"file:{source.absolute()}")
             here = self._system(copied)  # by streams: an object store's own way of copying has another HTTP client
@@ -80,13 +80,13 @@ class HadoopFiles:
             )
 
     def remove(self, place: RemotePlace) -> None:
-        """Remove a file or a folder with all that is in it; nothing where there is none."""
+        """Remove a file or a folder with its contents, if it exists."""
         with _told(place):
             path = self._path(place)
             self._system(path).delete(path, True)
 
     def digest(self, place: RemotePlace) -> str | None:
-        """The digest of a file that its file system keeps: a checksum or an ETag; ``None`` where it keeps none."""
+        """The checksum or ETag that the file system stores for a file; ``None`` if it stores none."""
         with _told(place):
             path = self._path(place)
             system = self._system(path)

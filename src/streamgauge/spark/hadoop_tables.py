@@ -25,10 +25,10 @@ _RANGES: Final = (("sequence", "report", "index"), ("time", "instant", "at"))
 
 
 def write_table(frame: DataFrame, folder: RemotePlace) -> Manifest:
-    """Write a frame as Parquet files in a folder that is not there yet, with its manifest; HadoopError."""
+    """Write a frame as Parquet files with a manifest to a new folder; HadoopError."""
     files = HadoopFiles(frame.sparkSession)
     if files.exists(folder):
-        raise HadoopError(f"{folder} is there already: remove it or name another place")
+        raise HadoopError(f"{folder} already exists: remove it or choose another folder")
     try:
         frame.write.mode("error").parquet(folder.url)
         return commit(frame.sparkSession, folder)
@@ -83,7 +83,7 @@ def get_text(files: HadoopFiles, source: RemotePlace) -> str:
 
 
 def manifest(session: SparkSession, folder: RemotePlace) -> Manifest:
-    """The manifest of a table: its own, completed by parts that were added, or one made by a job; TableError."""
+    """The manifest of a table: its own, with parts that were added later, or a new one by a job; TableError."""
     files = HadoopFiles(session)
     present = part_files(files, folder)
     if not files.exists(folder / NAME):
@@ -101,7 +101,7 @@ def manifest(session: SparkSession, folder: RemotePlace) -> Manifest:
 
 
 def measured(session: SparkSession, files: Sequence[RemotePlace]) -> dict[RemotePlace, TablePart]:
-    """The entry of each of some part files, by one job; a file without rows is left out."""
+    """The manifest entries of part files, computed by one job; files without rows are omitted."""
     frame = read_parquet(session, *files) if files else None
     if frame is None:
         return {}
@@ -133,10 +133,10 @@ def _made(session: SparkSession, folder: RemotePlace, present: Sequence[HadoopFi
 def part_files(files: HadoopFiles, folder: RemotePlace) -> list[HadoopFile]:
     """The Parquet files of a folder, by name; TableError for none."""
     if not files.exists(folder):
-        raise TableError(f"{folder}: missing: a folder of Parquet files is expected here")
+        raise TableError(f"{folder}: not found: a folder of Parquet files is expected")
     present = [file for file in files.listed(folder) if _is_part(file)]
     if not present:
-        raise TableError(f"{folder}: no Parquet files here: a folder of them is expected")
+        raise TableError(f"{folder}: the folder has no Parquet files: choose a folder of Parquet files")
     return present
 
 

@@ -28,7 +28,7 @@ class InterruptGuard:
         client.send_command = self.send_command
 
     def send_command(self, *words: Any, **options: Any) -> Any:
-        """Ask the JVM as Py4J's client does; KeyboardInterrupt when Ctrl-C came meanwhile."""
+        """Send a command to the JVM like Py4J's client; KeyboardInterrupt if Ctrl-C was pressed meanwhile."""
         if threading.current_thread() is not threading.main_thread():
             return self._send(*words, **options)
         self._depth += 1
@@ -51,7 +51,7 @@ class InterruptGuard:
         raise KeyboardInterrupt
 
     def _cancel(self) -> None:
-        """Cancel jobs, also those that begin meanwhile, until the call has its answer."""
+        """Cancel jobs repeatedly, because new ones may start, until the call returns."""
         with suppress(Exception):  # the JVM may end meanwhile
             while self._pending:
                 self.context.cancelAllJobs()
@@ -59,7 +59,7 @@ class InterruptGuard:
 
 
 def guard(context: pyspark.SparkContext) -> None:
-    """Have Ctrl-C cancel the jobs of a context, where this is the main thread; PySpark's handler is replaced."""
+    """Let Ctrl-C cancel the jobs of a context, in place of PySpark's handler; only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return
     client = context._gateway._gateway_client

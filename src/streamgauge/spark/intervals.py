@@ -78,7 +78,7 @@ _Bounds = dict[str, tuple[Column, list[int]]]
 
 
 def _starts(stream: DataFrame, views: Sequence[View]) -> _Bounds:
-    """An arrival comes when it is neither later than the view's last time nor unseen."""
+    """The condition that an arrival is in a view: visible, and not later than the view's last time."""
     starts = {"reached": (fn.col("time"), [view.last for view in views])}
     if "arrival" in stream.columns:
         starts["known"] = (fn.col("arrival") + 1, [view.seen for view in views])
@@ -186,7 +186,7 @@ def swept(frame: DataFrame, keys: Sequence[str], sweep: Sweep, result: Mapping[s
 
 
 def _groups(groups: pa.Array) -> Iterator[list[Row]]:
-    """The rows of each group of a list of structs."""
+    """Explode a list of structs to rows, per group."""
     offsets = groups.offsets.to_pylist()
     flat = groups.values
     for low, high in pairwise(offsets):
@@ -204,7 +204,7 @@ def _nested(groups: Sequence[Sequence[Row]], fields: Sequence[pa.Field]) -> pa.A
 
 
 def latest(rows: Iterable[Row]) -> Iterator[Row]:
-    """Rows (lo, hi, value) to disjoint ones: over which reports a value is the greatest of those that are there."""
+    """Rows (lo, hi, value) as disjoint intervals of reports, each with the greatest value that holds there."""
     heap: list[tuple[int, int]] = []  # (-value, hi)
     at = 0
     for low, high, value in rows:
@@ -274,7 +274,7 @@ def _pairs(
 
 
 def _net(frame: DataFrame, changes: Changes) -> set[int]:
-    """The reports at which some pair has more copies than before, or fewer ones where those count too."""
+    """The reports at which some pair has more copies than before, or, if removals count, fewer."""
     come = frame.select(*_PAIR, fn.col("lo").alias("at"), fn.lit(1).alias("net"))
     go = frame.select(*_PAIR, (fn.col("hi") + 1).alias("at"), fn.lit(-1).alias("net"))
     summed = come.unionByName(go).groupBy("at", *_PAIR).agg(fn.sum("net").alias("net"))

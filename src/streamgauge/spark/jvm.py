@@ -28,7 +28,7 @@ from streamgauge.spark.requirements import JavaMissingError, SparkStartError, he
 from streamgauge.spark.requirements import memory as free_memory
 
 LOG_LEVEL: Final = "STREAMGAUGE_SPARK_LOG"
-"""The variable that names a level of Spark's log (info, warn, ...): all that Spark says is shown then."""
+"""The variable for the level of Spark's log (info, warn, ...); if it is set, all of Spark's output is shown."""
 
 SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
 SOCKET_FOLDER: Final = "spark.python.unix.domain.socket.dir"
@@ -39,7 +39,7 @@ CHATTER: Final = re.compile(
     r"^(\d\d(\d\d)?/\d\d/\d\d )?\d\d:\d\d:\d\d(\.\d+)? (WARN|INFO|DEBUG) |VM warning: Sharing is only supported|"
     r"ShuffleBlockFetcherIterator: Error occurred while fetching local blocks, null$"
 )
-"""Lines that Spark, its logging and the JVM write when nothing is wrong, or when tasks of a job are cancelled."""
+"""Lines that Spark, its logging and the JVM print in normal operation, or when tasks of a job are cancelled."""
 
 _TRACE: Final = "Traceback (most recent call last):"
 _DAEMON: Final = re.compile(r'^  File ".*[/\\]pyspark[/\\]daemon\.py", line |^BrokenPipeError: ')
@@ -53,7 +53,7 @@ _END_S = 30.0
 
 
 _JVM: Final = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
-"""Room for classes that began small would grow by collections of the whole heap."""
+"""Metaspace that starts small grows by collections of the whole heap, so it starts large."""
 
 LATE: Final = (
     "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000"
@@ -96,7 +96,7 @@ def socket_settings() -> dict[str, str]:
 
 
 def open_gateway(conf: SparkConf) -> None:
-    """Start the JVM that this process's sessions use, unless there is one; SparkStartError with the JVM's own words."""
+    """Start the JVM of this process's sessions, unless it runs; SparkStartError with the JVM's own message."""
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ or os.environ.get(LOG_LEVEL):
         return
     reading, writing = os.pipe()
@@ -144,11 +144,11 @@ def _await_end(jvm: "subprocess.Popen[bytes]", owner: int, relay: "Relay") -> No
 
 
 def _expected(*_request: object) -> None:
-    """A connection that ends because the JVM does is no error."""
+    """A connection that ends because the JVM does is not an error."""
 
 
 class Relay:
-    """Lines of a JVM on their way to standard error, without chatter; held until the JVM is known to run."""
+    """Passes a JVM's lines to standard error, without chatter; buffers them until the JVM has started."""
 
     def __init__(self) -> None:
         self._held: deque[str] | None = deque(maxlen=_KEPT)
@@ -169,19 +169,19 @@ class Relay:
                 self._held.append(line)
 
     def release(self) -> None:
-        """Write what is held, and from now on each line as it comes."""
+        """Write the buffered lines, and from now on each line at once."""
         with self._lock:
             for line in self._held or ():
                 _write(line)
             self._held = None
 
     def end(self) -> None:
-        """Write nothing any more."""
+        """Stop writing lines."""
         with self._lock:
             self._held = deque(maxlen=0)
 
     def words(self) -> str:
-        """The lines that are held back, as one, without Java's stacks."""
+        """The buffered lines as one line, without Java's stacks."""
         with self._lock:
             lines = [line.strip() for line in self._held or () if line.strip() and not _STACK.match(line)]
         return "; ".join(lines).removeprefix('Exception in thread "main" org.apache.spark.SparkException: ')

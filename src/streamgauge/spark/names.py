@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def keep_names(gateway: "JavaGateway") -> JVMView:
-    """Give the gateway a view of its JVM that keeps what it found; to be called after the imports into the view."""
+    """Give the gateway a view of its JVM that caches look-ups; call it after the imports into the view."""
     gateway.jvm = KeptView(gateway.jvm)
     return gateway.jvm
 
@@ -30,14 +30,14 @@ class KeptView(JVMView):  # type: ignore[misc]
 
 
 class KeptPackage(JavaPackage):  # type: ignore[misc]
-    """A package with those of its packages and classes that were asked for."""
+    """A package that caches its packages and classes at their first use."""
 
     def __getattr__(self, name: str) -> Any:
         return _kept(self, name, super().__getattr__(name))
 
 
 class KeptClass(JavaClass):  # type: ignore[misc]
-    """A class with those of its static methods that were asked for; a static field is read anew."""
+    """A class that caches its static methods at their first use; static fields are read each time."""
 
     def __getattr__(self, name: str) -> Any:
         member = super().__getattr__(name)
@@ -49,7 +49,7 @@ class KeptClass(JavaClass):  # type: ignore[misc]
 def _kept(owner: object, name: str, member: object) -> object:
     """The package or class as one that keeps names, kept by its owner.
 
-    A name with a capital that is no class yet may become one (``addJar``), and is asked for again.
+    A name with a capital that is not a class yet may become one (``addJar``), and is asked for again.
     """
     if isinstance(member, JavaClass):
         owner.__dict__[name] = member = KeptClass(member._fqn, member._gateway_client)

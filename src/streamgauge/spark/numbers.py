@@ -45,17 +45,17 @@ _ARITHMETIC: Final[Mapping[str, Callable[[Column, Column], Column]]] = {
     "*": Column.__mul__,
 }
 NOT_HERE: Final = "streamgauge: real-time mode cannot compute"
-"""The beginning of what a job says that fails because its data asks for more than Spark computes exactly."""
+"""The start of the message of a job that fails because its data exceeds what Spark computes exactly."""
 
 Terms = Mapping[str, Column]
 """The column of each variable's term, null where the variable is unbound."""
 
 Numbers = Mapping[str, Column]
-"""The number (a struct, null for no number) of each variable that is computed with."""
+"""The number (a struct, null for other terms) of each variable that an expression computes with."""
 
 
 def let(column: Column, use: Callable[[Column], Column]) -> Column:
-    """``use`` of a column that is computed once; written out, an expression doubles with each use of a part."""
+    """``use`` of a column that is computed once: Spark would repeat the column's expression at each use."""
     return fn.element_at(fn.transform(fn.array(column), use), 1)
 
 
@@ -71,7 +71,7 @@ def _there(value: Column) -> Column:
 
 
 def number_of(term: Column) -> Column:
-    """The number of a term; null for any other term, and for a literal whose lexical form is none of its datatype."""
+    """The number of a term; null for other terms and for ill-typed literals."""
     form, name = fn.regexp_extract(term, _LITERAL, 1), fn.regexp_extract(term, _LITERAL, 2)
     return fn.when(
         term.endswith(">") & term.startswith('"'), let(fn.struct(form.alias("form"), name.alias("name")), _read)
@@ -145,7 +145,7 @@ def _refuse_pair(operator: str, left: Expression, right: Expression) -> str | No
 
 def _refuse_operand(operator: str, side: Expression) -> str | None:
     if isinstance(side, str):
-        return None if kind_of(side) else f"`{operator}` with {side}, which is no number"
+        return None if kind_of(side) else f"`{operator}` with {side}, which is not a number"
     if isinstance(side, Call) and _is_condition(side):
         return f"`{operator}` with a condition"
     return refuse(side)
@@ -161,7 +161,7 @@ def _is_condition(expression: Expression) -> bool:
 
 
 def condition(expression: Expression, terms: Terms, numbers: Numbers) -> Column:
-    """A boolean column: true where FILTER(expression) keeps the solution, null for an error."""
+    """A boolean column: true if FILTER(expression) keeps the solution, null for an error."""
     assert isinstance(expression, Call)
     match expression:
         case Call("BOUND", (Var(name=name),)):
@@ -277,6 +277,6 @@ def _really(operator: str, left: Column, right: Column) -> Column:
 
 
 def fitted(exact: Column, kind: str) -> Column:
-    """A decimal with fewer digits; the job fails where that is not the same number."""
+    """A decimal with fewer digits; the job fails if that changes the number."""
     fails = fn.raise_error(fn.lit(f"{NOT_HERE} with decimals of so many digits: use micro-batches")).cast(kind)
     return fn.when(exact.isNull() | (exact.cast(kind).cast(EXACT) == exact), exact.cast(kind)).otherwise(fails)

@@ -42,7 +42,7 @@ def closure(edges: Iterable[Edge], sources: Iterable[Term] | None = None) -> Ite
 
 
 def _reached(steps: Steps, source: Term) -> dict[Term, list[Span]]:
-    """Semi-naive: only what is new at a node is followed further."""
+    """Semi-naive evaluation: each round follows only the pairs that the last one found."""
     reached: dict[Term, list[Span]] = {}
     new = list(steps.get(source, ()))
     while new:
@@ -94,12 +94,12 @@ class OuterNodes:
     names: frozenset[str]
 
     def at(self, node: al.Node) -> Relation | None:
-        """The nodes at an end of a path, which have a path of length zero there."""
+        """The nodes that a path of length zero connects with themselves."""
         return self.nodes if isinstance(node, al.Var) and node.name in self.names else None
 
 
 def path_solutions(facts: GraphFactsTable, pattern: al.TriplePattern, outer: OuterNodes | None) -> Relation:
-    """The solutions of a triple pattern whose predicate is a path; ``outer`` are nodes that EXISTS puts at its ends."""
+    """The solutions of a triple pattern with a path; ``outer`` are the nodes that EXISTS substitutes at its ends."""
     assert not isinstance(pattern.predicate, al.Var)
     subject, item = pattern.subject, pattern.object
     constants = (subject if isinstance(subject, str) else None, item if isinstance(item, str) else None)
@@ -119,7 +119,7 @@ def path_solutions(facts: GraphFactsTable, pattern: al.TriplePattern, outer: Out
 
 @dataclass(frozen=True)
 class _Ends:
-    """The constants at a path's ends, or the nodes that EXISTS puts there; ``None`` where it is open."""
+    """The constants at a path's ends, or the nodes that EXISTS substitutes; ``None`` for a variable."""
 
     first: Term | None = None
     last: Term | None = None
@@ -140,7 +140,7 @@ class _Ends:
 
 @dataclass(frozen=True)
 class _Paths:
-    """Pairs of nodes (as a relation) that a path connects; where an end is a constant, other pairs may be left out."""
+    """The pairs of nodes (as a relation) that a path connects; with a constant end, perhaps only pairs with it."""
 
     facts: GraphFactsTable
 

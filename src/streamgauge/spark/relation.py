@@ -32,11 +32,11 @@ class Relation:
         return fn.col(column(name)) if name in self.variables else fn.lit(None).cast("string")
 
     def where(self, condition: Column) -> "Relation":
-        """The rows where the condition is true."""
+        """The rows for which the condition is true."""
         return replace(self, frame=self.frame.filter(condition))
 
     def project(self, variables: tuple[str, ...]) -> "Relation":
-        """These variables only; those that the relation does not have become unbound."""
+        """Project to these variables; those that the relation does not have become unbound."""
         numbers = {name: kind for name, kind in self.numbers.items() if name in variables}
         columns = [self.value(name).alias(column(name)) for name in variables] + [fn.col(number(n)) for n in numbers]
         frame = self.frame.select("lo", "hi", *columns)

@@ -1,4 +1,4 @@
-"""The needs of a local Spark: a Java program that is new enough, and memory; each lack is a sentence with a remedy."""
+"""Requirements of a local Spark: a recent Java and memory; each missing one is a sentence with a remedy."""
 
 import os
 import re
@@ -26,22 +26,22 @@ FREE: Final = 512 * MIB
 """Memory that the JVM of a small session takes, bytes: with less free, Spark is not started."""
 
 HEAP: Final = "4g"
-"""The heap of the driver where neither ``SPARK_DRIVER_MEMORY`` nor the caller names another."""
+"""The driver's heap unless ``SPARK_DRIVER_MEMORY`` or the caller sets it."""
 
 _UNITS = {"": MIB, "b": 1, "k": 1 << 10, "m": MIB, "g": 1 << 30, "t": 1 << 40}
 _SIZE = re.compile(r"(\d+)\s*([bkmgt]?)b?", re.IGNORECASE)
 
 
 class SparkStartError(MistakeError, RuntimeError):
-    """Spark cannot start here; the sentence says what is missing and what to do."""
+    """Spark cannot start; the message says what is missing and what to do."""
 
 
 class JavaMissingError(SparkStartError):
-    """Spark was asked for on a machine without Java, or with one that is too old."""
+    """Spark needs Java, and this machine has none or one that is too old."""
 
 
 def java() -> str | None:
-    """The path of the java program that Spark would use, ``None`` when there is none."""
+    """The path of the java program that Spark would use, ``None`` if there is none."""
     home = os.environ.get("JAVA_HOME")
     if home and (path := Path(home) / "bin" / "java").exists():
         return str(path)
@@ -78,7 +78,7 @@ def _said(program: str) -> str:
 
 
 def java_lack() -> str:
-    """Why no Java here runs Spark, in a sentence; empty when one does."""
+    """A sentence on why no Java of this machine can run Spark; empty if one can."""
     program = java()
     if program is None:
         return NO_JAVA
@@ -101,19 +101,19 @@ def connect_address(master: str | None) -> str | None:
 
 
 def connect_lack() -> str:
-    """The packages that PySpark's client of Spark Connect lacks here, as a sentence; empty when it lacks none."""
+    """A sentence on the packages that PySpark's Spark Connect client lacks; empty if it lacks none."""
     absent = [name for name in _CONNECT_PACKAGES if not importable(name)]
     return f"Spark Connect needs {' and '.join(absent)}: pip install 'pyspark[connect]'" if absent else ""
 
 
 def classic_only(master: str | None, use: str) -> None:
-    """Refuse (SparkStartError) what works on classic Spark alone, where a Spark Connect server is to be used."""
+    """Raise SparkStartError for a feature that needs classic Spark, if a Spark Connect server is configured."""
     if address := connect_address(master):
         raise _needs_classic(use, f"{address} is Spark Connect")
 
 
 def classic_session(session: object, use: str) -> None:
-    """The same for a session that is there already."""
+    """Raise SparkStartError for a feature that needs classic Spark, if the session is a remote one."""
     if type(session).__module__.startswith("pyspark.sql.connect"):
         raise _needs_classic(use, "this session is Spark Connect's")
 
@@ -135,7 +135,7 @@ def spark_lack() -> str:
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory (bytes) that this process may use: of the machine, or of its control group where that has less."""
+    """The memory (bytes) that this process may use: the machine's, or its control group's limit if that is less."""
 
     total: int
     free: int
@@ -159,7 +159,7 @@ def memory(group: Path = Path("/sys/fs/cgroup")) -> Memory:
 def heap(amount: str | None, default: str, has: Memory) -> str:
     """The driver's heap, as Spark has it: what was asked, else the default, else half of a small machine's memory.
 
-    SparkStartError when what was asked is no size, is more than there is, or too little memory is free for any JVM.
+    SparkStartError when what was asked is not a size, is more than there is, or too little memory is free for any JVM.
     """
     if has.free < FREE:
         raise SparkStartError(
@@ -180,5 +180,5 @@ def _bytes(size: str) -> int:
     """Bytes of Spark's ``4g``, ``512m``, ``4096`` (MiB)."""
     match = _SIZE.fullmatch(size.strip())
     if match is None:
-        raise SparkStartError(f"SPARK_DRIVER_MEMORY={size} is no size of memory: write 4g or 512m")
+        raise SparkStartError(f"SPARK_DRIVER_MEMORY={size} is not a size of memory: write 4g or 512m")
     return int(match[1]) * _UNITS[match[2].lower()]

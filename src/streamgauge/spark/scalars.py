@@ -32,7 +32,7 @@ BEYOND = "beyond "
 """Before the datatype's IRI: numbers of it that Spark does not compute with, or that are none."""
 
 OTHER_KIND = "streamgauge: an object is of another datatype than the ones before it"
-"""In the message of the error that a job fails with when what it was compiled for is no longer so."""
+"""Part of the message of a job that fails because its data is no longer what its plan was compiled for."""
 
 RANK = {kind: rank for rank, kind in enumerate(SPARK_TYPES)}
 
@@ -44,7 +44,7 @@ def kind_of(term: Term) -> str | None:
 
 
 def computable(form: Column, kind: str) -> Column:
-    """Whether Spark computes with a literal of that kind as SPARQL does: its form is allowed, and short if whole."""
+    """Whether Spark computes with a literal like SPARQL: its form is valid, and an integer is short."""
     return form.rlike(_pattern(kind))
 
 
@@ -58,7 +58,7 @@ def _pattern(kind: str) -> str:
 
 
 def exact_kind(term: Term) -> str | None:
-    """The datatype IRI of a literal, after BEYOND where Spark does not compute with it; ``None`` for another term."""
+    """A literal's datatype IRI, prefixed by BEYOND if Spark cannot compute with it; ``None`` for other terms."""
     iri = datatype(term)
     kind = (iri or "").removeprefix(XSD)
     return iri if kind not in _FORMS or re.match(_pattern(kind), term) else f"{BEYOND}{iri}"
@@ -125,7 +125,7 @@ class Typed:
 
 
 def condition(expression: Expression, relation: Relation) -> Column:
-    """A boolean column: true where FILTER(expression) keeps the row."""
+    """A boolean column: true if FILTER(expression) keeps the row."""
     typed = fast(expression, relation)
     if typed is not None and typed.kind == "boolean":
         return typed.column
@@ -238,7 +238,7 @@ def _constant(term: Term, kind: str) -> Typed | None:
 
 
 def _compared(operator: str, left: Typed, right: Typed) -> Column:
-    """A comparison as XPath has it: NaN equals nothing and has no order (F&O 3.1, 4.3); Spark's own ranks it."""
+    """A comparison as in XPath: NaN equals nothing and has no order (F&O 3.1, 4.3), unlike Spark's own."""
     plain = _COMPARISONS[operator](left.column, right.column)
     if left.kind == "integer":
         return plain

@@ -21,7 +21,7 @@ from streamgauge.spark.workers import ask, cores
 
 _STARTING = threading.Lock()
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-"""A local session listens to nobody else; on a cluster the executors must reach the driver."""
+"""A local session listens on the loopback address only; on a cluster the executors must reach the driver."""
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ def _created(create: Callable[[], T], place: str) -> T:
 
 
 def reach(master: str, seconds: float = 5.0) -> None:
-    """Say at once when nobody answers at the address of a standalone master: SparkStartError after ``seconds`` each."""
+    """SparkStartError if no standalone master answers at its addresses, after ``seconds`` for each."""
     if not master.startswith("spark://"):
         return
     for place in master.removeprefix("spark://").split(","):

@@ -11,7 +11,7 @@ import pyspark.sql
 from pyspark.sql import SparkSession
 
 _PACKAGE: Final = Path(pyspark.sql.__file__).parents[1]
-"""Where PySpark is, which has a Spark of its own."""
+"""The folder of PySpark, which contains Spark."""
 
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 HASH_JOINS: Final = "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold"
@@ -37,7 +37,7 @@ NEEDED: Final = {"spark.sql.session.timeZone": "UTC"}
 """Settings that answers depend on; no user's setting changes them."""
 
 MIN_PARTITIONS: Final = 4
-"""Partitions of a shuffle at least: two for each core of the smallest machine, so that none waits for one long task."""
+"""Minimum partitions of a shuffle: two per core of the smallest machine, so that one long task delays less."""
 
 ROW_BYTES: Final = 128
 """Bytes of a row of a shuffle, about: a few terms or their numbers, times and keys."""
@@ -71,7 +71,7 @@ def _options(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _lines(file: Path) -> Iterator[tuple[str, str]]:
-    """The entries of a file of properties; none where there is no such file."""
+    """The entries of a properties file; none if it does not exist."""
     if not file.is_file():
         return
     for line in file.read_text(encoding="utf-8").splitlines():
@@ -97,7 +97,7 @@ def partitions(rows: int, cores: int) -> int:
 
 
 def fit(spark: SparkSession, rows: int, cores: int = 1) -> None:
-    """Have a session's next jobs suit so many rows, with at least as many partitions as before; the user's stay."""
+    """Set the partitions of a session's next jobs for ``rows`` rows, never fewer than before; user settings stay."""
     user = of_user()
     wanted = max(int(spark.conf.get(PARTITIONS, "0")), partitions(rows, cores))
     for name, value in {PARTITIONS: str(wanted), HASH_JOINS: "128m" if rows <= HASHED_ROWS else "0"}.items():

@@ -9,7 +9,7 @@ from streamgauge.model.terms import Row
 from streamgauge.sparql.comparison import ranks
 
 Place = tuple[int, ...]
-"""Where a row stands: smaller comes first, equal says that SPARQL does not tell."""
+"""A row's place in ORDER BY: smaller comes first; SPARQL does not order rows of equal places."""
 
 
 def chosen(
@@ -35,7 +35,7 @@ def chosen(
 
 
 def _tied(rows: Sequence[Row], places_: Sequence[Place], order: Sequence[int], at: int) -> bool:
-    """Whether different rows that SPARQL does not order stand on both sides of a cut."""
+    """Whether a cut (LIMIT, OFFSET) separates different rows that SPARQL does not order."""
     place = places_[order[at]]
     return places_[order[at - 1]] == place and len({rows[index] for index in order if places_[index] == place}) > 1
 

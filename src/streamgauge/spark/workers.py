@@ -27,16 +27,16 @@ SECONDS: Final = 90.0
 _TAG: Final = "streamgauge-workers"
 _ABSENT = re.compile(r"No module named '([\w.]+)'")
 _TASK = re.compile(r"^.* failed \d+ times, most recent failure: Lost task .*? executor [^)]*\): ")
-"""Where a job names its task and executor, before it says what went wrong."""
+"""The start of a failed job's message, which names its task and executor before the cause."""
 
 _MAX_TASKS = 64
-"""Tasks at most: one for each core that the cluster offers, up to so many."""
+"""Maximum number of tasks; there is one for each core of the cluster up to this number."""
 
 T = TypeVar("T")
 
 
 def ask(spark: "SparkSession", place: str, seconds: float | None = None) -> None:
-    """Have the workers import Streamgauge; SparkStartError says what they lack, or that none took a task in time."""
+    """Let the workers import Streamgauge; SparkStartError if they lack something or do no task in time."""
     limit = seconds or float(os.environ.get(LIMIT, SECONDS))
     tasks = max(1, min(_MAX_TASKS, cores(spark)))
     probe = fn.arrow_udf(_asked(), "string")
@@ -45,8 +45,8 @@ def ask(spark: "SparkSession", place: str, seconds: float | None = None) -> None
         replies = {row.said for row in _in_time(spark, table.collect, limit)}
     except TimeoutError as error:
         raise SparkStartError(
-            f"no worker of {place} has done a task within {limit:g} s: are there workers, with memory and cores that "
-            f"nobody else has taken? {LIMIT} allows more time"
+            f"no worker of {place} has done a task within {limit:g} s: check on the master's page that workers "
+            f"with free memory and cores are registered, or allow more time by {LIMIT}"
         ) from error
     except Exception as error:  # a job fails with errors of Spark, of Py4J and of the remote protocol
         raise SparkStartError(reason(place, f"{words(error)}\n{error}")) from error
@@ -60,7 +60,7 @@ def ask(spark: "SparkSession", place: str, seconds: float | None = None) -> None
 
 
 def cores(spark: "SparkSession") -> int:
-    """How many tasks the session's cluster runs at once; 2 where a remote session does not say."""
+    """The number of tasks that the cluster runs at once; 2 for a remote session, which does not tell."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # Spark Connect has no context
@@ -68,7 +68,7 @@ def cores(spark: "SparkSession") -> int:
 
 
 def _asked() -> "Callable[[pa.Array], pa.Array]":
-    """A function that workers get as it is, not by the name of a module that they may lack."""
+    """A function that is pickled by value: by reference, workers would import this module, which they may lack."""
 
     def version(numbers: "pa.Array") -> "pa.Array":
         import importlib
@@ -87,7 +87,7 @@ def _asked() -> "Callable[[pa.Array], pa.Array]":
 
 
 def reason(place: str, message: str) -> str:
-    """The sentence for a task that failed, of what the job says: its first line, then all."""
+    """A sentence on a failed task, from a job's message: its first line, then all of it."""
     absent = _ABSENT.search(message)
     if absent:
         return (

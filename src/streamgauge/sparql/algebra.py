@@ -281,8 +281,8 @@ class _Evaluation:
                 return Block(pattern, self._graph, self._fixed).solutions({})
             case al.Join(left=left, right=right):
                 return joined(self.solutions(left), self._extensions(left, right))
-            case al.LeftJoin(left=left, right=right, condition=wanted):
-                test = None if wanted is None else self._test(wanted)
+            case al.LeftJoin(left=left, right=right, condition=required):
+                test = None if required is None else self._test(required)
                 return left_joined(self.solutions(left), self._extensions(left, right), test)
             case al.Filter():
                 return self._filtered(pattern)
@@ -308,6 +308,7 @@ class _Evaluation:
         solutions = self.solutions(pattern.pattern)
         match pattern:
             case al.Distinct():
+                # A dict keeps the first solution's place, so that DISTINCT over ORDER BY stays sorted.
                 return iter({frozenset(row.items()): row for row in solutions}.values())
             case al.Reduced():
                 return solutions
@@ -348,10 +349,10 @@ class _Evaluation:
             conditions = [condition for condition in conditions if reads_patterns(condition)]
         else:
             filtered = self.solutions(inner)
-        return reduce(lambda solutions, wanted: filter(self._test(wanted), solutions), conditions, filtered)
+        return reduce(lambda solutions, required: filter(self._test(required), solutions), conditions, filtered)
 
-    def _test(self, wanted: al.Expression) -> Callable[[Solution], bool]:
-        holds, fixed, exists = condition(wanted), self._fixed, self._exists
+    def _test(self, required: al.Expression) -> Callable[[Solution], bool]:
+        holds, fixed, exists = condition(required), self._fixed, self._exists
         if fixed:
             return lambda solution: holds({**fixed, **solution}, exists)
         return lambda solution: holds(solution, exists)
@@ -371,6 +372,7 @@ class _Evaluation:
         if names is None:
             written = {variable.name for variable in written_variables(test.pattern)}
             names = self._mentioned[id(test)] = tuple(sorted(written))
+        # By identity: the query form keeps its patterns alive, and hashing a pattern at each solution would be slow.
         key = id(test), tuple(map(solution.get, names))
         exists_ = self._tested.get(key)
         if exists_ is None:

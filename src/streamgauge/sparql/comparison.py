@@ -155,6 +155,7 @@ def _ordered_literals(one: Value, other: Value) -> int | None:
     return 1 if less_values(other, one) else (0 if equal_values(one, other) else None)
 
 
+# Unbound is 0, literals are 4 (SPARQL 1.2, 15.1).
 _PLACES: Final = {BLANK: 1, IRI: 2, TRIPLE: 5}
 
 

@@ -186,7 +186,7 @@ def _once(step: _Step) -> _Step:
 def _exists(node: Exists) -> _Step:
     def run(solution: Any, exists: ExistsTest | None) -> Value | None:
         if exists is None:
-            raise ValueError("EXISTS in an expression: give the test that decides it")
+            raise ValueError("an expression with EXISTS needs the argument `exists`")
         return TRUE if exists(node, solution) else FALSE
 
     return run
@@ -232,8 +232,8 @@ def _patterned(name: str, arguments: Sequence[Expression], steps: Sequence[_Step
 
 def _why(operator: str, count: int) -> str:
     if operator.upper() in VOLATILE:
-        return f"{operator}() gives another value each time, so no answer can be compared: bind a constant instead"
-    return f"{operator} with {count} arguments is no function of SPARQL 1.1 that is evaluated here: leave it out"
+        return f"{operator}() gives a different value at each call, so answers cannot be compared: bind a constant"
+    return f"{operator} with {count} arguments is not a function of SPARQL 1.1 that is evaluated here: leave it out"
 
 
 def _one(function: Callable[[Value], Value | None], step: _Step) -> _Step:
@@ -321,12 +321,12 @@ def _in(steps: Sequence[_Step]) -> _Step:
     first, *others = steps
 
     def run(solution: Any, exists: ExistsTest | None) -> Value | None:
-        wanted, error = first(solution, exists), False
-        if wanted is None and others:
+        member, error = first(solution, exists), False
+        if member is None and others:
             return None
         for step in others:
             value = step(solution, exists)
-            equal = None if value is None or wanted is None else equal_values(wanted, value)
+            equal = None if value is None or member is None else equal_values(member, value)
             if equal:
                 return TRUE
             error = error or equal is None

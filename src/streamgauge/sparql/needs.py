@@ -38,7 +38,9 @@ class Looks:
         """Spend ``number`` of the budget; TooManySolutionsError if it is exceeded."""
         self._left -= number
         if self._left < 0:
-            raise TooManySolutionsError(f"WHERE looks at more than {self._limit} facts: name more terms in it")
+            raise TooManySolutionsError(
+                f"WHERE reads more than {self._limit} facts: use more constants in its patterns"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,8 @@ class PartialSolutions:
 
     def cut(self, names: Iterable[str]) -> "PartialSolutions":
         """The distinct rows projected to the known ones of these names."""
-        wanted = set(names)
-        places = [place for place, name in enumerate(self.names) if name in wanted]
+        projected = set(names)
+        places = [place for place, name in enumerate(self.names) if name in projected]
         rows = dict.fromkeys(tuple(row[place] for place in places) for row in self.rows)
         return PartialSolutions(tuple(self.names[place] for place in places), tuple(rows))
 
@@ -104,6 +106,7 @@ class Needs:
             case al.BGP(patterns=patterns):
                 return self._block(patterns, known, graph)
             case al.Join(left=left, right=right):
+                # A subquery binds nothing for the other side, so the other side goes first and restricts the subquery.
                 first, second = (right, left) if _is_opaque(left) else (left, right)
                 return self.of(second, self.of(first, known, graph), graph)
             case al.Union(left=left, right=right):
@@ -181,7 +184,9 @@ class Needs:
 
     def _bounded(self, known: _Known) -> _Known:
         if sum(len(relation.rows) for relation in known) > self.most:
-            raise TooManySolutionsError(f"more than {self.most} solutions: name more terms in WHERE")
+            raise TooManySolutionsError(
+                f"WHERE has more than {self.most} solutions: use more constants in its patterns"
+            )
         return [relation for relation in known if relation.rows]
 
     def _extended(
@@ -189,7 +194,7 @@ class Needs:
     ) -> PartialSolutions:
         """The partial solutions joined with the triples that they match."""
         slots = {name: place for place, name in enumerate(known.names)}
-        wanted = [slots.get(node.name) if isinstance(node, Var) else node for node in (graph, *nodes)]
+        sources = [slots.get(node.name) if isinstance(node, Var) else node for node in (graph, *nodes)]
         fresh: dict[str, int] = {}
         same: list[tuple[int, int]] = []
         for place, node in enumerate((graph, *nodes)):
@@ -198,12 +203,13 @@ class Needs:
                 same += [(first, place)] if first != place else []
         rows: list[tuple[Term, ...]] = []
         for row in known.rows:
-            quad = [row[node] if isinstance(node, int) else node for node in wanted]
+            quad = [row[node] if isinstance(node, int) else node for node in sources]
             name = graph if quad[0] is None else quad[0]
             for match in self.matches(name, quad[1], quad[2], quad[3]):
                 terms = (match[0], *match[1])
                 if all(terms[one] == terms[other] for one, other in same):
                     rows.append((*row, *[str(terms[at]) for at in fresh.values()]))
+            # Enough to know that the bound is exceeded: _bounded raises the error.
             if len(rows) > self.most:
                 break
         return PartialSolutions((*known.names, *fresh), rows)
@@ -219,12 +225,12 @@ class Needs:
             self.looks.spend(len(answer))
             return answer
         answer = self._answers[key] = []
-        for name, triple in self._asked(graph, subject, predicate, end):
+        for name, triple in self._looked_up(graph, subject, predicate, end):
             answer.append((name, triple))
             (self.default if name is None else self.named.setdefault(name, {}))[triple] = None
         return answer
 
-    def _asked(
+    def _looked_up(
         self, graph: Node | None, subject: Term | None, predicate: Term | None, end: Term | None
     ) -> Iterator[_Match]:
         if subject is not None and is_literal(subject):
@@ -273,6 +279,7 @@ class Needs:
             case al.Alternative(choices=choices):
                 return [one for choice in choices for one in self._path(choice, subject, end, known, graph)]
             case al.NegatedSet():
+                # !(p|^q) matches in both directions; the predicates that it excludes are left to the evaluation.
                 for one, other in ((subject, end), (end, subject)):
                     self._triple(TriplePattern(one, self._new(), other), known, graph)
                 return known
@@ -304,7 +311,7 @@ class Needs:
     def _node(self, term: Term, graph: Term | None) -> None:
         """Look up a triple that makes a term a node of the graph, because paths of length zero connect nodes."""
         for subject, end in ((term, None), (None, term)):
-            for name, triple in islice(self._asked(graph, subject, None, end), 1):
+            for name, triple in islice(self._looked_up(graph, subject, None, end), 1):
                 (self.default if name is None else self.named.setdefault(name, {}))[triple] = None
 
 

@@ -91,11 +91,10 @@ class PathWalks:
 
     def _repeated(self, path: Repeat, start: Term, forward: bool, near: bool, far: Term | None) -> Ends:
         """ZeroOrOnePath, ZeroOrMorePath, OneOrMorePath: each end has multiplicity 1 (18.4)."""
-        there = near or start == far or start in self.graph.nodes
+        in_graph = near or start == far or start in self.graph.nodes
         if path.modifier == "?":
             once = dict.fromkeys(self.ends(path.path, start, forward, near, far), 1)
-            return {**once, start: 1} if there else once
-        if not there:
+            return {**once, start: 1} if in_graph else once
             return {}
         seen: dict[Term, int] = {start: 1} if path.modifier == "*" else {}
         waiting = [start]

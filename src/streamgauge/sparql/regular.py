@@ -85,7 +85,7 @@ class Pattern:
     def replaced(self, text: str, replacement: str) -> str:
         """fn:replace: all matches replaced; PatternError if the pattern matches the empty string (FORX0003)."""
         if self.found(""):
-            raise PatternError("the pattern matches a text of no length")
+            raise PatternError("the pattern matches the empty string")
         matcher = self._matcher(text)
         parts: list[str | int] = [replacement] if "q" in self._source[1] else _parts(replacement, matcher.groups)
         pieces, at = [], 0
@@ -157,11 +157,11 @@ def _piece(text: str, at: int) -> int:
 
 def _refuse_large(text: str, flags: str) -> None:
     if len(text) > MAX_STATES:
-        raise TooLargeError(f"a pattern of {len(text)} characters, {MAX_STATES} at most: write a shorter one")
+        raise TooLargeError(f"the pattern has {len(text)} characters, but at most {MAX_STATES} are allowed: shorten it")
     states = 0 if "q" in flags or "{" not in text else expanded(text)
     if states > MAX_STATES:
         raise TooLargeError(
-            f"a pattern of {states:.3g} states, {MAX_STATES} at most: counted repetitions within counted ones multiply"
+            f"the pattern has {states:.3g} states, more than {MAX_STATES}: nested counted repetitions multiply"
         )
 
 

@@ -27,7 +27,7 @@ def change(operation: UpdateOperation, facts: Facts, limit: int, looks: Looks) -
     looks.spend(len(rows) * (len(operation.delete) + len(operation.insert)))
     slots = {name: place for place, name in enumerate(names)}
     inserted = _Template(operation.insert, slots, operation)
-    return _made(_Template(operation.delete, slots, operation), rows), _made(inserted, rows)
+    return _instances(_Template(operation.delete, slots, operation), rows), _instances(inserted, rows)
 
 
 def _solutions(
@@ -45,7 +45,7 @@ def _solutions(
     dataset = needs.dataset()
     rows = answer(al.Select(al.Project(where, tuple(map(Var, names))), names), dataset)
     if len(rows) > limit:
-        raise TooManySolutionsError(f"more than {limit} solutions: name more terms in WHERE")
+        raise TooManySolutionsError(f"WHERE has more than {limit} solutions: use more constants in its patterns")
     old = dataset.default.nodes.union(*(graph.nodes for graph in dataset.named.values()))
     return names, [tuple(_kept(term, old, operation) for term in row) for row in rows]
 
@@ -80,7 +80,7 @@ class _Template:
             )
 
 
-def _made(template: _Template, rows: Iterable[_Row]) -> list[Triple]:
+def _instances(template: _Template, rows: Iterable[_Row]) -> list[Triple]:
     """The well-formed triples of a template over all solutions (SPARQL 1.1 Update, 3.1.3)."""
     triples = dict[Triple, None]()
     for number, row in enumerate(rows):
@@ -120,12 +120,13 @@ def together(
     for operation in operations:
         seen = _Changed(facts, added, removed) if operation.where is not None and (added or removed) else facts
         deleted, inserted = change(operation, seen, limit, counted)
+        # Deletions first (SPARQL 1.1 Update, 3.1.3): a triple that an operation deletes and inserts is in the result.
         for triple in deleted:
             added.pop(triple, None)
             removed[triple] = None
         added |= dict.fromkeys(inserted)
     if len(added) + len(removed) > limit:
-        raise TooManySolutionsError(f"an update of more than {limit} triples: make it in parts")
+        raise TooManySolutionsError(f"the update changes more than {limit} triples: split it into several updates")
     return tuple(added), tuple(removed)
 
 

@@ -257,9 +257,9 @@ class _Making:
         try:
             time, triples = item
         except (TypeError, ValueError):
-            raise WatchError(f"{item!r:.80} is no stream element: give (time in ms, triples)") from None
+            raise WatchError(f"{item!r:.80} is not a stream element: give (time in ms, triples)") from None
         if type(time) is not int:
-            raise WatchError(f"{time!r:.80} is no time: a whole number of ms is expected")
+            raise WatchError(f"{time!r:.80} is not a time: a whole number of ms is expected")
         if self._among:
             raise WatchError(
                 f"element {self._next}: {which(self._among)} (a dictionary from IRI to stream does it too)"

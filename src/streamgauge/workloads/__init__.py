@@ -23,10 +23,10 @@ class UnknownNameError(MistakeError, ValueError):
 
 
 class Workload(Protocol):
-    """The contract of a workload module: its name, a line about it, its parameters, a folder of ``*.rq``, and generate.
+    """The contract of a workload module: name, one line about it, parameters, a folder of ``*.rq``, and ``generate``.
 
-    It may have ``plan(seed, **parameters)``, a ``TablePlan`` of the same rows, so that small streams are generated
-    without Spark. It may have ``static`` and ``static_plan`` for static data in the same way.
+    An optional ``plan(seed, **parameters)`` returns a ``TablePlan`` of the same rows, so that small streams are
+    generated without Spark. ``static`` and ``static_plan`` do the same for static data.
     """
 
     NAME: str
@@ -43,7 +43,7 @@ class Workload(Protocol):
 def on_spark(plan: "Callable[..., TablePlan | None]", tasks: int | None = None) -> "Callable[..., DataFrame | None]":
     """The ``generate`` or ``static`` of a workload from its plan; the rows do not depend on the number of partitions.
 
-    By default there are ``tasks`` partitions, or one per core, but at most one per id.
+    By default own_queries are ``tasks`` partitions, or one per core, but at most one per id.
     """
 
     def table(
@@ -65,7 +65,7 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> Workload:
     """The workload of a name, in any case; UnknownNameError."""
     if (spelling := spelled(name, names())) is None:
-        raise UnknownNameError(f"there is no workload {name!r}: {offered(name, names())}")
+        raise UnknownNameError(f"unknown workload {name!r}: {offered(name, names())}")
     return cast(Workload, import_module(_modules()[spelling]))
 
 
@@ -80,16 +80,16 @@ def queries(workload: Workload) -> tuple[str, ...]:
 
 
 def query_text(workload: Workload, name: str) -> str:
-    """The text of a query with its ``${NAME}`` parameters not filled in; UnknownNameError."""
-    there = queries(workload)
-    if (spelling := spelled(name, there)) is None:
-        known = f"it has {', '.join(there)}{meant(name, there)}"
+    """The text of a query with its ``${NAME}`` placeholders; UnknownNameError."""
+    own_queries = queries(workload)
+    if (spelling := spelled(name, own_queries)) is None:
+        known = f"it has {', '.join(own_queries)}{meant(name, own_queries)}"
         raise UnknownNameError(f"workload {workload.NAME} has no query {name!r}: {known}")
     return (workload.QUERIES / f"{spelling}.rq").read_text(encoding="utf-8")
 
 
 def _modules() -> dict[str, str]:
-    """Name -> module: the folders beside this file that hold a ``queries`` folder, and entry points."""
+    """Name -> module: the folders next to this file that have a ``queries`` folder, and entry points."""
     folders = (folder.parent for place in __path__ for folder in Path(place).glob("*/queries"))
     own = {folder.name: f"{__name__}.{folder.name}" for folder in folders}
     return own | {point.name: point.value for point in entry_points(group=GROUP)}

@@ -1,4 +1,4 @@
-"""Tables of workloads on Spark: tasks draw and write the blocks of a plan."""
+"""Workload tables on Spark: tasks draw and write the blocks of a plan."""
 
 import pickle
 from base64 import b64decode, b64encode
@@ -23,14 +23,14 @@ _NAMES: Final = WeakKeyDictionary[SparkSession, str]()
 _NUMBERS: Final = count(1)
 
 PART_ROWS: Final = 2_000_000
-"""Rows of a part file at most, about.
+"""Approximate maximum number of rows in a part file.
 
-Derived of 1.7 CPU s and 13 MB a million rows (``benchmarks.scale``): a task of 3 s, which is done again in no more when
-its worker is lost, and a file of 26 MB, which Spark reads in one task and a batch of the spark engine need not part.
+It follows from 1.7 CPU s and 13 MB per million rows (``benchmarks.scale``): a task of 3 s, which is all that a lost
+worker costs, and a file of 26 MB, which Spark reads in one task and the spark engine in one batch.
 """
 
 _SLICE: Final = 256
-"""Drawn rows whose table rows are passed to Spark as one array, to be exploded."""
+"""Drawn rows whose table rows are passed to Spark as one array, which is then exploded."""
 
 
 def frame(spark: SparkSession, plan: TablePlan, partitions: int | None = None) -> DataFrame:
@@ -43,7 +43,7 @@ def frame(spark: SparkSession, plan: TablePlan, partitions: int | None = None) -
 
 
 class Blocks(DataSource):  # type: ignore[misc]
-    """A Spark data source of a plan's rows: the table's, or drawn rows that still have to be sorted."""
+    """A Spark data source of a plan's rows: those of the table, or drawn rows that are sorted later."""
 
     @classmethod
     def name(cls) -> str:
@@ -92,7 +92,7 @@ def _plan(text: str) -> TablePlan:
 
 
 def _registered(spark: SparkSession) -> str:
-    """The source's name in a session, registered if necessary; sessions of one JVM cannot share a name."""
+    """The source's name in a session, registered on first use; sessions of one JVM cannot share a name."""
     name = _NAMES.get(spark)
     if name is None:
         name = f"{Blocks.name()}-{next(_NUMBERS)}"
@@ -133,14 +133,15 @@ def _ordered(rows: DataFrame, order: Order, tasks: int) -> DataFrame:
 
 
 def _in_ranges(rows: DataFrame, tasks: int, *columns: str) -> DataFrame:
-    """The rows in order, in as many partitions as tasks: adaptive plans leave a number alone that was asked for."""
+    """The rows in order in exactly ``tasks`` partitions: adaptive plans keep an explicit number."""
     return rows.repartitionByRange(tasks, *columns).sortWithinPartitions(*columns)
 
 
 def numbered(rows: DataFrame, arrival: str, ties: Sequence[str], tasks: int) -> DataFrame:
-    """The rows with ``n``, from 0: by the ms of their arrival (a column), then by the columns ``ties``, in order of n.
+    """The rows numbered by ``n`` from 0, in the order of the column ``arrival`` (ms), then of the columns ``ties``.
 
-    The number is how many arrived in earlier ms, plus the place within the ms: no partition sees the whole stream.
+    The number is the count of arrivals in earlier ms plus the position within the ms, so that no task has to see the
+    whole stream.
     """
     counts = rows.groupBy(arrival).count()
     before = Window.orderBy(arrival).rowsBetween(Window.unboundedPreceding, -1)

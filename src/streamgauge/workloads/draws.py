@@ -55,17 +55,17 @@ def text_bits(seed: int, purpose: str, texts: list[str]) -> Ints:
 
 
 def below(bound: int, seed: int, purpose: str, *counters: Counter) -> Ints:
-    """A uniform integer from 0 to bound - 1; the bias of the modulus is below bound / 2^53."""
+    """Uniform integers from 0 to bound - 1; the bias of the modulus is below bound / 2^53."""
     return bits(seed, purpose, *counters) % bound
 
 
 def unit(seed: int, purpose: str, *counters: Counter) -> Floats:
-    """A uniform double in [0, 1)."""
+    """Uniform doubles in [0, 1)."""
     return bits(seed, purpose, *counters) * 2.0**-53
 
 
 def poisson(seed: int, purpose: str, *counters: Counter) -> Ints:
-    """A Poisson-distributed integer with mean 1, cut off at 18, by inversion."""
+    """Poisson-distributed integers with mean 1, cut off at 18, by inversion."""
     draw = unit(seed, purpose, *counters)
     total, counts = 0.0, np.zeros(len(draw), np.int64)
     for k in range(18):
@@ -75,17 +75,18 @@ def poisson(seed: int, purpose: str, *counters: Counter) -> Ints:
 
 
 def normal(seed: int, purpose: str, *counters: Counter) -> Floats:
-    """An approximately normal double, mean 0, deviation 1: the sum of twelve uniform draws minus 6.
+    """Approximately normal doubles, mean 0, deviation 1: the sum of twelve uniform draws minus 6.
 
-    Integer sums make it exact on every machine, unlike log and cos, which differ between math libraries.
+    Integer sums are the same on every machine, unlike log and cos, which differ between math libraries.
     """
+    # A uniform draw has variance 1/12, so twelve of them have variance 1 and mean 6.
     total = sum((bits(seed, purpose, k, *counters) for k in range(12)), np.zeros(1, np.int64))
     return total * 2.0**-53 - 6.0
 
 
 def _chained(seed: int, purpose: str, *counters: Counter) -> _Words:
     if not -(1 << 63) <= seed < 1 << 63:
-        raise ParameterError(f"the seed is {seed}: it must be a whole number of 64 bits")
+        raise ParameterError(f"the seed is {seed}: it must be a signed 64-bit integer")
     hashed = _of_number(np.array([_START], np.uint64), seed)
     hashed = _of_bytes(hashed, np.frombuffer(purpose.encode(), np.uint8)[np.newaxis])
     for counter in counters:
@@ -94,6 +95,7 @@ def _chained(seed: int, purpose: str, *counters: Counter) -> _Words:
 
 
 def _above_11(words: _Words) -> Ints:
+    # A double has 53 bits of precision: 64 - 11.
     return (words >> np.uint64(11)).astype(np.int64)
 
 
@@ -124,7 +126,7 @@ def _of_bytes(start: _Words, rows: npt.NDArray[np.uint8]) -> _Words:
 
 
 def _striped(start: _Words, words: _Words) -> _Words:
-    """Hash whole stripes in four lanes, each of every fourth word, and merge the lanes."""
+    """Hash whole stripes in four lanes, word i in lane i mod 4, and merge the lanes."""
     lanes = [start + _P1 + _P2, start + _P2, start + np.uint64(0), start - _P1]
     for at in range(0, words.shape[1], 4):
         lanes = [_turned(lane + words[:, at + n] * _P2, 31) * _P1 for n, lane in enumerate(lanes)]

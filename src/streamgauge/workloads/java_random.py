@@ -1,7 +1,7 @@
-"""``java.util.Random`` (the JDK documents it): a 48-bit linear congruential generator, drawn and jumped ahead.
+"""``java.util.Random`` (as the JDK documents it): a 48-bit linear congruential generator that can jump ahead.
 
-One step is x -> A x + C (mod 2^48), so k steps are x -> A^k x + C_k with C_k = C (A^k - 1) / (A - 1): any draw can
-be had without those before it. Only ``nextInt(bound)`` needs care, since it rejects some draws and takes the next.
+One step is x -> A x + C (mod 2^48), so k steps are x -> A^k x + C_k with C_k = C (A^k - 1) / (A - 1), and any draw can
+be computed without those before it. Only ``nextInt(bound)`` needs care, since it rejects some draws and takes the next.
 """
 
 from collections.abc import Iterator
@@ -31,17 +31,19 @@ def scramble(seed: int) -> int:
 
 
 def limit(bound: int) -> int:
-    """The first 31-bit draw that ``nextInt(bound)`` rejects; 2^31 when it rejects none."""
+    """The lowest 31-bit draw that ``nextInt(bound)`` rejects; 2^31 if it rejects none."""
+    # Java rejects the incomplete last block of ``bound`` draws, which would favour small values.
     return (1 << 31) - (1 << 31) % bound
 
 
 def reduce(draw: int, bound: int) -> int:
-    """The value that ``nextInt(bound)`` makes of an accepted 31-bit draw."""
+    """The value of ``nextInt(bound)`` for an accepted 31-bit draw."""
+    # For powers of two Java takes the high bits, as the low ones of a linear congruential generator repeat soon.
     return (bound * draw) >> 31 if bound & (bound - 1) == 0 else draw % bound
 
 
 def next_int(state: int, bound: int) -> tuple[int, int]:
-    """``nextInt(bound)``: the state after it and the value, 0 to bound - 1."""
+    """``nextInt(bound)``: the next state, and a value from 0 to bound - 1."""
     top = limit(bound)
     while True:
         state = (state * MULTIPLIER + ADDEND) & MASK
@@ -75,7 +77,7 @@ def accepted(state: int, bound: int, count: int) -> Iterator[DrawRun]:
 
 
 def _rejected(state: int, bound: int, tables: tuple[pa.Array, pa.Array]) -> list[int]:
-    """Which of the next BLOCK draws are rejected; Arrow's products wrap at 2^64, a multiple of 2^48."""
+    """The rejected ones among the next BLOCK draws; Arrow's products wrap at 2^64, a multiple of 2^48."""
     if limit(bound) == 1 << 31:
         return []
     states = pc.bit_wise_and(pc.add(pc.multiply(tables[0], pa.scalar(state)), tables[1]), pa.scalar(MASK))

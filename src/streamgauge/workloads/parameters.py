@@ -1,4 +1,4 @@
-"""Typed parameters of workloads: what a user writes becomes a value, or an error that names the parameter."""
+"""Typed parameters of workloads, which parse the user's text or fail with an error that names the parameter."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +12,11 @@ _UNITS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_00
 
 
 class ParameterError(MistakeError, ValueError):
-    """A parameter that a workload does not have, or a value that it does not take."""
+    """An unknown parameter of a workload, or an invalid value."""
 
 
 class Parameter(NamedTuple):
-    """One parameter: ``type`` turns text or a value into the value, ``help`` is one line with the unit."""
+    """One parameter: ``type`` parses a text or checks a value, ``help`` is one line with the unit."""
 
     type: Callable[[object], object]
     default: object
@@ -33,9 +33,9 @@ def duration(value: object) -> int:
 
 
 def instant(value: object) -> int:
-    """A point of a stream's time in ms: a duration since 0 or before it (``-30s``), or a date; ValueError otherwise.
+    """A point in stream time (ms): a duration after or before 0 (``30s``, ``-30s``), or a date; ValueError otherwise.
 
-    Dates and dates with times (ISO 8601) count from 1970, in UTC unless they have a zone: ``2026-03-01T08:00:00Z``.
+    Dates and dateTimes (ISO 8601) count from 1970, in UTC unless they have a zone: ``2026-03-01T08:00:00Z``.
     """
     text = str(value).strip()
     if re.match(r"\d{4}-", text):
@@ -67,7 +67,7 @@ def share(value: object) -> float:
 
 
 def switch(value: object) -> bool:
-    """A truth value from true/false, yes/no, on/off or 1/0; ValueError otherwise."""
+    """A boolean from true/false, yes/no, on/off or 1/0; ValueError otherwise."""
     known = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
     try:
         return known[str(value).strip().lower()]
@@ -76,7 +76,7 @@ def switch(value: object) -> bool:
 
 
 def choice(*allowed: str) -> Callable[[object], str]:
-    """A type that takes one of these words; its ValueError lists them."""
+    """A parameter type that accepts one of these words; its ValueError lists them."""
 
     def pick(value: object) -> str:
         if value not in allowed:
@@ -87,7 +87,7 @@ def choice(*allowed: str) -> Callable[[object], str]:
 
 
 def resolve(owner: str, parameters: Mapping[str, Parameter], values: Mapping[str, object]) -> dict[str, object]:
-    """Every parameter with its value, given or default; ParameterError names what is unknown or wrong."""
+    """Every parameter with its value or default; ParameterError names an unknown or invalid one."""
     for name in values:
         if name not in parameters:
             known = f"it has {', '.join(parameters)}{meant(name, parameters)}"
@@ -103,7 +103,7 @@ def _value(owner: str, name: str, parameter: Parameter, values: Mapping[str, obj
 
 
 def check_range(owner: str, values: Mapping[str, Any], names: Sequence[str], least: int = 1) -> None:
-    """ParameterError for a parameter whose value is not from ``least`` to 2^31 - 1."""
+    """ParameterError for a value outside ``least`` to 2^31 - 1."""
     for name in names:
         if not least <= values[name] < 1 << 31:
             raise ParameterError(f"{owner}: {name} is {values[name]}: it must be from {least} to 2147483647")

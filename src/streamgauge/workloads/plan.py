@@ -181,7 +181,7 @@ def _ordered(order: Order, schema: pa.Schema, drawn: Iterator[pa.RecordBatch]) -
 
 
 def unchanged(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """A ``write`` for plans whose drawn rows are those of the table."""
+    """A ``write`` for plans that draw the table's rows directly."""
     return rows
 
 
@@ -202,7 +202,7 @@ class Taken:
 
 
 class Section(NamedTuple):
-    """Things of one kind, numbered from ``first``. ``describe`` returns their triples, ``triples`` for each thing."""
+    """Things of one kind, numbered from ``first``; ``describe`` returns the ``triples`` triples of each."""
 
     first: int
     things: int
@@ -210,15 +210,15 @@ class Section(NamedTuple):
     describe: Callable[[Ints], list[Statement]]
 
 
-def background_plan(known: Sequence[Triple], sections: Sequence[Section], wanted: int) -> TablePlan:
-    """The plan of the first ``wanted`` triples of ``known`` followed by the sections."""
+def background_plan(known: Sequence[Triple], sections: Sequence[Section], total: int) -> TablePlan:
+    """The plan of the first ``total`` triples of ``known`` and the sections after it."""
     ends = list(accumulate((section.things for section in sections), initial=1 if known else 0))
     kept = tuple(section for section in sections if section.things)
     begins = tuple(begin for begin, section in zip(ends, sections, strict=False) if section.things)
     before = accumulate((section.things * section.triples for section in kept), initial=len(known))
-    drawing = _Drawing(tuple(known), kept, begins, tuple(before), wanted)
+    drawing = _Drawing(tuple(known), kept, begins, tuple(before), total)
     widest = max([len(known), *(section.triples for section in kept)])
-    return TablePlan(ends[-1], wanted, TRIPLE_SCHEMA, TRIPLE_SCHEMA, drawing, unchanged, widest)
+    return TablePlan(ends[-1], total, TRIPLE_SCHEMA, TRIPLE_SCHEMA, drawing, unchanged, widest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +232,12 @@ class _Drawing:
     sections: tuple[Section, ...]
     begins: tuple[int, ...]
     before: tuple[int, ...]
-    wanted: int
+    total: int
 
     def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
         """The triples of some ids, in order."""
         if self.known and 0 in ids:
-            columns = [pa.array(column, pa.string()) for column in zip(*self.known[: self.wanted], strict=True)]
+            columns = [pa.array(column, pa.string()) for column in zip(*self.known[: self.total], strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=TRIPLE_SCHEMA)
         for section, begin, before in zip(self.sections, self.begins, self.before, strict=False):
             of = ids[(ids >= begin) & (ids < begin + section.things)] - begin
@@ -245,11 +245,11 @@ class _Drawing:
                 exploded_rows = exploded([(np.arange(len(of)), section.describe(of + section.first))])
                 place = before + of[exploded_rows.row] * section.triples + exploded_rows.position
                 rows = pa.RecordBatch.from_arrays(list(exploded_rows.triples), schema=TRIPLE_SCHEMA)
-                yield rows.filter(pa.array(place < self.wanted))
+                yield rows.filter(pa.array(place < self.total))
 
 
 LOCAL_ROWS: Final = 1_000_000
-"""Approximate rows up to which a table is generated in this process."""
+"""Approximate number of rows up to which a table is generated in this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +286,7 @@ class Maker:
             return
         stream = self.stream(workload, seed, parameters)
         if not isinstance(stream, TablePlan):
-            self.tell("making the stream on Spark", 0.0)
+            self.tell("generating the stream on Spark", 0.0)
             stream.write.mode("error").parquet(str(folder.absolute()))
             seal_folder(folder)
             commit(folder)
@@ -306,7 +306,7 @@ class Maker:
         session = self.spark()
         from streamgauge.spark.hadoop_tables import write_table
 
-        self.tell(f"making the stream on Spark, in {folder}", 0.0)
+        self.tell(f"generating the stream on Spark, in {folder}", 0.0)
         write_table(workload.generate(session, seed, partitions=None, **parameters), folder)
 
     def static(self, workload: Workload, seed: int, parameters: Mapping[str, object]) -> "Iterable[pa.RecordBatch]":

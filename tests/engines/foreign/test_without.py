@@ -69,7 +69,7 @@ def test_sparqlstream_is_recorded_only():
 @pytest.mark.parametrize(
     ("query", "semantics", "sentence"),
     [
-        (asked(), RSPQL, "take csparql-0.9.7"),
+        (asked(), RSPQL, "use csparql-0.9.7"),
         (
             parse(f"SELECT * FROM STREAM <{STREAM}> [RANGE 500ms STEP 500ms] {{ ?s ?p ?o }}"),
             CSPARQL_097,
@@ -81,7 +81,7 @@ def test_sparqlstream_is_recorded_only():
                 "{ WINDOW <urn:w> { ?s ?p ?o } }"
             ),
             CSPARQL_097,
-            "cannot say Istream",
+            "cannot express Istream",
         ),
     ],
 )

@@ -167,7 +167,7 @@ def test_files_whose_sequence_numbers_overlap_are_named(spark, tmp_path):
 def test_a_checkpoint_of_another_query_is_named(spark, tmp_path):
     landed(tmp_path, "0: a p b.")
     pipeline.claim(job(tmp_path))
-    with pytest.raises(CheckpointError, match="made with another sink"):
+    with pytest.raises(CheckpointError, match="a job with another sink"):
         run(spark, job(tmp_path, sink=str(tmp_path / "elsewhere")), lambda _done: None)
 
 

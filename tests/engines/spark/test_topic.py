@@ -79,7 +79,7 @@ def test_messages_that_are_gone_are_named(topic, kafka):
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{kafka.port}"})
     admin.delete_records([TopicPartition(name, 0, 5)])[TopicPartition(name, 0)].result(30)
     log = KafkaLog(topic)
-    with pytest.raises(SourceError, match="partition 0: the messages from offset 2 on are no longer there"):
+    with pytest.raises(SourceError, match="partition 0: the messages from offset 2 on have expired"):
         list(log.between(0, 2, 9))
     log.close()
 

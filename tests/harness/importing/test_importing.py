@@ -73,7 +73,7 @@ def test_times_can_be_said(tmp_path, stream):
     file = files.answers(tmp_path / "mine.json", files.relation(5000, A), files.relation(10_000, C))
     run, _ = imported(file, request_(stream, YABENCH, times=AnswerTimes.INSTANT), tmp_path / "run")
     assert [answer.instant for answer in run.answers] == [5000, 10_000]
-    with pytest.raises(ForeignError, match="what are its timestamps"):
+    with pytest.raises(ForeignError, match="the meaning of its timestamps is unknown"):
         imported(file, request_(stream, YABENCH), tmp_path / "other")
 
 
@@ -110,7 +110,7 @@ def test_yabench_s_quirks(tmp_path, stream):
         ("<http://ex.org/e>", None),
     )
     assert [len(answer.added) for answer in run.answers] == [5, 0, 0]
-    assert run.header.workload["notes"] == ["1 rows lack values at their end: taken as unbound"]
+    assert run.header.workload["notes"] == ["1 rows are too short: their missing values are taken as unbound"]
 
 
 def test_samples_without_the_engine_s_line(tmp_path, stream):
@@ -204,21 +204,21 @@ def test_a_boolean_result(tmp_path, stream):
     ("name", "text", "told"),
     [
         ("a.json", '{"relations": [', "a.json, line 1, column"),
-        ("a.json", '{"relations": 3}', "relations is 3: a list is expected"),
-        ("a.json", '{"relations": [{"timestamp": "x"}]}', "relations[0].timestamp is 'x': a whole number"),
+        ("a.json", '{"relations": 3}', "relations is 3: expected a list"),
+        ("a.json", '{"relations": [{"timestamp": "x"}]}', "relations[0].timestamp is 'x': expected a whole number"),
         ("a.json", '{"relations": [{"timestamp": 1}]}', "relations[0].head is missing"),
         ("a.json", '{"relations": [{"timestamp": 1, "head": {"vars": ["s", "s"]}}]}', "relations[0].head.vars"),
         ("a.json", json.dumps({"relations": [files.relation(1, ("no iri", "1"))]}), "binding.s is not an RDF term"),
         ("QR_a", "", "empty"),
-        ("QR_a", "soon\n", "QR_a, line 1: a time in epoch ms"),
-        ("QR_a", "1000\n\t\n", "QR_a, line 2: names of variables"),
+        ("QR_a", "soon\n", "QR_a, line 1: expected a time in epoch ms"),
+        ("QR_a", "1000\n\t\n", "QR_a, line 2: expected the names of variables"),
         ("QR_a", "1000\ns\t\nurn:a\t\n", "QR_a, line 3: a row before"),
         ("QR_a", "1000\ns\t\n2000\nurn:a\turn:b\t\n", "QR_a, line 4: 2 values for 1 variables"),
         ("QR_a", "1000\ns\t\n2000\n1^^no iri\t\n", "QR_a, line 4"),
         ("a.jsonl", '{"timestamp": 1, "head": {"vars": []}, "results": {"bindings": []}}\n{', "a.jsonl, line 2"),
         ("a.json", '{"head": {"vars": []}}', "timestamp is missing"),
         ("a.json", '{"timestamp": 1, "head": {"vars": []}, "scope": [1]}', "scope"),
-        ("a.json", '{"timestamp": 1, "head": {"vars": []}, "results": {"bindings": [{"x": 1}]}}', "no variable of"),
+        ("a.json", '{"timestamp": 1, "head": {"vars": []}, "results": {"bindings": [{"x": 1}]}}', "not a variable of"),
     ],
 )
 def test_bad_answers_are_named_with_their_place(tmp_path, stream, name, text, told):
@@ -276,13 +276,13 @@ def test_what_is_missing_is_asked_for(tmp_path, request_kwargs, told):
 def test_nothing_is_overwritten_and_unknown_sources_are_refused(tmp_path, stream):
     file = files.answers(tmp_path / "csparql-answer-1.json", files.relation(5000, A))
     imported(file, request_(stream), tmp_path / "run")
-    with pytest.raises(ForeignError, match="there already"):
+    with pytest.raises(ForeignError, match="already exists"):
         imported(file, request_(stream), tmp_path / "run")
-    with pytest.raises(ForeignError, match="what format is it"):
+    with pytest.raises(ForeignError, match="its format is not recognised"):
         imported(stream, request_(stream), tmp_path / "other")
     with pytest.raises(ForeignError, match="no such file"):
         imported(tmp_path / "none", request_(stream), tmp_path / "other")
-    with pytest.raises(ForeignError, match="no format 'csv'"):
+    with pytest.raises(ForeignError, match="unknown import format 'csv'"):
         imported(file, request_(stream), tmp_path / "other", "csv")
     with pytest.raises(ForeignError, match="two runs are named"):
         list(import_runs([file, file], request_(stream), tmp_path / "other"))

@@ -202,5 +202,5 @@ def test_a_row_that_is_no_triple_is_told_with_its_stream_table(tmp_path):
     table = tmp_path / "stream.parquet"
     write([replace(each, added=(('"a"', "<urn:p>", "<urn:o>"),)) for each in stream("1: a p b.")], table)
     run = right_run(RSPQL, text=TEXT, sparql="SELECT ?s { ?s <urn:p> ?v }", advance=15)
-    with pytest.raises(StreamError, match=r"stream\.parquet: a row is no triple: "):
+    with pytest.raises(StreamError, match=r"stream\.parquet: a row is not a triple: "):
         judge_run(run, table, Means(lambda: None))  # type: ignore[arg-type]

@@ -122,7 +122,7 @@ def test_a_missed_report_is_wrong_where_empty_answers_are_sent_whatever_its_rows
 
 
 def test_a_wrong_answer_is_scored_beside_the_nearest_legal_one() -> None:
-    """One of two samples is no value of its group: a row of two is right, and the report was answered."""
+    """One of two samples is not a value of its group: a row of two is right, and the report was answered."""
     elements = stream("0: a p 'x'. b p 'y'. | 1: a q 'z'. b q 'w'.")
     text = "SELECT ?p (SAMPLE(?o) AS ?any) { ?s ?p ?o } GROUP BY ?p"
     run = run_of(text, ("<urn:p>", '"y"'), ("<urn:q>", '"y"'))

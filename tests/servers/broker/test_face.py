@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import re
+from pathlib import Path
 
 import httpx
 import pytest
@@ -140,8 +142,8 @@ def test_an_update_beyond_the_limit_changes_nothing(ask):
             400,
             "name it by an IRI",
         ),
-        ("POST", "/publish", "<<(" * 40, "text/turtle", 400, "deep in each other"),
-        ("POST", "/delete", "_:a <urn:p> 1.", "text/turtle", 400, "a blank node names nothing here"),
+        ("POST", "/publish", "<<(" * 40, "text/turtle", 400, "nested more than"),
+        ("POST", "/delete", "_:a <urn:p> 1.", "text/turtle", 400, "a blank node cannot identify data to delete"),
         ("POST", "/update", "LOAD <urn:x>", "application/sparql-update", 400, "LOAD is not supported"),
         (
             "POST",
@@ -191,6 +193,17 @@ def test_metrics_description_and_page(ask):
     assert {"/publish", "/delete", "/channels/{name}", "/channels/{name}/notifications"} <= set(paths)
     page = ask("GET", "/")
     assert (page.status_code, "default-src 'none'" in page.headers["content-security-policy"]) == (200, True)
+
+
+def test_the_routes_of_the_documentation_exist(ask):
+    """Paths of the table in docs/broker.md, with NAME and WHO in place of parameters."""
+    paths = ask("GET", "/openapi.json").json()["paths"]
+    known = {(method.upper(), re.sub(r"{\w+}", "X", path)) for path, methods in paths.items() for method in methods}
+    page = Path(__file__).resolve().parents[3] / "docs" / "broker.md"
+    table = page.read_text().partition("## HTTP")[2].partition("Names have")[0]
+    named = re.findall(r"(GET|POST|PUT|DELETE) (/[\w/]+)", table)
+    assert len(named) >= 10
+    assert {(method, re.sub(r"NAME|WHO", "X", path)) for method, path in named} <= known
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,9 @@ CUT = {
 }
 REFUSED = {
     "DESCRIBE": ("DESCRIBE <urn:n0>", "DESCRIBE has no defined answer"),
-    "FROM": (f"SELECT * FROM <urn:g0> {{ {P} }}", "FROM names data to load"),
+    "FROM": (f"SELECT * FROM <urn:g0> {{ {P} }}", "FROM is not supported"),
     "FROM NAMED": (f"SELECT * FROM NAMED <urn:g0> {{ {P} }}", "FROM"),
-    "SERVICE": (f"SELECT * {{ SERVICE <urn:e> {{ {P} }} }}", "SERVICE asks another server"),
+    "SERVICE": (f"SELECT * {{ SERVICE <urn:e> {{ {P} }} }}", "SERVICE is not supported"),
     "LIMIT in a subquery": (f"SELECT * {{ {{ SELECT ?s {{ {P} }} ORDER BY ?v LIMIT 1 }} }}", "LIMIT and OFFSET"),
     "EXISTS in ORDER BY": (f"SELECT ?s {{ {P} }} ORDER BY (EXISTS {{ {Q} }}) LIMIT 1", "EXISTS in ORDER BY"),
     "RAND in ORDER BY": (f"SELECT ?s {{ {P} }} ORDER BY RAND() LIMIT 1", "RAND"),

@@ -35,7 +35,7 @@ class Taker:
     "host", ["127.0.0.1", "localhost", "[::1]", "10.1.2.3", "169.254.169.254", "[::ffff:10.0.0.1]", "192.168.1.1:80"]
 )
 def test_a_private_address_is_allowed_by_name_only(host):
-    with pytest.raises(WebhookError, match="is no public host: --webhook-host"):
+    with pytest.raises(WebhookError, match="is not a public host: --webhook-host"):
         read_hook(f"c=http://{host}/in")
     name = httpx.URL(f"http://{host}").host
     assert read_hook(f"c=http://{host}/in", [name]) == Webhook("c", f"http://{host}/in", private=True)
@@ -200,7 +200,7 @@ def test_an_answer_without_an_end_is_cut(monkeypatch, status, pause):
 
 @pytest.mark.parametrize("host", ["2130706433", "0", "0x7f.1", "127.1", "[fec0::1]", "[64:ff9b:1::1]"])
 def test_a_private_address_in_any_notation_is_refused_at_the_start(host):
-    with pytest.raises(WebhookError, match="is no public host"):
+    with pytest.raises(WebhookError, match="is not a public host"):
         read_hook(f"c=http://{host}/in")
 
 

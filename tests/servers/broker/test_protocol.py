@@ -125,7 +125,7 @@ def test_answers_come_in_the_format_that_a_client_takes():
         ("POST", "/query", QUERY, "SELECT (RAND() AS ?r) {}", 400, "RAND"),
         ("POST", "/query", QUERY, "CLEAR ALL", 400, "CLEAR is an update"),
         ("POST", "/update", FORM, "query=ASK+%7B%7D", 400, "query: not a parameter of an update"),
-        ("POST", "/update", FORM, "update=ASK+%7B%7D", 400, "no operation"),
+        ("POST", "/update", FORM, "update=ASK+%7B%7D", 400, "unknown operation"),
         ("POST", "/update", "text/turtle", "<urn:a> <urn:b> 1 .", 415, "send application/sparql-update, or"),
         ("POST", "/update", "", "CLEAR ALL", 415, "no content type"),
         ("POST", "/update", UPDATE, "INSERT { ?s <urn:p> ?u } WHERE { ?s ?p ?o BIND(UUID() AS ?u) }", 400, "UUID"),

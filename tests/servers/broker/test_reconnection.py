@@ -82,7 +82,7 @@ def test_an_address_that_is_none_ends_a_subscription(monkeypatch, url):
     line = Line(None)
     with httpx.Client() as real:
         client = Client(url, http=real)
-        with pytest.raises(BrokerError, match="no web address"):
+        with pytest.raises(BrokerError, match="not a web address"):
             next(client.subscribe("c", sleep=line.sleep, tell=lambda *why: line.told.append(why)))
         with pytest.raises(AwayError):
             client.publish("")

@@ -108,7 +108,7 @@ def test_a_turn_comes_although_there_is_always_somebody_who_wants_the_lock():
 @pytest.mark.parametrize(
     ("query", "why"),
     [
-        (select("?a :name ?b . ?c :name ?d . ?e :name ?f"), "looks at more than"),
+        (select("?a :name ?b . ?c :name ?d . ?e :name ?f"), "reads more than"),
         (select(" UNION ".join(f"{{ ?a :p{n} ?b }}" for n in range(70))), "groups of triple patterns"),
         (select("?a :name ?b FILTER REGEX(?b, '((a{9,99}){9,99}){9,99}')"), "counted repetitions"),
     ],

@@ -22,17 +22,17 @@ def test_every_address_of_a_host_has_the_same_free_port():
 def test_a_port_that_is_used_is_said_with_the_option():
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(PortError, match=rf"127\.0\.0\.1:{port}: another program uses this port already.*--port"):
+        with pytest.raises(PortError, match=rf"127\.0\.0\.1:{port}: another program already uses this port.*--port"):
             listening("127.0.0.1", port)
 
 
 def test_an_address_of_another_machine_is_said_with_the_option():
-    with pytest.raises(PortError, match=r"192\.0\.2\.1:0: this machine has no such address.*--host"):
+    with pytest.raises(PortError, match=r"192\.0\.2\.1:0: this machine does not have that address.*--host"):
         listening("192.0.2.1", 0)
 
 
 def test_a_host_that_is_none_is_said():
-    with pytest.raises(PortError, match="there is no machine of that name"):
+    with pytest.raises(PortError, match="there is no host with that name"):
         listening("no-such-host.invalid", 0)
 
 

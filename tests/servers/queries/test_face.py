@@ -130,7 +130,7 @@ def test_a_stream_iri_is_percent_encoded(ask):
 @pytest.mark.parametrize(
     ("method", "path", "options", "status", "says"),
     [
-        ("POST", "/queries", {"content": "SELECT"}, 400, "names no stream"),
+        ("POST", "/queries", {"content": "SELECT"}, 400, "this query has no stream"),
         ("POST", "/queries", {"content": b"\xff"}, 400, "not UTF-8"),
         ("POST", "/queries", {"content": "x" * 6000}, 413, "longer than 5000 bytes"),
         ("POST", "/queries", {"content": "{", "headers": {"Content-Type": "application/json"}}, 400, "not JSON"),

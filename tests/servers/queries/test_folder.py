@@ -218,7 +218,7 @@ class Away:
     def open(cls, _url):
         cls.tries += 1
         if cls.tries < 3:
-            raise SourceError("no broker answers")
+            raise SourceError("no broker responds")
         return cls()
 
     def send(self, _message, key=None):
@@ -241,7 +241,7 @@ def test_a_sink_that_is_away_is_opened_again_and_loss_is_told(tmp_path, service,
     running.delivered(2)
     (delivery,) = running.deliveries.status()
     assert (Away.tries, delivery.fault, delivery.undelivered >= 2, delivery.behind >= 0) == (3, "", True, True)
-    assert "the sink is away: no broker answers" in caplog.text
+    assert "the sink is away: no broker responds" in caplog.text
     assert "answers not delivered: hot/" in caplog.text
     assert "hush" not in caplog.text
     assert delivery.sink == "mqtt://me:...@host/alerts"

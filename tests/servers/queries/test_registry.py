@@ -135,7 +135,7 @@ def test_an_element_that_goes_back_is_late_and_ends_nothing(queries):
 @pytest.mark.parametrize(
     ("wish", "error", "says"),
     [
-        ({"query": "SELECT * { ?s ?p ?o }"}, QueryError, "names no stream"),
+        ({"query": "SELECT * { ?s ?p ?o }"}, QueryError, "this query has no stream"),
         ({"query": select() + "}"}, QueryError, "line 1"),
         ({"query": 7}, RequestError, "query"),
         ({"text": select()}, RequestError, "text is unknown"),

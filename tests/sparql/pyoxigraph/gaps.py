@@ -74,7 +74,7 @@ class QueryTraits:
     plain_columns: tuple[bool, ...]
 
     def bits(self, operand: int) -> int:
-        """The bits of the largest result that is no xsd:double, over operands of so many bits."""
+        """The bits of the largest result that is not an xsd:double, over operands of so many bits."""
         return max(size.factor * operand + size.more for size in self.sizes)
 
     def magnitude(self, operand: int) -> int:
@@ -351,7 +351,7 @@ def _expression_gap(tree: al.Expression, pattern: al.Pattern, occurrences: bool)
 
 
 def _is_choice(tree: al.Expression) -> bool:
-    """A value that may be a resource, and is no variable: ``restated`` cannot test it."""
+    """A value that may be a resource, and is not a variable: ``restated`` cannot test it."""
     return isinstance(tree, al.Call) and tree.operator.upper() in ("IF", "COALESCE")
 
 

@@ -117,7 +117,7 @@ def _texts(cells: list[str | None], choices: Choices) -> tuple[str, ...]:
     """The texts of GROUP_CONCAT in some order."""
     values = [_known(cell) for cell in cells]
     if any(not _is_string(value) for value in values) and choices.policy("GROUP_CONCAT takes strings only, as CONCAT"):
-        raise ExpressionError("GROUP_CONCAT of what is no string")
+        raise ExpressionError("GROUP_CONCAT of what is not a string")
     texts = [written(value) for value in values]
     if len(set(texts)) <= 1:
         return tuple(texts)

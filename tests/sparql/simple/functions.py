@@ -331,7 +331,7 @@ def _iri(found: str) -> str:
 
 
 def _triple(subject: str, predicate: str, item: str) -> str:
-    """TRIPLE (SPARQL 1.2, 17.4.7): what is no triple is an error."""
+    """TRIPLE (SPARQL 1.2, 17.4.7): what is not a triple is an error."""
     if isinstance(item, Computed):
         raise OpenError("the lexical form of a computed number")
     if is_literal(subject) or is_triple(subject) or not is_iri(predicate):

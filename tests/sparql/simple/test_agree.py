@@ -91,7 +91,7 @@ def check(seeds: range, evaluator: str, tame: bool = False, rdf12: bool = False)
 def _wrong(case: Case, evaluate: Callable[[Case], Any]) -> bool:
     try:
         return disagreement(case, evaluate) not in ("", "open", "refused")
-    except Exception:  # a smaller case that is no legal query
+    except Exception:  # a smaller case that is not a legal query
         return False
 
 

@@ -32,7 +32,7 @@ def term(text: str) -> str:
             return f'"{body}"^^{kind if kind.startswith("<") else f"<{XSD}{kind}>"}'
         return f'"{body}"{(tag or "").lower()}'  # as every reader gives it (RDF 1.1, 3.3)
     if not re.fullmatch(r"<[^>]*>|_:\w+|[A-Za-z]\w*", text):
-        raise ValueError(f"{text!r} is no term")
+        raise ValueError(f"{text!r} is not a term")
     return text if text.startswith(("<", "_:")) else f"<urn:{text}>"
 
 

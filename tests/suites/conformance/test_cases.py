@@ -41,7 +41,7 @@ def test_a_case_is_read_as_it_is_written():
         ("window = [5, 5]\n", "window = [0, 5]\n", "window size is 0 ms"),
         ("window = [5, 5]\n", "windows = [{ window = [5, 5], size = 3 }]\n", "size is unknown"),
         ("advance = 5\n", 'advance = 5\ntick = "often"\n', "semantics.tick is 'often': expected one of"),
-        ('stream = "1: a p b."\n', 'stream = "a p b."\n', "is no element"),
+        ('stream = "1: a p b."\n', 'stream = "a p b."\n', "is not an element"),
         ("advance = 5\n", 'advance = 5\nquery = "SELECT"\n', "case 'n': "),
         ('name = "n"\n', "name = n\n", "theme.toml: Invalid"),
         ("[[case]]\n", "[other]\n", "only .*case.* tables"),
@@ -61,7 +61,7 @@ def test_a_case_is_the_same_query_in_the_language_that_engines_are_given(case):
 
 def test_a_dialect_that_cannot_say_a_case_refuses_it():
     several = next(case for case in CASES if case.theme == "windows")
-    with pytest.raises(ValueError, match="it cannot say several without names"):
+    with pytest.raises(ValueError, match="cannot merge unnamed windows"):
         text(several.query, "cqels")
 
 

@@ -132,7 +132,7 @@ def test_the_definition_does_not_judge_an_engine_that_runs_on_it(tmp_path, spark
 
 
 def test_an_engine_that_there_is_not_is_named():
-    with pytest.raises(EngineError, match="there is no engine 'dead'"):
+    with pytest.raises(EngineError, match="unknown engine 'dead'"):
         engine("dead")
     assert engine("live").evaluator == "changes"
 

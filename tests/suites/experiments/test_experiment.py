@@ -48,7 +48,7 @@ def test_overrides_win(file):
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ("pace =", "pase =", 17, "feed.pase: there is no such key; allowed here: advance_to"),
+        ("pace =", "pase =", 17, "feed.pase: unknown key; allowed here: advance_to"),
         ('time_limit = "90s"', 'time_limit = "soon"', 18, "expected a duration in whole ms such as 500ms"),
         ('name = "weather"', "", 4, "workload: give either name"),
         ('pace = "real time"', 'pace = "slow"', 17, "fast"),

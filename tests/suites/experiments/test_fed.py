@@ -10,7 +10,7 @@ from streamgauge.suites.experiments.runner import (
     FEEDING,
     ExperimentContext,
     FeedProgress,
-    progress_told,
+    progress_reported,
     run_experiment,
 )
 
@@ -23,7 +23,7 @@ def stream():
 
 def test_a_stream_says_how_far_it_is():
     so_far = FeedProgress(stream(), 0, 60_000)
-    assert so_far.place() == ("the engine gets ready", 0.0)
+    assert so_far.place() == ("starting the engine", 0.0)
     taken = iter(so_far)
     places = [so_far.place() for _ in taken]
     assert places == [
@@ -32,7 +32,7 @@ def test_a_stream_says_how_far_it_is():
         ("fed to 29 s of 60 s, element 3", FEEDING * 29_000 / 60_000),
         ("fed to 60 s of 60 s, element 4", FEEDING),
     ]
-    assert so_far.place() == ("all is fed, the engine is at its last answers", FEEDING)
+    assert so_far.place() == ("all elements are fed, waiting for the last answers", FEEDING)
 
 
 def test_times_count_from_where_the_stream_begins():
@@ -49,14 +49,14 @@ def test_a_stream_without_a_length_is_told_by_its_elements():
 
 def test_another_thread_tells_and_ends_with_the_run():
     heard = []
-    with progress_told(
+    with progress_reported(
         FeedProgress(stream(), 0, 60_000), lambda what, share: heard.append((what, share)), 0.001
     ) as fed:
         assert [each.time for each in fed] == list(TIMES)
         while not heard or heard[-1][1] < FEEDING:
             time.sleep(0.001)
     count = len(heard)
-    assert heard[-1] == ("all is fed, the engine is at its last answers", FEEDING)
+    assert heard[-1] == ("all elements are fed, waiting for the last answers", FEEDING)
     time.sleep(0.01)
     assert len(heard) == count
 

@@ -106,4 +106,4 @@ def test_what_is_no_answer_is_said_and_read_once(tmp_path):
     writer.add(11)
     reader.read()
     assert reader.verdict() is None
-    assert "is no answer" in reader.wrong
+    assert "is not an answer" in reader.wrong

@@ -129,7 +129,7 @@ def test_spark_does_the_stages(tmp_path, spark):
 def test_an_engine_that_is_fed_from_here_does_not_read_elsewhere(tmp_path):
     stages, _ = pipeline(tmp_path, experiment(tmp_path))
     far = replace(stages, streams=RemotePlace("hdfs://h/x"))
-    with pytest.raises(ExperimentError, match="hdfs://h/x: engine live comes from this machine"):
+    with pytest.raises(ExperimentError, match="hdfs://h/x: engine live needs local files"):
         far.run()
 
 

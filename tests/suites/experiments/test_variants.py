@@ -79,7 +79,7 @@ def test_an_override_of_a_swept_field_keeps_the_one_value(path):
         ("workload.stations", "seeds", 21, "sweep.seeds: a field of workload, query, engine or feed"),
         ("[50, 100]", '["slow"]', 22, "feed.pace: 'slow'"),
         ("[50, 100]", f"{list(range(1, 600))}", 20, "more than 1,000 variants"),
-        ('file = "mine.rq"', 'fiel = "mine.rq"', 14, "query.1.fiel: there is no such key"),
+        ('file = "mine.rq"', 'fiel = "mine.rq"', 14, "query.1.fiel: unknown key"),
         ('"csparql"\n', '"csparql"\n[[engine]]\nname = 3\nsemantics = "cqels"\n', 20, "engine.1.name"),
     ],
 )
@@ -91,7 +91,7 @@ def test_what_is_wrong_is_named_with_its_line(path, old, new, line, words):
 
 
 def test_one_variant_is_wanted_where_only_one_can_be_used(path):
-    with pytest.raises(ExperimentError, match=r"8 variants, and one is wanted: .*-D 'query=\{ name = "):
+    with pytest.raises(ExperimentError, match=r"it has 8 variants, but one is needed: .*-D 'query=\{ name = "):
         read(path)
 
 

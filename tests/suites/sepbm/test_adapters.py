@@ -179,14 +179,14 @@ def test_a_broker_of_its_own_with_a_journal(tmp_path):
     assert len(recording.beside) == len(recording.heard)
     assert recording.samples
     again = run(small, "broker_http", options, RunPlan(seconds=1500))
-    assert "broker.db: a journal is there already" in again.failure
+    assert "broker.db: a journal already exists" in again.failure
 
 
 def test_a_journal_in_process(tmp_path):
     recording = run(Small(), "broker_inprocess", {"journal": str(tmp_path)}, RunPlan())
     assert told(recording) == due(growing=False)[0]
     again = run(Small(), "broker_inprocess", {"journal": str(tmp_path)}, RunPlan())
-    assert "broker.db: a journal is there already" in again.failure
+    assert "broker.db: a journal already exists" in again.failure
 
 
 def test_a_broker_that_dies_is_a_failure(tmp_path, monkeypatch):
@@ -247,7 +247,7 @@ def test_what_is_not_there_or_not_done_is_a_failure(tmp_path, name, options, wor
         ("sepa", {"update": "u", "subscribe": "s", "base": "b"}, "base is 'b': expected publish or loaded"),
         ("polled", {"period": "0"}, "period is '0': expected ms"),
         ("polled", {"token": "t"}, "token is for an endpoint at a url"),
-        ("rsp", {"engine": "nobody"}, "there is no engine 'nobody'"),
+        ("rsp", {"engine": "nobody"}, "unknown engine 'nobody'"),
         ("rsp", {"semantics": "nonsense"}, "no semantics named 'nonsense'"),
     ],
 )

@@ -173,7 +173,7 @@ RANDOM = SepbmChannel("random", "SELECT ?x { ?x a ?c FILTER(RAND() > 0.5) }")
 
 def test_a_query_that_has_no_one_answer_is_refused_by_its_channel(world, tmp_path):
     other = type(world)(world.facts, world.ontology, (RANDOM,), world.origin)
-    with pytest.raises(ConfigurationError, match=r"channel random: RAND\(\) gives another value"):
+    with pytest.raises(ConfigurationError, match=r"channel random: RAND\(\) gives a different value"):
         generate(other, ConfigurationRequest(2), tmp_path / "random")
 
 

@@ -162,7 +162,7 @@ def test_a_later_recording_replaces_an_earlier_one(tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda at: (at / "recording.json").unlink(), "recording.json: missing: this is no folder"),
+        (lambda at: (at / "recording.json").unlink(), "recording.json: missing: this is not a folder"),
         (lambda at: (at / "recording.json").write_text("{}"), "field format"),
         (lambda at: (at / "recording.json").write_text(
             '{"format": "streamgauge sepbm recording", "version": 1, "channels": []}'), "field 'system' is missing"),

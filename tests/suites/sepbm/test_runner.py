@@ -245,20 +245,18 @@ def test_what_a_liar_says_is_recorded_as_it_is(monkeypatch):
 @pytest.mark.parametrize(
     ("heard", "words"),
     [
-        (ReceivedNotification("two", (1,), (("<urn:t:a>",),), (), 5), "first of channel two, which is not there"),
+        (ReceivedNotification("two", (1,), (("<urn:t:a>",),), (), 5), "first two: there is no such channel"),
         (
             ReceivedNotification("one", (1,), (("<urn:t:a>", None),), (), 5),
-            "first of channel one, rows of another width than 1",
+            "first one: its rows are not 1 wide",
         ),
     ],
 )
-def test_what_nobody_asked_is_a_failure(monkeypatch, heard, words):
+def test_a_notification_that_fits_no_channel_is_a_failure(monkeypatch, heard, words):
     system = odd(monkeypatch, publish=lambda: system.hear["one"](heard))
     recording = run(Small(), "odd", {}, RunPlan())
-    assert (
-        recording.failure
-        == f"it told {len([p for p in Small().publications if p.added])} times what nobody asked, {words}"
-    )
+    sent = len([p for p in Small().publications if p.added])
+    assert recording.failure == f"it sent {sent} notifications that no channel asks for, {words}"
     assert recording.heard == ()
 
 

@@ -138,7 +138,7 @@ def test_a_second_query_shares_the_source_and_a_stream_that_was_read_is_not_read
 
 
 WRONG = [
-    ({"query": "SELECT nothing"}, "names no stream"),
+    ({"query": "SELECT nothing"}, "this query has no stream"),
     ({"query": ""}, "there is no query"),
     ({"lateness": "soon"}, "expected whole milliseconds"),
     ({"semantics": "mine"}, "mine"),

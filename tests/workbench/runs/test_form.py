@@ -141,7 +141,7 @@ def test_an_experiment_is_made_by_the_form_and_edited_by_it(tmp_path):
         assert made.headers["location"] == "/runs/experiment/my-experiment.toml"
         file = read_file(tmp_path / "my-experiment.toml")
         assert [variant.point for variant in file.variants] == [{"stations": "2"}, {"stations": "3"}]
-        assert "is there already" in client.post("/runs/new", do="save", **FIRST).text
+        assert "already exists" in client.post("/runs/new", do="save", **FIRST).text
         (tmp_path / "my-experiment.toml").write_text((tmp_path / "my-experiment.toml").read_text() + "# mine\n")
         edit = client.get("/runs/edit/my-experiment.toml")
         seen = re.findall(r'name="seen" value="(\w+)"', edit.text)[0]

@@ -180,4 +180,4 @@ def test_a_name_that_is_no_text_is_passed_over(tmp_path):
     keep(tmp_path / "sound", build.right())
     (tmp_path / os.fsdecode(b"bad\xff")).mkdir()
     with bench(tmp_path) as client:
-        assert "no text in UTF-8" in client.get("/runs/").text
+        assert "not text in UTF-8" in client.get("/runs/").text

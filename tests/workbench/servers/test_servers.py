@@ -141,7 +141,7 @@ def test_refusals_of_a_broker_stand_beside_their_forms_and_keep_the_text(bench):
         refused = bench.post(f"{at}channels", data={"name": "c", "query": "DESCRIBE <urn:a>"})
         assert "DESCRIBE" in alert(refused)
         refused = bench.post(f"{at}publish", data={"graph": GRAPH, "format": "text/html", "change": "publish"})
-        assert "no format of publications" in alert(refused)
+        assert "not a format of publications" in alert(refused)
         hostile = '<urn:t:s9> a <urn:t:Student> ; <urn:t:name> "<script>alert(1)</script>" .'
         bench.post(f"{at}publish", data={"graph": hostile, "format": "text/turtle", "change": "publish"})
         channel = bench.post(f"{at}channels", data={"name": "<b>", "query": "SELECT * { ?x <urn:t:name> ?n }"})
@@ -201,7 +201,7 @@ def test_a_data_set_of_another_origin_and_terms_that_are_none_are_refused(bench)
     with fragments(Style(), [Fact(("<urn:a>", "<urn:b>", "<urn:c>"))]) as url:
         at = name(bench, "fragments", url)
         elsewhere = bench.get(f"{at}facts", params={"set": "http://169.254.169.254/latest"})
-        assert "another origin" in alert(elsewhere) or "no public host" in alert(elsewhere)
+        assert "another origin" in alert(elsewhere) or "not a public host" in alert(elsewhere)
         wrong = bench.get(f"{at}facts", params={"set": f"{url}/trains", "subject": "a b"})
         assert wrong.status_code == 400
         assert "a b" in alert(wrong)
@@ -242,10 +242,10 @@ def test_only_hosts_that_may_be_are_asked(bench):
         ("http://0.0.0.0:4200/", "reserved"),
         ("http://[::ffff:169.254.169.254]/", "link-local"),
         ("http://nowhere.invalid/", "not found"),
-        ("", "no web address"),
+        ("", "not a web address"),
     ):
         assert why in alert(name(bench, "broker", address)), address
-    assert "no kind of server" in alert(name(bench, "mail", "http://127.0.0.1/"))
+    assert "not a kind of server" in alert(name(bench, "mail", "http://127.0.0.1/"))
     refused = bench.post("/servers/", data={"address": "x"}, headers={"origin": "https://elsewhere.example"})
     assert refused.status_code == 403
 

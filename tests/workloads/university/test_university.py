@@ -147,17 +147,17 @@ def test_generated_as_ntriples(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("values", "sentence"),
     [
-        ({"universities": 0}, "universities 0 from 0 on"),
-        ({"first": 1 << 20}, "numbers below 1048576"),
+        ({"universities": 0}, "universities is 0, first is 0"),
+        ({"first": 1 << 20}, "indexes below 1048576"),
         ({"interval": -1}, "interval is -1"),
-        ({"extended": "dbpedia"}, "there are no, own, census"),
+        ({"extended": "dbpedia"}, "choose from no, own, census"),
     ],
 )
-def test_what_cannot_be_is_refused(given, said):
-    with pytest.raises(ParameterError, match=said):
-        load("university").plan(0, **given)
+def test_invalid_parameters_are_refused(values, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        load("university").plan(0, **values)
 
 
 def test_the_census_says_what_to_install(monkeypatch):

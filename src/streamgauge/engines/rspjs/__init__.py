@@ -20,13 +20,13 @@ _HERE = Path(__file__).parent
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
-    """``None``, or the sentence why rsp-js cannot answer the query under the semantics."""
+    """Why rsp-js cannot answer the query under the semantics; ``None`` if it can."""
     if semantics != RSPJS:
-        return f"rsp-js has semantics of its own: take {RSPJS.name}"
+        return f"rsp-js has its own semantics: use {RSPJS.name}"
     if reason := meaningless(query, semantics):
         return reason
     if not isinstance(query.form, Select):
-        return "rsp-js answers SELECT only"
+        return "rsp-js has SELECT queries only"
     if uses_timestamp(query.form):
         return "rsp-js has no timestamp()"
     if any(window.window.kind != "time" for window in query.windows):
@@ -44,7 +44,7 @@ def command() -> list[str]:
     home = Path(os.environ.get(HOME) or _HERE)
     if not (home / "node_modules" / "rsp-js" / "package.json").is_file():
         raise EngineUnavailableError(
-            f"the npm package rsp-js is not in {home}: npm install rsp-js@1.3.5 in a folder, and name it in {HOME}"
+            f"the npm package rsp-js is not in {home}: npm install rsp-js@1.3.5 in a folder, and set {HOME} to it"
         )
     return [node, str(_HERE / "rspjs.js"), str(home)]
 

@@ -1,6 +1,6 @@
-"""RSP on Structured Streaming: micro-batches, event time, closed windows through ``spark``.
+"""RSP on Structured Streaming: micro-batches over event time that evaluate closed windows through ``spark``.
 
-Micro-batches see instants of a clock, never single arrivals: queries that need these are refused by name.
+Micro-batches see instants of a clock, never single arrivals; queries that depend on arrivals are refused.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ EVALUATOR = "spark"
 
 
 def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
-    """Begin to answer in a Spark session of this process; ValueError for what is refused."""
+    """Start a session in a Spark session of this process; ValueError for a refused query."""
     require("spark")
     from streamgauge.engines.spark.micro_batches import MicroBatches
     from streamgauge.spark.session import session
@@ -31,19 +31,19 @@ def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
 
 
 _SENTENCES: Final[dict[object, str]] = {
-    Counting.UPDATES: "updates (content = updates): micro-batches answer when windows close, use `stream --latency "
-    "real-time`",
+    Counting.UPDATES: "answers per message (content = updates): micro-batches answer when windows close, use "
+    "`stream --latency real-time`",
     Report.CONTENT_CHANGE: "reports at content changes: spark answers at instants of a clock (window close, periodic), "
     "use live",
     Report.EXPIRATION: "reports at expirations: spark answers at instants of a clock, use the engine fragments",
-    Due.LAST: "only the last of several due windows (due = last): which are due at once depends on single arrivals",
-    Counting.BAG: "a content that is a bag (content = bag): spark keeps graphs, which are sets",
+    Due.LAST: "only the last of several closing windows (due = last): which close together depends on single arrivals",
+    Counting.BAG: "a bag as window content (content = bag): spark keeps graphs, which are sets",
 }
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
-    """``None``, or the sentence why this query cannot be answered under the semantics."""
-    own_clock = f"{semantics.name} stamps elements by {semantics.clock} time and spark has no clock of its own"
+    """Why the query cannot be answered under the semantics; ``None`` if it can."""
+    own_clock = f"{semantics.name} timestamps elements by {semantics.clock} time, but spark has no clock of its own"
     sentences = _SENTENCES | {"clock": own_clock}
     if reason := meaningless(query, semantics) or not_honoured(semantics, MICRO_BATCHES, "spark", sentences):
         return reason
@@ -53,9 +53,9 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     if r2s not in semantics.r2s_able:
         return f"{semantics.name} has no {r2s}: it has {', '.join(sorted(semantics.r2s_able))}"
     if r2s is R2S.CHANGES:
-        return f"{r2s} in one answer: spark streams one bag, use live"
+        return f"{r2s} in one answer: spark sends one bag, use live"
     if semantics.empty_aggregate is not EmptyAggregate.SPARQL and not isinstance(query.form, Select):
-        return "another value than SPARQL's for an aggregate over nothing in ASK or CONSTRUCT: use SELECT"
+        return "an empty_aggregate other than SPARQL's in ASK or CONSTRUCT: use SELECT"
     return _refuse_form(query)
 
 

@@ -1,7 +1,7 @@
-"""The rows that a micro-batch brings, counted part by part: narrow columns, never a whole file in memory.
+"""Statistics of the rows of a micro-batch, from narrow columns in chunks, never with a whole file in memory.
 
-The counts of a part are one function of its rows. The driver applies it to local files without a Spark job, as small
-batches are answered in a fraction of a second; files on another file system are counted by tasks.
+One function counts a chunk. The driver applies it to local files without a Spark job, as small batches are answered in
+a fraction of a second; tasks apply it to files on another file system.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,15 +28,15 @@ from streamgauge.spark.hadoop_tables import read_parquet
 _NARROW: Final = ("stream", "time", "sequence")
 
 _PART_ROWS: Final = 65_536
-"""Rows that are looked at together."""
+"""Rows per chunk."""
 
 
 class FileArrivals(NamedTuple):
-    """The rows of one file, or of a part of it, that are of the query's streams: how many, their times (ms).
+    """Statistics of the rows of a file, or a chunk of it, that are of the query's streams; times in ms.
 
-    ``begin`` has the least sequence number and the time of its element, ``end`` the greatest; ``ordered``: rows come by
-    sequence; ``forward``: in that order no time goes back. ``stream`` is that of all rows if there is one; ``counted``
-    has how many triples there are at most of each predicate that was asked for.
+    ``begin`` is the lowest sequence number and its time, ``end`` the highest; ``ordered``: rows are sorted by sequence;
+    ``forward``: in that order time never goes back. ``stream`` is the only stream of all rows, if so; ``counted`` has
+    the number of triples of each predicate of interest; ``ends``: elements may have an end.
     """
 
     file: str
@@ -53,7 +53,7 @@ class FileArrivals(NamedTuple):
 
 
 def joined(one: FileArrivals, other: FileArrivals) -> FileArrivals:
-    """Two parts of a file, the second after the first."""
+    """The statistics of two adjacent chunks of a file."""
     ordered = one.ordered and other.ordered and one.end <= other.begin[0]
     return FileArrivals(
         one.file,
@@ -71,26 +71,26 @@ def joined(one: FileArrivals, other: FileArrivals) -> FileArrivals:
 
 
 class ElementReader(Protocol):
-    """Reads the elements of files."""
+    """Finds late elements in files."""
 
     def late(self, came: Sequence[FileArrivals], rule: LateRule, greatest: int | None) -> Iterable[Numbers]:
-        """The late elements of these files, which come in their order."""
+        """The late elements of these files, in the order of the files."""
 
 
 @dataclass
 class BatchArrivals:
-    """The rows of a micro-batch of the query's streams, file by file in order of sequence, at least one row in each.
+    """Statistics of a micro-batch by file, in order of sequence; every file has rows of the query's streams.
 
-    ``rows`` are how many, ``first`` and ``last`` their earliest and latest time, ``begin`` that of the first element
-    (ms). ``ends`` says whether elements may end by themselves, ``stream`` which one all rows are of, if there is one;
-    ``forward`` that no time goes back.
+    ``rows`` is their number, ``first`` and ``last`` the earliest and latest time, ``begin`` that of the first element
+    (ms). ``ends``: elements may have an end; ``stream`` is the only stream of all rows, if so; ``forward``: time never
+    goes back.
     """
 
     came: tuple[FileArrivals, ...]
     reader: ElementReader
 
     def __post_init__(self) -> None:
-        """Sum what the files say of their rows, times and streams."""
+        """Derive the totals of the batch from its files."""
         self.came = came = tuple(sorted(self.came, key=lambda one: one.begin))
         streams = {arrival.stream for arrival in came}
         self.rows = sum(arrival.rows for arrival in came)
@@ -103,9 +103,9 @@ class BatchArrivals:
         self.forward = all(arrival.forward for arrival in came) and all(a.last <= b.first for a, b in pairwise(came))
 
     def late(self, rule: LateRule, greatest: int | None) -> Numbers:
-        """The late elements, by sequence number; ``greatest`` is the greatest time (ms) before the batch.
+        """Sequence numbers of the late elements; ``greatest`` is the greatest time (ms) before the batch.
 
-        Only where times go back are elements looked at one by one.
+        Elements are examined one by one only if times go back.
         """
         none = np.empty(0, np.int64)
         if self.forward and (greatest is None or self.first >= greatest):
@@ -116,9 +116,9 @@ class BatchArrivals:
 
 
 def arrived(files: Sequence[str], streams: frozenset[str], predicates: Sequence[Term]) -> BatchArrivals | None:
-    """The rows of some streams in these local stream tables; ``None`` for none.
+    """The statistics of some streams in these local stream tables; ``None`` without rows.
 
-    StreamError names a file that is no stream table.
+    StreamError names a file that is not a stream table.
     """
     return _batch([_came(file, streams, predicates) for file in files], LocalElements(streams))
 
@@ -140,14 +140,14 @@ def _came(file: str, streams: frozenset[str], predicates: Sequence[Term]) -> Fil
 
 
 def _nothing(file: str, ends: bool, stream: str | None = None, kinds: int = 0) -> FileArrivals:
-    """A part without rows of the query's streams: joined with another it changes no number."""
+    """The neutral element of ``joined``: a chunk without rows of the query's streams."""
     return FileArrivals(file, stream, ends, 0, -EARLY, EARLY, (-EARLY, -EARLY), EARLY, True, True, (0,) * kinds)
 
 
 def _counted(
     file: str, ends: bool, rows: pa.RecordBatch, streams: frozenset[str], predicates: Sequence[Term]
 ) -> FileArrivals:
-    """The counts of the rows that are of the query's streams."""
+    """The statistics of a chunk's rows that are of the query's streams."""
     names = pc.unique(rows.column("stream")).cast(pa.string()).to_pylist()
     own = rows if streams.issuperset(names) else own_rows(rows, streams)
     stream = names[0] if len(names) == 1 else None
@@ -173,12 +173,12 @@ def _counted(
 
 @dataclass(frozen=True)
 class LocalElements:
-    """The elements of local files, part by part; of a file whose rows are not in order, the whole file's."""
+    """Reads the elements of local files in chunks, or whole if a file's rows are not in order."""
 
     streams: frozenset[str]
 
     def late(self, came: Sequence[FileArrivals], rule: LateRule, greatest: int | None) -> Iterable[Numbers]:
-        """The late elements of each part."""
+        """The late elements of each chunk."""
         return rule.late(chain.from_iterable(map(self._heads, came)), greatest)
 
     def _heads(self, one: FileArrivals) -> Iterator[Heads]:
@@ -194,7 +194,7 @@ def _check(file: str, names: Iterable[str]) -> None:
     """StreamError names the column that a file lacks."""
     for name in SCHEMA.names:
         if name not in names:
-            raise StreamError(f"{file}: column {name} is missing: expected are {', '.join(SCHEMA.names)}")
+            raise StreamError(f"{file}: column {name} is missing: a stream table has {', '.join(SCHEMA.names)}")
 
 
 def own_rows(rows: "pa.Table | pa.RecordBatch", streams: frozenset[str]) -> "pa.Table | pa.RecordBatch":
@@ -203,7 +203,7 @@ def own_rows(rows: "pa.Table | pa.RecordBatch", streams: frozenset[str]) -> "pa.
 
 
 def _counts(column: pa.DictionaryArray, predicates: Sequence[Term]) -> tuple[int, ...]:
-    """How many of the values are each of these predicates."""
+    """The number of occurrences of each of these predicates."""
     counts = np.bincount(column.indices.to_numpy(), minlength=len(column.dictionary)).tolist()
     present = dict(zip(column.dictionary.to_pylist(), counts, strict=True))
     return tuple(present.get(name, 0) for name in predicates)
@@ -221,7 +221,7 @@ _COUNTED: Final = pa.schema(
 
 
 def arrived_remotely(session: SparkSession, files: Sequence[str], streams: frozenset[str]) -> BatchArrivals | None:
-    """The same of stream tables on another file system, counted by tasks, without counts of predicates."""
+    """``arrived`` for stream tables on another file system, by Spark tasks and without counts of predicates."""
     if not files:
         return None
     frame = read_parquet(session, *files)
@@ -239,23 +239,23 @@ def arrived_remotely(session: SparkSession, files: Sequence[str], streams: froze
 
 
 def _counting(ends: bool, streams: frozenset[str]) -> type:
-    """A table function of rows that a task reads, file after file: the counts of each file."""
+    """A table function over a task's rows, file after file, that returns the statistics of each file."""
 
     class CountingTask:
-        """Keeps the counts of the files so far."""
+        """Accumulates the statistics of the files so far."""
 
         def __init__(self) -> None:
             self._counts: dict[str, FileArrivals] = {}
 
         def eval(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
-            """Count the next rows."""
+            """Add a batch of rows."""
             for file, rows in _by_file(batch):
                 counted = _counted(file, ends, rows, streams, ())
                 self._counts[file] = joined(self._counts[file], counted) if file in self._counts else counted
             return iter(())
 
         def terminate(self) -> Iterator[pa.Table]:
-            """The counts of all rows."""
+            """Return the statistics of all files."""
             if self._counts:
                 yield pa.Table.from_pylist(list(map(_row_of, self._counts.values())), _COUNTED)
 
@@ -263,7 +263,7 @@ def _counting(ends: bool, streams: frozenset[str]) -> type:
 
 
 def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of a batch, those of one file at a time."""
+    """(file, rows) for each run of rows from one file."""
     files = batch.column("file").dictionary_encode()
     borders = np.flatnonzero(np.diff(files.indices.to_numpy(), prepend=-1, append=-1))
     for low, high in pairwise(borders.tolist()):
@@ -271,16 +271,16 @@ def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 def _finding(rule: LateRule, before: Mapping[str, int | None]) -> type:
-    """A table function of one file's rows in order of sequence: the late elements, by sequence number."""
+    """A table function over one file's rows in order of sequence that returns late sequence numbers."""
 
     class LateElements:
-        """Carries the greatest time of each file from batch to batch."""
+        """Carries the greatest time so far of each file from batch to batch."""
 
         def __init__(self) -> None:
             self._reached = dict(before)
 
         def eval(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
-            """The late ones among the next rows."""
+            """Return the late elements of a batch of rows."""
             for file, rows in _by_file(batch):
                 heads, reached = heads_of(rows), self._reached[file]
                 for late in rule.late([heads], reached):
@@ -303,7 +303,7 @@ def _of_row(file: str, row: dict[str, Any]) -> FileArrivals:
 
 @dataclass(frozen=True)
 class RemoteElements:
-    """The elements of files on another file system: tasks apply the rule, a file each; late ones come to the driver."""
+    """Finds late elements on another file system: a task per file applies the rule, the driver collects the numbers."""
 
     narrow: DataFrame
     names: Mapping[str, str]
@@ -330,7 +330,7 @@ _TERMS = pa.schema([(name, pa.string()) for name in ("stream", "subject", "predi
 
 
 def triples(files: Sequence[str], streams: frozenset[str]) -> Iterator[pa.Table]:
-    """The triples (columns stream, subject, predicate, object) of some streams in these files, a part at a time."""
+    """Triples (columns stream, subject, predicate, object) of some streams in these files, in chunks."""
     for file in files:
         with opened(Path(file)) as parquet:
             for part in parquet.iter_batches(_TERM_ROWS, columns=_TERMS.names):
@@ -338,5 +338,5 @@ def triples(files: Sequence[str], streams: frozenset[str]) -> Iterator[pa.Table]
 
 
 def are_remote(files: Iterable[str]) -> bool:
-    """Whether files are on another file system than this machine's."""
+    """Whether some files are on another file system than this machine's."""
     return any(isinstance(place(file), RemotePlace) for file in files)

@@ -1,7 +1,7 @@
-"""Spark's own connector of Kafka, which its Python package does not have: four jars that Maven brings once.
+"""Spark's Kafka connector, which its Python package lacks: four jars that Maven downloads once.
 
-Real-time mode reads and writes topics by it. Spark 4.3 runs with the connector of 4.2, the newest that was published
-when this was tried; what the connector needs beside Spark is named here, so nothing else is fetched.
+Real-time mode reads and writes topics with it. Spark 4.3 runs with the connector of 4.2, the newest at the time of
+writing; the list includes the connector's dependencies beyond Spark, so nothing else is downloaded.
 """
 
 import os
@@ -13,7 +13,7 @@ from streamgauge.formats.jvm import JvmError, prepared
 from streamgauge.formats.jvm.collection import resolve
 
 HOME: Final = "STREAMGAUGE_SPARK_KAFKA_HOME"
-"""The variable that names a folder with the connector's jars, where Maven is not to fetch them."""
+"""The environment variable for a folder with the connector's jars, in place of Maven's download."""
 
 LIBRARIES: Final = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
@@ -24,7 +24,7 @@ LIBRARIES: Final = (
 
 
 def connector() -> tuple[Path, ...]:
-    """The connector's jars, fetched when they are not in the user's cache; JvmError says why they are not there."""
+    """The connector's jars, downloaded if the user's cache lacks them; JvmError if that fails."""
     home = os.environ.get(HOME)
     folder = Path(home) if home else prepared("spark-kafka-4.2.0")
     if not home and not folder.is_dir():
@@ -35,7 +35,7 @@ def connector() -> tuple[Path, ...]:
     jars = tuple(sorted(folder.glob("*.jar")))
     missing = [name for name in (library.split(":")[1] for library in LIBRARIES) if not _has(jars, name)]
     if missing:
-        raise JvmError(f"{folder} has no jar of {', '.join(missing)}: delete the folder, or name another by {HOME}")
+        raise JvmError(f"{folder} has no jar of {', '.join(missing)}: delete the folder, or set {HOME} to another")
     return jars
 
 

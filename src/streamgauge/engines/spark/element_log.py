@@ -1,4 +1,4 @@
-"""A source's elements as files: a durable log that a streaming job reads."""
+"""A durable log of a source's elements, as files that a streaming job reads."""
 
 import os
 import threading
@@ -15,16 +15,16 @@ from streamgauge.formats.stream import write
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Source
 
-MOST_ELEMENTS = 50_000
-"""Elements that one file of the log holds at most."""
+MAX_FILE_ELEMENTS = 50_000
+"""Maximum number of elements in one file of the log."""
 
 
 @dataclass
 class Landing:
-    """Takes a source's elements into files of ``folder``; a file is there whole or not at all, and on the disk.
+    """Writes a source's elements to files of ``folder``, which appear atomically and only after an fsync.
 
-    Elements are numbered as they come. ``skip`` says that the source begins anew after a restart, so that what is
-    in the log already is passed over.
+    Elements are numbered in order of arrival. ``skip``: the source starts from its beginning after a restart, so that
+    elements already in the log are skipped.
     """
 
     folder: Path
@@ -36,16 +36,16 @@ class Landing:
     _waiting: list[StreamElement] = field(default_factory=list)
 
     def start(self) -> threading.Thread:
-        """Land in a thread of its own until the source ends; what goes wrong is kept in ``error``."""
+        """Run in a new thread until the source ends; an exception is stored in ``error``."""
         thread = threading.Thread(target=self._kept, args=(self.run,), name="landing", daemon=True)
         thread.start()
         return thread
 
     def run(self) -> None:
-        """Land until the source ends: every ``every_s`` seconds, or when a file is full."""
+        """Write a file every ``every_s`` seconds, or when it is full, until the source ends."""
         self.folder.mkdir(parents=True, exist_ok=True)
         files, number = self._known()
-        queue: Queue[StreamElement | None] = Queue(MOST_ELEMENTS)
+        queue: Queue[StreamElement | None] = Queue(MAX_FILE_ELEMENTS)
         reading = threading.Thread(target=self._kept, args=(partial(self._read, queue, number),), daemon=True)
         reading.start()
         ended = self.clock()
@@ -53,7 +53,7 @@ class Landing:
             if isinstance(element, StreamElement):
                 self._waiting.append(replace(element, sequence=number))
                 number += 1
-            if len(self._waiting) >= MOST_ELEMENTS or self.clock() - ended >= self.every_s:
+            if len(self._waiting) >= MAX_FILE_ELEMENTS or self.clock() - ended >= self.every_s:
                 files, ended = self._land(files), self.clock()
         self._land(files)
 
@@ -66,7 +66,7 @@ class Landing:
             queue.put(None)
 
     def _next(self, queue: "Queue[StreamElement | None]") -> StreamElement | Empty | None:
-        """The next element, ``None`` at the end of the source, Empty when none came for a while."""
+        """The next element, ``None`` at the end of the source, Empty after ``every_s`` seconds without one."""
         try:
             return queue.get(timeout=self.every_s)
         except Empty as nothing:
@@ -79,7 +79,7 @@ class Landing:
             self.error = error
 
     def _known(self) -> tuple[int, int]:
-        """How many files there are, and how many elements are in them."""
+        """The number of files in the log and of elements in them."""
         files = sorted(self.folder.glob("*.parquet"))
         if not files:
             return 0, 0

@@ -1,4 +1,4 @@
-"""The answers of a micro-batch's due reports: windows through ``spark``, then the query's operator."""
+"""The answers of a micro-batch's reports: windows through ``spark``, then the query's R2S operator."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ from streamgauge.spark.scalars import OTHER_KIND
 
 
 class Learned:
-    """The datatype of each predicate's objects, ``None`` once there were several, and whether triples repeat often."""
+    """Learns the datatype of each predicate's objects (``None`` if several), and whether triples often repeat."""
 
     def __init__(self, counts: PredicateCounts, streams: frozenset[str]) -> None:
         self._counts, self._streams = counts, streams
@@ -38,14 +38,14 @@ class Learned:
         self._often: bool | None = None
 
     def profile(self, pane_rows: PaneRows) -> Profile:
-        """The profile of files with so many triples of each predicate; what was never seen is looked at."""
+        """The profile of some files; predicates without a known datatype are sampled first."""
         present = {name for name, count in zip(self._counts.predicates, pane_rows.counted, strict=True) if count}
         if self._often is None or not present.intersection(self._counts.numeric) <= self._kinds.keys():
             self._look(pane_rows.files)
         return self._counts.profile(pane_rows.counted, Looked(self._kinds, bool(self._often)))
 
     def mistaken(self, files: Sequence[str]) -> None:
-        """Some rows of these files were of another datatype: look at them, and do not count on one again."""
+        """Handle files with another datatype than expected: sample them, or expect none if that shows nothing new."""
         before = dict(self._kinds)
         self._look(files)
         if self._kinds == before:
@@ -59,20 +59,20 @@ class Learned:
 
 
 Compiling: TypeAlias = Callable[[DataFrame, Sequence[DueReport], Profile | None], DataFrame]
-"""Makes a plan over rows for due reports."""
+"""(rows, reports, profile) -> a Spark plan."""
 
 Shape: TypeAlias = tuple[object, ...]
-"""The key of a plan: the query, the reports from their base on, the columns, the profile of triples."""
+"""The key of a plan: what it computes, the reports relative to their base, the columns, the profile of triples."""
 
-KEPT = 16
-"""So many plans are kept."""
+MAX_PLANS = 16
+"""Maximum number of plans in the cache, the oldest of which is evicted."""
 
 
 class LastingPlan:
-    """A plan that Spark optimizes once and runs many times, over the files that its frame shows at the time.
+    """A plan that Spark optimizes once and runs many times, over the current files of its frame.
 
-    A plan that has run holds what it has found: the list of files, broadcasts, shuffles. So each run takes a copy of
-    the physical plan as it was before exchanges were put into it, and makes that ready to run.
+    An executed plan caches its file list, broadcasts and shuffles. So each run clones the physical plan from before
+    exchanges were inserted, and prepares the clone.
     """
 
     def __init__(self, frame: DataFrame) -> None:
@@ -80,7 +80,7 @@ class LastingPlan:
         self._physical: Any = None
 
     def rows(self) -> pa.Table:
-        """The rows over the files of now, in one job and those of its broadcasts."""
+        """The rows over the current files, in one job plus those of its broadcasts."""
         spark = self._frame.sparkSession
         own, execution = spark._jsparkSession, spark._jvm.org.apache.spark.sql.execution
         if self._physical is None:
@@ -93,7 +93,7 @@ class LastingPlan:
 
 @contextmanager
 def _active(spark: SparkSession) -> Iterator[None]:
-    """Make the settings of a session those that count in this thread of the JVM."""
+    """Activate a session's settings in this thread of the JVM."""
     sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)
@@ -117,7 +117,7 @@ class ReportRows:
 class Evaluation:
     """Evaluates a query over rows of its streams; ``folder`` is for links to their files.
 
-    A plan counts time from the first report on, so batches that have as many reports in the same places share it.
+    Plans use times relative to the first report, so batches with the same pattern of reports share one.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Evaluation:
         self._plans: dict[Shape, LastingPlan] = {}
 
     def evaluated(self, pane_rows: PaneRows, due: Sequence[DueReport]) -> tuple[DueReport, ...]:
-        """The reports that the strategies about content leave."""
+        """The reports that remain under the report strategies about content (non-empty content)."""
         if Report.NON_EMPTY not in self._semantics.report or not due:
             return tuple(due)
         counted = self._answered(pane_rows, due, self._of_contents).to_pydict()
@@ -147,8 +147,8 @@ class Evaluation:
             steps[high + 1] -= count
         return tuple(report for report, size in zip(due, accumulate(steps), strict=False) if size)
 
-    def said(self, pane_rows: PaneRows, due: Sequence[DueReport], last: DueReport | None) -> Iterator[ReportRows]:
-        """The answers of the reports when ``last`` was evaluated before them; none for a silent one."""
+    def answers_of(self, pane_rows: PaneRows, due: Sequence[DueReport], last: DueReport | None) -> Iterator[ReportRows]:
+        """The answers of the reports after ``last``, without silent ones."""
         if not due:
             return
         rstream = (self._query.r2s or self._semantics.r2s) is R2S.RSTREAM
@@ -165,7 +165,7 @@ class Evaluation:
         return self._apart(answered.column(0), answered.columns[1:], len(due))
 
     def _differences(self, pane_rows: PaneRows, due: Sequence[DueReport], last: DueReport | None) -> Iterator[pa.Table]:
-        """Rows that came since the report before, or those that went."""
+        """Rows added (Istream) or removed (Dstream) since the previous report."""
         wanted = [last, *due] if last else list(due)
         report, net, *terms = self._answered(pane_rows, wanted, self._of_changes).columns
         if self._semantics.answers is Counting.SET:
@@ -179,7 +179,7 @@ class Evaluation:
         return tables
 
     def _answered(self, pane_rows: PaneRows, due: Sequence[DueReport], compiling: Compiling) -> pa.Table:
-        """The answer of a plan on these files, compiled anew when their datatypes are others than before."""
+        """The result of a plan on these files, recompiled if their datatypes have changed."""
         base = 0 if self._absolute else due[0].instant
         rows = self._shown.show(pane_rows, base)
         shape = tuple(_from(base, report) for report in due)
@@ -192,14 +192,14 @@ class Evaluation:
             return self._rows(rows, pane_rows, shape, compiling)
 
     def _rows(self, rows: DataFrame, pane_rows: PaneRows, shape: Sequence[DueReport], compiling: Compiling) -> pa.Table:
-        """The rows of a plan: a kept one for rows of about that number, since joins are chosen by it."""
+        """The rows of a plan, cached by the magnitude of the input too, since joins are chosen by it."""
         known = self._learned.profile(pane_rows) if self._learned else None
         if known is None or not self._lasting:
             return compiling(rows, shape, known).toArrow()
         signature = tuple(known.kinds.items()), known.repeated, sum(pane_rows.counted).bit_length() // 2
         key = (compiling, tuple(shape), pane_rows.ends, pane_rows.stream, signature)
         if key not in self._plans:
-            if len(self._plans) == KEPT:
+            if len(self._plans) == MAX_PLANS:
                 del self._plans[next(iter(self._plans))]
             self._plans[key] = LastingPlan(compiling(rows, shape, known))
         return self._plans[key].rows()
@@ -229,7 +229,7 @@ class Evaluation:
 
 
 def _from(base: int, due_report: DueReport) -> DueReport:
-    """A report as it is when time counts from ``base`` (ms)."""
+    """The report with times relative to ``base`` (ms)."""
     views = tuple(
         replace(view, start=view.start - base, end=view.end - base, first=view.first - base, last=view.last - base)
         for view in due_report.views
@@ -238,7 +238,7 @@ def _from(base: int, due_report: DueReport) -> DueReport:
 
 
 def _of_sets(report: pa.ChunkedArray, net: pa.ChunkedArray, terms: Sequence[pa.ChunkedArray]) -> pa.Array:
-    """Changes of bags as changes of their sets: a row comes with its first copy and goes with its last."""
+    """Changes of bags as changes of sets: a row is added with its first copy and removed with its last."""
     order = pc.sort_indices(report).to_pylist()
     rows = list(zip(*(column.to_pylist() for column in terms), strict=True)) or [()] * len(report)
     counts, multiplicities, changes = net.to_pylist(), Counter[tuple[str | None, ...]](), [0] * len(report)

@@ -1,7 +1,7 @@
-"""Which elements come too late, element by element in order of sequence, however the stream is cut into batches.
+"""Which elements are late, decided per element in order of sequence, independently of batch boundaries.
 
-The rule is carried from part to part by one number, the greatest time so far, so that no more than a part is in memory,
-in this process or in a task.
+The only state between chunks is the greatest time so far, so that at most one chunk is in memory, in this process or in
+a task.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,14 +22,14 @@ EARLY: Final = -(2**62)
 
 @dataclass(frozen=True)
 class Heads:
-    """Elements without their triples, by ``sequence``, some perhaps twice; ``time`` in ms."""
+    """Elements without their triples, ordered by ``sequence``, possibly with repetitions; ``time`` in ms."""
 
     sequence: Numbers
     time: Numbers
 
     @classmethod
     def of(cls, sequence: Numbers, time: Numbers) -> "Heads":
-        """From a row per triple, in any order."""
+        """The heads of rows, one per triple, in any order."""
         if np.all(sequence[1:] >= sequence[:-1]):
             new = np.flatnonzero(np.diff(sequence, prepend=EARLY))
             return cls(sequence[new], time[new])
@@ -39,18 +39,18 @@ class Heads:
 
 @dataclass(frozen=True)
 class LateRule:
-    """The rule of a batch: reports up to ``passed`` (ms) are done; without a lateness bound nothing may go back."""
+    """The rule of a batch: reports up to ``passed`` (ms) are done; without a lateness bound time may not go back."""
 
     closes: Closes
     passed: int | None
 
     @classmethod
     def of(cls, state: State, closes: Closes) -> "LateRule":
-        """The rule for what comes after a state."""
+        """The rule for elements after a state."""
         return cls(closes, state.passed)
 
     def never(self, first: int, last: int, greatest: int | None) -> bool:
-        """Whether no element of a batch that spans these times (ms) can be late; never sure without a bound."""
+        """Whether no element of a batch within these times (ms) can be late; always false without a bound."""
         lateness = self.closes.semantics.lateness
         if lateness is None:
             return False
@@ -58,12 +58,12 @@ class LateRule:
         return bool(first >= self._frontier(np.array([latest - lateness]))[0])
 
     def late(self, parts: Iterable[Heads], greatest: int | None) -> Iterator[Numbers]:
-        """The late elements of each part, by sequence number; ``greatest`` is the greatest time (ms) before them.
+        """The late sequence numbers of each chunk; ``greatest`` is the greatest time (ms) before them.
 
         OutOfOrderError for disorder without a lateness bound.
 
-        Worked example: windows of 1 s from 0, a bound of 0.5 s, elements at 900, 1,600, 400: when 1,600 has come, the
-        window up to 1,000 is closed, so 400 is late.
+        Worked example: windows of 1 s from 0, a bound of 0.5 s, elements at 900, 1,600, 400: after 1,600 the
+        watermark is 1,100 and the window up to 1,000 is closed, so 400 is late.
         """
         reached = EARLY if greatest is None else greatest
         lateness = self.closes.semantics.lateness
@@ -78,7 +78,7 @@ class LateRule:
             yield heads.sequence[late]
 
     def _frontier(self, watermarks: Numbers) -> Numbers:
-        """The times (ms) below which nothing may come any more when the watermark is at these."""
+        """For each watermark (ms) the time below which elements are late."""
         closed = 0 if self.closes.half_open else 1
         limits = watermarks - closed if self.passed is None else np.maximum(watermarks - closed, self.passed)
         frontier = np.full(len(watermarks), EARLY)

@@ -1,6 +1,6 @@
-"""The spark engine on the pipe: elements pushed become micro-batches of a streaming query, time makes reports due.
+"""The spark engine on the pipe: pushed elements become micro-batches of a streaming query, and time triggers reports.
 
-A batch takes rows in and late ones out, closes windows, hands answers to the sink and keeps the state (``Batches``).
+A batch adds rows, drops late ones, closes windows, passes answers to the sink and stores the state (``Batches``).
 """
 
 import tempfile
@@ -39,25 +39,26 @@ from streamgauge.spark.requirements import classic_session
 DRAINED = "-drained"
 
 REHEARSALS = 3
-"""So many batches without a report, before the first one, rehearse it."""
+"""Number of batches before the first report that evaluate it in advance, to compile its plan."""
 
 
 ANSWER_ROWS: Final = 50_000
-"""Rows of answers that the driver has at once, about; a report's are never parted.
+"""Approximate number of answer rows in the driver at a time; the rows of one report stay together.
 
 Measured for 1.6 million rows of three terms written to a run folder: the driver's Python, 160 MiB before the first, has
-a peak of 220 MiB for 25,000 rows at once, 249 for 50,000, 298 for 100,000 and 1,110 for all of them.
+a peak of 220 MiB for 25,000 rows at a time, 249 for 50,000, 298 for 100,000 and 1,110 for all.
 """
 
 FIRST_RATIO: Final = 0.05
-"""Rows of answers for each triple that windows hold, until a batch has shown how many there are."""
+"""Initial estimate of answer rows per triple in a window, until a batch has been measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchAnswers:
-    """One batch: its answers, and what is known before and after it; ``part`` numbers batches and drains, ascending.
+    """One batch: its answers, and the states before and after it; ``part`` numbers batches and drains, ascending.
 
-    ``groups`` are the answers of a few reports each, evaluated while they are read, once; ``after`` lacks their number.
+    ``groups`` yields the answers of a few reports at a time, evaluated lazily and only once; ``after`` does not yet
+    count them as sent.
     """
 
     part: int
@@ -68,7 +69,7 @@ class BatchAnswers:
 
 @dataclass(frozen=True, slots=True)
 class BatchDone:
-    """A batch whose answers were written: the instants (ms) of its reports, and what is known before and after it."""
+    """A written batch: the instants (ms) of its reports, and the states before and after it."""
 
     part: int
     instants: Sequence[int]
@@ -77,19 +78,19 @@ class BatchDone:
 
 
 class BatchSink(Protocol):
-    """Where answers go. The same batch may be written twice: the second time replaces the first or has its keys."""
+    """The destination of answers; a batch that is written again must replace the first copy or reuse its keys."""
 
     def write(self, done: BatchAnswers) -> Sequence[int]:
-        """Keep or send the answers of a batch; the instants (ms) of its reports."""
+        """Store or send the answers of a batch and return the instants (ms) of its reports."""
 
 
 class Batches:
-    """Does micro-batches of a query; what must survive is in the ``checkpoint`` folder.
+    """Processes the micro-batches of a query; its durable state is in the ``checkpoint`` folder.
 
-    Called by Spark with a frame over the batch's files (``panes.streaming``) and the batch's number. A job that waits
-    for its stream has time for ``rehearsals``: they make the first report's plan and the JVM's code before it is due.
-    ``moves``: no t0 is stated, so reports begin with the stream (``begun``). ``remote``: the source's files are on
-    another file system. ``tell`` hears of each batch.
+    Spark calls it with a frame over the batch's files (``panes.streaming``) and the batch's number. A job that waits
+    for its stream has time for ``rehearsals``, which compile the first report's plan and warm up the JVM in advance.
+    ``moves``: no t0 is declared, so reports begin with the stream (``begun``). ``remote``: the source's files are on
+    another file system. ``tell`` is called after each batch.
     """
 
     def __init__(
@@ -111,15 +112,15 @@ class Batches:
         self._evaluation = Evaluation(spark, query, semantics, checkpoint / "shown", self._panes.counts)
         self._log = StateLog(checkpoint / "batches")
         self._parts = PartFiles(spark)
-        self.told: int | None = None
+        self.advanced_to: int | None = None
         self.error: Exception | None = None
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
-        """Do one batch of files; what goes wrong is kept in ``error`` and raised."""
+        """Process one batch of files; an exception is stored in ``error`` and raised."""
         self.take(lambda before: self._parts.following(files_of(rows), before.next, before.files), batch)
 
     def take(self, bring: Callable[[State], Sequence[PartFile]], batch: int) -> None:
-        """Do one batch of the stream tables that ``bring`` names when it is told what is known before it."""
+        """Process one batch of the stream tables that ``bring`` returns for the state before it."""
         try:
             self._do(bring, batch)
         except Exception as error:
@@ -138,7 +139,7 @@ class Batches:
             self._rehearse(done.after)
 
     def _written(self, answers: BatchAnswers) -> BatchDone:
-        """Evaluate a batch's answers while its sink takes them."""
+        """Evaluate a batch's answers while its sink consumes them."""
         instants = self._sink.write(answers)
         after = replace(answers.after, sent=answers.before.sent + len(instants))
         done = BatchDone(answers.part, instants, answers.before, after)
@@ -146,20 +147,22 @@ class Batches:
         return done
 
     def _rehearse(self, now: State) -> None:
-        """Answer the next report over what is there of it, for nobody."""
+        """Evaluate the next report on its content so far and discard the answer, which compiles its plan."""
         if now.t0 is None:
             return
         closes = self._closes(now.t0)
         due = closes.between(now.passed, closes.after(now.passed))
-        if due and (held_files := self._held(now, due)).files:
+        if due and (content := self._content(now, due)).files:
             self._rehearsals -= 1
-            with suppress(*JOB_ERRORS):  # LIMIT may cut otherwise when all rows are there: the report itself will tell
-                list(self._evaluation.said(held_files, self._evaluation.evaluated(held_files, due), now.last))
+            with suppress(
+                *JOB_ERRORS
+            ):  # an error on partial content may vanish with the rest; if not, the report itself raises it
+                list(self._evaluation.answers_of(content, self._evaluation.evaluated(content, due), now.last))
 
     def drain(self, advanced_to: int | None = None) -> State:
-        """Nothing more will come: do the reports up to ``advanced_to`` (ms), by default of all windows with content.
+        """End the stream: do the reports up to ``advanced_to`` (ms), by default of all windows with content.
 
-        Done again after a crash it does the same again.
+        Idempotent, so that it can be repeated after a crash.
         """
         before = self._begun(self._log.latest())
         upto = advanced_to
@@ -173,24 +176,24 @@ class Batches:
 
     @property
     def state(self) -> State:
-        """The state now."""
+        """The current state."""
         return self._log.latest()
 
     def _begun(self, state: State) -> State:
-        """The state with the t0 that needs no element."""
+        """The state with t0, unless t0 depends on the first element."""
         if state.t0 is not None or self._waits:
             return state
         return replace(state, t0=self._semantics.t0, since=self._semantics.since)
 
     def _beginning(self, before: State, first: int) -> Semantics:
-        """The semantics with the t0 and ``since`` of this stream, whose first element came at ``first`` (ms)."""
+        """The semantics with the t0 and ``since`` of this stream, whose first element is at ``first`` (ms)."""
         if before.t0 is not None:
             return replace(self._semantics, t0=before.t0, since=before.since)
         semantics = begun(self._query.windows, self._semantics, first)
         return replace(semantics, t0=origins(semantics, self._query.windows, first)[0])
 
     def _taken(self, parts: Sequence[PartFile], before: State, batch: int) -> State:
-        """The state with what came, without its reports."""
+        """The state with a batch's rows, before its reports."""
         if parts:
             before = replace(before, next=max(part.highest for part in parts) + 1, files=before.files + len(parts))
         arrived = self._panes.measure([part.file for part in parts])
@@ -212,26 +215,26 @@ class Batches:
         )
 
     def _upto(self, came: State) -> int | None:
-        """How far reports are due, ms: by the watermark, or as far as was told."""
+        """The instant (ms) up to which reports are due: by the watermark, or by the last advance."""
         if came.t0 is None or came.greatest is None:
-            return self.told
+            return self.advanced_to
         due = self._closes(came.t0).come_to(came.greatest - (self._semantics.lateness or 0))
-        return due if self.told is None else max(due, self.told)
+        return due if self.advanced_to is None else max(due, self.advanced_to)
 
     def _closed(self, part: int, before: State, came: State, upto: int | None) -> BatchAnswers:
-        """The reports up to an instant (ms), and the state after them."""
+        """The reports up to an instant (ms), with the state after them."""
         if came.t0 is None or upto is None or (came.passed is not None and upto <= came.passed):
             return BatchAnswers(part, (), before, came)
         closes = self._closes(came.t0)
         due: Sequence[DueReport] = closes.between(came.passed, upto)
         if due:
-            due = self._evaluation.evaluated(self._held(came, due), due)
+            due = self._evaluation.evaluated(self._content(came, due), due)
         after = replace(came, passed=upto, last=due[-1] if due else came.last)
         kept = forget(after, self._wanted_from(closes, after))
         return BatchAnswers(part, self._groups(came, due), before, kept)
 
     def _groups(self, came: State, due: Sequence[DueReport]) -> Iterator[Sequence[ReportRows]]:
-        """The answers of the reports, of as many together as have ANSWER_ROWS rows by what earlier ones had."""
+        """The answers of the reports in groups of an estimated ANSWER_ROWS rows, by the size of earlier answers."""
         left = [(report, _size(came.panes, report)) for report in due]
         before = came.last
         while left:
@@ -239,63 +242,63 @@ class Batches:
             length = ceil(len(left) / max(1, groups))
             taken, left = left[:length], left[length:]
             group = [report for report, _ in taken]
-            held_files = self._held(replace(came, last=before), group)
-            answers = tuple(self._evaluation.said(held_files, group, before))
+            content = self._content(replace(came, last=before), group)
+            answers = tuple(self._evaluation.answers_of(content, group, before))
             rows = sum(len(one.rows) for one in answers)
             self._ratio = max(self._ratio / 4, rows / max(1.0, sum(size for _, size in taken)))
             before = group[-1]
             yield [one for one in answers if came.since is None or one.due.instant >= came.since]
 
-    def _held(self, now: State, due: Sequence[DueReport]) -> PaneRows:
-        """The rows that the reports look at, and the one before them."""
-        wanted = [now.last, *due] if now.last else due
-        first = min(view.first for report in wanted for view in report.views)
-        return self._panes.held(now.panes, first, max(report.last for report in wanted))
+    def _content(self, now: State, due: Sequence[DueReport]) -> PaneRows:
+        """The rows of the windows of these reports and of the previous report."""
+        reports = [now.last, *due] if now.last else due
+        first = min(view.first for report in reports for view in report.views)
+        return self._panes.between(now.panes, first, max(report.last for report in reports))
 
     def _wanted_from(self, closes: Closes, after: State) -> int:
-        """The earliest time (ms) that some later report may look at."""
+        """The earliest time (ms) that a later report may need."""
         assert after.passed is not None
-        wanted = closes.wanted_from(after.passed)
+        reports = closes.wanted_from(after.passed)
         operator = self._query.r2s or self._semantics.r2s
         if after.last is None or operator == "Rstream":
-            return wanted
-        return min(wanted, *(view.first for view in after.last.views))
+            return reports
+        return min(reports, *(view.first for view in after.last.views))
 
     def _closes(self, t0: int) -> Closes:
         return Closes(self._query, self._semantics, t0)
 
 
 def _size(panes: Iterable[Pane], due_report: DueReport) -> float:
-    """About how many triples the windows of a report hold."""
+    """Estimated number of triples in the windows of a report."""
     first = min(view.first for view in due_report.views)
     return sum(pane.about(first, due_report.last) for pane in panes)
 
 
-MOST_ROWS = 350_000
-"""Triples that wait at most for the next micro-batch."""
+MAX_WAITING_ROWS = 350_000
+"""Maximum number of triples waiting for the next micro-batch."""
 
 PAUSE_S = 1.0
-"""A micro-batch is begun this long after the last one at the earliest, unless time is told or too much waits."""
+"""Minimum time (s) between two micro-batches, unless time advances or too many triples wait."""
 
 
 SETTINGS = {
-    "spark.sql.adaptive.enabled": "false",  # plans are made at once, not stage by stage
+    "spark.sql.adaptive.enabled": "false",  # small jobs gain nothing from replanning at each stage
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a batch's files are listed without a job
-    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",  # partitions are no more than the base of time
+    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",  # the only partition column is the base of time
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     "spark.sql.parquet.filterPushdown": "false",  # every part of a stream table has every predicate
     "spark.sql.lightweightPlanChangeValidation": "false",  # checks plans after every step of the optimizer
 }
 
 FEW_ROWS = 5_000
-"""Up to so many triples a batch costs less when its plans are interpreted than when they are compiled to bytecode."""
+"""Batches of up to so many triples are faster with interpreted plans than with plans compiled to bytecode."""
 
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
 class MicroBatches:
-    """A session whose elements land as files that one streaming query takes up; ``late`` counts what came too late."""
+    """A session that writes elements as files for one streaming query; ``late`` counts late elements."""
 
     def __init__(
         self,
@@ -329,7 +332,7 @@ class MicroBatches:
         self._next = self._closes.after(None)
 
     def push(self, element: StreamElement) -> None:
-        """An element has come; it is answered with the next micro-batch."""
+        """Add an element to the next micro-batch."""
         if not self._admission.takes(element):
             return
         if self._greatest is not None and element.time < self._greatest and self._semantics.lateness is None:
@@ -340,22 +343,22 @@ class MicroBatches:
         if element.added:
             self._waiting.append(element)
             self._rows += len(element.added)
-        if self._rows >= MOST_ROWS or (self._next <= self._reached and self._clock() - self._ended >= PAUSE_S):
+        if self._rows >= MAX_WAITING_ROWS or (self._next <= self._reached and self._clock() - self._ended >= PAUSE_S):
             self._land()
 
     def advance(self, time: int) -> None:
-        """Nothing earlier than ``time`` will come: report what is due up to here."""
+        """Promise that no earlier element follows: do the reports up to ``time``."""
         if self._closes is None:
             return
         self._greatest = time if self._greatest is None else max(self._greatest, time)
         if self._next <= time:
-            self._batches.told = time
+            self._batches.advanced_to = time
             self._land()
             self._batches.drain(time)
             self._next = self._closes.after(time)
 
     def close(self) -> None:
-        """No more input; nothing further is due."""
+        """End the input without further reports."""
         self._running.stop()
         self.late = self._batches.state.late
         self._folder.cleanup()
@@ -363,13 +366,13 @@ class MicroBatches:
 
     @property
     def _reached(self) -> int:
-        """Up to where the watermark makes reports due, ms."""
+        """The instant (ms) up to which the watermark makes reports due."""
         assert self._closes is not None
         assert self._greatest is not None
         return self._closes.come_to(self._greatest - (self._semantics.lateness or 0))
 
     def _land(self) -> None:
-        """Give what waits to the streaming query as one file, and wait until it has been answered."""
+        """Pass the waiting elements to the streaming query as one file, and wait until it is processed."""
         assert self._closes is not None
         if self._waiting:
             unfinished, file = self._landing / f".{self._files:06}", self._landing / f"{self._files:06}.parquet"
@@ -382,7 +385,7 @@ class MicroBatches:
         self._ended = self._clock()
 
     def _batch(self, rows: DataFrame, batch: int) -> None:
-        """Do a batch with plans that suit its size."""
+        """Process a batch with interpreted or compiled plans, by its size."""
         set_all(self._spark, self._plans)
         self._batches(rows, batch)
 
@@ -395,7 +398,7 @@ class MicroBatches:
 
 
 class Emitted:
-    """Answers of batches to a callback, in the grain that the semantics has."""
+    """Sends answers of batches to a callback, in the semantics' grain."""
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:
         self._emit, self._grain, self._kind = emit, semantics.grain, answer_kind(query.form)
@@ -417,7 +420,7 @@ class Emitted:
 
 
 def configured(spark: SparkSession) -> SparkSession:
-    """A session of its own in the same Spark, set for many small jobs; the given one keeps its settings."""
+    """A new session of the same Spark with settings for many small jobs; the original keeps its settings."""
     classic_session(spark, "the engine spark")
     own = spark.newSession()
     set_all(own, SETTINGS)

@@ -1,6 +1,6 @@
 """The rows that later windows need: the source's own files, or copies of them without late elements.
 
-A batch answers on a frame that stays the same: a folder of links to files, listed anew for each batch.
+All batches query the same frame, a folder of links to files that is listed again for each batch.
 """
 
 import re
@@ -33,9 +33,9 @@ ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class PaneRows:
-    """Files with rows that a report may look at; whether elements may end; how many triples of each predicate.
+    """Files with the rows of some reports; ``ends``: elements may have an end; ``counted``: triples per predicate.
 
-    ``stream`` is the one that all rows are of, if there is one.
+    ``stream`` is the only stream of all rows, if so.
     """
 
     files: tuple[str, ...]
@@ -46,9 +46,9 @@ class PaneRows:
 
 @dataclass
 class ShownFrame:
-    """Shows files as one frame whose times count from a base, which is in the data: plans over it last.
+    """Presents files as one frame with times relative to a base that is data, so that plans over it can be reused.
 
-    The base is the name of the folder that the links are in (``base=5000``), so a column that Spark knows for nothing.
+    The base is in the name of the folder of links (``base=5000``), a partition column that costs Spark nothing.
     """
 
     spark: SparkSession
@@ -59,7 +59,7 @@ class ShownFrame:
     _now: tuple[PaneRows, int] | None = None
 
     def show(self, pane_rows: PaneRows, base: int) -> DataFrame:
-        """The frame of the query's rows, times from ``base`` (ms) on; it shows these files until it is called again."""
+        """The frame of the query's rows, times relative to ``base`` (ms); valid until the next call."""
         if are_remote(pane_rows.files):  # no folder of links spans two file systems
             rows = read_parquet(self.spark, *pane_rows.files, schema=ROWS).withColumn("base", fn.lit(base))
             return self._shifted(rows, pane_rows.ends, pane_rows.stream)
@@ -73,7 +73,7 @@ class ShownFrame:
         return self._frames[kind]
 
     def _listed(self, ends: bool) -> None:
-        """List the folder, anew where it was read before."""
+        """Make Spark list the folder, or list it again."""
         if ends in self._read:
             self.spark.catalog.refreshTable(self._view(ends))
             return
@@ -95,7 +95,7 @@ class ShownFrame:
         return self._shifted(self._read[ends], ends, stream)
 
     def _shifted(self, rows: DataFrame, ends: bool, stream: str | None) -> DataFrame:
-        """The query's rows with times from the base on."""
+        """The query's rows with times relative to the base."""
         columns = {name: fn.col(name) - fn.col("base") for name in ("time", "until")}
         if stream in self.streams:
             own = rows.withColumns(columns | {"stream": fn.lit(stream)})
@@ -104,7 +104,7 @@ class ShownFrame:
         return own.drop("base") if ends else own.drop("base", "until")
 
     def _view(self, ends: bool) -> str:
-        """The name under which Spark's catalog knows the folder, to list it anew."""
+        """The folder's name in Spark's catalog, which is needed to list it again."""
         return re.sub(r"\W", "_", str(self.folder / _name(ends)))
 
 
@@ -121,35 +121,35 @@ def streaming(spark: SparkSession, folder: str, per_batch: int) -> DataFrame:
 
 
 def files_of(batch: DataFrame) -> list[str]:
-    """The paths of the files that a micro-batch takes: its plan has them, no job is needed."""
+    """The files of a micro-batch, from its plan, without a job."""
     partitions = batch._jdf.queryExecution().toRdd().partitions()
     return sorted({_path(file.urlEncodedPath()) for partition in partitions for file in partition.files()})
 
 
 @dataclass(frozen=True)
 class Panes:
-    """Looks at files, and keeps copies under ``folder``; only rows of the query's streams count."""
+    """Measures files and keeps copies in ``folder``; only rows of the query's streams count."""
 
     spark: SparkSession
     folder: Path
     query: ContinuousQuery
     remote: bool = False
-    """The source is on another file system: its files are looked at by jobs."""
+    """The source is on another file system, so that jobs measure its files."""
     checked: set[str] = field(default_factory=set)
-    """The files whose seals were checked: Spark reads them without."""
+    """Files whose seals have been checked, as Spark itself does not check them."""
 
     def measure(self, files: Sequence[str]) -> BatchArrivals | None:
-        """The arrivals in these files; ``None`` for none. StreamError names a file that is no stream table."""
+        """The statistics of these files; ``None`` without rows. StreamError names a file that is not a stream table."""
         streams = frozenset(window.stream for window in self.query.windows)
         if self.remote:
             return arrived_remotely(self.spark, files, streams)
-        self.checked.update(files)  # reading them does
+        self.checked.update(files)  # ``arrived`` checks their seals
         return arrived(files, streams, self.counts.predicates if self.counts else ())
 
     def of_batch(self, batch: int, came: BatchArrivals, late: Numbers) -> tuple[Pane, ...]:
-        """Where the rows of a batch are that came in time: a pane for each of the source's files.
+        """The panes of a batch, one per file of the source, so that reports read only the files of their times.
 
-        So a group of reports reads the files of its times only. Copies, without late elements, are one pane.
+        If some elements are late, copies without them are a single pane.
         """
         if len(late):
             files = self._without(batch, came.files, late)
@@ -159,8 +159,8 @@ class Panes:
             for one in came.came
         )
 
-    def held(self, panes: Iterable[Pane], first: int, last: int) -> PaneRows:
-        """The rows that may be between two times (ms, both included)."""
+    def between(self, panes: Iterable[Pane], first: int, last: int) -> PaneRows:
+        """The files that may have rows between two times (ms, both included)."""
         wanted = [pane for pane in panes if pane.first <= last and pane.last >= first]
         files = tuple(file for pane in wanted for file in pane.files)
         for file in {*files} - self.checked:
@@ -174,7 +174,7 @@ class Panes:
         return PaneRows(files, any(pane.ends for pane in wanted), tuple(counted), stream)
 
     def delete(self, before: State, after: State) -> None:
-        """Remove own files that neither the batch before nor this one needs, so that a batch can be done again."""
+        """Remove copies that neither the previous batch nor this one needs; a batch can then still be repeated."""
         kept = {f"{pane.batch:06}" for pane in (*before.panes, *after.panes)}
         for folder in self.folder.glob("*"):
             if folder.name not in kept:
@@ -182,11 +182,11 @@ class Panes:
 
     @cached_property
     def counts(self) -> PredicateCounts | None:
-        """The counts that plans need; ``None`` where plans do without."""
+        """The statistics that plans need, ``None`` if they need none."""
         return None if self.remote else counts_for(self.query.form, self.query.windows)
 
     def _without(self, batch: int, files: Sequence[str], late: Numbers) -> tuple[str, ...]:
-        """The paths of copies without these elements."""
+        """Write copies of the files without these elements and return their paths."""
         dropped = self.spark.createDataFrame(pa.table({"sequence": pa.array(late, pa.int64())}))
         read = read_parquet(self.spark, *files, schema=ROWS)
         target = self.folder / f"{batch:06}"

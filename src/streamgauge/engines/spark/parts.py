@@ -1,7 +1,7 @@
 """The part files of a folder of stream tables, in the order of their sequence numbers.
 
-Spark hands over files by their time of change, and tasks that write them end in any order. So a micro-batch takes as
-many files as Spark named for it, but those whose sequence numbers come next.
+Spark passes files by modification time, and the tasks that write them end in any order. So a micro-batch takes as many
+files as Spark names for it, but those with the next sequence numbers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ class PartFile(NamedTuple):
 
 
 class PartFiles:
-    """The part files beside those that Spark names; the range of each is read once, of remote ones by ``session``."""
+    """The part files next to those that Spark names; each one's range is read once, with ``session`` if remote."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
@@ -37,7 +37,7 @@ class PartFiles:
     def following(self, named: Sequence[str], first: int, taken: int) -> list[PartFile]:
         """The next parts, as many as are ``named``, from sequence number ``first`` on, after ``taken`` earlier ones.
 
-        OutOfOrderError names a file that lies before ``first`` but has not been taken, or two that overlap;
+        OutOfOrderError names a new file with earlier numbers than ``first``, or two that overlap;
         StreamError a file that is not a stream table.
 
         Worked example: tasks finish parts 0-9, 20-29 and 10-19 in this order. Of one file per batch, Spark names
@@ -61,7 +61,7 @@ class PartFiles:
         yield from filter(None, map(self._known.get, files))
 
     def _beside(self, named: Sequence[str]) -> Iterator[str]:
-        """The files in the folders of those that are named."""
+        """All part files in the folders of these files."""
         for folder in {place(file).parent for file in named}:
             if isinstance(folder, RemotePlace):
                 yield from (str(file.place) for file in part_files(HadoopFiles(self._session), folder))
@@ -82,8 +82,8 @@ class PartFiles:
 
 def _out_of_order(part: PartFile, before: str) -> OutOfOrderError:
     return OutOfOrderError(
-        f"{part.file}: sequence {part.lowest} comes after {before}: each file that is added must go on where those "
-        "before it ended"
+        f"{part.file}: sequence {part.lowest} comes after {before}: a new file must continue where the "
+        "files before it end"
     )
 
 

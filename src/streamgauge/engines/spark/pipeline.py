@@ -1,6 +1,6 @@
-"""One streaming job: a source, a query, a sink and a checkpoint, started again where it was.
+"""One streaming job: a source, a query, a sink, and a checkpoint from which it resumes.
 
-Elements of a source that is no folder of stream tables land in a durable log of Parquet files, numbered as they came.
+Elements of any source but a folder of stream tables are first logged to durable Parquet files, numbered as they came.
 Answers go to a run folder of Parquet tables, exactly once, or as messages with keys, at least once.
 """
 
@@ -48,15 +48,15 @@ from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import named_source
 
 BATCHES = pa.schema([(name, pa.int64()) for name in ("batch", "watermark", "late", "rows", "closed", "began", "ended")])
-"""A row a batch: ``watermark`` in ms, ``late`` counts elements, ``rows`` triples, ``closed`` reports; clock in ns."""
+"""A row per batch: ``watermark`` in ms; elements (``late``), triples (``rows``), reports (``closed``); clock in ns."""
 
 _ADVANCE = -1
 
 
 class RunFolder:
-    """Answers as a run folder that ``streamgauge check`` judges, with a table ``batches.parquet`` beside them.
+    """Writes answers as a run folder that ``streamgauge check`` judges, with an additional table ``batches.parquet``.
 
-    A batch's part files have its number, so a batch that is done again replaces what it wrote before.
+    Part files are named after their batch, so that a repeated batch replaces its files.
     """
 
     def __init__(self, root: Path, header: RunHeader, stream: Place, clock: Callable[[], int] = time.time_ns) -> None:
@@ -73,7 +73,7 @@ class RunFolder:
         write_header(root, header, self._stream, finished=False)
 
     def write(self, done: BatchAnswers) -> Sequence[int]:
-        """Put a batch's rows, then its reports, then what is known of the batch on disk."""
+        """Write a batch's rows, then its reports, then its row in ``batches``."""
         part, after = done.part + 2, done.after  # part 0 is that of an empty run
         self._begin(after)
         heads: list[pa.Table] = []
@@ -91,7 +91,7 @@ class RunFolder:
         return instants
 
     def _rows(self, done: BatchAnswers, heads: list[pa.Table]) -> Iterator[pa.Table]:
-        """The rows of a batch, group by group, while the reports that they are of are added to ``heads``."""
+        """The rows of a batch, group by group; their reports are appended to ``heads``."""
         sent = done.before.sent
         for group in done.groups:
             if group:
@@ -100,12 +100,12 @@ class RunFolder:
                 sent += len(group)
 
     def finish(self, advanced_to: int, late: int) -> None:
-        """Say how far time came (ms) and how many elements were late."""
+        """Write the final header with the stream's end (ms) and the number of late elements."""
         header = replace(self._header, advanced_to=advanced_to, late=late)
         write_header(self._root, header, self._stream, finished=True)
 
     def _begin(self, state: State) -> None:
-        """Say where reports begin, once that is known."""
+        """Write t0 and ``since`` into the header once they are known."""
         known = self._header.semantics
         if state.t0 is None or known.origin is Origin.FIRST or (state.t0, state.since) == (known.t0, known.since):
             return
@@ -131,9 +131,9 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class MessageSink:
-    """A message a row, keyed by query, report and place of the row in it; a silent report is a message without rows.
+    """Sends a message per row, keyed by query, report and row number; an empty report is a message without rows.
 
-    ``open_sink`` opens the way out anew for each batch, whose state is kept only after everything was acknowledged.
+    ``open_sink`` opens a sink for each batch, whose state is stored only after all messages are acknowledged.
     """
 
     name: str
@@ -141,7 +141,7 @@ class MessageSink:
     open_sink: Callable[[], Sink]
 
     def write(self, done: BatchAnswers) -> Sequence[int]:
-        """Send a batch's rows; SourceError when some were not delivered: the batch will be done again."""
+        """Send a batch's rows; SourceError if some were not delivered, so that the batch is repeated."""
         answers = chain.from_iterable(done.groups)
         first = next(answers, None)
         if first is None:
@@ -169,12 +169,12 @@ class MessageSink:
 
 
 def names(form: object) -> tuple[str, ...]:
-    """The variables of an answer; none where it is no table of solutions."""
+    """The variables of an answer; none for ASK and CONSTRUCT."""
     return getattr(form, "variables", ())
 
 
 def scope(report_rows: ReportRows) -> tuple[int, int]:
-    """The scope that a report names, ms."""
+    """The scope of a report, ms."""
     return report_rows.due.start, report_rows.due.end
 
 
@@ -202,13 +202,13 @@ def _rows(reports: Sequence[ReportRows], first: int) -> pa.Table:
 
 
 ANY_ORDER = Reading(lateness=1 << 62)
-"""How sources are read whose elements land first: what is too late is said by the batches, not by the reader."""
+"""The reading of logged sources: batches decide about lateness, so the reader accepts any order."""
 
 VERSION = 3
 """The version of the checkpoint's format."""
 
 MICRO_BATCHES, REAL_TIME = "micro-batches", "real-time"
-"""The two ways in which a job answers."""
+"""The values of a job's ``latency``."""
 
 _MESSAGES = ("kafka", "mqtt", "-")
 
@@ -217,9 +217,9 @@ _MESSAGES = ("kafka", "mqtt", "-")
 class Job:
     """The options of a job: ``source`` a folder of stream tables or a URL, ``sink`` a folder or a URL, times in ms.
 
-    ``files``, or ``messages`` of a topic, are taken in one batch at most; batches begin ``every`` ms apart; ``drain``
-    ends the job when everything that is there was answered, the last windows included. ``moves``: reports begin with
-    the stream, as no t0 is stated. ``header`` is the run's, where an experiment has one.
+    ``files``, or ``messages`` of a topic, limit one batch; batches start ``every`` ms; ``drain`` ends the job after all
+    available input and its last windows. ``moves``: no t0 is declared, so reports begin with the stream. ``header`` is
+    that of an experiment's run.
     """
 
     query: ContinuousQuery
@@ -240,7 +240,7 @@ class Job:
 
 
 def interval(query: ContinuousQuery) -> int:
-    """The time between two batches unless told otherwise, ms: a tenth of the shortest slide, from 0.5 s to 5 s."""
+    """The default time between two batches, ms: a tenth of the shortest slide, from 0.5 s to 5 s."""
     return min(5000, max(500, min((window.window.slide for window in query.windows), default=50_000) // 10))
 
 
@@ -251,11 +251,11 @@ def is_on_hadoop(source: str) -> bool:
 
 
 class CheckpointError(RunError):
-    """A checkpoint folder that belongs to another job; the sentence says what differs."""
+    """A checkpoint folder of another job; the sentence names the difference."""
 
 
 def check(job: Job) -> None:
-    """Refuse, before Spark starts or the checkpoint is claimed, a job that cannot be: RefusedError, SourceError."""
+    """Refuse an impossible job before Spark starts or the checkpoint is claimed: RefusedError, SourceError."""
     if reason := refuse(job.query, job.semantics):
         raise RefusedError(f"spark does not answer {reason}")
     if not is_on_hadoop(job.source):
@@ -263,15 +263,15 @@ def check(job: Job) -> None:
     sink = parse_address(job.sink)
     known = ("file", *_MESSAGES)
     if sink.scheme not in known:
-        raise SourceError(f"{sink.text}: no answers of a job go to {sink.scheme!r}: {offered(sink.scheme, known)}")
+        raise SourceError(f"{sink.text}: a job cannot send answers to {sink.scheme!r}: {offered(sink.scheme, known)}")
     if sink.scheme == "file" and Path(sink.path).is_file():
-        raise SourceError(f"{sink.text} is a file: answers go to a run folder: name another place")
+        raise SourceError(f"{sink.text} is a file, but answers go to a run folder: name a folder")
     if sink.scheme not in ("file", "-") and not sink.host:
-        raise SourceError(f"{sink.text}: names no machine: write {sink.scheme}://HOST")
+        raise SourceError(f"{sink.text}: the host is missing: write {sink.scheme}://HOST")
 
 
 def run(spark: SparkSession, job: Job, tell: Callable[[BatchDone], None]) -> State:
-    """Do a job until it is drained or interrupted, and return what is known then; ``tell`` hears of every batch."""
+    """Run a job until it is drained or interrupted and return its state; ``tell`` is called after every batch."""
     check(job)
     started = claim(job)
     folder, landing = _landed(job)
@@ -309,7 +309,7 @@ def _started(spark: SparkSession, job: Job, folder: Place, batches: Batches) -> 
 
 
 def _kept(folder: Path, batches: Batches) -> Callable[[DataFrame, int], None]:
-    """Does batches of a topic, each kept as a file of the folder."""
+    """A batch function for a topic that first stores each batch as a file of the folder."""
 
     def take(rows: DataFrame, batch: int) -> None:
         file = folder / f"{batch:09}.parquet"
@@ -323,17 +323,17 @@ def _numbered(file: Path, first: int, elements: int) -> list[PartFile]:
 
 
 LOOK_S: Final = 0.2
-"""How often a job that runs is looked at."""
+"""Interval of checks on a running job, s."""
 
 STARTS: Final = 3
-"""How often a streaming query is started at most."""
+"""Maximum number of attempts to start a streaming query."""
 
 LATE_WORKER: Final = "Python worker failed to connect back"
-"""Spark's words where a worker in Python, which reads a topic, takes over 10 s to start, as beside much other work."""
+"""Spark's message when a Python worker needs over 10 s to start, as on a busy machine."""
 
 
 def _answered(start: Callable[[], StreamingQuery], batches: Batches, landing: Landing | None) -> None:
-    """Run a streaming query to its end; where its worker was late, it is started again from its checkpoint."""
+    """Run a streaming query to its end, restarting it from its checkpoint if its worker started too late."""
     for left in reversed(range(STARTS)):
         running = start()
         try:
@@ -347,12 +347,12 @@ def _answered(start: Callable[[], StreamingQuery], batches: Batches, landing: La
 
 
 def _until_done(running: StreamingQuery, batches: Batches, landing: Landing | None) -> None:
-    """Wait until the streaming query ends; what its batches or the landing raised is raised here as it was."""
+    """Wait until the streaming query ends, and raise the original exception of its batches or the landing."""
     try:
         while running.isActive:
             if landing and landing.error:
                 raise landing.error
-            time.sleep(LOOK_S)  # an interrupt comes here, not within a call of the JVM
+            time.sleep(LOOK_S)  # Python handles an interrupt here, but not inside a call of the JVM
         running.awaitTermination()
     except StreamingQueryException as error:
         raise (batches.error or error) from None
@@ -366,7 +366,7 @@ def _wait(thread: threading.Thread, landing: Landing | None) -> None:
 
 
 def _landed(job: Job) -> tuple[Place, Landing | None]:
-    """The folder of stream tables that is read, and what fills it when it is not the source itself."""
+    """The folder of stream tables to read, and the writer that fills it unless it is the source itself."""
     if is_on_hadoop(job.source):
         return place(named_source(job.source).address), None
     address = parse_address(named_source(job.source).address)
@@ -382,7 +382,7 @@ def _landed(job: Job) -> tuple[Place, Landing | None]:
 
 
 def resolved_source(job: Job) -> str:
-    """The address of the source, elements that name no stream being of the query's only one, or of the one it names."""
+    """The source's address with a ``stream`` option: the stream that it names, else the query's only one."""
     named = named_source(job.source)
     streams = job.query.streams if named.iri is None else (named.iri,)
     if len(streams) != 1 or "stream" in parse_address(named.address).options:
@@ -391,13 +391,13 @@ def resolved_source(job: Job) -> str:
 
 
 def _by_offsets(job: Job) -> bool:
-    """Whether the source is a topic whose place is in the checkpoint; that of a ``group`` is at the brokers."""
+    """Whether the source is a topic with offsets in the checkpoint; those of a ``group`` are at the brokers."""
     address = parse_address(named_source(job.source).address)
     return address.scheme in kafka.SCHEMES and "group" not in address.options
 
 
 def _is_tables(folder: Path) -> bool:
-    """Whether a folder holds stream tables; an empty one will."""
+    """Whether a folder contains stream tables, or nothing yet."""
     kinds = {file.suffix for file in folder.iterdir() if not file.name.startswith((".", "_"))}
     return not kinds or kinds == {".parquet"}
 
@@ -413,7 +413,7 @@ def _sink(job: Job, folder: Place, started: int) -> RunFolder | MessageSink:
 
 
 def claim(job: Job) -> int:
-    """Write what the checkpoint is for, or refuse one that is for something else; when it was begun (ns)."""
+    """Write the job's identity into the checkpoint, or refuse that of another job; returns its start time (ns)."""
     file = job.checkpoint / "job.json"
     identity = {"query": job.text, "semantics": encode(job.semantics), "source": job.source, "sink": job.sink}
     identity |= {"latency": job.latency, "moves": str(job.moves)}
@@ -423,12 +423,12 @@ def claim(job: Job) -> int:
         write_json(file, data | {"started": started, "reason": job.reason})
         return started
     known = read_json(file, "streamgauge stream", VERSION)
-    for name, value in (("latency", MICRO_BATCHES), ("moves", str(False))):  # checkpoints of before these were chosen
+    for name, value in (("latency", MICRO_BATCHES), ("moves", str(False))):  # older checkpoints lack these
         known.setdefault(name, value)
     differing = sorted(name for name in identity if known[name] != data[name])
     if differing:
         raise CheckpointError(
-            f"{job.checkpoint}: this checkpoint was made with another {' and '.join(differing)}: "
-            "give what it was made with, or another folder"
+            f"{job.checkpoint}: this checkpoint belongs to a job with another {' and '.join(differing)}: "
+            "repeat that job's options, or name another folder"
         )
     return int(known["started"])

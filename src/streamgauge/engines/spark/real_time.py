@@ -1,8 +1,8 @@
-"""Real-time mode: each message of a topic is answered when it comes, without waiting for a batch.
+"""Real-time mode: each message of a topic is answered on arrival, without waiting for a batch.
 
-Spark runs the tasks of a query for as long as a batch lasts (five minutes unless told otherwise) and hands every row
-on at once. The end of a batch is a checkpoint: after a crash the messages since then are answered again, in the same
-order from the same state, under the same keys.
+Spark runs the tasks of a query for the length of a batch (five minutes by default) and passes every row on immediately.
+The end of a batch is a checkpoint: after a crash the messages since then are answered again, in the same order from the
+same state, with the same keys.
 """
 
 import re
@@ -29,7 +29,7 @@ from streamgauge.sources.contract import Address, parse_address, read_options
 from streamgauge.sources.named import named_source
 
 SHORTEST: Final = 1_000
-"""The shortest time between two checkpoints, ms."""
+"""Minimum time between two checkpoints, ms."""
 
 _KNOWN: Final = {"from", "brokers", "sasl", "ca", "stream", "form", "bad"}
 SETTINGS: Final = {
@@ -47,29 +47,29 @@ _MESSAGE: Final = re.compile(r"streamgauge: ([^\n]*?)(?: SQLSTATE| \[|\n|$)")
 
 
 class RealTimeError(MistakeError, RuntimeError):
-    """A job in real-time mode that failed; the sentence has what its data asked for."""
+    """A failed job in real-time mode; the sentence names the data that it cannot process."""
 
 
 def refuse(job: Job) -> str | None:
-    """Why a job is not done in real-time mode, in words; ``None`` where it is. Nothing is started or reached."""
+    """Why a job cannot run in real-time mode, ``None`` if it can; decided without starting or contacting anything."""
     if reason := updates.refuse(job.query, job.semantics):
         return reason
     source, sink = parse_address(named_source(job.source).address), parse_address(job.sink)
     if source.scheme not in kafka.SCHEMES:
-        return f"the stream comes from {source.scheme!r}, real-time mode reads Kafka"
+        return f"the stream comes from {source.scheme!r}, but real-time mode reads Kafka"
     if sink.scheme not in kafka.SCHEMES:
-        return f"answers go to {sink.scheme!r}, real-time mode writes to Kafka"
+        return f"answers go to {sink.scheme!r}, but real-time mode writes to Kafka"
     if job.drain:
-        return "a job that ends when everything was answered (--drain) has batches"
+        return "a job that ends with its input (--drain) needs batches"
     if odd := sorted(set(source.options) - _KNOWN):
-        return f"the source's option {odd[0]} is not one of Spark's connector"
+        return f"Spark's connector does not support the source's option {odd[0]}"
     if source.options.get("form", "jsonl") != "jsonl" or source.options.get("bad", "stop") != "stop":
-        return "messages are elements in JSON (form=jsonl), and one that is not ends the job (bad=stop)"
+        return "real-time mode needs messages in JSON (form=jsonl) and stops at a bad one (bad=stop)"
     return None
 
 
 def partitions(job: Job) -> int:
-    """How many partitions the job's topic has; SourceError when it cannot be reached."""
+    """The number of partitions of the job's topic; SourceError if the broker does not respond."""
     log = kafka.KafkaLog(resolved_source(job))
     try:
         return len(log.ends())
@@ -78,9 +78,9 @@ def partitions(job: Job) -> int:
 
 
 def refuse_partitions(job: Job, count: int) -> str | None:
-    """Why a topic of so many partitions is not answered in real-time mode, ``None`` where it is."""
+    """Why a topic with ``count`` partitions cannot be answered in real-time mode, ``None`` if it can."""
     if count > 1 and grouped(job):
-        return f"the topic has {count} partitions, and which of their messages came first would be left to chance"
+        return f"the topic has {count} partitions, so the order of their messages would be left to chance"
     return None
 
 
@@ -90,13 +90,13 @@ def grouped(job: Job) -> bool:
 
 
 def threads(job: Job, count: int) -> int:
-    """The tasks that run at once: one for each partition of the topic, and one for the state."""
+    """The number of concurrent tasks: one for each partition of the topic, and one for the state."""
     return count + grouped(job)
 
 
 @dataclass(frozen=True)
 class LatencyChoice:
-    """Whether a job is done in real-time mode (``refused`` is ``None``) or why not; its jars and tasks."""
+    """Whether a job runs in real-time mode (``refused`` is ``None``) or why not, with its jars and tasks."""
 
     refused: str | None
     jars: tuple[Path, ...] = ()
@@ -104,39 +104,39 @@ class LatencyChoice:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings of Spark's JVM: the connector, rows that go on within a millisecond, the compiler as usual."""
+        """The settings of Spark's JVM: the connector, rows passed on within a millisecond, the tiered compiler."""
         return {
             "spark.jars": ",".join(map(str, self.jars)),
             "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
-            "spark.driver.defaultJavaOptions": "-XX:+TieredCompilation",  # what each message runs is compiled early
+            "spark.driver.defaultJavaOptions": "-XX:+TieredCompilation",  # compiles the code of each message early
         }
 
     @property
     def latency(self) -> str:
-        """The name of the way."""
+        """The job's latency mode."""
         return REAL_TIME if self.refused is None else MICRO_BATCHES
 
     @property
     def reason(self) -> str:
-        """The reason in a sentence."""
-        return self.refused or "each message is answered by itself, from Kafka to Kafka"
+        """The reason for the mode, as a sentence."""
+        return self.refused or "each message is answered on arrival, from Kafka to Kafka"
 
 
 def choose(job: Job) -> LatencyChoice:
-    """Real-time mode where query, source and sink allow it and Spark's connector is there; SourceError for brokers."""
+    """Real-time mode if query, source and sink permit it and the connector is available; SourceError for brokers."""
     if refused := refuse(job):
         return LatencyChoice(refused)
     try:
         jars = connector()
     except JvmError as error:
-        return LatencyChoice(f"Spark's connector of Kafka is not here: {error}")
+        return LatencyChoice(f"Spark's Kafka connector is not available: {error}")
     count = partitions(job)
     return LatencyChoice(refuse_partitions(job, count), jars, threads(job, count))
 
 
 @dataclass(frozen=True)
 class Checkpointed:
-    """A finished batch: its number, the messages read, and elements of windows that had been given up already."""
+    """A finished batch: its number, the messages read, and the elements that were too late for their windows."""
 
     batch: int
     messages: int
@@ -144,13 +144,13 @@ class Checkpointed:
 
 
 def run(spark: SparkSession, job: Job, tell: Callable[[Checkpointed], None]) -> int:
-    """Answer until interrupted, and say how many messages were read; ``tell`` hears of every checkpoint.
+    """Answer until interrupted and return the number of messages; ``tell`` is called at every checkpoint.
 
-    RealTimeError when the job fails, or Spark has fewer cores than tasks that have to run at once.
+    RealTimeError if the job fails, or Spark has fewer cores than concurrent tasks.
     """
     needed, cores = threads(job, partitions(job)), spark.sparkContext.defaultParallelism
     if cores < needed:
-        raise RealTimeError(f"real-time mode runs {needed} tasks at once and Spark has {cores}: give it more cores")
+        raise RealTimeError(f"real-time mode runs {needed} concurrent tasks, but Spark has {cores} cores: give it more")
     claim(job)
     running = started(spark, job)
     count = 0
@@ -169,7 +169,7 @@ def run(spark: SparkSession, job: Job, tell: Callable[[Checkpointed], None]) -> 
 
 
 def started(spark: SparkSession, job: Job, trigger: Mapping[str, str] | None = None) -> StreamingQuery:
-    """The running query; another ``trigger`` runs the same plan in micro-batches (``processingTime``)."""
+    """Start the query; another ``trigger`` runs the same plan in micro-batches (``processingTime``)."""
     own = spark.newSession()
     set_all(own, SETTINGS)
     source, sink = parse_address(resolved_source(job)), parse_address(job.sink)
@@ -186,7 +186,7 @@ def started(spark: SparkSession, job: Job, trigger: Mapping[str, str] | None = N
 
 
 def _reached(address: Address, options: type[Any]) -> dict[str, str]:
-    """How brokers are reached, as options of Spark's connector (librdkafka has other names for some)."""
+    """Connection options of the brokers for Spark's connector, which differ in part from librdkafka's."""
     configured = kafka_partitions.reached_by(address, read_options(options, address))
     named = {name: text for name, text in configured.items() if name.startswith(("bootstrap", "security"))}
     if place := configured.get("ssl.ca.location"):
@@ -205,7 +205,7 @@ def _escaped(text: str) -> str:
 
 
 def _checkpoints(running: StreamingQuery) -> Iterator[Checkpointed]:
-    """The work of each finished batch, for as long as the query runs; StreamingQueryException when it fails."""
+    """Every finished batch while the query runs; StreamingQueryException if it fails."""
     known = -1
     while True:
         ended = not running.isActive
@@ -221,7 +221,7 @@ def _checkpoints(running: StreamingQuery) -> Iterator[Checkpointed]:
 
 
 def reason(error: Exception) -> str:
-    """The sentence for a job that failed: what the plan itself said, else the first line of Spark's words."""
+    """The sentence for a failed job: the plan's own message, else the first line of Spark's."""
     text = str(error)
     match = _MESSAGE.search(text)
     return match[1].strip(" '\"") if match else text.strip().splitlines()[0]

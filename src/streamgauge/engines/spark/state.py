@@ -1,7 +1,7 @@
-"""The state of the engine after each micro-batch: one JSON file a batch, written whole or not at all.
+"""The state of the engine after each micro-batch: one JSON file per batch, written atomically.
 
-A batch that is done again after a crash starts from the record of the batch before it, so it does the same again.
-``Closes`` gives the reports that are due when event time has come to an instant, and the contents of their windows.
+A batch that is repeated after a crash starts from the record of the previous batch, so it has the same effect.
+``Closes`` computes the reports that are due when event time reaches an instant, and the contents of their windows.
 """
 
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ from streamgauge.model.semantics import Borders, Semantics
 from streamgauge.semantics.refusal import RefusedError
 
 EVERY = 1 << 62
-"""A view's ``seen``: everything that came in its times."""
+"""A view's ``seen``: all elements within its times."""
 
 MAX_REPORTS_DUE = 100_000
-"""How many reports one step may make due before it is refused."""
+"""Maximum number of reports that one step may make due; more are refused."""
 
 
 class GapError(RefusedError):
-    """Event time went on so far at once that too many reports would be due."""
+    """Event time jumped so far that too many reports would be due."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Closes:
         )
 
     def after(self, passed: int | None) -> int:
-        """The earliest instant (ms) later than ``passed`` at which a clock ticks."""
+        """The earliest instant (ms) after ``passed`` at which a clock ticks."""
         return min(t.next if passed is None else self._next(t, step, passed) for t, step in self._clocks())
 
     def come_to(self, time: int) -> int:
-        """The latest instant that is due when an element of ``time`` (ms) has come, others of that time to follow."""
+        """The latest instant that is due after an element at ``time`` (ms), which others at that time may follow."""
         return time if self.half_open else time - 1
 
     def steps(self) -> list[tuple[int, int]]:
@@ -67,11 +67,11 @@ class Closes:
 
     @property
     def half_open(self) -> bool:
-        """Whether a window that closes at an instant does not hold what comes at it."""
+        """Whether a window that closes at an instant excludes elements at that instant."""
         return self.semantics.borders is Borders.CLOSED_OPEN
 
     def wanted_from(self, after: int) -> int:
-        """The earliest time (ms) that a report later than ``after`` may hold."""
+        """The earliest time (ms) within the windows of reports later than ``after``."""
         nexts = [self._next(ticking, step, after) for ticking, step in self._clocks()]
         if not closing(self.semantics):
             return min(self._looks(window).clock(at).first for window in self.query.windows for at in nexts)
@@ -80,13 +80,13 @@ class Closes:
         return min([*(self._looks(window).close(at).first for window, at in own), *self._shown(latest)])
 
     def last_holding(self, time: int) -> int:
-        """The last instant at which some window still holds what came at ``time`` (ms)."""
+        """The last instant at which some window still contains an element at ``time`` (ms)."""
         reach = time if self.half_open else time - (self.semantics.borders is Borders.OPEN_CLOSED)
         instants = [self._last_of(window, ticking, step, reach) for window, (ticking, step) in self._by_window()]
         return max(instants)
 
     def _shown(self, latest: Iterator[int]) -> list[int]:
-        """With several windows each is shown as of its latest close whenever another one closes."""
+        """The starts in ``latest`` if there are several windows, since each is read again when another one closes."""
         return list(latest) if len(self.query.windows) > 1 else []
 
     def _last_of(self, window: StreamWindow, ticking: Ticking, step: int, reach: int) -> int:
@@ -119,7 +119,7 @@ class Closes:
             ranges.append(range(first, upto + 1, step))
         if (total := sum(map(len, ranges))) > MAX_REPORTS_DUE:
             raise GapError(
-                f"time goes on to {upto} ms at once, which makes {total:,} reports due, more than {MAX_REPORTS_DUE:,}: "
+                f"time jumps to {upto} ms, which makes {total:,} reports due, more than {MAX_REPORTS_DUE:,}: "
                 "start nearer to the stream (another t0) or take a larger slide"
             )
         return (instant for instant, _ in groupby(merge(*ranges)))
@@ -150,16 +150,16 @@ def _seen(look: WindowLook) -> View:
     return View(look.start, look.end, look.first, look.last, EVERY)
 
 
-KEPT = 100
-"""How many batches' records stay, as many as Spark keeps of its own."""
+KEPT_BATCHES = 100
+"""Number of batches whose records are kept, the same as Spark's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """Where rows of one batch are (Parquet files), which times (ms) they span, and what was counted over them.
+    """Parquet files with rows of one batch, the times (ms) that they span, and statistics of them.
 
-    ``counted`` has the triples of each predicate of the query, ``ends`` says whether elements may end by themselves,
-    ``stream`` which one all rows are of, if there is one; ``rows`` counts triples, late ones too.
+    ``counted`` has the number of triples of each predicate of the query; ``ends``: elements may have an end; ``stream``
+    is the only stream of all rows, if so; ``rows`` counts triples, including late ones.
     """
 
     batch: int
@@ -172,18 +172,18 @@ class Pane:
     rows: int = 0
 
     def about(self, first: int, last: int) -> float:
-        """About how many of its triples are between two times (ms, both included)."""
+        """Estimated number of its triples between two times (ms, both included)."""
         inside = min(last, self.last) - max(first, self.first) + 1
         return self.rows * max(0, inside) / (self.last - self.first + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Times in ms: from ``since`` on reports are sent, ``greatest`` was seen, up to ``passed`` reports are done.
+    """The state after a batch; times in ms.
 
-    ``last`` is the report that was evaluated last, which Istream and Dstream compare with; ``sent``, ``rows`` and
-    ``late`` count reports, triples and elements since the start; ``next`` is the least sequence number of what is still
-    to come, ``files`` how many files of a folder were taken.
+    Reports are sent from ``since`` on and done up to ``passed``; ``greatest`` is the greatest time so far. ``last`` is
+    the last report, with which Istream and Dstream compare; ``sent``, ``rows`` and ``late`` count reports, triples and
+    elements since the start; ``next`` is the lowest sequence number still to come, ``files`` the number of files read.
     """
 
     batch: int = -1
@@ -205,36 +205,36 @@ _FORMAT: Final = "streamgauge batch"
 
 @dataclass(frozen=True)
 class StateLog:
-    """The records of a checkpoint folder."""
+    """The state records in a checkpoint folder."""
 
     folder: Path
 
     def before(self, batch: int) -> State:
-        """The state when batch ``batch`` began: after the batch before it, and its drain if there was one."""
+        """The state at the start of batch ``batch``: after the previous batch, or after its drain if there was one."""
         for name in (f"{batch - 1:06}-drained.json", f"{batch - 1:06}.json"):
             if (file := self.folder / name).exists():
                 return _state(read_json(file, _FORMAT, 1)["state"])
         if batch > 0:
             raise FileNotFoundError(
-                2, "the record of the batch before is missing: the checkpoint is damaged", str(file)
+                2, "the record of the previous batch is missing: the checkpoint is damaged", str(file)
             )
         return State()
 
     def latest(self) -> State:
-        """The state now."""
+        """The latest state."""
         numbers = [int(file.stem.removesuffix("-drained")) for file in self.folder.glob("[-0-9]*.json")]
         return self.before(max(numbers) + 1) if numbers else State()
 
     def commit(self, state: State, name: str = "") -> None:
-        """Keep the state after a batch; RunError when the disk is full."""
+        """Store the state after a batch; RunError if the disk is full."""
         file = self.folder / f"{state.batch:06}{name}.json"
         write_json(file, {"format": _FORMAT, "version": 1, "state": asdict(state)})
-        for old in (f"{state.batch - KEPT:06}.json", f"{state.batch - KEPT:06}-drained.json"):
+        for old in (f"{state.batch - KEPT_BATCHES:06}.json", f"{state.batch - KEPT_BATCHES:06}-drained.json"):
             (self.folder / old).unlink(missing_ok=True)
 
 
 def forget(state: State, wanted: int) -> State:
-    """The state without the panes that are over before ``wanted`` (ms)."""
+    """The state without the panes that end before ``wanted`` (ms)."""
     return replace(state, panes=tuple(pane for pane in state.panes if pane.last >= wanted))
 
 

@@ -1,7 +1,7 @@
-"""A Kafka topic as a source of Structured Streaming: its offsets are in the checkpoint, so a batch can be read again.
+"""A Kafka topic as a source of Structured Streaming, with its offsets in the checkpoint, so a batch can be repeated.
 
-Spark's own connector is no part of its Python package. This one reads through librdkafka, a task for each partition of
-the topic, and what a batch read is kept as a stream table beside the checkpoint.
+Spark's own connector is not part of its Python package. This one reads through librdkafka with a task per partition of
+the topic, and stores every batch as a stream table next to the checkpoint.
 """
 
 import os
@@ -22,29 +22,29 @@ from streamgauge.formats.tables import writer
 from streamgauge.sources.kafka import KafkaLog, Logged
 
 _PLACES = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("item", pa.int32()), ("arrived", pa.int64())])
-_PIECE = 10_000
+_CHUNK_MESSAGES = 10_000
 
 
 class Topic(DataSource):  # type: ignore[misc]
-    """The data source ``streamgauge_topic``; options: the topic's ``url``, ``most`` messages of a batch."""
+    """The data source ``streamgauge_topic``; options: the topic's ``url``, ``most`` messages per batch."""
 
     @classmethod
     def name(cls) -> str:
-        """How Spark knows it."""
+        """The data source's name in Spark."""
         return "streamgauge_topic"
 
     def schema(self) -> str:
-        """A stream table whose sequence numbers count within a piece, with each row's place in the topic."""
+        """A stream table with sequence numbers within a chunk, and each row's place in the topic."""
         return f"{ROWS}, partition int, offset long, item int, arrived long"
 
     def streamReader(self, schema: Any) -> "TopicReader":  # noqa: ARG002, N802 (Spark's)
-        """Reads batches."""
+        """The reader of batches."""
         return TopicReader(self.options["url"], int(self.options["most"]))
 
 
 @dataclass
 class Span(InputPartition):  # type: ignore[misc]
-    """The range that one task reads: a partition of the topic from an offset up to another, excluded."""
+    """The range that one task reads: a partition of the topic from ``start`` to ``end``, excluded."""
 
     partition: int
     start: int
@@ -52,31 +52,31 @@ class Span(InputPartition):  # type: ignore[misc]
 
 
 class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-    """Offsets are a number for each partition, by its name."""
+    """Reads a topic; an offset maps the name of each partition to a number."""
 
     def __init__(self, url: str, limit: int) -> None:
         self._url, self._most = url, limit
         self._target: dict[str, int] | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """Where the URL says to begin."""
+        """The start offsets that the URL asks for."""
         return _named(self._ask(KafkaLog.begins))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """So many messages a batch."""
+        """The maximum number of messages per batch."""
         return ReadMaxRows(self._most)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        """The end, or as far as the limit allows, each partition by its share."""
+        """The end offsets, or those within the limit, shared among partitions in proportion."""
         ends = self._target or _named(self._ask(KafkaLog.ends))
         return ends if isinstance(limit, ReadAllAvailable) else _limited(start, ends, limit)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Go no further than what is there now."""
+        """Fix the current end offsets as the end of the job."""
         self._target = _named(self._ask(KafkaLog.ends))
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """A task for each partition that has something new; one that is new itself begins at its first message."""
+        """A task for each partition with new messages; a new partition starts at its first message."""
         spans = [Span(int(name), start.get(name, 0), upto) for name, upto in end.items()]
         return [span for span in spans if span.start < span.end]
 
@@ -85,14 +85,14 @@ class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         assert isinstance(partition, Span)
         log = KafkaLog(self._url)
         try:
-            piece: list[Logged] = []
+            chunk: list[Logged] = []
             for logged in log.between(partition.partition, partition.start, partition.end):
-                piece.append(logged)
-                if len(piece) == _PIECE:
-                    yield _rows(partition.partition, piece)
-                    piece = []
-            if piece:
-                yield _rows(partition.partition, piece)
+                chunk.append(logged)
+                if len(chunk) == _CHUNK_MESSAGES:
+                    yield _rows(partition.partition, chunk)
+                    chunk = []
+            if chunk:
+                yield _rows(partition.partition, chunk)
         finally:
             log.close()
 
@@ -106,15 +106,15 @@ class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
 
 
 def streamed(spark: SparkSession, url: str, limit: int) -> DataFrame:
-    """The topic as a streaming frame, so many messages at a time."""
+    """The topic as a streaming frame, ``limit`` messages at a time."""
     spark.dataSource.register(Topic)
     return spark.readStream.format(Topic.name()).options(url=url, most=limit).load()
 
 
 def keep(rows: DataFrame, file: Path, first: int) -> int:
-    """Write a batch's rows as a stream table, numbered from ``first``; how many elements they are, 0 without a file.
+    """Write a batch's rows as a stream table, numbered from ``first``, and return the number of elements.
 
-    The same rows and number give the same file, which is there whole or not at all, and on the disk.
+    The same rows and number give the same file, which appears atomically after an fsync; no file for no elements.
     """
     table = _ordered(rows.toArrow(), first)
     if not len(table):
@@ -130,12 +130,13 @@ def keep(rows: DataFrame, file: Path, first: int) -> int:
 
 
 def _ordered(table: pa.Table, first: int) -> pa.Table:
-    """The rows as partitions were written to: by the brokers' time, in each partition by offset."""
+    """The rows in the order of writing: by the brokers' time, within each partition by offset."""
     places = {name: table.column(name).to_numpy() for name in (*_PLACES.names, "position")}
     order = np.lexsort([places[name] for name in ("position", "item", "offset", "partition")])
     arrived = places["arrived"].copy()
     for number in np.unique(places["partition"]):
         own = order[places["partition"][order] == number]
+        # A producer's or broker's clock may go back; within a partition the offset decides.
         arrived[own] = np.maximum.accumulate(arrived[own])
     order = np.lexsort([*(places[name] for name in ("position", "item", "offset", "partition")), arrived])
     begins = places["position"][order] == 0
@@ -146,19 +147,19 @@ def _ordered(table: pa.Table, first: int) -> pa.Table:
     return ordered.drop_columns(["until"]) if ends.null_count == len(ends) else ordered
 
 
-def _rows(partition: int, piece: Sequence[Logged]) -> pa.RecordBatch:
+def _rows(partition: int, chunk: Sequence[Logged]) -> pa.RecordBatch:
     """A row per triple of some elements."""
-    table = to_table([row.element for row in piece])
+    table = to_table([row.element for row in chunk])
     if "until" not in table.column_names:
         table = table.append_column("until", pa.nulls(len(table), pa.int64()))
-    sizes = [len(row.element.added) for row in piece]
+    sizes = [len(row.element.added) for row in chunk]
     columns = [
         np.repeat(np.array(values), sizes)
         for values in (
-            [partition] * len(piece),
-            [row.offset for row in piece],
-            [row.item for row in piece],
-            [row.arrived for row in piece],
+            [partition] * len(chunk),
+            [row.offset for row in chunk],
+            [row.item for row in chunk],
+            [row.arrived for row in chunk],
         )
     ]
     for place, column in zip(_PLACES, columns, strict=True):
@@ -172,7 +173,7 @@ def _named(places: Mapping[int, int]) -> dict[str, int]:
 
 
 def _limited(start: Mapping[str, int], ends: Mapping[str, int], limit: ReadLimit) -> dict[str, int]:
-    """As far as so many messages, of each partition in proportion to what waits there."""
+    """Offsets for ``limit`` messages, taken from each partition in proportion to its backlog."""
     assert isinstance(limit, ReadMaxRows)
     waiting = {name: end - start.get(name, 0) for name, end in ends.items()}
     total = sum(waiting.values())

@@ -1,8 +1,8 @@
-"""A query over single messages as one streaming plan of Spark's own expressions: what real-time mode runs.
+"""A query over single messages as one streaming plan of Spark's own expressions, which real-time mode runs.
 
-A message holds an element in JSON (``formats/lines``). Its triples become an array, the query's pattern an expression
-over that array: an array of solutions, one field a variable. Aggregates are Spark's, in output mode update; the row of
-a group is written after the last solution of a message, not in between. No function is in Python.
+A message is an element in JSON (``formats/lines``). Its triples become an array, the query's pattern an expression over
+that array: an array of solutions with a field per variable. Aggregates are Spark's, in output mode update; the row of a
+group is written after the last solution of a message, not in between. No function is in Python.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from streamgauge.model.semantics import (
     Counting,
     Semantics,
 )
-from streamgauge.query.traversal import every_expression, expressions
+from streamgauge.query.traversal import every_expression, expressions, keyword
 from streamgauge.semantics.honoured import not_honoured
 from streamgauge.semantics.refusal import meaningless
 from streamgauge.semantics.updates import apart
@@ -32,14 +32,13 @@ _TRIPLE: Final = rf'^{_NODE} <[^<> "]*> (?:{_NODE}|"(?:[^"\\\n]|\\["\\nrt])*"(?:
 _STRING: Final = "^^<http://www.w3.org/2001/XMLSchema#string> ."
 _LINE: Final = "t long, n long, stream string, add string, remove string, until long, advance long"
 _AGGREGATES: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX")
-_WORDS: Final = {al.LeftJoin: "OPTIONAL", al.Union: "UNION", al.Minus: "MINUS", al.Values: "VALUES"}
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
-    """Why real-time mode does not answer the query under the semantics, in words; ``None`` when it does."""
+    """Why real-time mode cannot answer the query under the semantics; ``None`` if it can."""
     if semantics.content is not Counting.UPDATES:
-        return f"{semantics.name} reports windows, real-time mode answers each message (the semantics updates)"
-    other = f"{semantics.name} has other borders, scopes or instants than [o, c) windows that move in slides"
+        return f"{semantics.name} reports windows, but real-time mode answers each message (use the semantics updates)"
+    other = f"{semantics.name} has borders, scopes or instants other than those of sliding [o, c) windows"
     sentences: dict[object, str] = dict.fromkeys(("borders", "scope", "since"), other)
     if reason := meaningless(query, semantics) or not_honoured(semantics, REAL_TIME, "real-time mode", sentences):
         return reason
@@ -60,9 +59,7 @@ def _refuse_matched(pattern: al.Pattern) -> str | None:
             after = {var for triple in triples for var in al.triple_variables(triple)}
             return _refuse_matched(left) or _refuse_matched(right) or _refuse_bound(left, after)
         case _:
-            return (
-                f"{_WORDS.get(type(pattern), 'a group within the pattern')}: a message is matched by one star or path"
-            )
+            return f"{keyword(pattern)}: a message is matched by one star or path"
 
 
 def _refuse_bound(pattern: al.Pattern, after: set[al.Var]) -> str | None:
@@ -109,7 +106,7 @@ def _refuse_group(group: al.Group) -> str | None:
 
 @dataclass
 class SolutionFields:
-    """Solutions while they are compiled: a struct, whose fields ``terms`` and ``numbers`` name by variable."""
+    """The struct of a solution during compilation; ``terms`` and ``numbers`` map variables to its fields."""
 
     computed: frozenset[str]
     terms: dict[str, str] = field(default_factory=dict)
@@ -120,11 +117,11 @@ class SolutionFields:
         return {n: row[f] for n, f in self.terms.items()}, {n: row[f] for n, f in self.numbers.items()}
 
     def kept(self, row: Column) -> list[Column]:
-        """All that a struct has."""
+        """All fields of a struct."""
         return [row[name].alias(name) for name in (*self.terms.values(), *self.numbers.values())]
 
     def bind(self, name: str, term: Column, column: Column | None = None) -> list[Column]:
-        """The new fields of a variable with its term, and its number where the query computes with it."""
+        """New fields of a variable: its term, and its number if the query computes with it."""
         self.terms[name] = f"t{len(self.terms)}"
         columns = [term.alias(self.terms[name])]
         if name in self.computed:
@@ -134,7 +131,7 @@ class SolutionFields:
 
 
 def plan(messages: DataFrame, query: ContinuousQuery, semantics: Semantics, name: str) -> DataFrame:
-    """The messages of a topic (Spark's columns of Kafka) to key and value of the answers' messages.
+    """From the messages of a topic (Spark's Kafka columns) to key and value of the answers' messages.
 
     ``name`` begins every key: NAME PARTITION OFFSET.LINE INSTANT PLACE.
     """
@@ -164,7 +161,7 @@ def _parts(pattern: al.Pattern) -> list[al.Pattern]:
 def elements(messages: DataFrame, stream: str, t0: int) -> DataFrame:
     """The stream's elements from t0 (ms) on: t (ms), triples, and the place in the topic.
 
-    The job fails at a message that is no element, and at triples that are not written canonically.
+    The job fails at a message that is not an element, and at triples that are not written canonically.
     """
     lines = fn.filter(fn.split(fn.col("value").cast("string"), "\n"), lambda line: line != "")
     one = messages.select("partition", "offset", fn.posexplode(lines).alias("line", "text"))
@@ -173,7 +170,7 @@ def elements(messages: DataFrame, stream: str, t0: int) -> DataFrame:
     e = fn.col("e")
     whole = e["t"].isNotNull() & e["add"].isNotNull()
     plain = fn.coalesce(e["remove"], fn.lit("")) == ""
-    broken = fn.raise_error(fn.concat(fn.lit("streamgauge: no element in JSON at "), place)).cast("boolean")
+    broken = fn.raise_error(fn.concat(fn.lit("streamgauge: not an element in JSON at "), place)).cast("boolean")
     ends = fn.raise_error(
         fn.concat(fn.lit(f"{NOT_HERE} elements that end or remove triples: use micro-batches; "), place)
     ).cast("boolean")
@@ -193,7 +190,7 @@ def elements(messages: DataFrame, stream: str, t0: int) -> DataFrame:
 
 def _triple(text: Column, place: Column) -> Column:
     """A line of N-Triples as a struct (s, p, o)."""
-    message = fn.concat(fn.lit("streamgauge: a triple that is not canonical N-Triples at "), place, fn.lit(": "), text)
+    message = fn.concat(fn.lit("streamgauge: a triple is not canonical N-Triples at "), place, fn.lit(": "), text)
     canonical = text.rlike(_TRIPLE) & ~text.endswith(_STRING)
     line = fn.when(canonical, text).otherwise(fn.raise_error(message).cast("string"))
     first = fn.substring_index(line, " ", 1)
@@ -205,7 +202,7 @@ def _triple(text: Column, place: Column) -> Column:
 
 
 def _active(time: Column, window: Window, semantics: Semantics) -> Column:
-    """The start (ms) of the active window at a time: the earliest that is open."""
+    """The start (ms) of the active window at a time, which is the earliest open one."""
     if window.kind == "landmark":
         return fn.lit(semantics.t0).cast("bigint")
     past = time + 1 - (semantics.t0 + window.size)
@@ -291,7 +288,7 @@ def _nodes(pattern: al.TriplePattern) -> tuple[tuple[str, al.Node], ...]:
 
 
 def _new(pattern: al.TriplePattern, known: Mapping[str, Column]) -> dict[str, str]:
-    """The variables that a triple pattern binds, each with the part of the triple that it is first at."""
+    """The variables that a triple pattern binds, with the first position of each in the triple."""
     variables: dict[str, str] = {}
     for part, node in _nodes(pattern):
         if isinstance(node, al.Var) and node.name not in known:
@@ -355,7 +352,7 @@ def _grouped(
 
 
 def _marked(names: list[str], solutions: SolutionFields) -> Column:
-    """The solutions of a message with their place, and whether no later one is of the same group."""
+    """The solutions of a message with their place, and whether each is the last of its group."""
     marks = fn.col("found")
 
     def mark(row: Column, place: Column) -> Column:
@@ -372,14 +369,14 @@ def _marked(names: list[str], solutions: SolutionFields) -> Column:
 
 
 def _holding(time: Column, window: Window, semantics: Semantics) -> Column:
-    """The starts (ms) of the windows that hold a time."""
+    """The starts (ms) of the windows that contain a time."""
     latest = fn.floor((time - semantics.t0) / window.slide) * window.slide + semantics.t0
     return fn.sequence(_active(time, window, semantics), latest, fn.lit(window.slide).cast("bigint"))
 
 
 @dataclass(frozen=True)
 class RunningAggregate:
-    """One aggregate: the input columns of a solution, the columns of the state, and the number that they give."""
+    """One aggregate: input columns per solution, columns of the state, and the resulting number."""
 
     inputs: tuple[Column, ...]
     grouped: tuple[Column, ...]
@@ -426,11 +423,13 @@ def _aggregate(
 def _extreme(
     name: str, function: str, argument: al.Expression, terms: Mapping[str, Column], parts: tuple[Column, ...]
 ) -> RunningAggregate:
-    """MIN or MAX of numbers; the job fails at a literal that is none, which has an order of its own."""
+    """MIN or MAX of numbers; the job fails at another literal, whose order is a different one."""
     kind_in, exact_in, real_in, _, count = parts
     term = _term(argument.name, terms) if isinstance(argument, al.Var) else fn.lit(None).cast("string")
     odd = term.isNotNull() & kind_in.isNull()
-    fails = fn.raise_error(fn.lit(f"{NOT_HERE} MIN and MAX of what is no number: use micro-batches")).cast("double")
+    fails = fn.raise_error(fn.lit(f"{NOT_HERE} MIN and MAX of values other than numbers: use micro-batches")).cast(
+        "double"
+    )
     ranked = fn.struct(
         fn.when(odd, fails).otherwise(real_in).alias("real"), exact_in.alias("exact"), kind_in.alias("kind")
     )

@@ -1,4 +1,4 @@
-"""SPARQLstream (morph-streams), recorded only: its answers to CSRBench's queries can be imported and judged."""
+"""SPARQLstream (morph-streams), which only exists as recordings: its answers to CSRBench can be imported and judged."""
 
 from typing import NoReturn
 
@@ -9,18 +9,18 @@ from streamgauge.model.semantics import Semantics
 DIALECT = "sparqlstream"
 PROFILES = ("sparqlstream",)
 RECORDED = (
-    "SPARQLstream (morph-streams) cannot be run: the artefact servers that its build needs are gone. What it answered "
-    "to CSRBench's seven queries is recorded: `streamgauge import --semantics sparqlstream` makes runs of it"
+    "SPARQLstream (morph-streams) cannot be run, because the artefact servers of its build are gone. Its answers to "
+    "CSRBench's seven queries are recorded: `streamgauge import --semantics sparqlstream` turns them into runs"
 )
 
 
 def refuse(_query: ContinuousQuery, _semantics: Semantics) -> str:
-    """The sentence that says where its recorded answers are, whatever is asked."""
+    """Refuse every query, with a pointer to the recorded answers."""
     return RECORDED
 
 
 def command() -> NoReturn:
-    """EngineUnavailableError: there is no program to run."""
+    """EngineUnavailableError, as the program is no longer available."""
     raise EngineUnavailableError(RECORDED)
 
 

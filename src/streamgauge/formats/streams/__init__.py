@@ -64,10 +64,10 @@ __all__ = [
 ]
 
 _OF_DATA: Final = {".txt": ox.RdfFormat.N_TRIPLES, ".xml": ox.RdfFormat.RDF_XML, ".json": ox.RdfFormat.JSON_LD}
-"""Endings that stand for a syntax where RDF is expected, but not for a stream."""
+"""Endings that mean an RDF syntax in background data; for streams they are too general."""
 
 HEAD: Final = 2**14
-"""Bytes by which formats of the same ending are told apart."""
+"""Number of first bytes that decide between formats with the same ending."""
 
 
 @cache
@@ -93,10 +93,10 @@ def read_stream(
     lateness: int | None = None,
     report_time: Callable[[int], None] = lambda _time: None,
 ) -> Iterator[StreamElement]:
-    """The elements of a file or folder; ``form`` names the format, else the file's ending does; packed ones too.
+    """The elements of a file or folder, compressed or not; ``form`` names the format, else the file's ending does.
 
-    ``interval`` is the ms between numbered files or frames; ``lateness`` (ms) allows time to go back; ``report_time``
-    gets how far the file says that time has come (ms). FormatError names the file and line of what is wrong.
+    ``interval`` is the ms between numbered files or frames; ``lateness`` (ms) allows time to go back.
+    ``report_time`` receives the time (ms) of each advance in the file. FormatError names the file and line.
     """
     source = Path(path)
     if not source.exists():
@@ -108,7 +108,7 @@ def read_stream(
 def read_elements(
     path: Path, form: Format, reading: Reading, report_time: Callable[[int], None] = lambda _time: None
 ) -> Iterator[StreamElement]:
-    """The elements of a file or folder in a format; ``report_time`` gets the advances."""
+    """The elements of a file or folder in a format; ``report_time`` receives the advances that JSON lines may have."""
     for item in read_whole(whole_path(path, reading), form, reading, refused):
         if isinstance(item, StreamElement):
             yield item
@@ -117,12 +117,12 @@ def read_elements(
 
 
 def whole_path(path: Path, reading: Reading) -> Whole:
-    """A file, a folder or an archive as what is read."""
+    """A file, folder or archive with the documents in it."""
     return Whole(str(path), documents(path, reading.charset, reading.base), path)
 
 
 def read_whole(whole: Whole, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
-    """Elements and advances of documents that end; FormatError for an option that the format does not honour."""
+    """Elements and advances of finite documents; FormatError for an option that the format does not honour."""
     timed = form.timed if reading.is_timed(form) else None
     read = timed or form.read
     way: Way = "timed" if timed is not None else "read" if read is not None else "follow"
@@ -132,10 +132,10 @@ def read_whole(whole: Whole, form: Format, reading: Reading, refuse: Refuse) -> 
     follow = form.follow
     if follow is None:
         raise FormatError(f"{whole.place}: {form.name} is not read from files")
-    return _read(whole, lambda: _each_document(whole, form, reading, refuse))
+    return _read(whole, lambda: _follow_documents(whole, form, reading, refuse))
 
 
-def _each_document(whole: Whole, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+def _follow_documents(whole: Whole, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
     assert form.follow is not None
     for document in whole.with_endings(form.endings):
         with document.open(binary=form.binary) as opened:
@@ -153,7 +153,7 @@ def _read(whole: Whole, read: Callable[[], Iterator[Input]]) -> Iterator[Input]:
 
 
 def read_open(file: IO[bytes], place: str, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
-    """Elements and advances of bytes as they come; of a format that needs the end, when it has come.
+    """Elements and advances of bytes as they arrive; a format that needs the whole file waits for its end.
 
     FormatError for an option that the format does not honour.
     """
@@ -177,18 +177,18 @@ def message_decoder(form: Format, reading: Reading, place: str) -> Decode:
     """The reader of messages of a format; FormatError for an option that it does not honour."""
     if form.decoder is None:
         able = [one.name for one in stream_formats().values() if one.decoder is not None]
-        raise FormatError(f"{place}: messages have no form {form.name!r}: there are {', '.join(able)}")
+        raise FormatError(f"{place}: messages cannot be in the format {form.name!r}: use one of {', '.join(able)}")
     check_options(form, "decoder", reading, place, stream_formats().values())
     return form.decoder(reading)
 
 
 def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str | None = None) -> None:
-    """Write elements to a file in a format, by name or ending; FormatError when it cannot hold them or be written."""
+    """Write elements to a file in the format of a name or the ending; FormatError if it cannot represent them."""
     target = Path(path)
     chosen = _named(form) if form is not None else _claimants(target, [ending(target)])[0]
     if chosen.write is None:
         able = ", ".join(name for name, one in stream_formats().items() if one.write is not None)
-        raise FormatError(f"{target}: {chosen.name} is read only: formats to write are {able}")
+        raise FormatError(f"{target}: {chosen.name} can only be read: write one of {able}")
     try:
         with target.open("wb") as file:
             chosen.write(_sound(elements, target), file)
@@ -197,7 +197,7 @@ def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str 
 
 
 def _sound(elements: Iterable[StreamElement], target: Path) -> Iterator[StreamElement]:
-    """The same elements; FormatError for one whose triples are none."""
+    """The same elements; FormatError for one with a malformed triple."""
     for element in elements:
         try:
             yield checked(element)
@@ -208,25 +208,25 @@ def _sound(elements: Iterable[StreamElement], target: Path) -> Iterator[StreamEl
 def read_triples(path: str | Path) -> Iterator[Triple]:
     """The triples of an RDF file by its ending (background data); FormatError names file and line.
 
-    Options stand behind its name as for streams: ``rooms.jsonld?base=http://b.example/&context=IRI=FILE``.
+    Options follow the file name as for streams: ``rooms.jsonld?base=http://b.example/&context=IRI=FILE``.
     """
     source, reading = _with_options(path)
     return map(Relabel("s").triple, _parsed(source, rdf_syntax(source), reading))
 
 
 def parse_file(path: Path, base: str | None = None) -> Iterator[ox.Quad]:
-    """The quads of an RDF file by its ending, unpacked and whatever its charset; FormatError names file and line."""
+    """The quads of an RDF file by its ending, in any compression and charset; FormatError names file and line."""
     return _parsed(path, rdf_syntax(path), Reading(base=base))
 
 
 def _with_options(path: str | Path) -> tuple[Path, Reading]:
-    """A file that is there as it is named, else what stands before ``?``, with the options behind; FormatError."""
+    """The file and its options, which follow a ``?`` unless a file has the whole name; FormatError."""
     name, mark, text = str(path).partition("?")
     if not mark or Path(path).exists():
         return Path(path), Reading()
     options = dict(parse_qsl(text, keep_blank_values=True))
     if unknown := sorted(options.keys() - set(_OF_FILES)):
-        raise FormatError(f"{name}: {unknown[0]} is no option of an RDF file: {', '.join(_OF_FILES)} are")
+        raise FormatError(f"{name}: {unknown[0]} is not an option of an RDF file: use {', '.join(_OF_FILES)}")
     base, context, charset = map(options.get, _OF_FILES)
     return Path(name), Reading(base=base, context=context, charset=charset)
 
@@ -240,12 +240,12 @@ def _parsed(path: Path, syntax: ox.RdfFormat, reading: Reading) -> Iterator[ox.Q
 
 
 def rdf_syntax(path: Path, *, registered: bool = False) -> ox.RdfFormat:
-    """The syntax of an RDF file by its ending; FormatError, for a folder too.
+    """The syntax of an RDF file by its ending; FormatError for an unknown ending or a folder.
 
-    ``registered``: only by an ending that is a syntax's own, as ``.ttl``; else also by one of data, as ``.txt``.
+    ``registered`` admits only registered endings such as ``.ttl``, not general ones such as ``.txt``.
     """
     if path.is_dir():
-        raise FormatError(f"{path}: a folder, where an RDF file is needed: name a file in it")
+        raise FormatError(f"{path}: this is a folder, but an RDF file is needed: name a file in it")
     syntax = BY_ENDING.get(ending(path), None if registered else _OF_DATA.get(ending(path)))
     if syntax is None:
         raise FormatError(f"{path}: no RDF format has the ending {ending(path)!r}: use {', '.join(BY_ENDING)}")
@@ -255,7 +255,7 @@ def rdf_syntax(path: Path, *, registered: bool = False) -> ox.RdfFormat:
 def stream_format(path: Path, form: str | None, reading: Reading | None = None) -> Format:
     """The format of that name, else the one that claims the ending of the file, or of the files of a folder or archive.
 
-    Several formats with the same ending are told apart by options that only one of them honours, and by first bytes.
+    First bytes, then options that only one of them honours, decide between formats with the same ending.
     """
     claimants = format_claimants(path, form)
     if len(claimants) == 1 or not path.is_file():
@@ -276,17 +276,18 @@ def format_claimants(path: Path, form: str | None) -> Sequence[Format]:
 
 
 def possible_formats(path: Path, form: str | None, reading: Reading) -> Sequence[Format]:
-    """The format of a file; those that claim its ending where it has no bytes yet by which to tell them apart."""
+    """The format of a file; all that claim its ending while the file is still empty."""
     claimants = format_claimants(path, form)
     undecided = len(claimants) > 1 and path.is_file() and not _head(path)
     return claimants if undecided else [stream_format(path, form, reading)]
 
 
 def format_by_bytes(claimants: Sequence[Format], head: bytes, reading: Reading | None = None) -> Format:
-    """The format of first bytes, among those of an ending."""
+    """The format, among the claimants of an ending, that recognises the first bytes."""
     plain = [form for form in claimants if form.recognises is None]
     recognising = [form for form in claimants if form.recognises is not None and form.recognises(head)]
     able = [form for form in recognising if _able(form, reading)]
+    # A format without ``recognises`` takes any bytes: it comes after those that recognise these and honour the options.
     return [*able, *([] if plain else recognising), *plain, *recognising, *claimants][0]
 
 
@@ -299,17 +300,19 @@ def _named(name: str) -> Format:
     formats = stream_formats()
     known = spelled(name, formats)
     if known is None:
-        raise FormatError(f"there is no stream format {name!r}: {offered(name, formats)}")
+        raise FormatError(f"unknown stream format {name!r}: {offered(name, formats)}")
     return formats[known]
 
 
 def _claimants(path: Path, endings: Sequence[str]) -> list[Format]:
-    """The formats of files with these endings: those first whose own ending it is, then those that any bytes may be."""
+    """The formats that claim one of these endings: first those with it as their main ending and those for any bytes."""
     formats = stream_formats()
     claimants = [form for form in formats.values() if set(form.endings) & set(endings)]
     if not claimants:
         names = " or ".join(endings) or "none"
-        raise FormatError(f"{path}: no stream format has the ending {names}: name one of {', '.join(formats)}")
+        raise FormatError(
+            f"{path}: no stream format has the ending {names}: name the format, one of {', '.join(formats)}"
+        )
     return sorted(claimants, key=lambda form: (form.endings[0] not in endings, form.recognises is not None))
 
 

@@ -1,10 +1,10 @@
-"""The meaning of a table's columns: a header's conventions, or a mapping in the words of CSV on the Web.
+"""The meaning of a table's columns: from its header by convention, or from a CSV on the Web mapping.
 
 A mapping is a JSON file in W3C's Metadata Vocabulary for Tabular Data (https://www.w3.org/TR/tabular-metadata/), of
-which these parts are read: ``tables`` (by ``url``), ``dialect``, ``tableSchema`` with ``columns``, and of columns,
+which these keys are read: ``tables`` (by ``url``), ``dialect``, ``tableSchema`` with ``columns``, and of columns,
 schema and table ``aboutUrl``, ``propertyUrl``, ``valueUrl``, ``datatype``, ``lang``, ``null``, ``default``,
-``separator``, ``suppressOutput``, ``virtual``. The table's URL is the IRI of the stream. A key that would change the
-meaning and is not read is refused by name.
+``separator``, ``suppressOutput``, ``virtual``. The table's URL is the IRI of the stream. Any other key that
+would change the meaning is refused by name.
 """
 
 import re
@@ -45,7 +45,7 @@ _VARIABLE: Final = re.compile(r"\{([+#]?)([^{}]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class CsvDialect:
-    """How a table is written; ``delimiter`` ``None`` is told by the header, ``skip`` are lines before it."""
+    """The CSV dialect; ``delimiter`` ``None`` is detected in the header, which follows ``skip`` lines."""
 
     delimiter: str | None = None
     quote: str | None = '"'
@@ -56,7 +56,7 @@ class CsvDialect:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDatatype:
-    """A datatype by its IRI with the format of its cells; ``""`` guesses by the look of a cell."""
+    """A datatype IRI with the format of its cells; an empty IRI lets each cell's text decide."""
 
     iri: str = XSD + "string"
     pattern: str | None = None
@@ -67,7 +67,7 @@ class ColumnDatatype:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column: the predicate of its triples (``None``: it makes none) and how its cells become terms."""
+    """A column: the predicate of its triples (``None`` if it produces none) and how its cells become terms."""
 
     name: str
     titles: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableMapping:
-    """The columns of a table, ``None`` where the header says them, and how it is written.
+    """The columns of a table, ``None`` if its header names them, and its dialect.
 
     ``iterator`` is the path from a message of JSON to its rows.
     """
@@ -97,9 +97,9 @@ class TableMapping:
 def read_mapping(
     path: Path, table: str, base: str, prefixes: Mapping[str, str], *, of_json: bool = False
 ) -> TableMapping:
-    """The mapping in a file, of the table of that file name; ``base`` is the table's URL. FormatError names the key.
+    """The mapping in a file for the table with that file name; ``base`` is the table's URL. FormatError names the key.
 
-    One of JSON may have an ``iterator``, and cells have the datatype of their values unless it names another.
+    A mapping ``of_json`` may have an ``iterator``, and its cells keep the type of their JSON value by default.
     """
     try:
         data = read_json(path.read_bytes())
@@ -117,7 +117,7 @@ def read_mapping(
 
 
 def header_columns(header: Sequence[str], base: str, prefixes: Mapping[str, str]) -> tuple[TableColumn, ...]:
-    """The columns that a header says: a prefixed name or IRI is the predicate, another name one of the table's own."""
+    """The columns of a header: a prefixed name or IRI is the predicate, any other name becomes ``<base#name>``."""
     guessed = ColumnDatatype("")
     return tuple(
         TableColumn(name, (name,), header_predicate(name, base, prefixes), guessed, value=None) for name in header
@@ -130,7 +130,7 @@ def expand(template: str, values: Mapping[str, str], base: str, prefixes: Mappin
     def one(match: re.Match[str]) -> str:
         how, name = match.groups()
         if name not in values:
-            raise ValueError(f"{template}: there is no column {name}: there are {', '.join(values)}")
+            raise ValueError(f"{template}: there is no column {name}: the columns are {', '.join(values)}")
         text = values[name]
         if not how:
             return quote(text, safe="")
@@ -140,7 +140,7 @@ def expand(template: str, values: Mapping[str, str], base: str, prefixes: Mappin
 
 
 def cell_term(text: str, column: TableColumn) -> Term:
-    """The literal of a cell; ValueError where it is none of the column's datatype."""
+    """The literal of a cell; ValueError if its text does not fit the column's datatype."""
     if column.lang is not None:
         return f"{quoted(text)}@{column.lang.lower()}"
     kind = column.datatype
@@ -151,7 +151,7 @@ def cell_term(text: str, column: TableColumn) -> Term:
 
 
 def guessed_term(text: str) -> Term:
-    """A term by the look of a cell: a number, a truth value, an IRI, a date with a time, else a string."""
+    """The term that a cell's text suggests: a boolean, a number, an IRI, a dateTime, a date, else a string."""
     if text in ("true", "false"):
         return f'"{text}"^^<{XSD}boolean>'
     for name, form in _LEXICAL.items():
@@ -176,7 +176,7 @@ def _lexical(text: str, kind: ColumnDatatype) -> str:
         plain = plain if kind.decimal == "." else plain.replace(kind.decimal, ".")
         form = _LEXICAL["double" if name == "float" else name if name in _LEXICAL else "integer"]
         if not form.fullmatch(plain):
-            raise ValueError(f"{text[:80]!r} is no {name}")
+            raise ValueError(f"{text[:80]!r} is not a valid {name}")
         return plain
     if kind.iri in DATES:
         if kind.pattern is None and name != "date" and _ISO.fullmatch(text):
@@ -186,20 +186,20 @@ def _lexical(text: str, kind: ColumnDatatype) -> str:
     if kind.iri == XSD + "boolean":
         yes, no = kind.truth or ("true", "false")
         if text not in (yes, no, *(("1", "0") if kind.truth is None else ())):
-            raise ValueError(f"{text[:80]!r} is no boolean: {yes} or {no} is expected")
+            raise ValueError(f"{text[:80]!r} is not a boolean: {yes} or {no} is expected")
         return text if kind.truth is None else "true" if text == yes else "false"
     return text
 
 
 def _table(data: Any, name: str) -> Mapping[str, Any]:
-    """The description of the table of that file name, with what its group says for all tables."""
+    """The description of the table with that file name, with the defaults of its table group."""
     _check_object(data, "the mapping")
     if "tables" not in data:
         return _checked(data, _TABLE, "the mapping")
     tables = data["tables"] if isinstance(data["tables"], list) else []
     named = [table for table in tables if isinstance(table, dict) and Path(str(table.get("url", ""))).name == name]
     if len(named) != 1:
-        raise ValueError(f"tables: {len(named) or 'none'} of them has the url {name}")
+        raise ValueError(f"tables: {len(named) or 'no'} entries have the url {name}: expected one")
     group = _checked(data, _TABLE | {"tables"}, "the mapping")
     return {**{key: value for key, value in group.items() if key != "tables"}, **_checked(named[0], _TABLE, "tables")}
 
@@ -224,10 +224,10 @@ def _column(data: Mapping[str, Any], where: str, base: str, prefixes: Mapping[st
     titles = _titles(data.get("titles"))
     name = data.get("name", titles[0] if titles else None)
     if not isinstance(name, str) or not name:
-        raise ValueError(f"{where}: it has neither a name nor a title")
+        raise ValueError(f"{where}: give it a name or a title")
     texts = {key: data.get(key) for key in ("aboutUrl", "propertyUrl", "valueUrl", "lang", "default", "separator")}
     if wrong := next((key for key, value in texts.items() if not isinstance(value, str | None)), None):
-        raise ValueError(f"{where}: {wrong}: expected a text")
+        raise ValueError(f"{where}: {wrong}: expected a string")
     stated = texts["propertyUrl"]
     plain = f"<{base}#{quote(name, safe='')}>"
     predicate = plain if stated is None else expand(stated, {"_name": name}, base, prefixes)
@@ -259,15 +259,15 @@ def _datatype(datatype_: Any, where: str) -> ColumnDatatype:
     if iri in NUMBERS:
         numbers = {} if form is None else form
         if not isinstance(numbers, dict) or set(numbers) - {"decimalChar", "groupChar"}:
-            raise ValueError(f"{where}: datatype.format of numbers has decimalChar and groupChar only")
+            raise ValueError(f"{where}: datatype.format of numbers allows decimalChar and groupChar only")
         return ColumnDatatype(iri, None, str(numbers.get("decimalChar", ".")), str(numbers.get("groupChar", "")))
     if iri == XSD + "boolean" and form is not None:
         yes, bar, no = str(form).partition("|")
         if not bar:
-            raise ValueError(f"{where}: datatype.format of a boolean is two words, as yes|no")
+            raise ValueError(f"{where}: datatype.format of a boolean is two words such as yes|no")
         return ColumnDatatype(iri, truth=(yes, no))
     if form is not None and iri not in DATES:
-        raise ValueError(f"{where}: datatype.format is read of numbers, dates and booleans only")
+        raise ValueError(f"{where}: datatype.format is supported for numbers, dates and booleans only")
     if form is not None:
         strptime_pattern(str(form))
     return ColumnDatatype(iri, None if form is None else str(form))
@@ -281,7 +281,7 @@ def _dialect(data: Mapping[str, Any]) -> CsvDialect:
         raise ValueError("dialect.quoteChar: expected one character")
     skip, rows = data.get("skipRows", 0), data.get("headerRowCount", 1)
     if type(skip) is not int or skip < 0 or rows not in (0, 1):
-        raise ValueError("dialect: skipRows counts lines, headerRowCount is 0 or 1")
+        raise ValueError("dialect: skipRows is a number of lines, headerRowCount is 0 or 1")
     encoding = data.get("encoding")
     if encoding is not None:
         try:
@@ -293,7 +293,7 @@ def _dialect(data: Mapping[str, Any]) -> CsvDialect:
 
 
 def _titles(titles: Any) -> tuple[str, ...]:
-    """The titles of a column: a text, a list of them, or of each language."""
+    """The titles of a column: a string, a list of strings, or either per language."""
     if isinstance(titles, dict):
         return tuple(title for value in titles.values() for title in _titles(value))
     return tuple(map(str, titles)) if isinstance(titles, list) else () if titles is None else (str(titles),)
@@ -304,7 +304,7 @@ def _checked(data: Any, known: frozenset[str], where: str) -> Mapping[str, Any]:
     _check_object(data, where)
     unknown = [key for key in data if key not in known | _IGNORED and ":" not in key]
     if unknown:
-        raise ValueError(f"{where}: {unknown[0]} is not read here: there are {', '.join(sorted(known))}")
+        raise ValueError(f"{where}: {unknown[0]} is not supported: use {', '.join(sorted(known))}")
     return {key: value for key, value in data.items() if key in known}
 
 

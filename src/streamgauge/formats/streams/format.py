@@ -1,4 +1,4 @@
-"""The contract of a stream format, and the parts of all formats: blank nodes, terms as written, the order of time."""
+"""The contract of a stream format, with what all formats share: blank node labels, term checks, order of time."""
 
 import logging
 import re
@@ -24,7 +24,7 @@ STREAM = "http://ex.org/streams/test"
 """The stream's IRI where a file names none (YABench's and CSRBench's queries use it)."""
 
 Note: TypeAlias = Callable[[str], None]
-"""Told, in a sentence, of something that was taken for granted when a file was read."""
+"""Receives a sentence about an assumption that was made while reading a file."""
 
 
 def logged(sentence: str) -> None:
@@ -84,7 +84,7 @@ class Reading(OwnData):
 
     @property
     def chosen(self) -> frozenset[str]:
-        """The options that were named."""
+        """The options that the user named or that differ from their defaults."""
         return self.named | {name for name in OPTIONS if getattr(self, name) != _DEFAULTS[name]}
 
     def without(self, options: Iterable[str]) -> "Reading":
@@ -94,11 +94,11 @@ class Reading(OwnData):
         return replace(self, named=self.named - options, **defaults)
 
     def is_timed(self, form: "Format") -> bool:
-        """Whether a format's files are read by the times that a property or column states."""
+        """Whether a format's files are read by the times of a property or column."""
         return form.timed is not None and (self.time_property is not None or form.read is None)
 
     def contexts(self) -> dict[str, Any]:
-        """The JSON-LD contexts that were named, by their IRIs; FormatError."""
+        """The JSON-LD contexts of the option ``context``, by their IRIs; FormatError."""
         try:
             return read_contexts(self.context)
         except ContextError as error:
@@ -108,55 +108,54 @@ class Reading(OwnData):
 _DEFAULTS: Final = {option.name: option.default for option in fields(Reading)}
 
 Item: TypeAlias = tuple[object, int, tuple[Triple, ...]]
-"""(file and line, made a text where a sentence needs it; time in ms; triples) of one element to be."""
+"""(place, time in ms, triples) of a future element; the place is formatted only when an error needs it."""
 
 Refuse: TypeAlias = Callable[[FormatError], None]
 """The handler of a bad line or message: raise the error, or count it and return to go on with the next."""
 
 Read: TypeAlias = Callable[["Whole", Reading, Refuse], Iterator[StreamElement]]
-"""(documents, how to read, what to do with bad parts) -> elements."""
+"""(documents, how to read, handler of bad lines or messages) -> elements."""
 
 Write: TypeAlias = Callable[[Iterable[StreamElement], IO[bytes]], None]
 
 Follow: TypeAlias = Callable[[IO[bytes], str, Reading, Refuse], Iterator[Input]]
-"""(open file, its name, how to read, what to do with bad parts) -> elements and advances as they come."""
+"""(open file, its name, how to read, handler of bad lines) -> elements and advances as they arrive."""
 
 Decode: TypeAlias = Callable[[bytes, str, int | None], Sequence[Input]]
-"""(message, its place, its time of arrival in ms where that counts) -> what it holds; FormatError names the place."""
+"""(message, its place, its arrival time in ms if that is its time) -> its elements; FormatError names the place."""
 
 Encode: TypeAlias = Callable[[StreamElement], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """All documents of a source that ends: a file, a folder, an archive, standard input; ``path`` where it has one."""
+    """All documents of a finite source: a file, folder, archive or standard input, which has no ``path``."""
 
     place: str
     documents: Sequence[Document]
     path: Path | None = None
 
     def with_endings(self, endings: tuple[str, ...]) -> Sequence[Document]:
-        """The only document, or those of several with these endings; FormatError when there is none."""
+        """The only document whatever its ending, or those of several with these endings; FormatError if none has."""
         if len(self.documents) == 1 and (self.path is None or not self.path.is_dir()):
             return self.documents
         chosen = [document for document in self.documents if document.ending in endings]
         if not chosen:
             kinds = ", ".join(filter(None, endings))
-            raise FormatError(f"{self.place}: no stream here: a file or a folder of {kinds} is expected")
+            raise FormatError(f"{self.place}: it contains no stream: expected a file or folder with {kinds}")
         return chosen
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A stream format: its name, what it is, the file name endings it claims, and what it can do.
+    """A stream format: its name, a description, the file name endings it claims, and its readers and writers.
 
-    ``read`` takes whole files, ``follow`` one that has no end yet (a format without ``read`` is read that way);
-    ``decoder`` makes the reader of single messages, ``encode`` writes one. ``timed`` takes whole files whose times are
-    a property or a column: always where there is no ``read``, else where such a property is named. ``honours`` are the
-    options of each way of reading; others are refused. ``binary``: its bytes are not text. ``recognises`` tells its
-    files by their first bytes from those of another format with the same endings. ``guesses_time``: the column with
-    the time need not be named. ``lines``: each line is read by itself. ``media_types`` name it where a body of
-    a request is messages.
+    ``read`` takes whole files, ``follow`` a growing one (and whole files if there is no ``read``); ``decoder`` returns
+    a reader of single messages, ``encode`` writes one. ``timed`` takes whole files whose times are a property or
+    column: always if there is no ``read``, else when the user names such a property. ``honours`` lists the options of
+    each way of reading; others are refused. ``binary``: its bytes are not text. ``recognises`` decides by first bytes
+    between formats with the same endings. ``guesses_time``: the time column need not be named. ``lines``: each line
+    stands alone. ``media_types`` identify it in requests whose body is messages.
     """
 
     name: str
@@ -177,7 +176,7 @@ class Format:
 
     @property
     def options(self) -> frozenset[str]:
-        """The options that it honours in one way or another."""
+        """The options that at least one way of reading honours."""
         return frozenset[str]().union(*self.honours.values())
 
 
@@ -185,12 +184,12 @@ _IRI = re.compile(
     r"<(?:https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?=[/?#>])|urn:[A-Za-z0-9]+:)"
     r"[A-Za-z0-9._~!$&'()*+,;=:@/?-]*(?:#[A-Za-z0-9._~!$&'()*+,;=:@/?-]*)?>"
 )
-"""IRIs that are surely right; others are looked at by the parser."""
+"""IRIs that are certainly valid; the parser decides about all others."""
 _KNOWN_LIMIT = 100_000
 
 
 def checked(element: StreamElement) -> StreamElement:
-    """An element as its maker wrote it, whose triples have terms at their places; ValueError names the first other."""
+    """The element itself if its triples are well formed; ValueError names the first that is not."""
     triples = (*element.added, *element.removed)
     try:
         sound = all(starmap(is_triple_of, triples))
@@ -202,7 +201,7 @@ def checked(element: StreamElement) -> StreamElement:
 
 
 def check_triple(triple: object, where: str) -> None:
-    """ValueError for what is not a tuple of three terms at their places."""
+    """ValueError unless this is a tuple of three terms, each allowed at its position."""
     if not isinstance(triple, tuple | list):
         raise ValueError(f"{where}: {triple!r:.80} is not a triple: give a tuple of three N-Triples terms")
     if fault := misplaced(triple):
@@ -210,15 +209,15 @@ def check_triple(triple: object, where: str) -> None:
 
 
 class TermCheck:
-    """Refuses triples of a file that were taken as they are written and are none: the stream table would keep them."""
+    """Refuses malformed triples of formats that take terms as written, before they reach the stream table."""
 
     def __init__(self, reading: Reading) -> None:
         self._known: tuple[set[Term], set[Term], set[Term]] = (set(), set(), set())
-        """Terms that have stood as subject, predicate and object."""
+        """Terms already accepted as subject, predicate and object."""
         self._checked = reading.checked
 
     def __call__(self, triples: Iterable[Triple]) -> None:
-        """Raise ValueError with the first term that is none, or stands where it may not."""
+        """Raise ValueError with the first term that is malformed or not allowed at its position."""
         if not self._checked:
             return
         subjects, predicates, objects = self._known
@@ -233,10 +232,11 @@ class TermCheck:
                 if not _IRI.fullmatch(term):
                     parse_term(term)
             except ValueError as error:
-                raise ValueError(f"{term[:120]} is no N-Triples term: {error}") from error
+                raise ValueError(f"{term[:120]} is not an N-Triples term: {error}") from error
         if not is_triple_of(*triple):
             raise ValueError(f"not a triple: it {misplaced(triple)}")
         for known, term in new:
+            # Forgetting costs only time, so the set is emptied rather than kept in order of use.
             if len(known) >= _KNOWN_LIMIT:
                 known.clear()
             known.add(term)
@@ -253,7 +253,7 @@ class Numbering:
 
     @property
     def next(self) -> int:
-        """The number of the next element that carries none."""
+        """The number for the next element that has none of its own."""
         return self._next
 
     def element(self, place: object, time: int, triples: tuple[Triple, ...]) -> StreamElement:
@@ -265,7 +265,7 @@ class Numbering:
         return StreamElement(self._reading.stream, time, self._next - 1, triples)
 
     def own(self, place: object, element: StreamElement) -> StreamElement | None:
-        """An element that has a number of its own, none when it is a repetition."""
+        """An element with its own number; ``None`` if it is a repetition."""
         self._next = element.sequence + 1
         if self._reading.once:
             if element.sequence <= self._numbers.get(element.stream, element.sequence - 1):
@@ -282,9 +282,9 @@ class Numbering:
 
 
 def which(streams: Sequence[str]) -> str:
-    """Why an element that names no stream cannot be of one of several."""
+    """Why an element without a stream name is refused when the query reads several."""
     named = " and ".join(f"<{name}>" for name in streams)
-    return f"the query reads {named}, and nothing here says which of them this is: name it, as in <{streams[0]}>=FILE"
+    return f"the query reads {named}, and this source does not say which it is: name it, as in <{streams[0]}>=FILE"
 
 
 def number(items: Iterable[Item], reading: Reading) -> Iterator[StreamElement]:
@@ -299,7 +299,7 @@ def refused(error: FormatError) -> None:
 
 
 def message_text(payload: bytes, place: str, reading: Reading, charset: str | None = None) -> bytes:
-    """The text of a message in UTF-8, unpacked where it is gzip; FormatError names the place."""
+    """The text of a message in UTF-8, decompressed if it is gzip; FormatError names the place."""
     try:
         return text_in_utf8(unpack_gzip(payload, reading.limit), reading.charset or charset)
     except (CharsetError, CodingError) as error:
@@ -309,9 +309,9 @@ def message_text(payload: bytes, place: str, reading: Reading, charset: str | No
 def bounded_lines(
     file: IO[bytes], place: str, limit: int, refuse: Refuse, together: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """The lines of an open file, numbered from 1; a longer one than ``limit`` bytes is refused and passed over.
+    """The lines of an open file, numbered from 1; lines longer than ``limit`` bytes are refused and skipped.
 
-    ``together``: lines that are there already come as one piece, with the number of the first.
+    ``together``: all whole lines in the file's buffer come as one chunk, with the number of the first.
     """
     count, peek = 0, getattr(file, "peek", None) if together else None
     while line := (_whole_lines(file, peek, limit) if peek else b"") or file.readline(limit + 1):
@@ -326,13 +326,13 @@ def bounded_lines(
 
 
 def _whole_lines(file: IO[bytes], peek: Callable[[int], bytes], limit: int) -> bytes:
-    """The whole lines that are there, without waiting for more; none where they are longer than a line may be."""
+    """The whole lines in the file's buffer, read without blocking; empty if the first exceeds ``limit``."""
     end = peek(limit).rfind(b"\n", 0, limit) + 1
     return file.read(end) if end else b""
 
 
 class Relabel:
-    """Triples of one file, blank nodes named in order of appearance, so that reading is repeatable."""
+    """Relabels the blank nodes of one file in order of appearance, so that reading it twice gives equal triples."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -351,9 +351,9 @@ class Relabel:
         return str(term)
 
     def text(self, term: Term) -> Term:
-        """The same for a term as text."""
+        """The relabelled form of an N-Triples term."""
         return with_blank_nodes(term, self.blank) if term[0] == "_" or term.startswith("<<") else term
 
     def blank(self, name: Term) -> Term:
-        """The name here of a blank node that the file calls so."""
+        """The new label of a blank node of the file."""
         return self._known.setdefault(name, f"_:{self._prefix}b{len(self._known)}")

@@ -1,6 +1,6 @@
 """GTFS-Realtime (https://gtfs.org/realtime/reference/): an element for each departure of a trip update, or vehicle.
 
-A feed says anew what it said before, so an element ends ``interval`` ms after its feed's time stamp: name the time
+Every feed repeats the full state, so an element ends ``interval`` ms after its feed's timestamp: set it to the time
 between two feeds. The vocabulary is that of the workload trains. Alerts are left out, with a note.
 """
 
@@ -49,7 +49,7 @@ def read(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamEleme
 
 
 def decoder(reading: Reading) -> Callable[[bytes, str, int | None], list[StreamElement]]:
-    """The reader of messages that are a FeedMessage each."""
+    """The reader of messages that are one FeedMessage each."""
     numbering = Numbering(reading)
 
     def decode(payload: bytes, place: str, arrived: int | None) -> list[StreamElement]:
@@ -75,18 +75,20 @@ def _feed(payload: bytes, place: str) -> Any:
     try:
         feed.ParseFromString(payload)
     except DecodeError as error:
-        raise FormatError(f"{place}: no FeedMessage of GTFS-Realtime: {error}") from error
+        raise FormatError(f"{place}: not a FeedMessage of GTFS-Realtime: {error}") from error
     if not feed.IsInitialized():
         raise FormatError(
-            f"{place}: no FeedMessage of GTFS-Realtime: it has no {', '.join(feed.FindInitializationErrors())}"
+            f"{place}: not a FeedMessage of GTFS-Realtime: it lacks {', '.join(feed.FindInitializationErrors())}"
         )
     if feed.header.incrementality != feed.header.FULL_DATASET:
-        raise FormatError(f"{place}: a differential feed, which has no agreed meaning yet: ask for the full data set")
+        raise FormatError(
+            f"{place}: GTFS does not specify differential feeds yet, so they are refused: request the full data set"
+        )
     return feed
 
 
 def _departures(update: Any) -> Iterator[tuple[Triple, ...]]:
-    """The statements of an update about each stop; a delay holds for the stops after it until another is said."""
+    """The triples of an update for each stop; a delay applies to later stops until another is given."""
     trip = update.trip
     gone = _named(trip, "schedule_relationship") in TRIP_GONE
     delay: int | None = update.delay if update.HasField("delay") else None
@@ -97,10 +99,10 @@ def _departures(update: Any) -> Iterator[tuple[Triple, ...]]:
         elif event.HasField("delay"):
             delay = event.delay
         skipped = gone or _named(stop, "schedule_relationship") == STOP_GONE
-        yield tuple(_said(trip, stop, event, delay, "true" if skipped else "false"))
+        yield tuple(_stop_triples(trip, stop, event, delay, "true" if skipped else "false"))
 
 
-def _said(trip: Any, stop: Any, event: Any, delay: int | None, cancelled: str) -> Iterator[Triple]:
+def _stop_triples(trip: Any, stop: Any, event: Any, delay: int | None, cancelled: str) -> Iterator[Triple]:
     place = stop.stop_id or str(stop.stop_sequence)
     departure = _iri("departure", "/".join(filter(None, (trip.trip_id, trip.start_date, place))))
     yield departure, f"<{T}cancelled>", _literal(cancelled, "boolean")
@@ -117,7 +119,7 @@ def _said(trip: Any, stop: Any, event: Any, delay: int | None, cancelled: str) -
 
 
 def _position(entity: Any) -> Iterator[Triple]:
-    """The statements about a vehicle: where it is, on which trip, and when that was seen (s since 1970)."""
+    """The triples about a vehicle: its position, its trip, and when they were observed (s since 1970)."""
     vehicle = entity.vehicle
     subject = _iri("vehicle", vehicle.vehicle.id or vehicle.vehicle.label or entity.id)
     yield subject, f"<{RDF}type>", f"<{T}Vehicle>"
@@ -139,7 +141,7 @@ def _position(entity: Any) -> Iterator[Triple]:
 
 
 def _named(message: Any, field: str) -> str:
-    """The name of an enumeration's value."""
+    """The name of the value of an enumeration field."""
     values = message.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number
     return str(values[getattr(message, field)].name)
 

@@ -1,7 +1,7 @@
 """Jelly streams (https://w3id.org/jelly): quads as in ``quads``, or one element per frame of triples.
 
-Frame n of a stream of triples holds at n x interval ms; empty frames only let time pass. Triple terms are what Jelly
-calls quoted triples, as objects only; it has no base directions.
+Frame n of a stream of triples is the element at n x interval ms; empty frames only advance time. Triple terms are
+written as Jelly's quoted triples, in object position only; Jelly has no base directions.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,7 +49,7 @@ def read(whole: Whole, reading: Reading, _refuse: Refuse) -> Iterator[StreamElem
 
 
 def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
-    """The elements of a Jelly file by the time property: a frame is a message, unless frames mean nothing in it."""
+    """The elements of a Jelly file by the time property: a frame is a message, unless the stream is flat."""
     items: list[Item] = []
     stated = time_property(reading)
     assert stated is not None
@@ -70,7 +70,7 @@ def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElem
 
 
 def _is_flat(document: Document) -> bool:
-    """Whether a stream declares itself to be flat: its frames are cut anywhere."""
+    """Whether a stream declares itself flat: its frame boundaries have no meaning."""
     with document.open(binary=True) as file:
         options, _ = get_options_and_frames(cast(IO[bytes], _Bounded(file, _MAX_FRAME)))
     return options.stream_types.logical_type in (
@@ -81,8 +81,9 @@ def _is_flat(document: Document) -> bool:
 
 
 def follow(file: IO[bytes], place: str, reading: Reading, _refuse: Refuse) -> Iterator[StreamElement]:
-    """The elements of an open Jelly stream, frame by frame; an unreadable frame is never passed over."""
+    """The elements of an open Jelly stream, frame by frame; an unreadable frame always ends the stream."""
     numbering, stated = Numbering(reading), time_property(reading, strict=False)
+    # Later frames refer to the lookup tables of earlier ones, so reading cannot go on behind a damaged frame.
     for count, (where, statements) in enumerate(_statements(file, place, reading.limit)):
         for item in message(_quads(statements), where, stated, None, count * reading.interval):
             yield numbering.element(*item)
@@ -108,7 +109,7 @@ def encode(element: StreamElement) -> bytes:
 
 
 def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
-    """Write elements as Jelly quads, a frame and a graph each, its time stated in the graph of graphs."""
+    """Write elements as Jelly quads, one frame and graph each, with its time in the graph of graphs."""
     options = SerializerOptions(
         logical_type=jelly.LOGICAL_STREAM_TYPE_DATASETS,
         params=StreamParameters(generalized_statements=False, rdf_star=True),
@@ -141,7 +142,7 @@ def _statements(file: IO[bytes], place: str, limit: int) -> Iterator[tuple[str, 
         try:
             statements = [(where, terms.triple(item), terms.graph(item)) for item in frame]
         except (ValueError, AttributeError) as error:
-            raise FormatError(f"{where}: a term that is none: {error}") from error
+            raise FormatError(f"{where}: malformed term: {error}") from error
         yield where, statements
 
 
@@ -151,7 +152,7 @@ def _quads(statements: Iterable[Statement]) -> Iterator[Quad]:
 
 
 def _guarded(frames: Iterator[Any], place: str) -> Iterator[Any]:
-    """The frames; FormatError for errors of pyjelly's, which meets damaged bytes with exceptions of many classes."""
+    """The frames; FormatError for any error, as pyjelly raises many exception classes on damaged bytes."""
     count = 0
     try:
         for frame in frames:
@@ -164,7 +165,7 @@ def _guarded(frames: Iterator[Any], place: str) -> Iterator[Any]:
 
 
 class _Bounded:
-    """A file whose reads are bounded. It can be set back by what was just read, as pyjelly does to tell the framing."""
+    """A file with bounded reads that can rewind its last read, as pyjelly does to detect the framing."""
 
     def __init__(self, file: IO[bytes], limit: int) -> None:
         self._file = file
@@ -173,20 +174,20 @@ class _Bounded:
         self._back = b""
 
     def seekable(self) -> bool:
-        """True, as pyjelly buffers files that are not seekable, and so reads ahead."""
+        """True, because pyjelly reads ahead in files that are not seekable."""
         return True
 
     def seek(self, offset: int, _whence: int) -> None:
-        """Back by some of what was just read."""
+        """Rewind into the bytes of the last read."""
         self._back = self._last[offset:] if offset else b""
 
     def read(self, size: int = -1) -> bytes:
-        """The next ``size`` bytes, or all; ValueError when they are more than a frame may have."""
+        """The next ``size`` bytes, or all; ValueError beyond the maximum size of a frame."""
         if size > self._limit:
             raise ValueError(f"a frame of {size} bytes: the limit is {self._limit}")
-        wanted = self._limit + 1 if size < 0 else size
-        self._last = self._back[:wanted] + self._file.read(max(0, wanted - len(self._back)))
-        self._back = self._back[wanted:]
+        length = self._limit + 1 if size < 0 else size
+        self._last = self._back[:length] + self._file.read(max(0, length - len(self._back)))
+        self._back = self._back[length:]
         if len(self._last) > self._limit:
             raise ValueError(f"a frame of more than {self._limit} bytes: raise the limit")
         return self._last
@@ -194,7 +195,7 @@ class _Bounded:
 
 @lru_cache(2**14)
 def _iri(text: str) -> Term:
-    """An IRI as in N-Triples; ValueError for text that is none, which would end the term early."""
+    """An IRI as in N-Triples; ValueError for invalid text, such as a ``>`` that would end the term early."""
     return str(ox.NamedNode(text))
 
 
@@ -234,7 +235,7 @@ def _frame(element: StreamElement) -> sink.GenericStatementSink:
 
 
 def _outgoing(term: Term) -> Any:
-    """The term as pyjelly has it; FormatError for a text with a base direction."""
+    """A term as an object of pyjelly; FormatError for a literal with a base direction."""
     if is_iri(term):
         return sink.IRI(term[1:-1])
     if is_blank(term):

@@ -1,4 +1,4 @@
-"""JSON lines: an element or an advance a line, as engines on a pipe read them (see formats/lines.py)."""
+"""JSON lines: one element or advance per line, as engines on a pipe read them (see formats/lines.py)."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -24,41 +24,41 @@ from streamgauge.formats.streams.quads import write_each
 
 
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[Input]:
-    """The elements and advances of an open file, under their own streams and numbers; empty lines are passed over.
+    """The elements and advances of an open file, with their own streams and numbers; empty lines are skipped.
 
-    An element that names no stream is of the reading's, one without a number gets the next.
+    An element without a stream belongs to the reading's, one without a number gets the next.
     """
-    taking = _Taking(reading)
+    lines_decoder = _LineDecoder(reading)
     for count, lines in bounded_lines(file, place, reading.limit, refuse, together=True):
-        together = taking.together(lines)
+        together = lines_decoder.together(lines)
         pieces = BytesIO(lines) if together is None else together
         where = LinePlace(place, count - 1)
         for piece in pieces:
             where.line += 1
             try:
                 if isinstance(piece, bytes):
-                    yield from () if piece.isspace() else taking.take(piece, str(where))
-                elif (item := taking.own(piece, where)) is not None:
+                    yield from () if piece.isspace() else lines_decoder.take(piece, str(where))
+                elif (item := lines_decoder.own(piece, where)) is not None:
                     yield item
             except FormatError as error:
                 refuse(error)
 
 
 def decoder(reading: Reading) -> Decode:
-    """The reader of messages of one line or more; their times are their own, that of arrival where one has none."""
-    taking = _Taking(reading)
+    """The reader of messages of one or more lines; an element without a time gets that of its arrival."""
+    lines_decoder = _LineDecoder(reading)
 
     def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[Input]:
-        taking.time = arrived
+        lines_decoder.time = arrived
         text = message_text(payload, place, reading)
-        if (together := taking.together(text)) is not None:
+        if (together := lines_decoder.together(text)) is not None:
             where = LinePlace(place, 0)
-            return [item for item in together if taking.own(item, where.next()) is not None]
+            return [item for item in together if lines_decoder.own(item, where.next()) is not None]
         lines = [line for line in text.splitlines() if line and not line.isspace()]
         if len(lines) == 1:
-            return taking.take(lines[0], place)
+            return lines_decoder.take(lines[0], place)
         places = (f"{place}, line {count}" for count in range(1, len(lines) + 1))
-        return [item for line, where in zip(lines, places, strict=True) for item in taking.take(line, where)]
+        return [item for line, where in zip(lines, places, strict=True) for item in lines_decoder.take(line, where)]
 
     return decode
 
@@ -66,21 +66,21 @@ def decoder(reading: Reading) -> Decode:
 _OURS = re.compile(
     rb"""\s*\{(?:\s*"(?:stream|n|until|add|remove)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[0-9]+)\s*,)*\s*"(?:t|advance)"\s*:"""
 )
-"""The beginning of a line with the time of an element, or of an advance."""
+"""The start of a line up to its key ``t`` or ``advance``."""
 
 
 def recognised(head: bytes) -> bool:
-    """Whether lines of JSON are those of this format; others are plain JSON."""
+    """Whether JSON lines are in this format; others are plain JSON."""
     return _OURS.match(head) is not None
 
 
 ONE_BY_ONE: Final = 32
-"""Number of pieces that are read line by line after a piece for which reading together failed."""
+"""Chunks to read line by line after one that could not be decoded as a whole."""
 
 
 @dataclass(slots=True)
 class LinePlace:
-    """The line of a file that is being read, named only where something is wrong with it."""
+    """The current line of a file, formatted only when an error names it."""
 
     place: str
     line: int
@@ -94,8 +94,8 @@ class LinePlace:
         return f"{self.place}, line {self.line}"
 
 
-class _Taking:
-    """Reads one line after another; the ``Unsaid`` of its elements: the reading's stream, the next number, ``time``."""
+class _LineDecoder:
+    """Decodes lines; as ``Unsaid`` it supplies what elements leave out: stream, next number and ``time``."""
 
     def __init__(self, reading: Reading) -> None:
         self._numbering, self._check, self._among = Numbering(reading), TermCheck(reading), reading.among
@@ -105,13 +105,13 @@ class _Taking:
 
     @property
     def sequence(self) -> int:
-        """The number of the next element that has none."""
+        """The number for the next element without one."""
         return self._numbering.next
 
     def together(self, lines: bytes) -> list[Input] | None:
-        """The items of several lines, read at once; ``None`` where one of them is not as most are.
+        """The items of several lines decoded in one call; ``None`` if a line is unusual.
 
-        After such lines the next few are read one by one, too.
+        The next ``ONE_BY_ONE`` chunks are then read line by line too, as unusual lines come in runs.
         """
         self._apart = max(0, self._apart - 1)
         if self._apart or lines.find(b"\n") == len(lines) - 1:
@@ -121,7 +121,7 @@ class _Taking:
         return items
 
     def own(self, item: Input, place: object) -> Input | None:
-        """An item under its own stream and number, none when it is a repetition."""
+        """An item with its own stream and number; ``None`` if it is a repetition."""
         if isinstance(item, Advance):
             return item
         try:
@@ -132,7 +132,7 @@ class _Taking:
         return self._numbering.own(place, item)
 
     def take(self, line: bytes, place: str) -> Sequence[Input]:
-        """The items of a line, none when it is a repetition."""
+        """The items of a line; none if it is a repetition."""
         try:
             item = decode_input(line, self)
         except LineError as error:

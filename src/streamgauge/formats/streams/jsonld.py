@@ -1,6 +1,6 @@
 """JSON-LD: a document of observations, or documents line by line (NDJSON-LD), whose times are a property.
 
-A document on one line among others is a message, as on MQTT; one over several lines is read as a file.
+A document on a line of its own is a message, as over MQTT; one that spans several lines is read as a file.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElem
 
 
 def _is_lines(document: Document) -> bool:
-    """Whether there is a document on the first line, and another one after it."""
+    """Whether the first line is a whole document and another document follows."""
     if document.ending in LINES:
         return True
     with document.open() as opened:
@@ -47,7 +47,7 @@ def _is_lines(document: Document) -> bool:
 
 
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
-    """The elements of documents as they come."""
+    """The elements of documents as they arrive."""
     numbering = Numbering(reading)
     for item in _items(file, place, reading, refuse, strict=False):
         try:
@@ -79,7 +79,7 @@ def _document_items(
     parsed = parse_open(BytesIO(text), where, ox.RdfFormat.JSON_LD, reading.base, contexts)
     quads = [(where, relabel.triple(quad), graph_name(quad)) for quad in parsed]
     if not quads:
-        raise FormatError(f"{where}: no triple comes of this document: has it a @context for its members?")
+        raise FormatError(f"{where}: the document has no triples: does a @context define its members?")
     if stated is None or b"\n" not in text:
         return message(quads, where, stated)
     observations = Observations(where, ((triple, graph) for _, triple, graph in quads), stated)

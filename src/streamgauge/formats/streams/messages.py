@@ -1,9 +1,9 @@
-"""RDF Message Logs of the W3C RSP community group (https://w3c-cg.github.io/rsp/spec/messages), a message an element.
+"""RDF Message Logs of the W3C RSP community group (https://w3c-cg.github.io/rsp/spec/messages), an element per message.
 
 Turtle, TriG, N-Triples or N-Quads; ``MESSAGE`` or ``@message .`` ends a message (draft of May 2026), in a log that
-announces no version also the comment ``# @message`` (draft of December 2025). Blank nodes belong to their message,
-prefixes last. A message's graphs are merged; its time is what ``hasTimestamp`` or the named property states in it,
-else its number times the interval; empty messages count, and only let time pass.
+announces no version also the comment ``# @message`` (draft of December 2025). Blank nodes are local to their message,
+prefixes apply to the rest of the log. A message's graphs are merged; its time is that of ``hasTimestamp`` or the named
+property, else its number times the interval; empty messages are numbered too, and only advance time.
 """
 
 import re
@@ -62,7 +62,7 @@ class Piece:
 
 
 class Splitter:
-    """Splits a log into messages at delimiters outside literals, IRIs and comments; one may have ``limit`` bytes.
+    """Splits a log into messages of at most ``limit`` bytes at delimiters outside literals, IRIs and comments.
 
     Source: the specification's section 2.1 (May 2026), and its draft of December 2025.
     """
@@ -89,7 +89,7 @@ class Splitter:
         self._keep(line[kept:])
 
     def end(self) -> Iterator[Piece]:
-        """The last message, if anything came after the last delimiter; ValueError when it is too long."""
+        """The text after the last delimiter as a message, unless it is blank; ValueError if it is too long."""
         if b"".join(self._text).strip():
             yield self._piece()
 
@@ -102,7 +102,7 @@ class Splitter:
                 self._literal = token[0]
                 position = self._closed(line, position)
             elif token.lastgroup == "open":
-                raise ValueError("@message without its dot")
+                raise ValueError("@message must end with a dot")
             elif token.lastgroup == "version" and (token["at"] or token["word"] or b"").endswith(b"-messages"):
                 self._announced = True
                 yield token
@@ -110,7 +110,7 @@ class Splitter:
                 yield token
 
     def _closed(self, line: bytes, position: int) -> int:
-        """The position behind the open long literal, or the line's end where it stays open."""
+        """The position after the open long literal, or the line's end if the literal goes on."""
         if self._literal is None:
             return position
         close = _CLOSE[self._literal].match(line, position)
@@ -120,7 +120,7 @@ class Splitter:
         return close.end()
 
     def _leading(self, token: re.Match[bytes]) -> bool:
-        """A comment before anything else begins the first message and ends none (December 2025)."""
+        """Whether this is a comment before any triple, which begins the first message (December 2025)."""
         return token.lastgroup == "noted" and not self._ended and not b"".join(self._text).strip()
 
     def _keep(self, text: bytes) -> None:
@@ -152,12 +152,12 @@ _ANNOUNCED = re.compile(
 
 
 def announced(head: bytes) -> bool:
-    """Whether a text announces that it is a log of messages, as by ``VERSION "1.2-messages"`` before its triples."""
+    """Whether a text declares itself a message log, as by ``VERSION "1.2-messages"`` before its triples."""
     return _ANNOUNCED.match(head) is not None
 
 
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
-    """The messages of an open log as they end, numbered in order; a bad one is refused and passed over."""
+    """The messages of an open log as they end, numbered in order; a bad one is refused and skipped."""
     log, numbering = _Log(reading), Numbering(reading)
     for piece in _pieces(file, place, reading.limit, refuse):
         try:
@@ -180,7 +180,7 @@ def decoder(reading: Reading) -> Decode:
 
 
 def encode(element: StreamElement) -> bytes:
-    """An element as a log of one message in N-Triples, its time stated; such logs may follow each other."""
+    """An element with its time as a log of one message in N-Triples; such logs can be concatenated."""
     return _VERSION + _written(element)
 
 
@@ -209,7 +209,7 @@ def _pieces(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator
 
 
 class _Log:
-    """The state of a log: how many messages there were, the prefixes so far, its syntax."""
+    """The state of a log: the number of its last message, the prefixes so far, its possible syntaxes."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading, self._stated = reading, time_property(reading, strict=False)
@@ -217,12 +217,12 @@ class _Log:
         self.restart()
 
     def restart(self) -> None:
-        """Another log begins: no prefixes, any syntax; the messages are counted on."""
+        """Begin another log: no prefixes, any syntax; message numbers continue."""
         self._header = f"BASE <{self._reading.base}>\n".encode() if self._reading.base else b"\n"
         self._syntaxes: tuple[ox.RdfFormat, ...] = (ox.RdfFormat.TRIG, ox.RdfFormat.N_QUADS)
 
     def items(self, piece: Piece, place: str, arrived: int | None) -> list[Item]:
-        """The element of a message, none for an empty one; FormatError names the line."""
+        """The elements of a message, none if it is empty; FormatError names the line."""
         self._count += 1
         relabel = Relabel(f"m{self._count}")
         where = f"{place}, message {self._count}"
@@ -230,7 +230,7 @@ class _Log:
         return message(quads, where, self._stated, arrived, self._count * self._reading.interval)
 
     def _quads(self, piece: Piece, place: str) -> list[ox.Quad]:
-        """TriG holds all but N-Quads: what is no TriG but N-Quads settles the log's syntax."""
+        """The quads of a message as TriG, a superset of all syntaxes but N-Quads, which is tried where TriG fails."""
         try:
             return self._parsed(piece, self._syntaxes[0])
         except BoundError as error:
@@ -241,6 +241,7 @@ class _Log:
                     quads = self._parsed(piece, other)
                     self._syntaxes = (other,)
                     return quads
+            # The parser counts from 1 and sees the header of prefixes as a line of its own before the message.
             line = piece.line + max(error.lineno or 0, 2) - 2
             raise FormatError(f"{place}, line {line}: {reason(error)}") from error
 

@@ -1,14 +1,14 @@
-"""RDF as people have it, whose times are a property: the elements of a graph of observations, or of named graphs.
+"""RDF that states its times by a property: the elements of a graph of observations, or of named graphs.
 
-Each element is the description of what has the time (docs/own-data.md):
+Each element is the description of the node that has the time (docs/own-data.md):
 
-- of a named graph, where the property is stated of its name: the whole graph;
-- of a named graph in which all times are the same: the whole graph too;
-- of any other subject with the time: its triples in its graph, with those of the blank nodes, and of the objects of
-  ``parts``, that it leads to.
+- of a named graph whose name is the subject of the property: the whole graph;
+- of a named graph in which all times are equal: the whole graph too;
+- of any other subject with a time: its triples in its graph, with those of the blank nodes and of the objects of
+  ``parts`` that are reachable from it.
 
-Subjects of a file that belong to no element are static data, which a note says. In a message such triples belong to
-each element.
+Subjects of a file that belong to no element are static data, and a note lists them. In a message such triples belong
+to every element.
 
 Worked example, ``sosa:resultTime`` in one graph: of ``:o1 sosa:resultTime "2026-03-01T08:00:01Z" ; sosa:hasResult
 [ :free 12 ]`` the element is the three triples, at 1772352001000 ms.
@@ -72,13 +72,13 @@ _SCHEMES: Final = ("urn", "tag", "mailto", "file", "did")
 
 
 def property_iri(name: str, prefixes: Mapping[str, str]) -> Term:
-    """The IRI, in angle brackets, of ``<IRI>``, an IRI or a prefixed name; ValueError says what is wrong with it."""
+    """The IRI, in angle brackets, of ``<IRI>``, a plain IRI or a prefixed name; ValueError explains the fault."""
     text = name.strip()
     if text.startswith("<") and text.endswith(">"):
         text = text[1:-1]
         if _ABSOLUTE.fullmatch(text):
             return f"<{text}>"
-        raise ValueError(f"{name} is no absolute IRI")
+        raise ValueError(f"{name} is not an absolute IRI")
     prefix, colon, local = text.partition(":")
     space = prefixes.get(prefix, PREFIXES.get(prefix))
     if colon and space is not None:
@@ -91,14 +91,14 @@ def property_iri(name: str, prefixes: Mapping[str, str]) -> Term:
 def property_path(text: str, prefixes: Mapping[str, str]) -> tuple[Term, ...]:
     """The IRIs of properties joined by ``/``, as ``sosa:phenomenonTime/time:inXSDDateTimeStamp``; ValueError.
 
-    IRIs with ``/`` in them are written in angle brackets where there are several.
+    In a path of several, IRIs that contain ``/`` need angle brackets.
     """
     steps = re.findall(r"<[^>]*>|[^/<]+", text) if "<" in text or not _iri(text, prefixes) else [text]
     return tuple(property_iri(step, prefixes) for step in steps)
 
 
 def shortened(iri: Term, prefixes: Mapping[str, str]) -> str:
-    """A prefixed name for an IRI in angle brackets where a prefix is known for it, else the IRI as it is."""
+    """The prefixed name of an IRI in angle brackets if a prefix is known, else the IRI unchanged."""
     for prefix, space in (*prefixes.items(), *PREFIXES.items()):
         local = iri[1:-1].removeprefix(space)
         if local != iri[1:-1] and re.fullmatch(r"[\w-]+", local):
@@ -114,15 +114,15 @@ def _iri(text: str, prefixes: Mapping[str, str]) -> bool:
 
 def _unknown(name: str, prefix: str | None, prefixes: Mapping[str, str]) -> str:
     if prefix is None:
-        return f"{name!r} is no property: write an IRI or a prefixed name, as sosa:resultTime"
+        return f"{name!r} is not a property: write an IRI or a prefixed name, as sosa:resultTime"
     known = sorted({*prefixes, *PREFIXES})
     close = get_close_matches(prefix, known, 1)
     hint = f"did you mean {close[0]}:?" if close else f"write the IRI in full, or one of {', '.join(known)}"
-    return f"the prefix {prefix}: of {name} is not known: {hint}"
+    return f"unknown prefix {prefix}: in {name}: {hint}"
 
 
 INSTANT: Final = tuple(f"<{PREFIXES['time']}{name}>" for name in ("inXSDDateTimeStamp", "inXSDDateTime", "inXSDDate"))
-"""The properties of a time:Instant (OWL-Time) that lead on to its time; the first that it has counts."""
+"""The properties of a time:Instant (OWL-Time) that give its time; the first one present counts."""
 
 _MOMENTS: Final = (XSD + "dateTime", XSD + "dateTimeStamp", XSD + "date")
 
@@ -132,7 +132,7 @@ Node = tuple[Term, Term]
 
 @dataclass(frozen=True, slots=True)
 class TimeProperty:
-    """The ``path`` of properties to a time, the properties whose objects belong to an element too, and the times."""
+    """The property ``path`` to a time, the ``parts`` whose objects belong to the element, and the reader of times."""
 
     path: tuple[Term, ...]
     parts: frozenset[Term]
@@ -140,7 +140,7 @@ class TimeProperty:
     shown: str
 
     def owners(self, triples: Sequence[Triple]) -> dict[Term, list[Term]]:
-        """The subjects that have a time, each with the terms that the path leads to."""
+        """The subjects that have a time, each with the terms at the end of the path."""
         owners = _values(triples, self.path[0])
         for step in self.path[1:]:
             values = _values(triples, step)
@@ -165,12 +165,12 @@ def _values(triples: Sequence[Triple], step: Term) -> dict[Term, list[Term]]:
 
 
 def _of_instant(term: Term, times: Iterable[list[Term]]) -> list[Term]:
-    """The times of an instant by each of ``INSTANT``; a term that has none, or is a literal, stands for itself."""
+    """The times of an instant by the first of ``INSTANT`` that has any; any other term is its own time."""
     return [term] if is_literal(term) else next(filter(None, times), [term])
 
 
 def time_property(reading: Reading, *, strict: bool = True) -> TimeProperty | None:
-    """The time property of a reading, ``None`` when it has none; FormatError for a name that is none."""
+    """The time property of a reading, ``None`` if it names none; FormatError for an invalid name."""
     if reading.time_property is None:
         return None
     try:
@@ -182,7 +182,7 @@ def time_property(reading: Reading, *, strict: bool = True) -> TimeProperty | No
 
 
 def instants(reading: Reading, *, strict: bool = True) -> Instants:
-    """The reader of a source's times; FormatError for a unit or zone that is none."""
+    """The reader of a source's times; FormatError for an unknown unit or zone."""
     try:
         return Instants(reading.time_in, reading.time_zone, reading.note, strict, reading.fold)
     except InstantError as error:
@@ -190,7 +190,7 @@ def instants(reading: Reading, *, strict: bool = True) -> Instants:
 
 
 def timed_as(syntax: ox.RdfFormat | None) -> Read:
-    """The reading of files by a time property; ``syntax`` is that of files whose endings name none."""
+    """A reader of files by a time property; ``syntax`` is the default for unknown endings."""
 
     def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
         """The elements of a file, or of several; FormatError names file and subject."""
@@ -208,12 +208,12 @@ def timed_as(syntax: ox.RdfFormat | None) -> Read:
 
 
 def in_order(items: Sequence[Item], place: str, reading: Reading) -> Sequence[Item]:
-    """Elements sorted by time where no lateness is declared, which is noted; else in the order of the file."""
+    """Elements sorted by time, with a note, unless a lateness is declared: then in the order of the file."""
     if reading.lateness is not None:
         return items
     ordered = sorted(items, key=lambda item: item[1])
     if any(one is not other for one, other in zip(items, ordered, strict=True)):
-        reading.note(f"{place}: its elements are sorted by their times (declare a lateness to take them as they stand)")
+        reading.note(f"{place}: its elements were sorted by time (declare a lateness to keep the order of the file)")
     return ordered
 
 
@@ -229,17 +229,17 @@ def untimed(whole: Whole, reading: Reading, syntax: ox.RdfFormat | None = None) 
         return str(error)
     names = [shortened(name, reading.prefixes) for name in islice(seen, 3)]
     hint = f": --time-property {' or '.join(names)}" if names else ", as by --time-property sosa:resultTime"
-    return f"its elements have no times yet: name the property that states them{hint} (docs/own-data.md)"
+    return f"its elements have no times: name the property that states them{hint} (docs/own-data.md)"
 
 
 def moment_property(triples: Iterable[Triple]) -> str | None:
-    """The name of a property whose object is a date or a date with a time, if there is one."""
+    """The name of the first property with a date or dateTime as its object, if any."""
     moment = next((p for _, p, o in triples if o[0] == '"' and o[-1] == ">" and datatype(o) in _MOMENTS), None)
     return None if moment is None else shortened(moment, {})
 
 
 class NodePlace(NamedTuple):
-    """A subject in a document, whose name is made when a sentence needs it."""
+    """A subject in a document, formatted only when an error names it."""
 
     document: str
     node: Node
@@ -257,7 +257,7 @@ class NodePlace(NamedTuple):
 
 
 class Observations:
-    """The triples of one document, or of one graph, by graph and subject, and the elements that they describe."""
+    """The triples of a document or graph by graph and subject, and the elements that they describe."""
 
     def __init__(self, place: str, quads: Iterable[tuple[Triple, Term]], stated: TimeProperty) -> None:
         self._at, self._stated = place, stated
@@ -279,7 +279,7 @@ class Observations:
         self._taken: set[tuple[Term, Triple]] = set()
 
     def items(self, refuse: Refuse) -> Iterator[Item]:
-        """The elements in order of appearance; what belongs to none of them is kept as static."""
+        """The elements in order of appearance; subjects that belong to none are remembered as static."""
         times = self._times(refuse)
         if not times:
             refuse(FormatError(f"{self._at}: nothing in it has {self._stated.shown}{self._hint()}"))
@@ -303,13 +303,13 @@ class Observations:
         self._static = [node for node in left if self._left(node)]
 
     def shared_items(self) -> list[Item]:
-        """The elements of a message by their times, each with the triples that belong to none; FormatError."""
+        """The elements of a message by time, each with the triples that belong to no element; FormatError."""
         items = sorted(self.items(_raise), key=lambda item: item[1])
         shared = [triple for node in self._static for triple in self._left(node)]
         return [(place, time, tuple(dict.fromkeys((*triples, *shared)))) for place, time, triples in items]
 
     def note_static(self, note: Note) -> None:
-        """Say which subjects belong to no element, and which ``parts`` would make them belong to one."""
+        """Note the subjects that belong to no element, and the ``parts`` that would include them."""
         if not self._static:
             return
         left = {node for node in self._static if is_iri(node[1])}
@@ -318,9 +318,9 @@ class Observations:
         roots = [node for node in self._static if node in left or node not in within]
         names = ", ".join(self._place(node).named for node in roots[:3]) + (", ..." if len(roots) > 3 else "")
         parts = ",".join(shortened(name, {}) for name in lead)
-        hint = f"; --parts {parts} makes those that an element leads to parts of it" if parts else ""
+        hint = f"; --parts {parts} includes those that an element refers to" if parts else ""
         what = f"{self._at}: {counted(len(roots), 'subject')} without {self._stated.shown} ({names})"
-        note(f"{what}: static data, which is no part of the stream{hint}")
+        note(f"{what}: static data, which is not part of the stream{hint}")
 
     def _triples(self, nodes: Sequence[Node]) -> tuple[Triple, ...]:
         if len(nodes) == 1:
@@ -328,7 +328,7 @@ class Observations:
         return tuple(dict.fromkeys(triple for node in nodes for triple in self._of(node)))
 
     def _of(self, node: Node) -> list[Triple]:
-        """The triples of a node, and those that it annotates: asserted triples that it reifies (RDF 1.2)."""
+        """The triples of a node and the asserted triples that it reifies (annotations of RDF 1.2)."""
         own = self._nodes[node]
         return [*own, *self._annotated_by(node)] if self._annotated else own
 
@@ -342,7 +342,7 @@ class Observations:
         return [triple for triple in self._nodes[node] if (node[0], triple) not in self._taken]
 
     def _times(self, refuse: Refuse) -> dict[Node, int]:
-        """The nodes that have a time, with it; a node with two times, or a malformed one, is refused."""
+        """The time of each node that has one; a node with two times, or a malformed one, is refused."""
         times: dict[Node, int] = {}
         for node in self._nodes:
             terms = self._values(node)
@@ -362,7 +362,7 @@ class Observations:
         return times
 
     def _values(self, node: Node) -> list[Term]:
-        """The nodes that the path of the time property leads to from a node."""
+        """The terms at the end of the time property's path from a node."""
         graph, at = node[0], [node[1]]
         for step in self._stated.path:
             at = [o for subject in at for o in self._objects((graph, subject), step)]
@@ -374,7 +374,7 @@ class Observations:
         return [o for _, p, o in self._nodes.get(node, ()) if p == step]
 
     def _whole(self, times: dict[Node, int], refuse: Refuse) -> dict[Term, int]:
-        """The named graphs that are one element, each with its time."""
+        """The time of each named graph that is one element as a whole."""
         within: dict[Term, set[int]] = {}
         named: dict[Term, int] = {}
         for (graph, subject), time in times.items():
@@ -386,7 +386,7 @@ class Observations:
         return {**alike, **named}
 
     def _description(self, node: Node) -> list[Node]:
-        """The node, with the blank nodes and parts that it leads to in its graph."""
+        """The node, with the blank nodes and parts reachable from it in its graph."""
         graph, reached, open_nodes = node[0], {node: None}, [node]
         while open_nodes:
             for _, predicate, item in self._of(open_nodes.pop()):
@@ -399,11 +399,11 @@ class Observations:
         return list(reached)
 
     def _parts(self, predicate: Term, item: Term) -> list[Term]:
-        """Where a description goes on: blank nodes, also in a triple term, and the objects of part properties."""
+        """The nodes that continue a description: blank nodes, also in a triple term, and objects of part properties."""
         return [*blank_nodes(item), *([item] if predicate in self._stated.parts else ())]
 
     def _hint(self) -> str:
-        """The properties of this document that look like times."""
+        """A suggestion of the properties of this document that look like times."""
         seen = {p: None for triples in self._nodes.values() for _, p, o in triples if datatype(o) in _MOMENTS}
         return f": did you mean {' or '.join(shortened(p, {}) for p in islice(seen, 3))}?" if seen else ""
 
@@ -418,9 +418,9 @@ def _raise(error: FormatError) -> None:
 def described(
     place: str, triples: Sequence[Triple], stated: TimeProperty, *, named: bool
 ) -> list[tuple[int, tuple[Triple, ...]]]:
-    """The (time in ms, triples) of the elements of one graph, whose name (``named``) makes it whole if its times agree.
+    """(time in ms, triples) of the elements of one graph; a ``named`` graph is one element if its times agree.
 
-    Nothing where the time property states none. FormatError.
+    Empty if no subject has the time property. FormatError.
     """
     owners = stated.owners(triples)
     if not owners:
@@ -439,11 +439,11 @@ def described(
 def document_quads(
     document: Document, count: int, reading: Reading, otherwise: ox.RdfFormat | None = None
 ) -> Iterator[tuple[Triple, Term]]:
-    """The triples of a document, each with its graph, empty for the default graph; ``count`` names its blank nodes."""
+    """(triple, graph) of a document, the graph empty for the default graph; ``count`` labels its blank nodes."""
     syntax = BY_ENDING.get(document.ending, otherwise)
     if syntax is None:
         raise FormatError(
-            f"{document.place}: the syntax of RDF is not known by the ending {document.ending or 'none'}: name the "
+            f"{document.place}: the ending {document.ending or 'none'} does not tell its RDF syntax: name the "
             f"format, as by ?form=turtle or ?form=jsonld, or rename it to one of {', '.join(BY_ENDING)}"
         )
     name = Relabel(f"f{count}").text

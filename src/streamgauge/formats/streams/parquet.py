@@ -10,7 +10,7 @@ from streamgauge.model.element import StreamElement
 
 
 def read(whole: Whole, reading: Reading, _refuse: Refuse) -> Iterator[StreamElement]:
-    """The elements of a stream table, under its own stream names and sequence numbers; times checked as everywhere."""
+    """The elements of a table, with their own streams and sequence numbers; FormatError where time goes back."""
     from streamgauge.formats import stream as table  # late: Arrow, which streams of text do without
 
     path = whole.path

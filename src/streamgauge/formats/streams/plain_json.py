@@ -1,8 +1,8 @@
-"""Plain JSON: an object is an element, its time a member (docs/own-data.md; a mapping says what members are).
+"""Plain JSON: an object is an element, one of its members the time (docs/own-data.md).
 
-Values follow each other as in NDJSON, or are the items of an array at the top. Without a mapping a member is a property
-of the stream (``STREAM#name``), as columns of a table are; an object within one is a blank node, an array several
-values. A mapping is one of tables (``csvw``) whose ``titles`` are paths, with an ``iterator`` that leads to the rows.
+The objects are concatenated as in NDJSON, or the items of a top-level array. Without a mapping a member is a property
+of the stream (``STREAM#name``), like the column of a table; a nested object is a blank node, an array several values.
+A mapping is one of tables (``csvw``) whose ``titles`` are JSON paths, with an ``iterator`` as the path to the rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElem
 
 
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
-    """The objects of an open file as they come, in their order."""
+    """The objects of an open file as they arrive, in their order."""
     numbering, rows = Numbering(reading), JsonRows(reading, instants(reading, strict=False))
     for item in rows.of_file(file, place, refuse, "f0"):
         try:
@@ -83,7 +83,7 @@ def decoder(reading: Reading) -> Decode:
 
 
 class JsonRows:
-    """Objects of JSON as elements."""
+    """Converts JSON objects to elements, by a mapping or by their members."""
 
     def __init__(self, reading: Reading, times: Instants) -> None:
         self._reading, self._instants = reading, times
@@ -96,7 +96,7 @@ class JsonRows:
     def of_file(
         self, file: IO[bytes], place: str, refuse: Refuse, label: str, arrived: int | None = None
     ) -> Iterator[Item]:
-        """The elements of a text; ``label`` begins the names of blank nodes, ``arrived`` (ms) is the time of all."""
+        """The elements of a text; ``label`` prefixes blank nodes, ``arrived`` (ms) replaces the elements' own times."""
         lines = bounded_lines(file, place, self._reading.limit, refuse)
         values = JsonText(self._reading.limit, items=self._iterator is None).values(lines)
         count = 0
@@ -118,11 +118,11 @@ class JsonRows:
     def _rows(self, message: Any) -> Iterator[dict[str, Any]]:
         rows = [message] if self._iterator is None else json_path(self._iterator).values(message)
         if self._iterator is not None and not rows:
-            raise ValueError(f"the iterator {self._iterator} leads to nothing in it")
+            raise ValueError(f"the iterator {self._iterator} matches nothing in it")
         for row in rows:
             for data in row if isinstance(row, list) else (row,):
                 if not isinstance(data, dict):
-                    raise ValueError(f"{str(data)[:60]!r} is no object: an element is an object of JSON")
+                    raise ValueError(f"{str(data)[:60]!r} is not an object: an element is an object of JSON")
                 yield data
 
     def _item(
@@ -134,11 +134,11 @@ class JsonRows:
         else:
             triples = list(self._mapped(self._mapping.columns, row, message, subject, count))
         if not triples:
-            raise ValueError("nothing in it is a property: an element has at least one triple")
+            raise ValueError("it has no members that become triples: an element needs at least one")
         return where, time, tuple(dict.fromkeys(triples))
 
     def _members(self, data: dict[str, Any], subject: Term) -> Iterator[Triple]:
-        """The triples of an object by its members."""
+        """The triples of an object without a mapping."""
         inner = 0
         for name, value in data.items():
             predicate = self._predicate(name)
@@ -160,7 +160,7 @@ class JsonRows:
     def _mapped(
         self, columns: Sequence[TableColumn], row: dict[str, Any], message: Any, subject: Term, count: int
     ) -> Iterator[Triple]:
-        """The triples of an object by a mapping."""
+        """The triples of an object by the columns of a mapping."""
         cells = {column.name: self._cells(column, row, message) for column in columns}
         values = {name: _text(cell[0]) if cell else "" for name, cell in cells.items()} | {"_row": str(count)}
         for column in columns:
@@ -174,14 +174,14 @@ class JsonRows:
         if column.value is not None:
             return self._expanded(column.value, column, values)
         if isinstance(cell, dict):
-            raise ValueError(f"column {column.name}: an object stands there: name the member in it by a path")
+            raise ValueError(f"column {column.name}: its value is an object: name a member of it by a path")
         try:
             return json_term(cell) if not column.datatype.iri else to_term(parse_term(cell_term(_text(cell), column)))
         except ValueError as error:
             raise ValueError(f"column {column.name}: {error}") from error
 
     def _cells(self, column: TableColumn, row: dict[str, Any], message: Any) -> list[Any]:
-        """The values of a column, without those that mean nothing."""
+        """The values of a column, without nulls."""
         if column.virtual:
             return []
         for title in (*column.titles, column.name):
@@ -193,7 +193,7 @@ class JsonRows:
         return [column.default] if column.default else []
 
     def _path(self, text: str, row: dict[str, Any]) -> JsonPath:
-        """The path of a text: a member of that name where there is one."""
+        """The path of a title: the member with exactly that name, else a JSON path."""
         if text in row:
             return JsonPath((text,))
         known = self._paths.get(text)
@@ -205,7 +205,7 @@ class JsonRows:
         return expand(template, {**values, "_name": column.name}, self._reading.stream, self._reading.prefixes)
 
     def _time_path(self, name: str) -> str:
-        """The path of the time: that of the column of this name or property in a mapping, else the name itself."""
+        """The path of the time: that of the mapping's column with this name or property, else the name itself."""
         columns = (self._mapping.columns if self._mapping is not None else None) or ()
         try:
             iri = property_iri(name, self._reading.prefixes)
@@ -231,13 +231,13 @@ class JsonRows:
         if isinstance(value, JsonNumber):
             return self._instants.of_number(value, where)
         if not isinstance(value, str):
-            raise ValueError(f"{name} is {_text(value)[:60]}: a time is a number or a text")
+            raise ValueError(f"{name} is {_text(value)[:60]}: expected a number or a string")
         if column is not None and column.datatype.pattern is not None:
             return self._instants.of_moment(from_pattern(value, column.datatype.pattern), value, where)
         return self._instants.of_text(value.strip(), where)
 
     def _time_column(self) -> TableColumn | None:
-        """The column of a mapping that has the time: the one that is named, else the only one of a date's datatype."""
+        """The time column of a mapping: the named one, else the only one with a date datatype."""
         columns = (self._mapping.columns if self._mapping is not None else None) or ()
         if self._named is not None:
             return next((column for column in columns if self._named in (*column.titles, column.name)), None)
@@ -255,7 +255,7 @@ class JsonRows:
 
 
 def json_term(value: Any) -> Term:
-    """The literal of a value: a number or truth value as it is, a text as a cell of a table but never as a number."""
+    """The literal of a JSON value: numbers and booleans keep their type, strings are guessed but never as numbers."""
     if isinstance(value, bool):
         return guessed_term("true" if value else "false")
     if isinstance(value, JsonNumber):
@@ -273,7 +273,7 @@ def _text(value: Any) -> str:
 
 
 def _flat(value: Any) -> Iterator[Any]:
-    """A value, or those of an array and of arrays in it."""
+    """A value, or the values of an array, nested arrays included."""
     if isinstance(value, list):
         for item in value:
             yield from _flat(item)

@@ -1,9 +1,9 @@
-"""TriG and N-Quads streams, where every named graph is an element, and graphs as elements for the formats beside them.
+"""TriG and N-Quads streams, in which every named graph is an element; other formats of graphs use it too.
 
-The time of a graph (ms) is, in this order: the time of arrival where that is asked for; the value of the property that
-the reading names; what ``<graph> <http://www.streamreasoning.org/schema/benchmark#hasTimestamp> "ms"^^xsd:long`` says
-anywhere in the file (CSRBench); the digits that end its IRI. In a file that has no end yet a graph ends where another
-begins, and its time must be known by then.
+The time of a graph (ms) is the first of: its arrival, if the source is timed by arrival; the value of the reading's
+time property; ``<graph> <http://www.streamreasoning.org/schema/benchmark#hasTimestamp> "ms"^^xsd:long`` anywhere in
+the file (CSRBench); the digits at the end of its IRI. In a growing file a graph ends where another begins, and its
+time must be known by then.
 """
 
 import io
@@ -55,7 +55,7 @@ _REMEMBERED = 100_000
 def gather(quads: Iterable[Quad], note: Note, refuse: Refuse = refused) -> Iterator[Item]:
     """The graphs of a whole file in order of appearance with their times; one without a time is refused.
 
-    ``note`` hears when the first graph whose time are the digits of its IRI has a date in it.
+    ``note`` receives a hint if the first graph that is timed by its IRI also contains a date.
     """
     graphs, times = _collect(quads)
     noted = False
@@ -74,9 +74,9 @@ def gather(quads: Iterable[Quad], note: Note, refuse: Refuse = refused) -> Itera
 
 
 def passing(quads: Iterable[Quad], reading: Reading, refuse: Refuse) -> Iterator[Item]:
-    """The graphs of a file without an end, each as soon as anything speaks of another one.
+    """The graphs of a growing file, each as soon as a quad is about another one.
 
-    A graph that comes back, or whose time is stated after it ended, is refused (of the last 100,000 graphs).
+    A graph that resumes, or whose time is stated after its end, is refused (within the last 100,000 graphs).
     """
     current = _Passing(time_property(reading, strict=False))
     for quad in quads:
@@ -103,16 +103,16 @@ def message(
     arrived: int | None = None,
     otherwise: int | None = None,
 ) -> list[Item]:
-    """The graphs of one message; its triples outside any graph are one element, whoever its stated time is stated of.
+    """The graphs of one message; triples outside any graph are one element, whatever subject has its time.
 
-    ``stated`` is the time property. ``arrived`` (ms) is the time of all when given, ``otherwise`` (ms) that of triples
-    outside any graph without one.
+    ``stated`` is the time property. ``arrived`` (ms) overrides all times, ``otherwise`` (ms) is the default for
+    triples outside any graph.
     """
     graphs, times = _collect(quads)
     named = _stated_of_graphs(graphs, stated)
     own = {time for graph, time in times.items() if graph not in graphs}
     if "" in graphs and len(own) > 1:
-        raise FormatError(f"{place}: one message states several times: {', '.join(map(str, sorted(own)))}")
+        raise FormatError(f"{place}: the message states several times: {', '.join(map(str, sorted(own)))}")
     if own:
         times[""] = own.pop()
     items: list[Item] = []
@@ -130,7 +130,7 @@ def message(
 
 
 def decoder(syntax: ox.RdfFormat) -> Callable[[Reading], Decode]:
-    """The reader of messages of a syntax; blank nodes are named apart from one message to the next."""
+    """The reader of messages in a syntax; blank nodes of different messages are distinct."""
 
     def start(reading: Reading) -> Decode:
         numbering, numbers, stated = Numbering(reading), count(), time_property(reading, strict=False)
@@ -149,9 +149,11 @@ def decoder(syntax: ox.RdfFormat) -> Callable[[Reading], Decode]:
 
 
 def graph_of(element: StreamElement) -> Term:
-    """The graph that holds an element in a file; its digits are the sequence number, its time is stated beside it."""
+    """The IRI of an element's graph in a file, which ends with the sequence number; its time is stated separately."""
     if element.removed or element.until is not None:
-        raise FormatError(f"sequence {element.sequence}: a stream of graphs holds added triples only")
+        raise FormatError(
+            f"sequence {element.sequence}: graph formats cannot express removals or ends: write jsonl or parquet"
+        )
     return f"<urn:streamgauge:element:{element.sequence}>"
 
 
@@ -161,12 +163,12 @@ def stamp(element: StreamElement) -> Triple:
 
 
 def graph_name(quad: ox.Quad) -> Term:
-    """The graph's term; empty for the default graph."""
+    """The graph of a quad as a term; empty for the default graph."""
     return "" if isinstance(quad.graph_name, ox.DefaultGraph) else str(quad.graph_name)
 
 
 class _Passing:
-    """The graph that is being read, and the names and stated times of the others, in one pass over the quads."""
+    """The open graph, with the stated times and the recently ended graphs, in one pass over the quads."""
 
     def __init__(self, stated: TimeProperty | None) -> None:
         self._stated = stated
@@ -178,14 +180,16 @@ class _Passing:
         self._ended: OrderedDict[Term, None] = OrderedDict()
 
     def ends_before(self, quad: Quad) -> bool:
-        """Whether the quad speaks of another graph than the open one."""
+        """Whether the quad is about another graph than the open one."""
         return self._graph is not None and self._about(quad) != self._graph
 
     def take(self, quad: Quad) -> None:
         place, triple, graph = quad
         about = self._about(quad)
         if about in self._ended:
-            raise FormatError(f"{place}: graph {about[:120]} had ended: in a stream a graph and its time come together")
+            raise FormatError(
+                f"{place}: graph {about[:120]} had already ended: keep the quads of a graph, and its time, together"
+            )
         if triple[1] == HAS_TIMESTAMP:
             self._stamps[about] = _stated(place, triple[2])
         elif self._is_stated(quad):
@@ -198,7 +202,7 @@ class _Passing:
             self._triples.append(triple)
 
     def end(self) -> list[Item]:
-        """The elements of the open graph, which is complete, if there is one."""
+        """Close the open graph, if any, and return its elements."""
         graph, triples = self._graph, tuple(self._triples)
         self._graph, self._triples = None, []
         if graph is None:
@@ -238,7 +242,7 @@ def _collect(
 
 
 def _stated_of_graphs(graphs: dict[Term, tuple[str, list[Triple]]], stated: TimeProperty | None) -> dict[Term, int]:
-    """The times (ms) of named graphs that the time property states in the default graph, which loses the statements."""
+    """Times (ms) of named graphs by the time property in the default graph, from which the statements are removed."""
     times: dict[Term, int] = {}
     if stated is None or "" not in graphs or len(graphs) == 1:
         return times
@@ -252,14 +256,14 @@ def _stated_of_graphs(graphs: dict[Term, tuple[str, list[Triple]]], stated: Time
 
 
 def _outside(place: str, triple: Triple, hint: str | None = None) -> FormatError:
-    reads = f" (--time-property {hint} reads the times there)" if hint else ""
+    reads = f" (--time-property {hint} reads the times in the data)" if hint else ""
     return FormatError(f"{place}: a triple outside any named graph has no time: {' '.join(triple)[:120]}{reads}")
 
 
 def _stated(place: str, term: Term) -> int:
     match = _NUMBER.match(term) or (_NUMBER.fullmatch(f'"{value_text(term)}"') if is_literal(term) else None)
     if match is None:
-        raise FormatError(f"{place}: {term[:80]} is no time: hasTimestamp needs a whole number of ms")
+        raise FormatError(f"{place}: {term[:80]} is not a time: hasTimestamp needs a whole number of ms")
     return int(match[1])
 
 
@@ -302,26 +306,26 @@ def follow_nquads(file: IO[bytes], place: str, reading: Reading, refuse: Refuse)
 
 
 def follow_trig(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
-    """The elements of an open TriG file as they end; wrong syntax is never passed over."""
+    """The elements of an open TriG file as they end; a syntax error always ends it."""
     quads = _trig(parse_open(arriving(file), place, ox.RdfFormat.TRIG, reading.base), place, Relabel("f0"))
     return number(passing(quads, reading, refuse), reading)
 
 
 def encode_nquads(element: StreamElement) -> bytes:
-    """An element as N-Quads: its graph, and its time stated in the graph of graphs."""
+    """An element as N-Quads: its graph, and its time in the graph of graphs."""
     graph = graph_of(element)
     text = f"{' '.join(stamp(element))} {GRAPHS_LIST} .\n"
     return (text + "".join([f"{s} {p} {o} {graph} .\n" for s, p, o in element.added])).encode()
 
 
 def encode_trig(element: StreamElement) -> bytes:
-    """An element as TriG: its graph, and its time stated in the graph of graphs."""
+    """An element as TriG: its graph, and its time in the graph of graphs."""
     text = f"{GRAPHS_LIST} {{ {' '.join(stamp(element))} . }}\n{graph_of(element)} {{\n"
     return (text + "".join([f"  {s} {p} {o} .\n" for s, p, o in element.added]) + "}\n").encode()
 
 
 def write_each(encode: Callable[[StreamElement], bytes]) -> Callable[[Iterable[StreamElement], IO[bytes]], None]:
-    """Writing a file as one encoded element after the other."""
+    """A writer of files that concatenates encoded elements."""
 
     def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
         for element in stream:
@@ -354,7 +358,8 @@ def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator
 
 
 def _one_a_line(lines: bytes) -> list[ox.Quad] | None:
-    """The quads of several lines, parsed at once; ``None`` where they are not one a line, or one is to be looked at."""
+    """The quads of several lines in one parse; ``None`` unless each line is one quad without RDF 1.2 syntax."""
+    # Lines with triple terms are checked for nesting, and VERSION is cut out, line by line.
     if b"<<" in lines or b"VERSION" in lines or lines.find(b"\n") == len(lines) - 1:
         return None
     try:

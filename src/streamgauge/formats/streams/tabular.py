@@ -1,4 +1,4 @@
-"""CSV and TSV: a row is an element, its time a column (docs/own-data.md; ``csvw`` says what columns are)."""
+"""CSV and TSV: a row is an element, one of its columns the time (docs/own-data.md; ``csvw`` maps columns)."""
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from streamgauge.model.terms import XSD, Term
 
 ENDINGS: Final = (".csv", ".tsv", ".tab")
 BESIDE: Final = "-metadata.json"
-"""The ending of the mapping beside a file, added to the file's name (Model for Tabular Data, 5.3)."""
+"""The suffix of the mapping next to a file, appended to the file's name (Model for Tabular Data, 5.3)."""
 
 _TIMES: Final = ("time", "timestamp", "datetime", "date", "resulttime")
 _DELIMITERS: Final = ",;\t|"
@@ -54,7 +54,7 @@ def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElem
 
 
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
-    """The rows of an open file as they come, in their order."""
+    """The rows of an open file as they arrive, in their order."""
     numbering, mapping = Numbering(reading), _mapping_of(place, Path(place).name, reading)
     if reading.charset is None:
         file = in_utf8(file, mapping.dialect.encoding)
@@ -82,7 +82,7 @@ def decoder(reading: Reading) -> Decode:
 
 
 def _mapping_of(place: str, name: str, reading: Reading) -> TableMapping:
-    """The mapping that was named, else the one that stands beside the file, else the header's."""
+    """The mapping that the user named, else the one next to the file, else the header's."""
     named = _named_mapping(name, reading)
     coding = suffix_of(place)
     beside = Path((place[: -len(coding)] if coding in CODINGS else place) + BESIDE)
@@ -98,9 +98,9 @@ def _named_mapping(table: str, reading: Reading) -> TableMapping | None:
 
 
 class Rows:
-    """The rows of a table as elements, one after the other; a bad one is refused with its line.
+    """The rows of a table as elements; a bad row is refused with its line.
 
-    ``label`` begins the names of their blank nodes; ``arrived`` (ms) is the time of all when it is given.
+    ``label`` prefixes their blank nodes; ``arrived`` (ms), if given, replaces the rows' own times.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Rows:
                 self._refuse(error if isinstance(error, FormatError) else FormatError(f"{where}: {error}"))
 
     def _decoded(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[str]:
-        """The lines as text, after those that are skipped."""
+        """The lines as text, without the dialect's skipped ones."""
         for count, line in lines:
             if count <= self._mapping.dialect.skip:
                 continue
@@ -153,7 +153,7 @@ class Rows:
                 raise FormatError(f"{message}: {hint}") from error
 
     def _parsed(self, first: str) -> Iterator[list[str]]:
-        """The cells of each row, the first line's included."""
+        """The cells of each row, the header's included."""
         dialect = self._mapping.dialect
         delimiter = dialect.delimiter or _delimiter(first, self._place)
         ahead = _Ahead(first, self._texts)
@@ -174,20 +174,22 @@ class Rows:
             yield [cell.strip() for cell in row]
 
     def _columns(self, header: Sequence[str] | None) -> list[tuple[int | None, TableColumn]]:
-        """The columns that are read, each with its place in a row (``None`` for a virtual one)."""
+        """(index in a row, column) of the columns to read; the index is ``None`` for a virtual column."""
         columns = self._mapping.columns
         if columns is None:
             if header is None:
-                raise FormatError(f"{self._place}: a table without a header needs a mapping of its columns")
+                raise FormatError(
+                    f"{self._place}: a table without a header needs a mapping of its columns (--csv-mapping)"
+                )
             self._refuse_twice(header)
             return list(enumerate(header_columns(header, self._reading.stream, self._reading.prefixes)))
         if header is None:
             real = (column for column in columns if not column.virtual)
             places: dict[int, int] = {id(column): place for place, column in enumerate(real)}
             return [(places.get(id(column)), column) for column in columns]
-        return [(None if column.virtual else self._found(column, header), column) for column in columns]
+        return [(None if column.virtual else self._index_of(column, header), column) for column in columns]
 
-    def _found(self, column: TableColumn, header: Sequence[str]) -> int:
+    def _index_of(self, column: TableColumn, header: Sequence[str]) -> int:
         for name in (*column.titles, column.name):
             if name in header:
                 return header.index(name)
@@ -198,10 +200,10 @@ class Rows:
             if not name:
                 raise FormatError(f"{self._place}: column {place + 1} has no name in the header")
             if name in header[:place]:
-                raise FormatError(f"{self._place}: two columns are named {name!r}: name each differently")
+                raise FormatError(f"{self._place}: two columns are named {name!r}: rename one of them")
 
     def _time_column(self, columns: Sequence[tuple[int | None, TableColumn]]) -> TableColumn | None:
-        """The column that has the time: the one that is named, of a date's datatype, or called time or the like."""
+        """The time column: the named one, else the only one with a date datatype, else the only one of ``_TIMES``."""
         if self._arrived is not None:
             return None
         real = [(place, column) for place, column in columns if place is not None]
@@ -217,7 +219,7 @@ class Rows:
             return candidates[0][1]
         names = ", ".join(column.name for _, column in real)
         what = f"no column {named!r}" if named else f"{len(candidates) or 'no'} columns that look like the time"
-        raise FormatError(f"{self._place}: {what}: name the one that has it with --time-property, of {names}")
+        raise FormatError(f"{self._place}: {what}: name it with --time-property, one of {names}")
 
     def _iri(self, named: str) -> Term | None:
         try:
@@ -248,7 +250,7 @@ class Rows:
             for item in self._objects(column, values)
         ]
         if not triples:
-            raise ValueError("every cell but the time is empty: a row is an element of at least one triple")
+            raise ValueError("every cell but the time is empty: an element needs at least one triple")
         return where, at, tuple(dict.fromkeys(triples))
 
     def _instant(self, text: str, column: TableColumn, where: str) -> int:
@@ -289,7 +291,7 @@ class Rows:
 
 
 class _Ahead:
-    """The first line and those that follow, for a reader of CSV."""
+    """The first line, which was read to detect the delimiter, followed by the rest."""
 
     def __init__(self, first: str, rest: Iterator[str]) -> None:
         self._first: str | None = first
@@ -304,12 +306,12 @@ class _Ahead:
 
 
 def _cell(column: TableColumn, text: str | None) -> str:
-    """A cell's text, empty where it means nothing, the column's default where there is one."""
+    """A cell's text, or the column's default if the cell is missing or null."""
     return column.default if text is None or text in column.null else text
 
 
 def _delimiter(header: str, place: str) -> str:
-    """The delimiter: a tab in a .tsv, else the sign that the header has most, a comma where it has none."""
+    """The delimiter: a tab in a .tsv, else the candidate that is most frequent in the header, by default a comma."""
     if place.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
         return "\t"
     return max(_DELIMITERS, key=lambda sign: (header.count(sign), sign == ","))

@@ -1,6 +1,6 @@
-"""Numbered Turtle or N-Triples files, one element each: ``data_07.ttl`` holds at 7 x interval ms (CSRBench).
+"""Numbered Turtle or N-Triples files, one element each: ``data_07.ttl`` is at 7 x interval ms (CSRBench).
 
-A transported message is one graph, its time stated in it (see ``dataset``) or that of its arrival.
+A message is one graph; its time is stated in it (see ``quads``) or that of its arrival.
 """
 
 import re
@@ -29,7 +29,7 @@ def read(whole: Whole, reading: Reading, _refuse: Refuse) -> Iterator[StreamElem
 
 
 def encode(element: StreamElement) -> bytes:
-    """An element as N-Triples, its time stated among them."""
+    """An element as N-Triples, with a triple that states its time."""
     return "".join([f"{s} {p} {o} .\n" for s, p, o in (stamp(element), *element.added)]).encode()
 
 
@@ -40,7 +40,7 @@ def _items(whole: Whole, reading: Reading) -> Iterator[Item]:
         key = _number(document, whole, reading)
         if key in numbered:
             raise FormatError(
-                f"{document.place}: has the number {key}, as {numbered[key].name} has: one file per time "
+                f"{document.place}: {numbered[key].name} has the number {key} too: one file per time "
                 "(--time-property reads times that are stated in the files)"
             )
         numbered[key] = document
@@ -64,7 +64,7 @@ def _number(document: Document, whole: Whole, reading: Reading) -> int:
     stem = (name.removesuffix(coding) if coding in ENDINGS else name).removesuffix(document.ending)
     digits = _LAST_DIGITS.search(stem)
     if digits is None:
-        numbered = "no number in the name, as in data_07.ttl, to say its time"
+        numbered = "its name has no number for its time, as in data_07.ttl"
         raise FormatError(f"{document.place}: {numbered}, and {untimed(whole, reading, ox.RdfFormat.TURTLE)}")
     return int(digits[1])
 

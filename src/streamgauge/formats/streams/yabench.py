@@ -1,7 +1,7 @@
-"""YABench's line format: ``<s> <p> <o> "ms" .``, one triple a line, typed literals unquoted.
+"""YABench's line format: ``<s> <p> <o> "ms" .``, one triple per line, typed literals unquoted.
 
-Also as its CSRBench converter writes it: datatypes without angle brackets, no final dot. Consecutive lines of one
-time are one element.
+The variant of its CSRBench converter is read too: datatypes without angle brackets, no final dot. Consecutive lines
+with the same time are one element.
 """
 
 import re
@@ -18,7 +18,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple, is_literal
 
 _LINE = re.compile(r'[ \t]*([^ \t]+)[ \t]+([^ \t]+)[ \t]+(.+?)[ \t]+"(-?\d+)"[ \t]*\.?[ \t\r]*')
-"""Only blanks and tabs part terms: a literal without quotes may begin with any other space of Unicode."""
+"""Only spaces and tabs separate terms: an unquoted literal may begin with any other white space of Unicode."""
 
 _TYPED = re.compile(r"([^\"].*|)\^\^(?:<([^<>\s]+)>|([^<>\s]+))", re.DOTALL)
 _LIMIT = 1_000_000
@@ -33,7 +33,9 @@ def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
     """Write elements as YABench's generator does: typed literals without quotes, a final dot."""
     for element in stream:
         if element.removed or element.until is not None:
-            raise FormatError(f"sequence {element.sequence}: YABench's format holds added triples only")
+            raise FormatError(
+                f"sequence {element.sequence}: YABench's format cannot express removals or ends: write jsonl or parquet"
+            )
         time = f'"{element.time}" .\n'
         text = "".join(f"{s} {p} {_written(o)} {time}" for s, p, o in element.added)
         file.write(text.encode())
@@ -62,7 +64,7 @@ def _triples(document: Document) -> Iterator[tuple[int, int, Triple]]:
 
 
 class _Terms:
-    """Terms of the line format as N-Triples strings, remembered."""
+    """Converts terms of the line format to N-Triples, with a cache."""
 
     def __init__(self) -> None:
         self._resources: dict[str, Term] = {}
@@ -89,7 +91,7 @@ class _Terms:
 
 
 def _written(term: Term) -> str:
-    """A typed literal without its quotes, where that can be read back."""
+    """A typed literal without its quotes, if it can be read back that way."""
     end = term.rfind('"^^<')
     if not is_literal(term) or end < 1 or term[1:2] in ("<", "_", '"', " ", "\t", ""):
         return term

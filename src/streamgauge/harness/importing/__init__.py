@@ -1,6 +1,6 @@
-"""Import of runs that others recorded: each becomes a run folder that ``check`` judges.
+"""Import of runs recorded by other tools: each becomes a run folder that ``check`` judges.
 
-Every module here with ``recognises`` is a format; adding one edits nothing. Errors name the file and the line or field.
+Every module here with ``recognises`` is a format; a new one is found by itself. Errors name the file, line or field.
 """
 
 import json
@@ -32,7 +32,7 @@ from streamgauge.semantics.beginning import begun_run
 from streamgauge.sources.named import Course, NamedSource, recorded, refuse_names
 
 NS = 1_000_000
-"""Nanoseconds of a millisecond."""
+"""Nanoseconds per millisecond."""
 
 
 class ForeignError(MistakeError, ValueError):
@@ -40,18 +40,18 @@ class ForeignError(MistakeError, ValueError):
 
 
 class AnswerTimes(StrEnum):
-    """The meaning of the time written beside an answer."""
+    """The meaning of an answer's timestamp."""
 
-    COUNT = "count"  # the report's number times the slide: no clock at all
-    RECEIVED = "received"  # when it came, ms since the feed began
-    INSTANT = "instant"  # the application time that it speaks of, ms
+    COUNT = "count"  # the report's number times the slide, not a clock
+    RECEIVED = "received"  # the time of receipt, ms since the feed began
+    INSTANT = "instant"  # the application time of the report, ms
 
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """The options beside the sources: the query's text and parameters, the stream and its reading, the semantics, ...
+    """The options of an import: the query's text and parameters, the stream and its reading, the semantics, ...
 
-    ``advance_to`` (ms) is how far time came, ``times`` what the answers' times are, ``test`` one test of a folder.
+    ``advance_to`` (ms) is the end of stream time, ``times`` the meaning of timestamps, ``test`` one test of a folder.
     """
 
     query: str | None = None
@@ -71,8 +71,8 @@ class ImportRequest:
 class ForeignAnswers:
     """The content of a foreign file of answers.
 
-    ``started`` (ns) is when the feed began on the clock of the answers; ``factor`` the pace, ``None`` when unknown;
-    ``notes`` name what was odd in the file, ``workload`` is kept in the run's header.
+    ``started`` (ns) is the start of the feed on the clock of the answers; ``factor`` the pace, ``None`` if unknown;
+    ``notes`` describe irregularities of the file, ``workload`` goes into the run's header.
     """
 
     answers: tuple[Answer, ...]
@@ -86,9 +86,9 @@ class ForeignAnswers:
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """One run to be written: its name, its stream's file, and the run once the stream's last time is known.
+    """A run to write: its name, its stream's file, and a function from the stream's last time to the run.
 
-    ``streams`` are those that the query reads, ``files`` texts to put beside the run, by name.
+    ``streams`` are those that the query reads, ``files`` texts to store with the run, by name.
     """
 
     name: str
@@ -107,16 +107,16 @@ def assemble(
     request: ImportRequest,
     advance: Callable[[ContinuousQuery, int], int],
 ) -> ImportedRun:
-    """The run of recorded answers; ``advance`` gives how far time came from the query and the stream's last time.
+    """The run of recorded answers; ``advance`` computes the end of time from the query and the stream's last time.
 
-    ForeignError says what has to be named on the command line.
+    ForeignError names a missing option of the command line.
     """
     if request.query is None:
-        raise ForeignError(f"{answers}: which query was asked? Name it with --query FILE")
+        raise ForeignError(f"{answers}: the query is missing: name it with --query FILE")
     if request.stream is None:
-        raise ForeignError(f"{answers}: which stream was it asked on? Name it with --stream FILE")
+        raise ForeignError(f"{answers}: the stream is missing: name it with --stream FILE")
     if request.semantics is None:
-        raise ForeignError(f"{answers}: under which semantics did the engine run? Name it with --semantics NAME")
+        raise ForeignError(f"{answers}: the semantics of the engine are missing: name them with --semantics NAME")
     text = fill(request.query, request.values)
     query = beside(parse(text), request.static)
     source = request.stream if isinstance(request.stream, NamedSource) else NamedSource(str(request.stream))
@@ -165,14 +165,14 @@ def _name(source: Path) -> str:
 
 
 def after_last(query: ContinuousQuery, last: int) -> int:
-    """Time went on for a window's size after the last element (ms), so that every window that holds one closed."""
+    """The end of time (ms) a window's size after the last element, so that every window with elements closed."""
     return last + max((window.window.size for window in query.windows if window.window.kind != "count"), default=0)
 
 
 def by_answers(
     answers: Iterable[Answer], started: int, semantics: Semantics | None
 ) -> Callable[[ContinuousQuery, int], int]:
-    """Time came as far as the last element, or as the last answer of a window that closed; ms."""
+    """The end of time (ms) at the last element, or at the last answer if windows report when they close."""
     closes = semantics is not None and Report.WINDOW_CLOSE in semantics.report
     heard = max((answer.received for answer in answers), default=started) if closes else started
     return lambda _query, last: max(last, (heard - started) // NS)
@@ -189,7 +189,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_text(path: Path) -> str:
-    """A file's text (UTF-8); ForeignError when it cannot be read."""
+    """A file's text (UTF-8); ForeignError if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -199,7 +199,7 @@ def read_text(path: Path) -> str:
 
 
 class Fields:
-    """Reads the fields of one file's JSON objects; every error is a ForeignError with the file and the field."""
+    """Reads fields of one file's JSON objects; every error is a ForeignError with the file and the field."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -211,13 +211,13 @@ class Fields:
     def member(self, value: Any, where: str, name: str, kind: type) -> Any:
         """A member of an object, of that type."""
         if not isinstance(value, Mapping):
-            raise self.fail(where, f"is {_short(value)}: an object is expected")
+            raise self.fail(where, f"is {_short(value)}: expected an object")
         place = f"{where}.{name}" if where else name
         if name not in value:
             raise self.fail(place, "is missing")
         member = value[name]
         if not isinstance(member, kind) or (kind is int and isinstance(member, bool)):
-            raise self.fail(place, f"is {_short(member)}: {_KINDS[kind]} is expected")
+            raise self.fail(place, f"is {_short(member)}: expected {_KINDS[kind]}")
         return member
 
     def variables(self, document: Any, where: str) -> tuple[str, ...]:
@@ -226,16 +226,16 @@ class Fields:
         place = f"{where}.head" if where else "head"
         names = self.member(head, place, "vars", list)
         if any(not isinstance(name, str) for name in names) or len(set(names)) < len(names):
-            raise self.fail(f"{place}.vars", f"is {_short(names)}: distinct names are expected")
+            raise self.fail(f"{place}.vars", f"is {_short(names)}: expected distinct names")
         return tuple(names)
 
     def row(self, binding: Any, variables: tuple[str, ...], where: str) -> Row:
         """One solution; a variable without a value is unbound, one that ``head.vars`` does not name is refused."""
         if not isinstance(binding, Mapping):
-            raise self.fail(where, f"is {_short(binding)}: an object of variables is expected")
+            raise self.fail(where, f"is {_short(binding)}: expected an object of variables")
         for name in binding:
             if name not in variables:
-                raise self.fail(f"{where}.{name}", f"is no variable of head.vars ({', '.join(variables)})")
+                raise self.fail(f"{where}.{name}", f"is not a variable of head.vars ({', '.join(variables)})")
         return tuple(self._term(binding[name], f"{where}.{name}") if name in binding else None for name in variables)
 
     def _term(self, value: Any, where: str) -> Term:
@@ -258,14 +258,14 @@ MIB = 1 << 20
 
 
 def read_samples(path: Path, started: int) -> tuple[str | None, tuple[Sample, ...]]:
-    """The engine's name when the file has it, and its samples from ``started`` (ns) on; ForeignError names the line."""
+    """(engine's name if the file has it, samples, counted from ``started`` in ns); ForeignError names the line."""
     lines = list(enumerate(read_text(path).splitlines(), 1))
     name = None
     if lines and lines[0][1].strip() != HEADER:
         name = lines.pop(0)[1].strip() or None
     if not lines or lines[0][1].strip() != HEADER:
         number = lines[0][0] if lines else 1
-        raise ForeignError(f"{path}, line {number}: the line {HEADER!r} is expected, after at most an engine's name")
+        raise ForeignError(f"{path}, line {number}: expected the line {HEADER!r}, after at most an engine's name")
     return name, tuple(_sample(path, number, line, started) for number, line in lines[1:] if line.strip())
 
 
@@ -274,7 +274,7 @@ def _sample(path: Path, number: int, line: str, started: int) -> Sample:
         time, rss, cpu, memory, threads = map(float, line.split(","))
         return Sample(started + round(time * 1e9), round(rss * MIB), memory, cpu, round(threads))
     except (ValueError, OverflowError) as error:
-        raise ForeignError(f"{path}, line {number}: five numbers ({HEADER}) are expected: {line[:80]}") from error
+        raise ForeignError(f"{path}, line {number}: expected five numbers ({HEADER}): {line[:80]}") from error
 
 
 class Importer(Protocol):
@@ -301,9 +301,9 @@ def formats() -> dict[str, Importer]:
 def import_runs(
     sources: Sequence[Path], request: ImportRequest, out: Path, form: str | None = None
 ) -> Iterator[tuple[Path, ImportedRun]]:
-    """Write every run of the sources as a run folder, and say where: ``out`` itself for one run, else a folder in it.
+    """Write every run of the sources as a run folder, which is ``out`` itself for one run, else a folder in it.
 
-    ForeignError names the source, and the line or field that is wrong; nothing is overwritten.
+    ForeignError names the source, and the invalid line or field; nothing is overwritten.
     """
     runs_ = [imported for source in sources for imported in _importer(source, form).read(source, request)]
     names = [imported.name for imported in runs_]
@@ -313,10 +313,10 @@ def import_runs(
     targets = [out if len(runs_) == 1 else out / imported.name for imported in runs_]
     for target in targets:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise ForeignError(f"{target} is there already: remove it or name another place with --out")
+            raise ForeignError(f"{target} already exists: remove it or name another place with --out")
     for target, imported in zip(targets, runs_, strict=True):
         until = _write(target, imported)
-        note = f"time came to {until:,} ms: no report was due after it (--advance-to says otherwise)"
+        note = f"time is assumed to end at {until:,} ms, so no later report is expected (--advance-to changes it)"
         yield target, replace(imported, notes=(*imported.notes, note))
 
 
@@ -325,16 +325,16 @@ def _importer(source: Path, form: str | None) -> Importer:
         raise ForeignError(f"{source}: there is no such file or folder")
     if form is not None:
         if (name := spelled(form, formats())) is None:
-            raise ForeignError(f"there is no format {form!r} to import: {offered(form, formats())}")
+            raise ForeignError(f"unknown import format {form!r}: {offered(form, formats())}")
         return formats()[name]
     for one in formats().values():
         if one.recognises(source):
             return one
-    raise ForeignError(f"{source}: what format is it? Name it with --format {', '.join(formats())}")
+    raise ForeignError(f"{source}: its format is not recognised: name it with --format {', '.join(formats())}")
 
 
 def _write(target: Path, imported: ImportedRun) -> int:
-    """The folder whole or not at all: made beside its place, then moved; how far time came (ms)."""
+    """Write the run folder atomically and return the end of stream time (ms)."""
     with stage(target) as place:
         made_folder(place / "stream")
         course = Course()

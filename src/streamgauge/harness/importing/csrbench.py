@@ -46,17 +46,19 @@ def read(path: Path, request: ImportRequest) -> Iterator[ImportedRun]:
     engine = _engine(path, request)
     times = request.times or ENGINES.get(engine)
     if times is None:
-        raise ForeignError(f"{path}: what are its timestamps? Name it with --times {', '.join(AnswerTimes)}")
+        raise ForeignError(
+            f"{path}: the meaning of its timestamps is unknown: name it with --times {', '.join(AnswerTimes)}"
+        )
     yield assemble(path, NAME, recorded(path, engine, times), request, horizon(path))
 
 
 def recorded(path: Path, engine: str, times: AnswerTimes) -> ForeignAnswers:
-    """The answers in a file, their timestamps taken for what ``times`` says."""
+    """The answers in a file whose timestamps mean ``times``."""
     fields = Fields(str(path))
     relations = fields.member(read_json(path), "", "relations", list)
     answers = tuple(_answer(fields, relation, f"relations[{i}]", times) for i, relation in enumerate(relations))
     notes = {
-        AnswerTimes.COUNT: "timestamps count the reports and are no clock: no delay",
+        AnswerTimes.COUNT: "timestamps count the reports and are not a clock: delays are unknown",
         AnswerTimes.RECEIVED: "timestamps are ms since the registration of the query: delays count from there",
         AnswerTimes.INSTANT: "",
     }[times]
@@ -65,7 +67,7 @@ def recorded(path: Path, engine: str, times: AnswerTimes) -> ForeignAnswers:
 
 
 def horizon(path: Path) -> Callable[[ContinuousQuery, int], int]:
-    """Time came a window's size past the last element, or as far as the latest timestamp of the recording; ms."""
+    """The end of time (ms): a window's size past the last element, or the latest timestamp of the recording."""
     fields = Fields(str(path))
     relations = fields.member(read_json(path), "", "relations", list)
     stamps = (fields.member(relation, f"relations[{i}]", "timestamp", int) for i, relation in enumerate(relations))

@@ -1,7 +1,7 @@
-"""SPARQL 1.1 query results as JSON with a time each: one document, a list of them, or one a line.
+"""SPARQL 1.1 query results as JSON with timestamps: one document, a list of them, or one per line.
 
-Beside ``head`` and ``results`` (or ``boolean``) a document has ``timestamp`` (the application time that it speaks of,
-ms), and may have ``received`` (when it came, ms since the feed began) and ``scope`` ([start, end], ms).
+Besides ``head`` and ``results`` (or ``boolean``) a document has ``timestamp`` (the report's application time, ms), and
+may have ``received`` (the time of receipt, ms since the feed began) and ``scope`` ([start, end], ms).
 """
 
 import json
@@ -25,7 +25,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.sparql.algebra import FALSE, TRUE
 
 NAME = "sparql-json"
-ABOUT = "SPARQL results JSON with a timestamp each: a document, a list of them, or one a line"
+ABOUT = "SPARQL results JSON with timestamps: a document, a list of them, or one per line"
 
 _ENDINGS = (".json", ".srj", ".jsonl", ".ndjson")
 
@@ -47,12 +47,12 @@ def read(path: Path, request: ImportRequest) -> Iterator[ImportedRun]:
         _answer(where, document, request.times or AnswerTimes.INSTANT) for where, document in _documents(path)
     )
     if any(answer.received for answer in answers) and any(not answer.received for answer in answers):
-        raise ForeignError(f"{path}: some results have received, others do not: give it to all or to none")
+        raise ForeignError(f"{path}: only some results have the field received: give it to all or to none")
     factor = 1.0 if any(answer.received for answer in answers) else None
     recorded = ForeignAnswers(answers, request.engine or path.stem, factor=factor)
     furthest = max((answer.instant or 0 for answer in answers), default=0)
-    came = by_answers(answers, 0, request.semantics)
-    yield assemble(path, NAME, recorded, request, lambda query, last: max(came(query, last), furthest))
+    by_receipt = by_answers(answers, 0, request.semantics)
+    yield assemble(path, NAME, recorded, request, lambda query, last: max(by_receipt(query, last), furthest))
 
 
 def _documents(path: Path) -> Iterator[tuple[str, Any]]:
@@ -62,7 +62,7 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
         whole = json.loads(text)
     except json.JSONDecodeError as error:
         if error.msg != "Extra data":
-            raise ForeignError(f"{path}, line {error.lineno}, column {error.colno}: no JSON: {error.msg}") from error
+            raise ForeignError(f"{path}, line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from error
         yield from _by_line(path, text)
         return
     except RecursionError as error:
@@ -79,7 +79,7 @@ def _by_line(path: Path, text: str) -> Iterator[tuple[str, Any]]:
             try:
                 yield f"{path}, line {number}", json.loads(line)
             except json.JSONDecodeError as error:
-                raise ForeignError(f"{path}, line {number}, column {error.colno}: no JSON: {error.msg}") from error
+                raise ForeignError(f"{path}, line {number}, column {error.colno}: not JSON: {error.msg}") from error
 
 
 def _answer(where: str, document: Any, times: AnswerTimes) -> Answer:
@@ -103,5 +103,5 @@ def _scope(fields: Fields, document: Any) -> tuple[int, int] | None:
         return None
     borders = fields.member(document, "", "scope", list)
     if len(borders) != 2 or any(not isinstance(end, int) or isinstance(end, bool) for end in borders):
-        raise fields.fail("scope", f"is {borders!r:.60}: [start, end] in ms is expected")
+        raise fields.fail("scope", f"is {borders!r:.60}: expected [start, end] in ms")
     return borders[0], borders[1]

@@ -1,7 +1,7 @@
-"""YABench's ``QR_`` files: when the feed began, the variables, then per report its time and its rows.
+"""YABench's ``QR_`` files: the start of the feed, the variables, then the time and the rows of each report.
 
-Times are epoch ms; values are followed by a tab and written without quotes or brackets, so what begins with http://,
-https:// or urn: is an IRI, what has ``^^`` a typed literal, ``_:`` a blank node, anything else a plain literal.
+Times are epoch ms; values are followed by a tab and written without quotes or brackets, so a value with http://,
+https:// or urn: is an IRI, one with ``^^`` a typed literal, with ``_:`` a blank node, any other a plain literal.
 """
 
 import re
@@ -27,7 +27,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
 
 NAME = "yabench"
-ABOUT = "YABench's QR_ file; SG_ (stream) and P_ (memory, CPU) beside it are found by their names"
+ABOUT = "YABench's QR_ file; SG_ (stream) and P_ (memory, CPU) in its folder are found by their names"
 
 _TIME = re.compile(r"\d{1,18}")
 _BLANK = re.compile(r"_:[A-Za-z0-9]+")
@@ -48,7 +48,7 @@ def read(path: Path, request: ImportRequest) -> Iterator[ImportedRun]:
 
 
 def beside(path: Path, request: ImportRequest) -> ImportRequest:
-    """The request with the files that YABench writes beside this one, where they are there and none was named."""
+    """The request, completed with the stream and samples that YABench writes next to this file."""
     rest = path.name.removeprefix("QR_")
     stream, samples = path.with_name(f"SG_{rest}"), path.with_name(f"P_{rest}")
     return replace(
@@ -59,23 +59,23 @@ def beside(path: Path, request: ImportRequest) -> ImportRequest:
 
 
 def recorded(path: Path, request: ImportRequest) -> ForeignAnswers:
-    """The answers of a QR_ file, with the samples that were named."""
+    """The answers of a QR_ file, with the requested samples."""
     lines = list(enumerate(read_text(path).split("\n"), 1))
     while lines and not lines[-1][1]:
         lines.pop()
     started = _time(path, *lines[0]) * NS if lines else 0
     if not lines:
-        raise ForeignError(f"{path}: empty: its first line is when the feed began, epoch ms")
+        raise ForeignError(f"{path}: empty: expected the start of the feed in epoch ms on its first line")
     answers, notes = _AnswerFile(path).answers(lines[1:])
     name, samples = read_samples(request.samples, started) if request.samples else (None, ())
     if samples:
-        notes.append("samples count from the start of the engine's process, an unknown time before the feed began")
+        notes.append("samples are relative to the start of the engine's process, an unknown time before the feed began")
     return ForeignAnswers(answers, name or "unknown", started, 1.0, samples, tuple(notes))
 
 
 def _time(path: Path, number: int, line: str) -> int:
     if not _TIME.fullmatch(line.strip()):
-        raise ForeignError(f"{path}, line {number}: a time in epoch ms is expected: {line[:80]}")
+        raise ForeignError(f"{path}, line {number}: expected a time in epoch ms: {line[:80]}")
     return int(line)
 
 
@@ -87,13 +87,13 @@ class _AnswerFile:
         self._short = 0
 
     def answers(self, lines: list[tuple[int, str]]) -> tuple[tuple[Answer, ...], list[str]]:
-        """The reports, and what was odd."""
+        """(the reports, notes on irregularities)."""
         if not lines:
             return (), ["no report at all"]
         variables = tuple(lines[0][1].rstrip("\r").removesuffix("\t").split("\t"))
         if "" in variables or len(set(variables)) < len(variables):
             raise ForeignError(
-                f"{self._path}, line {lines[0][0]}: names of variables, each followed by a tab, are expected"
+                f"{self._path}, line {lines[0][0]}: expected the names of variables, each followed by a tab"
             )
         answers: list[tuple[int, list[Row]]] = []
         for number, line in lines[1:]:
@@ -103,7 +103,7 @@ class _AnswerFile:
                 raise ForeignError(f"{self._path}, line {number}: a row before the first report's time (epoch ms)")
             else:
                 answers[-1][1].append(self._row(number, line, len(variables)))
-        notes = [f"{self._short} rows lack values at their end: taken as unbound"] if self._short else []
+        notes = [f"{self._short} rows are too short: their missing values are taken as unbound"] if self._short else []
         return tuple(Answer(variables, tuple(rows), received=time * NS) for time, rows in answers), notes
 
     def _row(self, number: int, line: str, width: int) -> Row:

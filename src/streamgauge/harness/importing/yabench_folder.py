@@ -1,7 +1,7 @@
 """A whole test folder of YABench: config.json, engine.query, oracle.query and results/.
 
-Settings are merged as its runner does: the top level, then the test, then what ``-D`` gives; ``vars`` of both are
-merged and fill the queries. Trailing commas in config.json (one published folder has one) are passed over.
+Settings are merged as in its runner: the top level, then the test, then ``-D`` options; ``vars`` of both are merged and
+fill the queries. Trailing commas in config.json, of which a published folder has one, are ignored.
 """
 
 import json
@@ -30,11 +30,11 @@ NAME = "yabench-folder"
 ABOUT = "a YABench test folder: config.json, engine.query, oracle.query and results/, a run per QR_ file"
 
 POLICIES = {"onwindowclose": "yabench", "oncontentchange": "yabench-change"}
-"""The semantics by which YABench's oracle judges each WPOLICY."""
+"""WPOLICY -> the semantics by which YABench's oracle judges."""
 
 
 KEPT = ("name", "generator", "seed", "stations", "interval", "duration", "min_temp", "max_temp", "singleresult")
-"""Settings that are kept in the run's header; ``singleresult`` is heeded by the rules of YABench."""
+"""Settings for the run's header; YABench's rules depend on ``singleresult``."""
 
 
 def recognises(path: Path) -> bool:
@@ -47,7 +47,7 @@ def read(path: Path, request: ImportRequest) -> Iterator[ImportedRun]:
     runs_ = [imported for settings in tests(path, request.values) for imported in _test(path, settings, request)]
     if not runs_:
         which = f" of test {request.test}" if request.test else ""
-        raise ForeignError(f"{path / 'results'}: no QR_ file{which} is here: nothing was recorded, or it was not kept")
+        raise ForeignError(f"{path / 'results'}: there is no QR_ file{which}: run YABench's engine first")
     yield from runs_
 
 
@@ -57,14 +57,14 @@ def tests(path: Path, values: Mapping[str, str]) -> list[dict[str, Any]]:
     config = _config(file)
     listed = config.get("tests")
     if not isinstance(listed, list) or not all(isinstance(test, dict) for test in listed):
-        raise ForeignError(f"{file}: field tests: a list of objects is expected")
+        raise ForeignError(f"{file}: field tests: expected a list of objects")
     top = {key: value for key, value in config.items() if key not in ("tests", "vars")}
     merged = [{"runs": "1", **top, **test, "vars": _vars(file, config, test), **values} for test in listed]
     for i, settings in enumerate(merged):
         if not isinstance(settings.get("name"), str):
-            raise ForeignError(f"{file}: field tests[{i}].name is missing or no text")
+            raise ForeignError(f"{file}: field tests[{i}].name: expected a string")
         if not str(settings["runs"]).isdecimal() or not 1 <= int(settings["runs"]) <= 10_000:
-            raise ForeignError(f"{file}: field runs is {settings['runs']!r}: a whole number from 1 is expected")
+            raise ForeignError(f"{file}: field runs is {settings['runs']!r}: expected a whole number from 1 to 10,000")
     return merged
 
 
@@ -74,9 +74,9 @@ def _config(file: Path) -> dict[str, Any]:
     try:
         config = json.loads(without)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise ForeignError(f"{file}: no JSON: {error}") from error
+        raise ForeignError(f"{file}: not JSON: {error}") from error
     if not isinstance(config, dict):
-        raise ForeignError(f"{file}: an object is expected")
+        raise ForeignError(f"{file}: expected an object")
     return config
 
 
@@ -85,7 +85,7 @@ def _vars(file: Path, *levels: Mapping[str, Any]) -> dict[str, str]:
     for level in levels:
         variables = level.get("vars", {})
         if not isinstance(variables, dict):
-            raise ForeignError(f"{file}: field vars: an object of texts is expected")
+            raise ForeignError(f"{file}: field vars: expected an object of strings")
         merged.update({name: str(value) for name, value in variables.items()})
     return merged
 
@@ -104,13 +104,13 @@ def _test(path: Path, settings: Mapping[str, Any], request: ImportRequest) -> It
 
 
 def _settled(path: Path, settings: Mapping[str, Any], answers: Path, request: ImportRequest) -> ImportRequest:
-    """The request with what the folder says, where nothing else was said."""
+    """The request, completed with the folder's settings."""
     values = {**settings["vars"], **request.values}
     values.setdefault("WSLIDE", values.get("WSIZE", ""))
     policy = str(values.get("WPOLICY", "")).lower()
     if request.semantics is None and policy not in POLICIES:
         known = " or ".join(POLICIES)
-        raise ForeignError(f"{path / 'config.json'}: field vars.WPOLICY is {policy!r}: {known} is expected")
+        raise ForeignError(f"{path / 'config.json'}: field vars.WPOLICY is {policy!r}: expected {known}")
     named = settings.get("inputstream")
     stream = request.stream or (_stream(path, str(named)) if named else None)
     return yabench.beside(
@@ -127,17 +127,19 @@ def _settled(path: Path, settings: Mapping[str, Any], answers: Path, request: Im
 
 
 def _stream(path: Path, named: str) -> Path:
-    """The stream that the config names: as it is, or from the folder."""
+    """The stream that the config names, by its path or relative to the folder."""
     place_ = next((place for place in (Path(named), path / named) if place.exists()), None)
     if place_ is None:
-        raise ForeignError(f"{path / 'config.json'}: field inputstream: there is no {named}: name it with --stream")
+        raise ForeignError(
+            f"{path / 'config.json'}: field inputstream: {named} does not exist: name the stream with --stream"
+        )
     return place_
 
 
 def _run(
     path: Path, answers: Path, request: ImportRequest, *, settled: ImportRequest, kept: Mapping[str, object]
 ) -> ImportedRun:
-    """The run of a QR_ file: ``settled`` is the request with what the folder says, ``kept`` goes into its header."""
+    """The run of a QR_ file under the completed request ``settled``; ``kept`` goes into its header."""
     recorded = replace(yabench.recorded(answers, settled), workload=kept)
     advance = by_answers(recorded.answers, recorded.started, settled.semantics)
     query, note = _oracle_query(path, settled)
@@ -157,7 +159,7 @@ def _window(text: str) -> Window:
 
 
 def _oracle_query(path: Path, request: ImportRequest) -> tuple[str | None, str]:
-    """oracle.query as a continuous query (``check --query`` takes it), or why it is none."""
+    """(oracle.query as a continuous query for ``check --query`` or ``None``, the reason)."""
     file = path / "oracle.query"
     if not file.is_file():
         return None, "no oracle.query"

@@ -7,7 +7,7 @@
 | ``suites.sepbm.adapters`` | a configuration | a channel | a publication or deletion | a notification |
 | ``suites.crowds.systems`` | a workload's data | a scenario's | an update | a line of a client |
 
-A suite makes trials; the harness starts the system, subscribes, feeds, lets time advance, settles and closes.
+A suite plans trials; the harness starts the system, subscribes, feeds, advances time, settles and closes.
 """
 
 import asyncio
@@ -99,13 +99,13 @@ class EngineSystem:
     def subscribe(self, query: ContinuousQuery, receive: Emit) -> None:
         """Register a query; RefusedError if the engine does not support it, or the stream has begun."""
         if self._sessions is not None:
-            raise RefusedError("queries are asked before the stream begins")
+            raise RefusedError("queries must be registered before the stream begins")
         if reason := self._engine.refuse(query, self._semantics):
             raise RefusedError(reason)
         self._queries.append((query, self._semantics, receive))
 
     def unsubscribe(self, query: ContinuousQuery) -> None:
-        """Remove a query that has not been started; a started one goes on until the end of the stream."""
+        """Remove a query that has not been started; a started one continues until the end of the stream."""
         self._queries = [entry for entry in self._queries if entry[0] is not query]
 
     def feed(self, element: StreamElement) -> None:

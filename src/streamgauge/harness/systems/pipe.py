@@ -403,7 +403,7 @@ class PipeProgram:
                 return
             seen.left = max(seen.left, len(child.started()))
             child.kill()
-        seen.fail("the engine's output was held open by a process that was not found, so it was left")
+        seen.fail("a process that could not be found kept the engine's output open, so it was abandoned")
         seen.end()
 
     @staticmethod
@@ -420,7 +420,7 @@ class PipeProgram:
         """Wait until the program is ready; kill it if it is not ready in time."""
         assert self._child is not None
         if not self._seen.ready.acquire(timeout=seconds) and self._child.poll() is None:
-            self._seen.fail(f"the engine did not say that it is ready within {seconds:g} s ({START_LIMIT} allows more)")
+            self._seen.fail(f"the engine was not ready within {seconds:g} s ({START_LIMIT} allows more)")
             self._child.kill()
 
     @contextlib.contextmanager
@@ -471,4 +471,4 @@ def _stopped(child: ChildProcess) -> str:
 def last_words(child: ChildProcess) -> str:
     """The end of a program's standard error, as part of a sentence."""
     text = child.last_words()
-    return f"its last words: {text}{advice(text)}" if text else "it said nothing on standard error"
+    return f"its last words: {text}{advice(text)}" if text else "its standard error is empty"

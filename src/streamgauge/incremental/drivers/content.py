@@ -136,7 +136,7 @@ class Latest:
 
 
 class SetChanges:
-    """How the set of triples differs from when it was last looked at; what comes and goes in between is no change."""
+    """How the set of triples differs from its last reading; a triple that came and went in between is not a change."""
 
     def __init__(self, counted: Changes) -> None:
         self._evictions = counted is Changes.BOTH

@@ -348,7 +348,7 @@ class WindowDriver:
             self._count(time, self._of[element.stream], triples, until)
 
     def _tick_with(self, time: int, frames: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
-        """An element comes where elements drive the reports; where a triple is an arrival, none is no tick."""
+        """Advance to an element that drives reports; where triples are the arrivals, an empty element is not a tick."""
         if self._counting and not triples:
             return
         pool = self._pool.in_columns

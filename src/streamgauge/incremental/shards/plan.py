@@ -151,7 +151,7 @@ def _key(query: ContinuousQuery, semantics: Semantics) -> tuple[ShardKey | None,
     if r2s is R2S.RSTREAM and RowOrder.of(query.form) is not None:
         return None, "the rows of all shards have one order"
     if not key.disjoint and (r2s is not R2S.RSTREAM or semantics.answers is Counting.SET):
-        return None, f"?{key.name} is no column of the answer, whose rows are compared with those of other shards"
+        return None, f"?{key.name} is not a column of the answer, whose rows are compared with those of other shards"
     if Report.NON_EMPTY in semantics.report and query.static:
         return None, "static data have answers where the content of a shard is empty, which then does not report"
     if Report.NON_EMPTY in semantics.report and r2s is not R2S.RSTREAM:

@@ -238,7 +238,7 @@ class _Tried:
                 return
 
     def _acts(self, fault: Fault) -> bool:
-        """Whether a fault changes the declared reports at some t0; one that does not is no explanation alone."""
+        """Whether a fault changes the declared reports at some t0; one that does not is not an explanation alone."""
         if fault not in self._effects:
             self._look()
             keys = (self.search.key(case, self.search.reports(case)) for case in self.search.cases((fault,)))

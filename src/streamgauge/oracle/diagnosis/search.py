@@ -201,7 +201,7 @@ def _other_origins(seen: Seen) -> Iterator[Fault]:
         residues &= {at % slide for at in named} | {0}
     for residue in sorted(residues - {0})[:MAX_ORIGINS]:
         t0 = base + residue
-        part = Part(f"t0 = {t0} ms", f"The first window starts at {t0} ms, which is no candidate for t0.")
+        part = Part(f"t0 = {t0} ms", f"The first window starts at {t0} ms, which is not a candidate for t0.")
         yield Fault(part, "t0", partial(_beginning_at, t0=t0), t0)
 
 

@@ -34,14 +34,14 @@ def nothing_due(run: Run, t0: int | None) -> str:
     end = run.header.advanced_to
     window = max((window.window for window in run.header.query.windows), key=_length, default=None)
     if window is None:
-        return f"No report was due: {fed}time came to {end:,} ms; {_HORIZON}."
+        return f"No report was due: {fed}time reached {end:,} ms; {_HORIZON}."
     unit = "triples" if window.kind == "count" else "ms"
     shown = f"the window has {window.size:,} {unit} and slides by {window.slide:,}"
     begun = "" if t0 is None else f" from {t0:,} ms"
     semantics = run.header.semantics
     if first := awaited(run.header.query.windows, semantics, semantics.t0 if t0 is None else t0, end):
         shown, begun = f"{first} ({shown}", f"{begun})"
-    return f"No report was due: {fed}time came to {end:,} ms, but {shown}{begun}; {_TIMES} Or {_HORIZON}."
+    return f"No report was due: {fed}time reached {end:,} ms, but {shown}{begun}; {_TIMES} Or {_HORIZON}."
 
 
 def _length(window: Window) -> int:

@@ -416,5 +416,5 @@ def _why_delays(done: TrialOutcome) -> str:
 
 def _why_memory(done: TrialOutcome) -> str:
     if done.side.engine == "live":
-        return "Memory is that of another program: live is no JVM and keeps a window as integers."
+        return "Memory is that of another program: live is not a JVM and keeps a window as integers."
     return PAPER.claims["memory_on_engines"].why

@@ -215,7 +215,7 @@ def compared(load: str, published: PublishedLines, ours: Sizes) -> Iterator[Tabl
 
 
 SAME, OTHER = "the files agree", "the files say otherwise"
-"""The outcome of a claim of the text, which is no value of ours: it counts for neither side."""
+"""The outcome of a claim of the text, which is not a value of ours: it counts for neither side."""
 
 
 def claims(results: ResultFiles) -> PageTable:

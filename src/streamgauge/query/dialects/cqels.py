@@ -89,7 +89,7 @@ def _clause(clauses: Clauses, blocks: list[_Block]) -> None:
         if not clauses.takes_static(first, name):
             blocks.append(_Block(first, end, name))
     elif clauses.begins(first) and clauses.token.says("RSTREAM", "ISTREAM", "DSTREAM"):
-        clauses.refuse("CQELS has no R2S keyword, its answers are new ones (Istream): leave it out, or write rspql")
+        clauses.refuse("CQELS has no R2S keyword; its answers are the new rows (Istream): leave it out, or use rspql")
 
 
 def _placed(clauses: Clauses, blocks: list[_Block], sources: tuple[StreamWindow, ...]) -> ContinuousQuery:
@@ -106,7 +106,10 @@ def _placed(clauses: Clauses, blocks: list[_Block], sources: tuple[StreamWindow,
     static = graphs - set(short.values())
     if len(static) > 1:
         first = next(block.token for block in blocks if isinstance(block.source, str))
-        clauses.refuse("static data is one graph: name one with GRAPH, and leave no pattern outside of it", first)
+        clauses.refuse(
+            "static data is one graph: name a single one with GRAPH, and put all patterns on static data inside it",
+            first,
+        )
     clauses.plain = before
     if len(sources) == 1 and not static:
         _replace(clauses, blocks, {})
@@ -129,13 +132,13 @@ def _replace(clauses: Clauses, blocks: list[_Block], texts: dict[StreamWindow | 
 def print_query(query: ContinuousQuery) -> str:
     """The query as CQELS-QL text, without its name; ValueError if CQELS cannot express it."""
     if query.r2s not in (None, R2S.ISTREAM):
-        raise ValueError(f"CQELS streams new answers: it cannot say {query.r2s}; print the query as rspql")
+        raise ValueError(f"CQELS streams new rows and cannot express {query.r2s}: print the query as rspql")
     if uses_timestamp(query.form):
         raise ValueError("CQELS has no timestamp(): print the query as rspql or csparql")
     if not unnamed(query):
         return f"{_as_streams(sparql(query.form, dataset(query)), _distinct(query))}\n"
     if len(query.windows) > 1:
-        raise ValueError("CQELS reads each stream in a STREAM block of its own: it cannot say several without names")
+        raise ValueError("CQELS has a STREAM block for each stream and cannot merge unnamed windows: name the windows")
     text = sparql(streamed(query.form, f"<{_WINDOW}>"), dataset(query))
     return f"{_as_streams(text, {_WINDOW: query.windows[0]})}\n"
 
@@ -146,7 +149,9 @@ def _distinct(query: ContinuousQuery) -> dict[str, StreamWindow]:
     for item in query.windows:
         other = seen.setdefault((item.stream, item.window), str(item.name))
         if other != item.name:
-            raise ValueError(f"CQELS has no names for windows: <{other}> and <{item.name}> would be one; make them one")
+            raise ValueError(
+                f"CQELS has no names for windows: <{other}> and <{item.name}> would be the same: merge them"
+            )
     return {str(item.name): item for item in query.windows}
 
 
@@ -156,7 +161,9 @@ def _as_streams(text: str, windows: dict[str, StreamWindow]) -> str:
         if not token.says("GRAPH"):
             continue
         if following.kind != "iri":
-            raise ValueError("CQELS has no names for windows: it cannot say GRAPH ?variable; print the query as rspql")
+            raise ValueError(
+                "CQELS has no names for windows and cannot express GRAPH ?variable: print the query as rspql"
+            )
         item = windows[following.text[1:-1]]
         text = f"{text[: token.start]}STREAM <{item.stream}> {_FORMS.write(item.window)}{text[following.end :]}"
     return text

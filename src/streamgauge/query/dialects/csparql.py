@@ -1,8 +1,8 @@
 """C-SPARQL: ``REGISTER QUERY q AS SELECT ... FROM STREAM <s> [RANGE 5s STEP 1s] WHERE ...``.
 
-Its answers are whole (Rstream), so it prints no other R2S operator; a query without a name is printed as ``query``.
-All its streams are one graph, the default graph, together with the static data. ``[RANGE TRIPLES n]`` tumbles, as its
-engine does it (Esper's length_batch).
+Its answers are complete (Rstream), so it prints no other R2S operator; a query without a name is printed as ``query``.
+All its streams and the static data form one graph, the default graph. ``[RANGE TRIPLES n]`` tumbles, as in its engine
+(Esper's length_batch).
 Source: Barbieri et al., C-SPARQL (SIGMOD Record 39(1), 2010), the grammar of C-SPARQL 0.9.7, and the queries that
 CSRBench and YABench ran.
 """
@@ -72,11 +72,13 @@ def _clause(clauses: Clauses) -> None:
         clauses.declare(StreamWindow(stream, clauses.window(_FORMS.read)), first)
         clauses.blank(first)
     elif first.says("GRAPH"):
-        clauses.refuse("GRAPH: C-SPARQL's streams and the static data are one graph; leave it out, or write rspql")
+        clauses.refuse("GRAPH: C-SPARQL's streams and the static data form one graph; leave it out, or use rspql")
     elif clauses.begins(first):
         clauses.at += 1
         if clauses.token.says("RSTREAM", "ISTREAM", "DSTREAM"):
-            clauses.refuse("C-SPARQL has no R2S keyword, its answers are whole (Rstream): leave it out, or write rspql")
+            clauses.refuse(
+                "C-SPARQL has no R2S keyword; its answers are complete (Rstream): leave it out, or use rspql"
+            )
     else:
         clauses.at += 1
 
@@ -110,7 +112,7 @@ def _check_period(clauses: Clauses, every: Token) -> None:
 def print_query(query: ContinuousQuery) -> str:
     """The query as C-SPARQL text without static data; ValueError if C-SPARQL cannot express it."""
     if query.r2s not in (None, R2S.RSTREAM):
-        raise ValueError(f"C-SPARQL streams whole answers: it cannot say {query.r2s}; print the query as rspql")
+        raise ValueError(f"C-SPARQL streams complete answers and cannot express {query.r2s}: print the query as rspql")
     if not unnamed(query):
         raise ValueError("C-SPARQL has no named windows: print the query as rspql")
     name = query.name or "query"

@@ -91,12 +91,12 @@ def _clause(clauses: Clauses, uses: list[_Use]) -> None:
     if clauses.take("FROM", "NAMED", "WINDOW"):
         _declare(clauses, first)
     elif clauses.take("FROM", "NAMED", "STREAM") or clauses.take("FROM", "STREAM"):
-        _declare_behind(clauses, first)
+        _declare_as(clauses, first)
     elif first.says("WINDOW", "GRAPH"):
         clauses.at += 1
         if first.says("GRAPH") and _inside_window(clauses, uses):
             clauses.refuse(
-                "GRAPH inside WINDOW: a window is one graph, those of its elements are not kept; leave GRAPH out", first
+                "GRAPH inside WINDOW: a window is a single graph, without those of its elements; leave GRAPH out", first
             )
         if clauses.token.kind != "variable":
             name = clauses.iri(first.text.upper())
@@ -120,7 +120,7 @@ def _declare(clauses: Clauses, first: Token) -> None:
     _add(clauses, StreamWindow(stream, clauses.window(_FORMS.read), name), first)
 
 
-def _declare_behind(clauses: Clauses, first: Token) -> None:
+def _declare_as(clauses: Clauses, first: Token) -> None:
     """``FROM [NAMED] STREAM <s> [..] AS <w>``, the form of early RSP-QL texts."""
     stream = _stream(clauses, "FROM STREAM")
     window = clauses.window(_FORMS.read)
@@ -160,7 +160,7 @@ def _operator(clauses: Clauses) -> None:
     if operator is None:
         return
     if clauses.r2s not in (None, operator):
-        clauses.refuse(f"REGISTER says {clauses.r2s} and this says {operator}: keep one", first)
+        clauses.refuse(f"REGISTER has {clauses.r2s}, but this is {operator}: keep one", first)
     clauses.r2s = operator
     clauses.blank(first)
 
@@ -174,7 +174,7 @@ def _check_uses(clauses: Clauses, uses: list[_Use]) -> None:
     any_graph = any(one.says("GRAPH") and two.kind == "variable" for one, two in pairwise(clauses.tokens))
     for window, token in clauses.windows:
         if window.name not in {use.name for use in uses} and not any_graph:
-            clauses.refuse(f"no pattern reads the window <{window.name}>: add WINDOW <{window.name}> {{ .. }}", token)
+            clauses.refuse(f"no pattern uses the window <{window.name}>: add WINDOW <{window.name}> {{ .. }}", token)
 
 
 def _placed(clauses: Clauses, uses: list[_Use]) -> ContinuousQuery:

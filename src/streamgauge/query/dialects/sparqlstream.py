@@ -1,7 +1,7 @@
 """SPARQLstream: ``SELECT ISTREAM ... FROM NAMED STREAM <s> [NOW - 10 S SLIDE 5 S] WHERE ...``.
 
-All its streams are one graph, the default graph, together with the static data. Without SLIDE a window slides with
-time (by 1 ms), ``[NOW]`` holds the instant. Windows end now and are time-based; the query has no name.
+All its streams and the static data form one graph, the default graph. Without SLIDE a window slides with time (by
+1 ms), and ``[NOW]`` contains the current instant. Windows end now and are time-based; the query has no name.
 Source: Calbimonte et al., Enabling query technologies for the semantic sensor web (IJSWIS 8(1), 2012), the grammar of
 morph-streams, and the queries that CSRBench ran.
 """
@@ -67,7 +67,7 @@ def _clause(clauses: Clauses) -> None:
         clauses.declare(StreamWindow(stream, clauses.window(_window)), first)
         clauses.blank(first)
     elif first.says("STREAM", "GRAPH"):
-        what = f"{first.text.upper()} in WHERE: SPARQLstream's streams are one graph here; leave it out, or write rspql"
+        what = f"{first.text.upper()} in WHERE: SPARQLstream's streams form one graph; leave it out, or use rspql"
         clauses.refuse(what)
     elif clauses.begins(first):
         clauses.at += 1
@@ -80,7 +80,7 @@ def _operator(clauses: Clauses, form: Token) -> None:
     first = clauses.token
     clauses.r2s = clauses.stream_operator()
     if clauses.r2s is not None and not form.says("SELECT"):
-        clauses.refuse(f"SPARQLstream has {first.text.upper()} behind SELECT only: write rspql", first)
+        clauses.refuse(f"SPARQLstream has {first.text.upper()} after SELECT only: use rspql", first)
     if clauses.r2s is not None:
         clauses.blank(first)
 
@@ -89,7 +89,7 @@ def _window(text: str, start: int, end: int) -> Window:
     match = _WINDOW.fullmatch(text, start, end)
     if match is None:
         inside = text[start:end].strip()
-        what = f"[{inside}] is no window of SPARQLstream, which has time-based ones; write [NOW - 10 S SLIDE 5 S]"
+        what = f"[{inside}] is not a window of SPARQLstream, whose windows are time-based; write [NOW - 10 S SLIDE 5 S]"
         raise refusal(what, text, start)
     size = _ms(text, match, 1) if match.group(1) else 1
     if match.group(3) and _ms(text, match, 3, least=0):
@@ -105,13 +105,13 @@ def _ms(text: str, match: re.Match[str], group: int, least: int = 1) -> int:
         raise _no_unit(text, match, group, unit)
     ms = int(number[:20]) * _UNITS.get(unit, 1)
     if ms < least or ms > 10**15:
-        raise refusal(f"{number} {unit} is no length of time here: write 1 MS to 10^15 MS", text, match.start(group))
+        raise refusal(f"{number} {unit} is out of range: write 1 MS to 10^15 MS", text, match.start(group))
     return ms
 
 
 def _no_unit(text: str, match: re.Match[str], group: int, unit: str) -> QueryError:
     if unit in ("MONTH", "MONTHS", "YEAR", "YEARS"):
-        return refusal(f"{unit} is no fixed length of time: write DAY", text, match.start(group + 1))
+        return refusal(f"{unit} has no fixed length: use DAY", text, match.start(group + 1))
     shown = match.group(group)
     return refusal(f"{shown} needs a unit: MS, S, MINUTES, HOURS or DAY, as in {shown} S", text, match.start(group))
 
@@ -121,9 +121,9 @@ def print_query(query: ContinuousQuery) -> str:
     if uses_timestamp(query.form):
         raise ValueError("SPARQLstream has no timestamp(): print the query as rspql or csparql")
     if not unnamed(query):
-        raise ValueError("SPARQLstream's streams are one graph, it has no named windows: print the query as rspql")
+        raise ValueError("SPARQLstream has no named windows: print the query as rspql")
     if query.r2s is not None and not isinstance(query.form, Select):
-        raise ValueError(f"SPARQLstream has {query.r2s.value.upper()} behind SELECT only: print the query as rspql")
+        raise ValueError(f"SPARQLstream has {query.r2s.value.upper()} after SELECT only: print the query as rspql")
     streams = "\n".join(f"FROM NAMED STREAM <{item.stream}> {_written(item.window)}" for item in query.windows)
     text = sparql(query.form, dataset=dataset(query, streams))
     return f"{text}\n" if query.r2s is None else f"SELECT {query.r2s.value.upper()}{text.removeprefix('SELECT')}\n"

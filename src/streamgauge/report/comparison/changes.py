@@ -55,7 +55,7 @@ class MeasuredChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All changes; ``subset`` says that what is gone is no fault."""
+    """All changes; ``subset`` says that what is gone is not a fault."""
 
     changes: tuple[MeasuredChange, ...]
     subset: bool = False

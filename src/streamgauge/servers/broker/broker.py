@@ -249,7 +249,7 @@ class Broker(Registry):
             with DEADLINES.within(limits.where_seconds, limits.growth):
                 return together(changes, self._strategy.facts, limits.graph, min(limits.effort, limits.looks))
         except TooMuchError as error:
-            raise LimitError(f"{error}: name more terms in WHERE") from error
+            raise LimitError(f"{error}: use more constants in WHERE") from error
         except (UndefinedError, UnsupportedFunctionError) as error:
             raise GraphError(str(error)) from error
         except RecursionError:

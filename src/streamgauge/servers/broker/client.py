@@ -343,7 +343,7 @@ class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
         if isinstance(error, OversizedError):
             return BrokerError(f"{url}: {error}")
         if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
-            return AwayError(f"{url}: no web address: write http://{url.removeprefix('//')}, or https://...")
+            return AwayError(f"{url}: not a web address: write http://{url.removeprefix('//')}, or https://...")
         return AwayError(f"{url}: {obstacle(error).partition(':')[0]}: is a broker there?")
 
 

@@ -229,7 +229,7 @@ def read_hook(text: str, allowed: Collection[str] = ()) -> Webhook:
         raise WebhookError(f"{text!r}: a webhook is CHANNEL=URL, with http or https: {error}") from error
     private = url.host in {host.lower() for host in allowed}
     if names_private(url.host) and not private:
-        raise WebhookError(f"{address}: {url.host} is no public host: --webhook-host {url.host} allows it")
+        raise WebhookError(f"{address}: {url.host} is not a public host: --webhook-host {url.host} allows it")
     return Webhook(channel, address, private)
 
 

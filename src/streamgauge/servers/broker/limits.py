@@ -287,7 +287,7 @@ def read_named_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ..
     facts = read_graph(body, kind, limits)
     terms = (term for fact in facts for term in (apart(fact)[1] if is_named(fact[0]) else fact))
     if any(term.startswith("_:") or (term.startswith("<<") and "_:" in term) for term in terms):
-        raise GraphError("a blank node names nothing here: delete it by SPARQL Update, DELETE WHERE { ... }")
+        raise GraphError("a blank node cannot identify data to delete: use SPARQL Update, DELETE WHERE { ... }")
     return facts
 
 

@@ -37,7 +37,7 @@ def save(path: Path, new: Path) -> Saved:
     """Write the sound rows to a new journal, and report the losses. JournalError if nothing can be read."""
     refuse_absent(path)
     if new.exists() or log_of(new).exists() or mark_of(new).exists():
-        raise JournalError(f"{new}: it is there already: name a file that is not")
+        raise JournalError(f"{new}: it already exists: choose another file")
     refuse_vanished(path)
     inspection = Inspection()
     with readable_copy(path, inspection) as copy:

@@ -118,14 +118,14 @@ def literal(at: int, vocabulary: Vocabulary) -> Term:
 def instant(term: Term) -> int:
     """The time (ms, rounded down) of a literal, the prototype's unexpanded datatype included; LabelError for others."""
     if datatype(term) not in _TIMES:
-        raise LabelError(f"{term:.80} is no time: expected an xsd:dateTime or xsd:dateTimeStamp")
+        raise LabelError(f"{term:.80} is not a time: expected an xsd:dateTime or xsd:dateTimeStamp")
     text = term[1 : term.rindex('"')]
     try:
         read = _read(text, term)
     except ValueError:
-        raise LabelError(f"{term:.80} is no time of the years 1 to 9999") from None
+        raise LabelError(f"{term:.80} is not a time of the years 1 to 9999") from None
     if read.tzinfo is None or "T" not in text:
-        raise LabelError(f"{term:.80} is no instant: it needs a date, a time and a time zone")
+        raise LabelError(f"{term:.80} is not an instant: it needs a date, a time and a time zone")
     return (read - _EPOCH) // _MS
 
 

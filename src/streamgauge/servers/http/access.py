@@ -97,11 +97,13 @@ def _origin(text: str) -> str:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise OriginError(f"{text!r} is no origin: {error}") from error
+        raise OriginError(f"{text!r} is not an origin: {error}") from error
     if text == "null":
         raise OriginError("the origin null is that of every file and every sandboxed page: serve the page from a host")
     if not parts.hostname or parts.username is not None or parts.query or parts.fragment or parts.path not in ("", "/"):
-        raise OriginError(f"{text!r} is no origin: write * or SCHEME://HOST, with :PORT where it is not the usual one")
+        raise OriginError(
+            f"{text!r} is not an origin: write * or SCHEME://HOST, with :PORT where it is not the usual one"
+        )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     usual = port is None or port == _DEFAULT_PORTS.get(parts.scheme)
     return f"{parts.scheme}://{host}" if usual else f"{parts.scheme}://{host}:{port}"

@@ -60,7 +60,7 @@ class ConditionError(ValueError):
 
 
 class PreconditionError(ValueError):
-    """A condition that does not hold, so that nothing was done; the sentence says which."""
+    """A condition that does not hold, so that nothing was changed; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class Conditions:
         """
         if self.match is not None and not _holds(self.match, tags):
             there = "is another by now" if tags else "is not there"
-            raise PreconditionError(f"If-Match does not hold: {target} {there}, nothing was done")
+            raise PreconditionError(f"If-Match does not hold: {target} {there}, nothing was changed")
         if self.none_match is not None and self.names(tags):
-            raise PreconditionError(f"If-None-Match does not hold: {target} is there already, nothing was done")
+            raise PreconditionError(f"If-None-Match does not hold: {target} already exists, nothing was changed")
 
     def names(self, tags: Collection[str]) -> bool:
         """Whether If-None-Match names one of the current tags, so that the client already has the representation."""
@@ -92,7 +92,7 @@ class Conditions:
         for name, condition in (("If-Match", self.match), ("If-None-Match", self.none_match)):
             if condition is not None:
                 raise PreconditionError(
-                    f"{target} has no entity tag, so {name} cannot be held against it: nothing was done, leave it out"
+                    f"{target} has no entity tag, so {name} cannot be checked: leave it out; nothing was changed"
                 )
 
 
@@ -235,7 +235,7 @@ def of_proxy(scheme: str, headers: Mapping[bytes, bytes]) -> str:
 def fixed(base: str) -> BaseAddress:
     """Always the address ``base``; HostError if it is not an address of http or https."""
     if not _BASE.fullmatch(base):
-        raise HostError(f"{base!r:.80} is no address of a server: write one like https://data.example.org/ldf")
+        raise HostError(f"{base!r:.80} is not an address of a server: write one like https://data.example.org/ldf")
     return lambda _scheme, _headers: base.rstrip("/")
 
 

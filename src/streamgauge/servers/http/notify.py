@@ -24,7 +24,7 @@ class ServiceManager:
         self._every = int(micros) / 1e6 / _SHARE if micros.isdecimal() else None
 
     def tell(self, *assignments: str) -> None:
-        """Send assignments such as ``READY=1``; a manager that does not listen is no fault of the service."""
+        """Send assignments such as ``READY=1``; a manager that does not listen is not a fault of the service."""
         if not self._address:
             return
         address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address

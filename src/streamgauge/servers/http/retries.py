@@ -83,7 +83,7 @@ class RetryMemory(Generic[Value]):
             self._of(key.owner)[key.name] = key.digest, value
         elif digest != key.digest:
             raise KeyReuseError(
-                f"the Idempotency-Key {key.name!r} was used for another request: nothing was done, take a new key"
+                f"the Idempotency-Key {key.name!r} was used for another request: nothing was changed, use a new key"
             )
         return value
 

@@ -1,6 +1,6 @@
 """Server-sent events (WHATWG HTML, 9.2): ``sse+http://host/path``. A source is a client.
 
-The client is imported when one is opened; sinks are ``streamgauge.servers.event_sink``. Guarantees: docs/sources.md.
+The client is imported on first use; sinks are in ``streamgauge.servers.event_sink``. Guarantees: docs/sources.md.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ SCHEMES = ("sse+http", "sse+https")
 
 
 def open_source(address: Address, reading: Reading | None, form: str | None) -> Source:
-    """Subscribes to events; SourceError when there is no event stream."""
+    """A source subscribed to events; SourceError if the server has no event stream."""
     from streamgauge.sources.sse.client import SseSource, SseSourceOptions
 
     options = read_options(SseSourceOptions, address)
@@ -22,7 +22,7 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
 
 
 def resume_source(address: Address, reading: Reading | None, form: str | None, position: Position) -> Source:
-    """Subscribes again after the last event that was taken."""
+    """A source that resumes after the last processed event."""
     from streamgauge.sources.sse.client import SseSource, SseSourceOptions
 
     options = replace(read_options(SseSourceOptions, address), last=position["last"])

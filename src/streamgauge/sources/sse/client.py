@@ -1,4 +1,4 @@
-"""A client of server-sent events that goes on after the last event that it took (``Last-Event-ID``)."""
+"""A client of server-sent events that resumes after the last processed event (``Last-Event-ID``)."""
 
 import socket
 import ssl
@@ -29,9 +29,9 @@ _PASSING = {408, 425, 429, 500, 502, 503, 504}
 
 @dataclass(frozen=True, slots=True)
 class SseSourceOptions(MessageOptions):
-    """``last`` is the id after which to begin, ``token`` is shown as a bearer token, ``query`` goes to the server.
+    """``last`` is the id after which to begin, ``token`` a bearer token, ``query`` the query string for the server.
 
-    ``idle`` (ms) without a byte is a lost connection; ``patience`` (ms) is how long the server may be away.
+    ``idle`` (ms) without a byte is a lost connection; ``patience`` (ms) is how long the server may be unavailable.
     """
 
     last: str | None = None
@@ -43,9 +43,9 @@ class SseSourceOptions(MessageOptions):
 
 
 class SseSource(RefusalReport):
-    """A subscription that is made again when it breaks.
+    """A subscription that reconnects when it breaks.
 
-    ``passed`` items after the last event were taken before; a place is the id of an event, and how many items since.
+    An earlier process has read ``passed`` items after the last event; a place is an event id and the items since.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class SseSource(RefusalReport):
             raise SourceError(f"{address.text}: {self._trouble}")
 
     def items(self) -> Iterator[Input]:
-        """The elements and advances of the events in their order; ends when the server says that it is the end."""
+        """The elements and advances of the events in order, until the server's end event."""
         while self._response is not None:
             parser = EventParser(self._messages.limit, self._last)
             for event in self._events(self._response, parser):
@@ -90,7 +90,7 @@ class SseSource(RefusalReport):
             self._response = self._again(parser)
 
     def close(self) -> None:
-        """Stop, and end a read that waits for an event."""
+        """Stop, and interrupt a read that waits for an event."""
         self._closing.set()
         response = self._response
         if response is not None and "network_stream" in response.extensions:
@@ -102,20 +102,20 @@ class SseSource(RefusalReport):
         self._client.close()
 
     def hold(self) -> bool:
-        """Nothing is acknowledged to a server of events."""
+        """Do nothing, as event servers need no acknowledgement."""
         return False
 
     def place(self) -> tuple[str | None, int]:
-        """The last event that was taken, and the items since."""
+        """The id of the last processed event, and the items since."""
         return self._last, self._items
 
     def position(self, place: tuple[str | None, int]) -> Position | None:
-        """The same; ``None`` where the server's events have no ids."""
+        """The place as JSON; ``None`` if the server's events have no ids."""
         last, items = place
         return None if last is None and items else {"last": last, "items": items}
 
     def settle(self, place: object) -> None:
-        """Nothing is acknowledged to a server of events."""
+        """Do nothing, as event servers need no acknowledgement."""
 
     def _taken(self, event: ServerEvent) -> Iterator[Input]:
         self._count += 1
@@ -124,7 +124,7 @@ class SseSource(RefusalReport):
             self._messages.refuse(FormatError(f"{place}: longer than {self._messages.limit} bytes: raise the limit"))
         elif event.name == MISSED:
             missed = event.data.decode(errors="replace")
-            self._messages.refuse(FormatError(f"{place}: {missed} events are missing: they were not kept"))
+            self._messages.refuse(FormatError(f"{place}: {missed} events are missing: the server no longer has them"))
         else:
             yield from self._messages.items(event.data, place, int(time() * 1000))
 
@@ -134,11 +134,11 @@ class SseSource(RefusalReport):
             yield from parser.feed(chunk)
 
     def _chunk(self, chunks: Iterator[bytes]) -> bytes:
-        """The next bytes, none when the connection ended."""
+        """The next bytes, empty if the connection ended."""
         self._resting.clear()
         try:
             return b"" if self._closing.is_set() else next(chunks, b"")
-        except OversizedError as error:  # it would come again after each connection
+        except OversizedError as error:  # reconnecting would receive it again
             raise SourceError(f"{self._address.text}: {error}") from error
         except httpx.TransportError as error:
             self._trouble = obstacle(error)
@@ -147,7 +147,7 @@ class SseSource(RefusalReport):
             self._resting.set()
 
     def _again(self, parser: EventParser) -> httpx.Response | None:
-        """The next connection, none after closing or when the server has no more; SourceError when it stays away."""
+        """The next connection, ``None`` after closing or at the end; SourceError if the server stays unavailable."""
         since = monotonic()
         if parser.any:
             self._backoff.reset()
@@ -157,12 +157,12 @@ class SseSource(RefusalReport):
             if response is not None:
                 return response
             if (monotonic() - since) * 1000 > self._options.patience:
-                away = f"the server was away for more than {self._options.patience} ms: {self._trouble}"
+                away = f"the server was unavailable for more than {self._options.patience} ms: {self._trouble}"
                 raise SourceError(f"{self._address.text}: {away}")
         return None
 
     def _connect(self) -> httpx.Response | None:
-        """A response with events, none when it is worth to come again; SourceError when it is not."""
+        """A response with events, ``None`` after a transient failure; SourceError after a permanent one."""
         address = self._address
         port = "" if address.port is None else f":{address.port}"
         query = self._options.query and f"?{self._options.query}"
@@ -177,7 +177,7 @@ class SseSource(RefusalReport):
         if response.status_code == 200 and kind == "text/event-stream":
             return response
         response.close()
-        self._trouble = f"the server answers {response.status_code}, {kind}: text/event-stream is expected"
+        self._trouble = f"the server responds with {response.status_code}, {kind}: expected text/event-stream"
         self._over = response.status_code == 204
         if not self._over and response.status_code not in _PASSING:
             raise SourceError(f"{address.text}: {self._trouble}")

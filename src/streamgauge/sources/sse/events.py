@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 END = "streamgauge-end"
-"""The event by which our server says that the stream is at its end."""
+"""The event with which our server ends the stream."""
 
 MISSED = "streamgauge-missed"
-"""The event by which our server says how many events it no longer had for this client."""
+"""The event with the number of events that our server no longer had for this client."""
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _NAMES = 1024
@@ -17,7 +17,7 @@ _NAMES = 1024
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """An event; its data is ``None`` when it was longer than allowed, ``id`` the last one that was given."""
+    """An event; its data is ``None`` if it exceeded the limit, ``id`` is the latest one in the stream."""
 
     name: str
     data: bytes | None
@@ -25,7 +25,7 @@ class ServerEvent:
 
 
 def write_event(data: bytes, identifier: str | None = None, name: str | None = None) -> bytes:
-    """An event with its id; the data's last line end is left out."""
+    """The text of an event with its id, without the data's last line end."""
     head = b"" if name is None else f"event: {name}\n".encode()
     head += b"" if identifier is None else f"id: {identifier}\n".encode()
     lines = _LINE_END.split(data.removesuffix(b"\n"))
@@ -33,7 +33,7 @@ def write_event(data: bytes, identifier: str | None = None, name: str | None = N
 
 
 class EventParser:
-    """Parses a stream chunk by chunk; an event may have ``limit`` bytes of data."""
+    """Parses a stream chunk by chunk; an event has at most ``limit`` bytes of data."""
 
     def __init__(self, limit: int, last: str | None) -> None:
         self._limit = limit
@@ -73,7 +73,7 @@ class EventParser:
             self._begun, line = True, line.removeprefix(b"\xef\xbb\xbf")
         if not line and not length:
             return self._dispatch()
-        colon = line.find(b":") % (len(line) + 1)  # its end where there is none
+        colon = line.find(b":") % (len(line) + 1)  # -1 becomes the line's end
         start = colon + 1 + line.startswith(b" ", colon + 1)
         with memoryview(line) as view:
             field, value = bytes(view[:colon]), bytes(view[start:])

@@ -20,7 +20,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.query.traversal import every_expression, every_pattern, expressions
+from streamgauge.query.traversal import KEYWORDS, every_expression, every_pattern, expressions
 from streamgauge.suites.conformance.cases import ConformanceTask
 from streamgauge.suites.conformance.runner import ConformanceOutcome, TaskResult
 from streamgauge.suites.conformance.shared import SharedValue
@@ -165,17 +165,6 @@ def _split(explained: Explained, taken: Set[str]) -> tuple[Explained, Explained]
 
 DIMENSIONS = ("semantics", "theme", "report", "tick", "R2S", "borders", "windows", "SPARQL")
 
-_OPERATORS = {
-    al.Filter: "FILTER",
-    al.LeftJoin: "OPTIONAL",
-    al.Union: "UNION",
-    al.Minus: "MINUS",
-    al.Extend: "BIND",
-    al.Values: "VALUES",
-    al.Graph: "GRAPH",
-    al.Group: "GROUP BY and aggregates",
-    al.Distinct: "DISTINCT",
-}
 _FORMS = {al.Select: "SELECT", al.Ask: "ASK", al.Construct: "CONSTRUCT"}
 
 
@@ -213,7 +202,7 @@ def _kind(kind: str, size: int, slide: int) -> str:
 def _sparql(query: ContinuousQuery) -> set[str]:
     patterns = list(every_pattern(query.form.pattern))
     features_ = {_FORMS[type(query.form)]}
-    features_ |= {word for kind, word in _OPERATORS.items() if any(isinstance(pattern, kind) for pattern in patterns)}
+    features_ |= {word for kind, word in KEYWORDS.items() if any(isinstance(pattern, kind) for pattern in patterns)}
     trees = [part for pattern in patterns for tree in expressions(pattern) for part in every_expression(tree)]
     if any(isinstance(part, al.Exists) for part in trees):
         features_.add("EXISTS")

@@ -174,7 +174,7 @@ def certify(
     """The outcome of every task, in order; ``jobs`` programs run at a time, each given task after task.
 
     SetUpError at the first task that fails for lack of a class, a library or memory, or because the program cannot
-    start: that is no deviation.
+    start: that is not a deviation.
     """
     free: SimpleQueue[TaskRunner] = SimpleQueue()
     stopped = Event()

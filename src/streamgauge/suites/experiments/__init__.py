@@ -1,6 +1,6 @@
-"""Experiment files: one TOML says workload, queries, engines, semantics, pace, repetitions, seeds and sweeps.
+"""Experiment files: a TOML file with workload, queries, engines, semantics, pace, repetitions, seeds and sweeps.
 
-The errors of a file are sentences that name the file, the line and the key.
+Every error names the file, the line and the key.
 """
 
 import tomllib
@@ -24,7 +24,7 @@ from streamgauge.suites.experiments.variants import SweepError, VariantData, exp
 from streamgauge.workloads.parameters import duration
 
 Allowed: TypeAlias = Callable[[Sequence[str]], list[str]]
-"""The keys that the table of this path may have."""
+"""The allowed keys of the table at a path."""
 
 _OF_UNIONS = ("literal[", "float", "constrained", "int", "str", "function-")
 _MISSING = {
@@ -33,17 +33,16 @@ _MISSING = {
     "workload": ": write [workload], and below it name (`streamgauge workloads` lists them) or file, your stream",
     "query": ": write [query], and below it file, or name, a query of the workload",
 }
-"""Keys that are missing, with how they are written."""
+"""How to write the keys that are most often missing."""
 
 
 def complaints(
     error: ValidationError, path: Path, text: str, allowed: Allowed, query: int | None = None
 ) -> Iterator[tuple[str, str, str]]:
-    """A key that is wrong, its place in the text and a sentence; several problems of one key are one sentence.
+    """(key, place, sentence) for each faulty key; several problems of one key share a sentence.
 
-    ``query`` is the number (from 0) of the query that was read, of a file with several. A key that is missing
-    is not told of where one that is like it was written in its place, nor is a list that is empty because its entries
-    are wrong.
+    ``query`` is the number (from 0) of the query in a file with several. Consequences of another problem are left out:
+    a missing key that was misspelt, and a list that is empty because its entries are wrong.
     """
     by_key: dict[tuple[str, ...], list[Any]] = {}
     for problem in error.errors():
@@ -54,11 +53,11 @@ def complaints(
             place = keys if query is None or keys[:1] != ("query",) else ("query", str(query), *keys[1:])
             line = line_of(text, ("sweep", *place)) if _is_swept(text, place) else line_of(text, place)
             where = f"{path}:{line}" if line else str(path)
-            yield ".".join(place), where, f"{'.'.join(place) or 'the file'}{_said(keys, problems, allowed)}"
+            yield ".".join(place), where, f"{'.'.join(place) or 'the file'}{_complaint(keys, problems, allowed)}"
 
 
 def _is_swept(text: str, keys: Sequence[str]) -> bool:
-    """Whether the values of a key are those of a sweep."""
+    """Whether the file sweeps over a key."""
     at = tomllib.loads(text).get("sweep", {})
     flat = at.get(".".join(keys)) if isinstance(at, dict) else None
     for key in keys:
@@ -69,7 +68,7 @@ def _is_swept(text: str, keys: Sequence[str]) -> bool:
 def _follows(
     keys: tuple[str, ...], problems: Sequence[Any], by_key: Mapping[tuple[str, ...], Any], allowed: Allowed
 ) -> bool:
-    """Whether a problem is there only because of another one."""
+    """Whether a problem is only the consequence of another one."""
     kind = problems[0]["type"]
     if kind == "too_short":
         return any(other[: len(keys)] == keys and other != keys for other in by_key)
@@ -79,13 +78,13 @@ def _follows(
     )
 
 
-def _said(keys: Sequence[str], problems: Sequence[Any], allowed: Allowed) -> str:
+def _complaint(keys: Sequence[str], problems: Sequence[Any], allowed: Allowed) -> str:
     kind = problems[0]["type"]
     if kind == "missing":
         return f" is missing{_MISSING.get(keys[-1], '') if keys else ''}"
     if kind == "extra_forbidden":
         known = allowed(keys[:-1])
-        return f": there is no such key; allowed here: {', '.join(known)}{meant(keys[-1], known)}"
+        return f": unknown key; allowed here: {', '.join(known)}{meant(keys[-1], known)}"
     if list(keys) == ["engine"] and isinstance(problems[0].get("input"), dict):
         return ": write [[engine]], as there may be several"
     first, *others = map(expectation, problems)
@@ -94,13 +93,13 @@ def _said(keys: Sequence[str], problems: Sequence[Any], allowed: Allowed) -> str
 
 
 Milliseconds = Annotated[int, BeforeValidator(duration)]
-"""A duration: ``30s``, ``500ms``, ``5m``, ``1h``, or a number of ms."""
+"""A duration such as ``30s``, ``500ms``, ``5m``, ``1h``, or a number of ms."""
 
 
 class ExperimentError(MistakeError, ValueError):
-    """An experiment file that cannot be used; the sentence names the file, the line and the allowed values.
+    """An invalid experiment file; the sentence names the file, the line and the allowed values.
 
-    ``fields`` has a sentence for each key that is wrong, where it is known.
+    ``fields`` maps each faulty key, as far as known, to a sentence.
     """
 
     def __init__(self, sentence: str, fields: Mapping[str, str] | None = None) -> None:
@@ -115,7 +114,7 @@ class _Part(BaseModel):
 def _listed_files(value: object) -> tuple[str, ...]:
     files = value if isinstance(value, list | tuple) else [value]
     if not (files or isinstance(value, tuple)) or not all(isinstance(file, str | Path) and str(file) for file in files):
-        raise ValueError("expected the name of a file, or a list of them")
+        raise ValueError("expected a file name or a list of file names")
     return tuple(map(str, files))
 
 
@@ -128,9 +127,9 @@ def _named_streams(value: object) -> str | dict[str, str] | None:
 
 
 class WorkloadPart(_Part):
-    """Which workload makes the stream: its name and parameters, or the files of a recorded stream.
+    """The source of the stream: a workload with its parameters, or the files of a recorded stream.
 
-    ``stream`` is the IRI of which the file is (of a workload: a parameter), or a table from IRI to file.
+    ``stream`` is the IRI of a recorded stream, or a table from IRI to file; for a workload it is a parameter.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -159,18 +158,20 @@ class WorkloadPart(_Part):
             raise ValueError(f"{wrong[0]} is for a recorded stream (file), not for a workload")
         if self.name is None and self.model_extra:
             known = ", ".join(("file", "stream", *OWN_DATA))
-            raise ValueError(f"{next(iter(self.model_extra))} is nothing that a recorded stream has: there are {known}")
+            raise ValueError(
+                f"{next(iter(self.model_extra))} does not apply to a recorded stream, whose keys are {known}"
+            )
         return self
 
     @property
     def parameters(self) -> dict[str, object]:
-        """The other keys of the table; checked by the workload."""
+        """The remaining keys of the table, which the workload checks."""
         beside = {"stream": self.stream} if self.name is not None and self.stream is not None else {}
         return {**(self.model_extra or {}), **beside}
 
     @property
     def sources(self) -> tuple[NamedSource, ...]:
-        """The source of a recorded stream; nothing for a workload."""
+        """The sources of a recorded stream; empty for a workload."""
         if isinstance(self.stream, dict):
             return tuple(NamedSource(address, iri) for iri, address in self.stream.items())
         named = map(named_source, self.file)
@@ -180,12 +181,12 @@ class WorkloadPart(_Part):
 
     @property
     def timing(self) -> dict[str, Any]:
-        """How the times of a recorded stream are read, as far as it is said."""
+        """The reading options of a recorded stream that the file sets."""
         return {name: value for name in OWN_DATA if (value := getattr(self, name)) is not None}
 
 
 class QueryPart(_Part):
-    """Which query: one of the workload's by name, or a file, or a text; and the values of its parameters."""
+    """A query, given by its name in the workload, a file or its text, with the values of its parameters."""
 
     name: str | None = None
     file: Path | None = None
@@ -201,14 +202,14 @@ class QueryPart(_Part):
 
     @property
     def label(self) -> str:
-        """The name of the workload's query, or of the file; empty for a text."""
+        """The name of the workload's query or of the file; empty for a query given as text."""
         return self.name or (self.file.stem if self.file is not None else "")
 
 
 class EnginePart(_Part):
-    """An engine, the semantics, by name, under which it runs and is judged, and the engine's own options.
+    """An engine, its own options, and the names of the semantics under which it runs and is judged.
 
-    ``time_unit`` takes the place of the one that the semantics have.
+    ``time_unit`` (ms) overrides that of the semantics.
     """
 
     name: str
@@ -219,13 +220,13 @@ class EnginePart(_Part):
     @field_validator("name", mode="after")
     @classmethod
     def _named(cls, name: str) -> str:
-        """The name as it is written; one that is none is refused where the engine is looked for."""
+        """The name in its canonical spelling; an unknown name is refused when the engine is loaded."""
         return spelled(name, engines.names()) or name
 
     @field_validator("semantics", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
-        """A list of names as they are written; one that is none is refused where the semantics are looked for."""
+        """Canonical spellings as a list; an unknown name is refused when its semantics are looked up."""
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list | tuple):
             return value
@@ -233,7 +234,7 @@ class EnginePart(_Part):
 
 
 class FeedPart(_Part):
-    """How the stream is fed: ``pace`` is ``fast``, ``real time`` or a factor of it; bounds on the engine's run."""
+    """How the stream is fed: ``pace`` is ``fast``, ``real time`` or a multiple of it; limits of the engine's run."""
 
     pace: Literal["fast", "real time"] | Annotated[float, Field(gt=0)] = "fast"
     time_limit: Milliseconds = 600_000
@@ -243,14 +244,14 @@ class FeedPart(_Part):
 
     @property
     def factor(self) -> float | None:
-        """Event time over wall time; ``None`` as fast as the engine takes it."""
+        """Event time over wall time; ``None`` for as fast as the engine accepts elements."""
         if self.pace == "fast":
             return None
         return 1.0 if self.pace == "real time" else float(self.pace)
 
 
 class Experiment(_Part):
-    """A whole experiment; ``seeds`` times ``repetitions`` runs for each engine and semantics."""
+    """An experiment: ``seeds`` x ``repetitions`` runs for each engine and semantics."""
 
     name: str = "experiment"
     workload: WorkloadPart
@@ -265,9 +266,9 @@ class Experiment(_Part):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """An experiment with one query and one value for each field that is swept; ``point`` has these by their names.
+    """An experiment with one query and one value for each swept field; ``point`` maps the fields' names to these.
 
-    ``overrides`` are those by which ``-D`` makes this variant alone.
+    ``overrides`` are the ``-D`` options that select this variant alone.
     """
 
     experiment: Experiment
@@ -284,18 +285,18 @@ class ExperimentFile:
 
 
 def read(path: Path, overrides: Sequence[str] = ()) -> Experiment:
-    """As ``read_file``, of a file that has one query and sweeps over nothing."""
+    """As ``read_file``, for a file with a single variant; ExperimentError for more."""
     file = read_file(path, overrides)
     if len(file.variants) > 1:
         raise ExperimentError(
-            f"{path}: {len(file.variants)} variants, and one is wanted: choose one by -D, as in "
+            f"{path}: it has {len(file.variants)} variants, but one is needed: select one with -D, as in "
             f"-D {' -D '.join(map(repr, file.variants[0].overrides))}"
         )
     return file.variants[0].experiment
 
 
 def read_file(path: Path, overrides: Sequence[str] = ()) -> ExperimentFile:
-    """The variants of a TOML file, with ``key.path=value`` overrides; ExperimentError names line and field."""
+    """The variants of a TOML file after ``key.path=value`` overrides; ExperimentError names line and field."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -304,7 +305,7 @@ def read_file(path: Path, overrides: Sequence[str] = ()) -> ExperimentFile:
 
 
 def read_text(text: str, path: Path, overrides: Sequence[str] = ()) -> ExperimentFile:
-    """As ``read_file``, of a text that is at ``path``, or is to be."""
+    """As ``read_file``, for a text; ``path`` is where it is or will be stored."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -321,7 +322,7 @@ def read_text(text: str, path: Path, overrides: Sequence[str] = ()) -> Experimen
 
 
 def _variant(variant: VariantData, path: Path, text: str) -> Variant:
-    """A variant, checked; ExperimentError."""
+    """Validate a variant; ExperimentError."""
     try:
         experiment = Experiment.model_validate(_near(variant.data, path.parent))
     except ValidationError as error:
@@ -332,7 +333,7 @@ def _variant(variant: VariantData, path: Path, text: str) -> Variant:
 
 
 def _set(data: dict[str, Any], override: str) -> None:
-    """Apply one ``a.b=value``; the value is TOML where it parses as such, a string otherwise."""
+    """Apply one ``a.b=value`` override; a value that does not parse as TOML is a string."""
     key, equals, value = override.partition("=")
     if not equals or not key:
         raise ExperimentError(f"-D {override}: write key=value, as in -D workload.stations=50")
@@ -348,7 +349,7 @@ def _set(data: dict[str, Any], override: str) -> None:
 
 
 def _near(data: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Paths in the file are relative to it."""
+    """Resolve the paths in an experiment file against its folder."""
     for table, key in (
         *(("workload", name) for name in ("csv_mapping", "json_mapping")),
         *(("query", name) for name in ("file", "static")),
@@ -371,7 +372,7 @@ def _near(data: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _source_near(text: Any, folder: Path) -> Any:
-    """``[IRI=]FILE`` with the file relative to a folder; URLs, and what is no text, as they are."""
+    """``[IRI=]FILE`` with the file below a folder; URLs and values that are not strings stay unchanged."""
     if not isinstance(text, str):
         return text
     source = named_source(text)

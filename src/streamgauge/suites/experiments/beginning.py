@@ -8,17 +8,17 @@ from streamgauge.formats.files import made_folder
 from streamgauge.model.mistake import MistakeError
 
 START: Final = ("experiment.toml", "query.rq", "stream.ttl")
-"""The files that are written, from the folder ``start`` beside this module; the experiment is the first."""
+"""The files to write, copies of those in the folder ``start`` next to this module; the first is the experiment."""
 
 
 class KeptError(MistakeError, ValueError):
-    """A file that is there already; the sentence names the file and says what to do."""
+    """A file that already exists; the sentence names it and what to do."""
 
 
 def write_start(folder: Path) -> Path:
-    """Write the files into a folder, which may be new: the experiment's path. KeptError instead of overwriting one."""
-    if there := [name for name in START if (folder / name).exists()]:
-        raise KeptError(f"{folder} has {', '.join(there)} already: nothing was written; name another folder")
+    """Write the files into a new or existing folder and return the experiment's path; KeptError if one exists."""
+    if existing := [name for name in START if (folder / name).exists()]:
+        raise KeptError(f"{folder} already has {', '.join(existing)}: nothing was written; name another folder")
     made_folder(folder)
     for name in START:
         text = (files("streamgauge.suites.experiments") / "start" / name).read_text(encoding="utf-8")

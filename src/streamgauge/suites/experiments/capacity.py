@@ -1,7 +1,7 @@
 """Sustainable load: the hardest value of an axis at which an engine is right, in time, and fed on schedule.
 
-An axis is varied in the experiment: the load, the window's size or slide, the time unit; each value that the search
-asks for is scored by a probe, a paced run.
+The axis is the load, the window's size or slide, or the time unit; a probe, which is a paced run, scores each value
+that the search tries.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from streamgauge.suites.experiments.runner import ExperimentContext, run_experim
 
 
 class Bound(StrEnum):
-    """The reason why an engine failed at a load that it does not carry."""
+    """Why an engine does not sustain a load."""
 
     WRONG = "wrong windows"
     DELAY = "delay"
@@ -37,14 +37,14 @@ class Bound(StrEnum):
 
 
 OF_ENGINE = frozenset({Bound.WRONG, Bound.DELAY, Bound.FAILED})
-"""Bounds by which the engine itself failed; the others say nothing of how much more it carries."""
+"""Bounds that are the engine's own failure; after the others it might sustain more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The limits of a run: the 99th percentile of the delays in every window, and of the feeder's lateness (ms).
+    """Limits of a run: the 99th percentile (ms) of the delays in every window, and of the feeder's lateness.
 
-    A paced run that is shorter than ``lasting`` (wall ms) tells nothing: any engine can buffer it.
+    A paced run shorter than ``lasting`` (wall ms) proves nothing, because any engine can buffer it.
     """
 
     delay: float
@@ -54,10 +54,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class LoadProbe:
-    """The score of one value: triples a second of wall time, windows and right ones, delays and lateness in ms.
+    """The score of one value: triples per second of wall time, windows, right windows, delays and lateness in ms.
 
-    ``slowest`` is the greatest 99th percentile of the delays within a window; ``bound`` is ``None`` when the value is
-    carried, and ``reason`` says in a sentence why it is not.
+    ``slowest`` is the greatest 99th percentile of the delays within a window; ``bound`` is ``None`` if the value is
+    sustained, otherwise ``reason`` is a sentence.
     """
 
     value: float
@@ -77,7 +77,7 @@ class LoadProbe:
 
     @property
     def in_time(self) -> bool:
-        """Whether it was carried, or would have been but for a stream that is too short."""
+        """Whether the value is sustained, or failed only because the stream was too short."""
         return self.carried or (self.bound is Bound.SHORT and self.excess <= 0)
 
     @property
@@ -87,7 +87,7 @@ class LoadProbe:
 
 
 def probed(value: float, runs: Sequence[tuple[Path, Run, Verdict]], limit: Limit) -> LoadProbe:
-    """The score of a value from all of its runs: a value is carried when each of them is."""
+    """The score of a value from all its runs, each of which must sustain it."""
     windows = [window for _, _, verdict in runs for window in verdict.windows]
     delays = [window.delay for window in windows if window.delay is not None]
     failed = (failure for _, run, verdict in runs if (failure := _failed(run, verdict, limit)) is not None)
@@ -112,7 +112,7 @@ def probed(value: float, runs: Sequence[tuple[Path, Run, Verdict]], limit: Limit
 
 
 def _failed(run: Run, verdict: Verdict, limit: Limit) -> tuple[Bound, str] | None:
-    """The bound that the run fails by, the gravest first: failure, no verdict, wrong windows, feeder, delay."""
+    """The gravest bound that the run exceeds: failure, no verdict, wrong windows, short stream, feeder, delay."""
     late, slow = feeder_p99(run), slowest(run.header.query, verdict.windows)
     wrong = sum(not window.right for window in verdict.windows)
     if run.header.failure is not None:
@@ -122,19 +122,19 @@ def _failed(run: Run, verdict: Verdict, limit: Limit) -> tuple[Bound, str] | Non
     if wrong:
         return Bound.WRONG, f"{wrong:,} of {len(verdict.windows):,} windows or reports are wrong"
     if (lasted := lasting(run)) < limit.lasting:
-        return Bound.SHORT, f"at this pace the stream lasts {lasted:,.0f} ms, {limit.lasting:,} are asked: lengthen it"
+        return Bound.SHORT, f"at this pace the stream lasts {lasted:,.0f} ms, but needs {limit.lasting:,}: lengthen it"
     if late > limit.feeder:
         return (
             Bound.FEEDER,
-            f"the harness itself fed {late:,.0f} ms late (99th percentile), {limit.feeder:,.0f} allowed",
+            f"the harness fed {late:,.0f} ms late (99th percentile), {limit.feeder:,.0f} allowed",
         )
     if slow > limit.delay:
-        return Bound.DELAY, f"a window's answers came {slow:,.0f} ms late (99th percentile), {limit.delay:,.0f} allowed"
+        return Bound.DELAY, f"a window's answers were {slow:,.0f} ms late (99th percentile), {limit.delay:,.0f} allowed"
     return None
 
 
 def slowest(query: ContinuousQuery, windows: Iterable[WindowVerdict]) -> float:
-    """The greatest 99th percentile (ms) of the delays of the reports within a window's slide; 0 without any."""
+    """The greatest 99th percentile (ms) of delays among the reports of one slide; 0 without delays."""
     slide = min((window.window.slide for window in query.windows if window.window.kind != "count"), default=1)
     delays: dict[int, list[float]] = {}
     for window in windows:
@@ -144,17 +144,17 @@ def slowest(query: ContinuousQuery, windows: Iterable[WindowVerdict]) -> float:
 
 
 def feeder_p99(run: Run) -> float:
-    """How late the feeder handed elements over, 99th percentile in ms."""
+    """99th percentile (ms) of the time between planned and actual feeding."""
     return percentile([(fed.handed - fed.planned) / 1e6 for fed in run.fed if fed.sequence != ADVANCE], 99) or 0.0
 
 
 def lasting(run: Run) -> float:
-    """How long the run's stream takes at its pace, wall ms."""
+    """The duration of the run's stream at its pace, wall ms."""
     return (run.header.advanced_to - run.header.begin) / (run.header.factor or 1.0)
 
 
 def rate(run: Run) -> float:
-    """Triples a second of wall time, as the pace plans it."""
+    """Planned triples per second of wall time."""
     return sum(fed.size for fed in run.fed) * 1000 / max(1.0, lasting(run))
 
 
@@ -164,7 +164,7 @@ AXES = ("load", "window", "slide", "time-unit")
 
 @dataclass(frozen=True, slots=True)
 class CapacityAxis:
-    """One thing that is varied: its name and unit, where it starts, which way it gets harder, and how it is set."""
+    """An axis to vary: name, unit, start value, direction of difficulty, and how to apply a value."""
 
     name: str
     unit: str
@@ -189,7 +189,7 @@ class CapacityAxis:
 
 
 def axis(name: str, experiment: Experiment, load: str = PACE) -> CapacityAxis:
-    """The axis of that name; ``load`` is the key that is the load. ExperimentError says what cannot be varied."""
+    """The axis of a name; ``load`` is the key that axis ``load`` varies. ExperimentError if it cannot be varied."""
     if name == "window":
         return CapacityAxis("window", "ms", _window(experiment).size, Harder.SMALLER, True, _sized)
     if name == "slide":
@@ -226,12 +226,12 @@ def _parameter(experiment: Experiment, load: str) -> CapacityAxis:
         parameters = parameters_of(experiment)
     value = parameters.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ExperimentError(f"--load {load}: its value is {value!r}: a load is a whole number of at least 1")
+        raise ExperimentError(f"--load {load}: its value is {value!r}, but a load is a whole number of at least 1")
     return CapacityAxis(name, "", value, Harder.GREATER, True, lambda at, to: varied(at, {load: int(to)}))
 
 
 def varied(experiment: Experiment, values: Mapping[str, object]) -> Experiment:
-    """The experiment with other values at these keys (``workload.stations``); it is checked again."""
+    """The experiment with other values at these keys (``workload.stations``), validated again."""
     data = experiment.model_dump()
     for key, value in values.items():
         *tables, last = key.split(".")
@@ -248,22 +248,22 @@ def _with_unit(experiment: Experiment, value: float) -> Experiment:
 
 
 def _window(experiment: Experiment) -> Window:
-    """The window of the query, which has to be its only one and time-based."""
+    """The query's only window, which must be time-based; ExperimentError."""
     windows = plan_query(experiment).query.windows
     if len(windows) != 1 or windows[0].window.kind != "time":
-        raise ExperimentError("--axis window and --axis slide vary the one time-based window of a query: it has none")
+        raise ExperimentError("--axis window and --axis slide need a query with exactly one window, a time-based one")
     return windows[0].window
 
 
 def _sized(experiment: Experiment, value: float) -> Experiment:
-    """A tumbling window stays tumbling, a sliding one keeps its slide."""
+    """Set the window's size; a tumbling window stays tumbling, a sliding one keeps its slide."""
     own = _window(experiment)
     size = int(value)
     return _with_window(experiment, Window(size, size if own.size == own.slide else own.slide))
 
 
 def _with_window(experiment: Experiment, window: Window) -> Experiment:
-    """The same query over another window, as text of its own dialect."""
+    """The experiment with another window, written into its query in the query's own dialect."""
     planned = plan_query(experiment)
     windows = tuple(replace(window_, window=window) for window_ in planned.query.windows)
     text = print_query(replace(planned.query, windows=windows), planned.dialect)
@@ -272,15 +272,15 @@ def _with_window(experiment: Experiment, window: Window) -> Experiment:
 
 
 SPOILT = (Bound.FEEDER, Bound.DELAY)
-"""Bounds that other work on the machine can cause: such a probe is tried again."""
+"""Bounds that other work on the machine can cause; such a probe is repeated."""
 
 DRAIN_MS = 60_000
-"""How long a probe may go on after its stream's end, beside ten times the bound on the delay."""
+"""How long (ms) a probe may continue after its stream's end, on top of ten times the delay limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapacitySearch:
-    """The search for a capacity: axis, range, limits, and how often a probe that came late is tried."""
+    """The search for a capacity: axis, range, limits, and attempts at a probe that was late."""
 
     axis: CapacityAxis
     reach: SearchRange
@@ -290,7 +290,7 @@ class CapacitySearch:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The load that an engine carries under a semantics, every probe by its value; ``absent``: why there is none."""
+    """The load that an engine sustains under a semantics, with all probes; ``absent`` is why it could not be tried."""
 
     engine: str
     semantics: str
@@ -306,21 +306,22 @@ class Capacity:
 
     @property
     def beyond(self) -> LoadProbe | None:
-        """The probe of the easiest value that did not pass: what bounds the capacity."""
+        """The probe of the easiest value that did not pass, which bounds the capacity."""
         return next((probe for probe in self.probes if probe.value == self.failed), None)
 
     @property
     def reached(self) -> bool:
-        """Whether the engine's limit was reached: a harder value failed by what the engine did."""
+        """Whether the engine's limit was reached: a harder value failed, by the engine's own fault."""
         return not self.doubt and self.beyond is not None and self.beyond.bound in OF_ENGINE
 
     @property
     def doubt(self) -> str:
-        """Why the search gives no figure although a value was carried; empty where it gives one.
+        """Why the search gives no figure although a value passed; empty if it gives one.
 
-        An engine that is slower at a lighter load than at a heavier one is disturbed by something else. The greatest
-        such fall is the noise of the search, and a delay over the limit by no more than that says nothing. Example:
-        slowest windows of 809, 417 and 1,006 ms at pace 20, 57 and 59 fall by 392 ms, a limit of 1,000 is passed by 6.
+        An engine that is slower at a lighter load than at a heavier one was disturbed by something else. The greatest
+        such drop is the noise of the search, and a delay that exceeds the limit by less proves nothing. Example: the
+        slowest windows at pace 20, 57 and 59 took 809, 417 and 1,006 ms. They drop by 392 ms, and 1,006 exceeds a
+        limit of 1,000 by only 6, so the search is in doubt.
         """
         failed = self.beyond
         if self.passed is None or failed is None:
@@ -330,7 +331,7 @@ class Capacity:
         by_load = self.probes if failed.value > self.passed else self.probes[::-1]
         heavier = by_load[by_load.index(failed) + 1 :]
         if failed.bound in OF_ENGINE and (fine := next((probe for probe in heavier if probe.in_time), None)):
-            return f"{failed.reason}, but at {fine.value:g}, which is harder, it was right and in time"
+            return f"{failed.reason}, but at the harder {fine.value:g} it was right and in time"
         noise = _noise([probe.slowest for probe in by_load if probe.slowest is not None])
         if failed.bound is Bound.DELAY and failed.excess < noise:
             return f"{failed.reason}, and easier values were up to {noise:,.0f} ms slower than harder ones"
@@ -338,7 +339,7 @@ class Capacity:
 
 
 def _noise(delays: Sequence[float]) -> float:
-    """The greatest fall from one delay to a later one; 0 where they never fall."""
+    """The greatest drop from a delay to a later one; 0 if they never drop."""
     worst = fall = 0.0
     for delay in delays:
         worst = max(worst, delay)
@@ -346,12 +347,12 @@ def _noise(delays: Sequence[float]) -> float:
     return fall
 
 
-def capacities(experiment: Experiment, search: CapacitySearch, doing: ExperimentContext) -> Iterator[Capacity]:
-    """The capacity of every engine under each of its semantics, as each is found.
+def capacities(experiment: Experiment, search: CapacitySearch, context: ExperimentContext) -> Iterator[Capacity]:
+    """The capacity of every engine under each of its semantics, as soon as it is known.
 
-    Every probe is a run folder below ``doing.out`` and not done again; an engine that is not there says so.
+    Every probe is a run folder below ``context.out`` and is not repeated; ``absent`` explains an unavailable engine.
     """
-    shared = replace(doing, streams=doing.out / "streams")
+    shared = replace(context, streams=context.out / "streams")
     all_of = [(part, semantics) for part in experiment.engine for semantics in part.semantics]
     for number, (part, semantics) in enumerate(all_of):
         only = part.model_copy(update={"semantics": (semantics,)})
@@ -362,16 +363,18 @@ def capacities(experiment: Experiment, search: CapacitySearch, doing: Experiment
 
 
 def with_engines(experiment: Experiment, names: tuple[str, ...]) -> Experiment:
-    """The experiment for these engines only; one that it does not name has its own first profile, or the first's."""
-    there = {part.name: part for part in reversed(experiment.engine)}
+    """The experiment for these engines only; new ones get their own first profile, else that of the first engine."""
+    parts = {part.name: part for part in reversed(experiment.engine)}
     for name in map(named, names):
-        if name not in there:
+        if name not in parts:
             own = profiles(load_engine(name)) or experiment.engine[0].semantics
-            there[name] = EnginePart(name=name, semantics=own[:1])
-    return experiment.model_copy(update={"engine": tuple(there[name] for name in map(named, names))})
+            parts[name] = EnginePart(name=name, semantics=own[:1])
+    return experiment.model_copy(update={"engine": tuple(parts[name] for name in map(named, names))})
 
 
-def _capacity(experiment: Experiment, part: EnginePart, search_: CapacitySearch, doing: ExperimentContext) -> Capacity:
+def _capacity(
+    experiment: Experiment, part: EnginePart, search_: CapacitySearch, context: ExperimentContext
+) -> Capacity:
     alone = experiment.model_copy(update={"engine": (part,)})
     first = at(alone, search_.reach.start, search_)
     query = plan_query(first)
@@ -384,9 +387,9 @@ def _capacity(experiment: Experiment, part: EnginePart, search_: CapacitySearch,
     def passes(value: float) -> bool:
         share = len(probed_values) / (len(probed_values) + 6)
         title = f"{part.name} as {part.semantics[0]}, {search_.axis.name} {search_.axis.written(value)}"
-        doing.tell(title, share)
-        context = replace(doing, tell=lambda what, _share: doing.tell(f"{title}: {what}", share))
-        probed_values[value] = _probe(alone, value, search_, context, first=not probed_values)
+        context.tell(title, share)
+        titled = replace(context, tell=lambda what, _share: context.tell(f"{title}: {what}", share))
+        probed_values[value] = _probe(alone, value, search_, titled, first=not probed_values)
         return probed_values[value].carried
 
     bracket = search(passes, search_.reach)
@@ -395,15 +398,15 @@ def _capacity(experiment: Experiment, part: EnginePart, search_: CapacitySearch,
 
 
 def _probe(
-    experiment: Experiment, value: float, search: CapacitySearch, doing: ExperimentContext, *, first: bool
+    experiment: Experiment, value: float, search: CapacitySearch, context: ExperimentContext, *, first: bool
 ) -> LoadProbe:
-    """One value tried; one that the harness refuses (a window beyond the memory limit) is not carried."""
+    """Probe one value; a value that the harness refuses, as a window beyond the memory limit, does not pass."""
     name = f"{search.axis.folder}={search.axis.written(value)}"
     try:
-        asked_for = at(experiment, value, search)
+        paced = at(experiment, value, search)
         for attempt in range(1, search.tries + 1):
-            folder = doing.out / (name if attempt == 1 else f"{name}-again-{attempt}")
-            probe = probed(value, tuple(run_experiment(asked_for, replace(doing, out=folder))), search.limit)
+            folder = context.out / (name if attempt == 1 else f"{name}-again-{attempt}")
+            probe = probed(value, tuple(run_experiment(paced, replace(context, out=folder))), search.limit)
             if probe.bound not in SPOILT:
                 break
     except ExperimentError as error:
@@ -422,7 +425,7 @@ def at(experiment: Experiment, value: float, search: CapacitySearch) -> Experime
 
 
 def _long_enough(experiment: Experiment, lasting: int) -> Experiment:
-    """The workload's duration as a multiple of its own, so that the paced run lasts at least ``lasting`` (wall ms)."""
+    """Multiply the workload's duration so that the paced run lasts at least ``lasting`` (wall ms)."""
     own = _duration(experiment)
     if own is None or _wall(experiment) >= lasting:
         return experiment
@@ -431,12 +434,12 @@ def _long_enough(experiment: Experiment, lasting: int) -> Experiment:
 
 
 def _duration(experiment: Experiment) -> int | None:
-    """How long (ms) a workload's stream is; ``None`` for a recorded one and a workload without that parameter."""
+    """The duration (ms) of a workload's stream; ``None`` for a recorded one and a workload without that parameter."""
     own = parameters_of(experiment).get("duration")
     return own if isinstance(own, int) and own > 0 else None
 
 
 def _wall(experiment: Experiment) -> int:
-    """How long (wall ms) the paced stream takes; as long as its time limit when that is not known."""
+    """The duration of the paced stream (wall ms); its time limit if unknown."""
     own = _duration(experiment)
     return experiment.feed.time_limit if own is None else round(own / (experiment.feed.factor or 1.0))

@@ -1,4 +1,4 @@
-"""The search for a border on one axis: steps of a factor of two, then bisection, each value asked for once."""
+"""The search for a limit on one axis: steps by a factor of two, then bisection, each value tried once."""
 
 import math
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 DIGITS = 4
-"""Significant digits of a value that is not whole: the same search asks for the same values again."""
+"""Significant digits of fractional values, so that a repeated search tries the same values."""
 
 
 class Harder(Enum):
@@ -18,9 +18,9 @@ class Harder(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SearchRange:
-    """The range to look in: ``start`` first, never outside ``least`` to ``most``, until the bracket is narrow.
+    """The range to search, from ``start`` within ``least`` to ``most``, until the bracket is narrow enough.
 
-    That is a relative width of ``precision``; ``whole`` values are integers, and neighbours end the search.
+    Enough is a relative width of ``precision``, or adjacent integers if the values are ``whole``.
     """
 
     start: float
@@ -31,10 +31,10 @@ class SearchRange:
     precision: float = 0.05
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be searched."""
+        """ValueError for bounds in the wrong order or an impossible precision."""
         if not 0 < self.least <= self.start <= self.most:
             raise ValueError(
-                f"the search begins at {self.start:g}: that must be within {self.least:g} to {self.most:g}, above 0"
+                f"the search starts at {self.start:g}, which must be positive and from {self.least:g} to {self.most:g}"
             )
         if not 0 < self.precision < 1:
             raise ValueError(f"precision is {self.precision:g}: it must be between 0 and 1")
@@ -49,7 +49,7 @@ class SearchRange:
         return min(stepped, end) if greater else max(stepped, end)
 
     def between(self, one: float, other: float) -> float | None:
-        """The geometric middle of a bracket; ``None`` when it is narrow enough."""
+        """The geometric mean of a bracket; ``None`` if it is narrow enough."""
         low, high = sorted((one, other))
         if high / low <= 1 + self.precision:
             return None
@@ -58,9 +58,9 @@ class SearchRange:
 
     @property
     def fewest(self) -> int:
-        """How many values a search that finds a border asks for at least: a bracket of two, and its bisection.
+        """The minimum number of values that a successful search tries: a bracket of two, then its bisection.
 
-        A precision of 5% takes 4 bisections, as 2 ** (1/16) is the first root below 1.05; whole values may take none.
+        A precision of 5% takes 4 bisections, as 2 ** (1/16) is the first root below 1.05; whole values may need none.
         """
         if self.least == self.most:
             return 1
@@ -72,14 +72,14 @@ class SearchRange:
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """The hardest value that passed and the easiest that did not, ``None`` where the reach had none."""
+    """The hardest value that passed and the easiest that failed, ``None`` if the range has no such value."""
 
     passed: float | None
     failed: float | None
 
 
 def search(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
-    """The bracket around the border between what passes and what does not, asked as few times as that takes."""
+    """The narrowest bracket around the limit, found with as few calls of ``passes`` as possible."""
     bracket = _bracket(passes, reach)
     passed, failed = bracket.passed, bracket.failed
     while passed is not None and failed is not None and (middle := reach.between(passed, failed)) is not None:
@@ -91,7 +91,7 @@ def search(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
 
 
 def _bracket(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
-    """Steps of a factor of two from the start, harder while it passes, easier while it does not."""
+    """Steps by a factor of two from the start, harder while values pass, easier while they fail."""
     first, last = passes(reach.start), reach.start
     while (value := reach.step(last, harder=first)) is not None:
         if passes(value) != first:

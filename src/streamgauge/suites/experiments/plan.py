@@ -1,4 +1,4 @@
-"""From an experiment to its trials, bad input refused first; and how long they will take, at least.
+"""From an experiment to its trials, with all input validated first, and the time that they take at least.
 
 Example: 6 runs of 30 s of stream in real time, 60,000 triples each: 6 * (1.5 + 30 + 60,000 / 30,000) = 201 s.
 """
@@ -40,21 +40,21 @@ from streamgauge.workloads import query_text
 from streamgauge.workloads.plan import Maker
 
 LINE_LIMIT: Final = 1_000_000
-"""How many static triples may stand in the task line of a program that does not read them from a file."""
+"""Maximum number of static triples in the task line of a program that does not read them from a file."""
 
 
 _ADVANCE: Final = "streamgauge advance"
 ADVANCED: Final = "advanced_to"
-"""A file beside a stream table: how far the stream's file said that time came (ms)."""
+"""A file next to a stream table with the time (ms) of the recording's last advance."""
 
 
 def refuse_streams(workload: WorkloadPart, query: ContinuousQuery) -> None:
-    """Refuse what is said to be other streams than the query's, before any is made; ExperimentError, SourceError."""
+    """Refuse stream names that the query does not read, before any stream is made; ExperimentError, SourceError."""
     refuse_names(workload.sources, query.streams)
     if workload.name is not None and workload.stream is not None and workload.stream not in query.streams:
         read = " and ".join(f"<{name}>" for name in query.streams)
         raise ExperimentError(
-            f"workload.stream: the stream is made as <{workload.stream}>, but the query reads {read}: "
+            f"workload.stream: the workload generates <{workload.stream}>, but the query reads {read}: "
             "name the same stream in both"
         )
 
@@ -79,12 +79,12 @@ def write_recorded(
 
 
 def write_advance(folder: Path, advanced: int) -> None:
-    """Write beside a stream table how far its file said that time came (ms); RunError."""
+    """Write the time (ms) of the last advance next to a stream table; RunError."""
     write_json(folder / ADVANCED, {"format": _ADVANCE, "version": 1, "time": advanced})
 
 
 def identity(part: WorkloadPart, query: ContinuousQuery) -> dict[str, str]:
-    """The fields that tell a recorded stream from another: its sources with their content, streams, how it is read."""
+    """A digest that identifies a recorded stream: its sources with their content, streams and reading options."""
     if not part.sources:
         return {}
     digest = hashlib.sha256()
@@ -103,13 +103,13 @@ def identity(part: WorkloadPart, query: ContinuousQuery) -> dict[str, str]:
 
 @lru_cache(maxsize=256)
 def _digest(file: Path, size: int, changed: int) -> bytes:  # noqa: ARG001
-    """The digest of a file's content; one that has neither another size nor time is read once."""
+    """The digest of a file's content, cached until its size or modification time changes."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").digest()
 
 
 def _files(source: NamedSource) -> Iterator[Path]:
-    """The files that a source is read from, mappings of columns beside them."""
+    """The files of a source, and the column mapping next to them."""
     address = parse_address(source.address)
     path = Path(address.path)
     if address.scheme != "file" or not path.exists():
@@ -124,9 +124,9 @@ def _files(source: NamedSource) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """How many triples a stream has, the first and last application time, and how far its time came (ms).
+    """The number of triples of a stream, its first and last application time, and its last advance (ms).
 
-    ``begins`` is the time of the element that came first.
+    ``begins`` is the time of the element that arrived first.
     """
 
     triples: int
@@ -145,7 +145,7 @@ def stream_facts(stream: Path, name: str | None = None) -> StreamFacts:
     """The facts of a stream table on disk; ExperimentError, with its ``name``, for one without triples."""
     stream_manifest = manifest(stream)
     if stream_manifest.time is None or stream_manifest.sequence is None:
-        raise ExperimentError(f"{name or stream}: the stream has no triples: nothing can be answered on it")
+        raise ExperimentError(f"{name or stream}: the stream has no triples, so it has no answers")
     advanced_file = stream / ADVANCED
     until = (
         read_json(advanced_file, _ADVANCE, 1)["time"]
@@ -157,20 +157,20 @@ def stream_facts(stream: Path, name: str | None = None) -> StreamFacts:
 
 
 def stream_folder(part: WorkloadPart, query: ContinuousQuery, seed: int, streams: Path) -> Path:
-    """The path of the stream table of a workload for a seed, which may not exist yet."""
+    """The path of a workload's stream table for a seed; it may not exist yet."""
     source = {"name": part.name, "file": str(part.file), "seed": seed, **part.parameters, **identity(part, query)}
     digest = hashlib.sha256(json.dumps(source, sort_keys=True, default=str).encode()).hexdigest()[:16]
     return streams / digest
 
 
 def write_workload(part: WorkloadPart, seed: int, folder: Path, tables: Maker) -> None:
-    """A workload's stream for a seed as a stream table in a new folder."""
+    """Write a workload's stream for a seed as a stream table into a new folder."""
     workload = load_workload(part.name or "")
     tables.write_stream(workload, seed, check_parameters(workload, part.parameters), folder)
 
 
 def parameters_of(experiment: Experiment) -> Mapping[str, object]:
-    """The parameters of the experiment's workload, given and default; a recorded stream has none."""
+    """All parameters of the experiment's workload, defaults included; a recorded stream has none."""
     part = experiment.workload
     return {} if part.name is None else check_parameters(load_workload(part.name), part.parameters)
 
@@ -181,7 +181,7 @@ def gives_static(experiment: Experiment) -> bool:
 
 
 def static_data(part: WorkloadPart, seed: int, stream: Path, tables: Maker) -> StaticFile:
-    """The workload's static data, as ``<stream>.nt`` beside the stream table, made unless it is there."""
+    """The workload's static data in ``<stream>.nt`` next to the stream table, generated if missing."""
     workload = load_workload(part.name or "")
     parameters = check_parameters(workload, part.parameters)
     file = stream.with_name(f"{stream.name}.nt")
@@ -192,9 +192,9 @@ def static_data(part: WorkloadPart, seed: int, stream: Path, tables: Maker) -> S
 
 
 def as_taken(engine: str, static: StaticFile) -> Collection[Triple]:
-    """The static data in a form that the engine takes: a file, else triples; ExperimentError when there are too many.
+    """The static data in a form that the engine accepts, a file or triples; ExperimentError for too many triples.
 
-    Engines in Python read files; a program on the pipe does when its module says ``STATIC_FILE = True``.
+    Engines in Python read files; programs on the pipe do so if their module sets ``STATIC_FILE = True``.
     """
     module = load_engine(engine)
     if not hasattr(module, "command") or getattr(module, "STATIC_FILE", False):
@@ -208,7 +208,7 @@ def as_taken(engine: str, static: StaticFile) -> Collection[Triple]:
 
 
 def link(source: Path, target: Path) -> None:
-    """Link the files into another folder, or copy them where the file system has no hard links."""
+    """Hard-link the files into another folder, or copy them if the file system has no hard links."""
     target.mkdir(parents=True)
     for file in [*files(source), *source.glob(MANIFEST)]:
         hardlink(file, target / file.name)
@@ -251,7 +251,7 @@ def read_text(path: Path) -> str:
 def plan_runs(experiment: Experiment, query: PlannedQuery, point: Mapping[str, str] | None = None) -> tuple[Trial, ...]:
     """Every run of the experiment in order; ExperimentError with the engine's sentence when one refuses.
 
-    ``point`` has the values that tell the experiment from the other variants of its file.
+    ``point`` has the values that distinguish the experiment from the other variants of its file.
     """
     return tuple(_trials(experiment, query, point or {}))
 
@@ -303,30 +303,30 @@ def _trials(experiment: Experiment, planned: PlannedQuery, point: Mapping[str, s
 
 
 def workload_fields(part: WorkloadPart, query: ContinuousQuery, seed: int) -> Mapping[str, object]:
-    """The fields that tell a workload's stream for a seed from another; a run's header has them."""
+    """The fields that identify a workload's stream for a seed, for the run's header."""
     source = part.name or ", ".join(source.address for source in part.sources)
     parameters = {key: str(value) for key, value in part.parameters.items()}
     return {"name": source, "seed": seed, **parameters, **identity(part, query)}
 
 
 BYTES_PER_TRIPLE = 800
-"""Bytes that a triple takes inside a window, in the incremental evaluator with its indexes (measured: about 770)."""
+"""Memory per triple of a window in the incremental evaluator with its indexes (measured: about 770 bytes)."""
 
 
 def refuse_window(query: ContinuousQuery, triples: int, span: int, limit_mb: int) -> None:
     """Refuse windows whose estimated content (triples over ``span`` ms) exceeds the memory limit."""
-    triples_held = sum(_held(window.window, triples, span) for window in query.windows)
-    needed = triples_held * BYTES_PER_TRIPLE / 1e6
+    size = sum(_window_triples(window.window, triples, span) for window in query.windows)
+    needed = size * BYTES_PER_TRIPLE / 1e6
     if needed > limit_mb:
         sizes = " and ".join(_size(window.window) for window in query.windows)
         raise ExperimentError(
-            f"{sizes} would hold about {triples_held:,.0f} triples, {needed:,.0f} MB: more than "
+            f"{sizes} would hold about {size:,.0f} triples, {needed:,.0f} MB: more than "
             f"memory_limit_mb = {limit_mb}; take a smaller window or raise memory_limit_mb"
         )
 
 
-def _held(window: Window, triples: int, span: int) -> float:
-    """About how many triples a window holds at most, of a stream with so many over ``span`` ms."""
+def _window_triples(window: Window, triples: int, span: int) -> float:
+    """Estimate of the largest window content, in triples, of a stream with ``triples`` over ``span`` ms."""
     if window.kind == "count":
         return min(triples, window.size)
     return triples * (1.0 if window.kind == "landmark" else min(1.0, window.size / max(1, span)))
@@ -342,7 +342,7 @@ RUN_S: Final = 1.5
 """An engine's process, a run folder and a verdict with few windows, in s of CPU (measured: 1 to 2)."""
 
 TRIPLES_S: Final = 30_000
-"""Triples that are answered, recorded and judged in a second of CPU, where a report is due each second of the stream
+"""Triples that are answered, recorded and judged per second of CPU, with one report per second of the stream
 (measured with ``live`` as C-SPARQL: 105,000 in 3.3 s). Semantics that report at each change take longer."""
 
 
@@ -357,12 +357,12 @@ class RunEstimate:
 
     @property
     def feed_seconds(self) -> float:
-        """How long one run is fed, s; 0 as fast as possible, where the work itself is what takes time."""
+        """The feeding time of one run, s; 0 if it is fed as fast as possible, where ``TRIPLES_S`` counts instead."""
         return 0.0 if self.factor is None else self.span / 1000 / self.factor
 
     @property
     def words(self) -> str:
-        """The runs and what each of them takes: ``6 runs of 30 s each, fed in real time``."""
+        """The runs and their cost as text: ``6 runs of 30 s each, fed in real time``."""
         runs = counted(self.runs, "run")
         if self.factor is not None:
             pace = "in real time" if self.factor == 1 else f"at {self.factor:g} times real time"
@@ -371,7 +371,7 @@ class RunEstimate:
 
     @property
     def seconds(self) -> float:
-        """All runs, one after the other, s."""
+        """The total of all runs, in sequence, s."""
         return self.runs * (RUN_S + self.feed_seconds + self.triples / TRIPLES_S)
 
 
@@ -383,7 +383,7 @@ class ExperimentEstimate:
 
     @property
     def seconds(self) -> float:
-        """All runs of all variants, s."""
+        """The total of all variants, s."""
         return sum(part.seconds for part in self.parts)
 
     @property
@@ -398,7 +398,7 @@ class ExperimentEstimate:
 
     @property
     def words(self) -> str:
-        """The runs, and what each of them takes where that is the same for all."""
+        """The runs as text, with the cost of each if it is the same for all."""
         to_do = [part for part in self.parts if part.runs] or self.parts[:1]
         if len({replace(part, runs=0) for part in to_do}) == 1:
             return replace(to_do[0], runs=self.runs).words

@@ -1,8 +1,8 @@
-"""The progress of an experiment as a folder that grows while it runs: written by the runner, read by whoever watches.
+"""The progress of an experiment as a growing folder: the runner writes it, the workbench reads it.
 
 ``progress.jsonl`` has a line for each step, for each second of a run (answers as the engine wrote them, samples) and
-for each verdict; ``run1``, ``run2``, ... are unfinished run folders with the headers. While a run goes on, nothing of
-an engine's answers is decoded or judged in the harness' process, so that watching costs the measured run little.
+for each verdict; ``run1``, ``run2``, ... are unfinished run folders with the headers. The runner neither decodes nor
+judges answers during a run, so that watching hardly affects the measurement.
 """
 
 import json
@@ -30,11 +30,11 @@ LINES: Final = "progress.jsonl"
 """The file of steps, answers, samples and verdicts."""
 
 ANSWER_BYTES: Final = 64 * 2**20
-"""Answers of a run that a reader keeps to judge them; a run with more is judged when it is over."""
+"""Maximum size of the answers that a reader judges during a run; larger runs are judged at their end."""
 
 
 class ProgressFolder:
-    """Writes the progress of an experiment. Threads may share one."""
+    """Writes the progress of an experiment; thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._lock = made_folder(folder), Lock()
@@ -44,11 +44,11 @@ class ProgressFolder:
         self._lines = self._samples = 0
 
     def step(self, what: str, share: float) -> None:
-        """The step that is taken now, and the share of the whole that is done (0 to 1)."""
+        """Record the current step and the completed share of the experiment (0 to 1)."""
         self._write({"step": what, "share": share})
 
     def begin(self, trial: str, header: RunHeader, stream: Path) -> None:
-        """The run of a trial begins; ``stream`` is its table."""
+        """Record the start of a trial's run; ``stream`` is its table."""
         self._runs += 1
         name = f"run{self._runs}"
         RunWriter(self._folder / name, header, stream)
@@ -57,11 +57,11 @@ class ProgressFolder:
         self._write({"trial": trial, "run": name, "stream": str(stream.resolve())})
 
     def watch(self, seen: Observation, sampler: ResourceSampler) -> None:
-        """The observation and the samples of the run that begins."""
+        """Set the observation and sampler of the run that was begun."""
         self._seen, self._sampler = seen, sampler
 
     def add(self, come: int | None) -> None:
-        """The lines of the engine and the samples since the last call; ``come`` is the time (ms) of the feed."""
+        """Record engine output and samples since the last call; ``come`` is the feed's position in stream time (ms)."""
         seen, sampler = self._seen, self._sampler
         if seen is None or sampler is None or come is None:
             return
@@ -77,7 +77,7 @@ class ProgressFolder:
         )
 
     def judged(self, trial: str, verdict: Verdict) -> None:
-        """A run is over, or was kept before."""
+        """Record the verdict on a run, done now or earlier."""
         self._write(
             {
                 "judged": trial,
@@ -94,7 +94,7 @@ class ProgressFolder:
 
 @dataclass(frozen=True, slots=True)
 class JudgedTrial:
-    """A run that is over: the name of its trial, its judgement in a word, precision and recall (0 to 1)."""
+    """A judged run: the name of its trial, its judgement, precision and recall (0 to 1)."""
 
     trial: str
     judgement: str
@@ -104,10 +104,10 @@ class JudgedTrial:
 
 @dataclass
 class ProgressReader:
-    """The progress of an experiment as its folder tells it, up to the last ``read``.
+    """The progress of an experiment as of the last ``read`` of its folder.
 
-    ``samples`` are (ns, bytes, CPU %) of the run that goes on, ``come`` (ms) is where its feed is, ``wrong`` says why
-    its answers cannot be judged before it is over. ``so_far`` is the last verdict on it that was asked for.
+    ``samples`` are (ns, bytes, CPU %) of the current run, ``come`` (ms) is its feed's position, ``wrong`` is why its
+    answers cannot be judged before its end. ``so_far`` is the latest intermediate verdict.
     """
 
     folder: Path
@@ -129,7 +129,7 @@ class ProgressReader:
     _answers: list[Answer] = field(default_factory=list)
 
     def read(self) -> None:
-        """Take in the whole lines that were added."""
+        """Read the complete lines that were appended since the last call."""
         file = self.folder / LINES
         if not file.is_file():
             return
@@ -162,10 +162,10 @@ class ProgressReader:
             self.trial, self.so_far = "", None
 
     def _add(self, received: int, text: str) -> None:
-        """Keep a line of the engine until it is judged, unless there are too many."""
+        """Buffer a line of the engine for judging, or give up if there are too many."""
         self._bytes += len(text)
         if self._bytes > ANSWER_BYTES and not self.wrong:
-            self.wrong = "Its answers are too many to be judged while it runs."
+            self.wrong = "It has too many answers to be judged while it runs."
         if self.wrong:
             self._lines.clear()
             self._answers.clear()
@@ -173,21 +173,21 @@ class ProgressReader:
             self._lines.append((received, text))
 
     def _decode(self) -> None:
-        """The lines as answers, up to the first that is none."""
+        """Decode buffered lines as answers, up to the first invalid one."""
         while self._lines and not self.wrong:
             received, text = self._lines.popleft()
             try:
                 output = decode_output(text.encode())
             except LineError as error:
-                self.wrong = f"A line of the engine is no answer: {error}"
+                self.wrong = f"A line of the engine is not an answer: {error}"
                 return
             if not isinstance(output, Late):
                 self._answers.append(replace(output, received=received))
 
     def verdict(self) -> Verdict | None:
-        """The verdict on the run that goes on, up to the newest instant that was answered; ``None`` where it has none.
+        """An intermediate verdict on the current run up to the newest answered instant; ``None`` without one.
 
-        Reports after that instant are left out, as their answers may be on the way. Delays are known in paced runs.
+        Later reports are left out, as their answers may still be on the way. Delays are known in paced runs.
         """
         self._decode()
         horizon = self._horizon()
@@ -195,11 +195,11 @@ class ProgressReader:
             return None
         run = read_run(self.folder / self._run, parse)
         if run.header.semantics.clock is not Clock.APPLICATION:
-            self.wrong = "Its windows are of arrival times: it is judged when it is over."
+            self.wrong = "Its windows are over arrival times, so it is judged at its end."
             return None
         verdict_ = judge_run(_until(run, self._answers, horizon, self._started), Path(self._stream), Means(_no_spark))
         if not verdict_.windows and verdict_.evaluator is not None:
-            return None  # nothing is due yet
+            return None  # no report is expected yet
         if verdict_.judgement is Judgement.UNKNOWN:
             self.wrong = f"Not judged while it runs: {verdict_.reason}"
             return None
@@ -207,7 +207,7 @@ class ProgressReader:
         return verdict_
 
     def _horizon(self) -> int | None:
-        """The time (ms) up to which reports are judged: the newest that was answered, or the feed's of a second ago."""
+        """The time (ms) up to which to judge reports: the newest answered instant, else the previous feed position."""
         instants = [answer.instant for answer in self._answers if answer.instant is not None]
         if not self._answers or self.come is None:
             return None
@@ -215,11 +215,11 @@ class ProgressReader:
 
 
 def _until(run: Run, answers: Sequence[Answer], horizon: int, started: int) -> Run:
-    """A run that ended at that time (ms), with the answers of instants until then."""
+    """The run cut off at a time (ms), with the answers up to then."""
     kept = tuple(answer for answer in answers if answer.instant is None or answer.instant <= horizon)
     header = replace(run.header, advanced_to=horizon, started=started, failure=None)
     return replace(run, header=header, answers=kept)
 
 
 def _no_spark() -> NoReturn:
-    raise RefusedError("it is too large for that")
+    raise RefusedError("it is too large to be judged while it runs")

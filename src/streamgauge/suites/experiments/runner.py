@@ -67,7 +67,7 @@ AnyFollowed = TypeVar("AnyFollowed", bound=Followed)
 
 
 class FeedProgress:
-    """A stream that is being fed, and its progress; ``begin`` and ``end`` of its time in ms.
+    """A stream during feeding, with its progress; ``begin`` and ``end`` are the stream's time in ms.
 
     The feeder's thread only notes the current element, so that progress messages delay no element.
     """
@@ -89,21 +89,21 @@ class FeedProgress:
 
     @property
     def come(self) -> int | None:
-        """The time (ms) of the last element that was taken, ``None`` before the first; the end once all is fed."""
+        """The time (ms) of the last element fed, ``None`` before the first; the end once all are fed."""
         if self._over:
             return self._end
         return None if self._last is None else self._last.time
 
     def place(self) -> tuple[str, float]:
-        """The run's progress in words, and as a share from 0 to 1.
+        """The run's progress as text and as a share from 0 to 1.
 
         Example: ``("fed to 12 s of 60 s, element 1,200", 0.18)``.
         """
         last, span = self._last, self._end - self._begin
         if self._over:
-            return "all is fed, the engine is at its last answers", FEEDING
+            return "all elements are fed, waiting for the last answers", FEEDING
         if last is None:
-            return "the engine gets ready", 0.0
+            return "starting the engine", 0.0
         if span <= 0:
             return f"fed to element {last.sequence + 1:,}", 0.0
         come = min(max(0, last.time - self._begin), span)
@@ -115,7 +115,7 @@ def _seconds(ms: int) -> str:
 
 
 @contextmanager
-def progress_told(fed: FeedProgress, tell: Tell, every: float = EVERY_S) -> Iterator[Iterator[Followed]]:
+def progress_reported(fed: FeedProgress, tell: Tell, every: float = EVERY_S) -> Iterator[Iterator[Followed]]:
     """The stream, while another thread reports the progress every ``every`` seconds."""
     ended = threading.Event()
     thread = threading.Thread(target=_tell, args=(fed, tell, every, ended), daemon=True, name="fed")
@@ -140,11 +140,11 @@ STREAM: Final = "stream"
 
 @dataclass(frozen=True, slots=True)
 class ExperimentContext:
-    """The means of running an experiment: where to write, how to get Spark, progress, whether runs are done again.
+    """The environment of an experiment: output folder, Spark session, progress, and whether runs are repeated.
 
-    ``streams`` is where stream tables are kept, ``out/streams`` unless several experiments share them. ``on_spark``:
-    streams are made on Spark whatever their size. ``note`` hears what was taken for granted when files were read,
-    ``foretell`` before the first run how long all that are to be done will take; ``progress`` is written while they go.
+    ``streams`` is the folder of stream tables, ``out/streams`` unless several experiments share them. ``on_spark``:
+    streams are generated on Spark whatever their size. ``note`` receives assumptions made in reading files,
+    ``foretell`` an estimate of the remaining runs before the first; ``progress`` is written during the runs.
     """
 
     out: Path
@@ -158,7 +158,7 @@ class ExperimentContext:
     progress: ProgressFolder | None = None
 
     def part(self, number: int, of: int) -> "ExperimentContext":
-        """The same, whose shares are those of one of ``of`` equal parts, by its number from 0."""
+        """The context of part ``number`` (from 0) of ``of`` equal parts: its shares are scaled to that part."""
         return replace(self, tell=lambda what, share: self.tell(what, (number + share) / of))
 
     @property
@@ -173,12 +173,12 @@ class ExperimentContext:
 
 
 def run_experiment(experiment: Experiment, context: ExperimentContext) -> Iterator[tuple[Path, Run, Verdict]]:
-    """Every run of the experiment with its folder and verdict, as each is finished."""
+    """Every run of the experiment with its folder and verdict, as soon as it is finished."""
     return run_variants([Variant(experiment)], context)
 
 
 def run_variants(variants: Sequence[Variant], context: ExperimentContext) -> Iterator[tuple[Path, Run, Verdict]]:
-    """Every run of all variants as it is finished, with folder and verdict; all are planned before the first begins."""
+    """Every run of all variants as soon as it is finished; all are planned before the first starts."""
     planned = plan_variants(variants)
     for variant in planned:
         refuse_streams(variant.experiment.workload, variant.query.query)
@@ -193,7 +193,7 @@ def run_variants(variants: Sequence[Variant], context: ExperimentContext) -> Ite
 def _run_variant(
     variant: PlannedVariant, context: ExperimentContext, foretold: Sequence[PlannedVariant]
 ) -> Iterator[tuple[Path, Run, Verdict]]:
-    """The runs of a variant; before the first, how long those of the variants ``foretold`` take."""
+    """The runs of a variant; before the first, an estimate of the variants ``foretold`` is reported."""
     experiment, planned, trials = variant.experiment, variant.query, variant.trials
     for number, trial in enumerate(trials):
         context.tell(f"{trial.name}, run {number + 1} of {len(trials)}", number / len(trials))
@@ -215,7 +215,7 @@ def _run_variant(
 
 
 def finished(folder: Path) -> Judged | None:
-    """A run that was done and judged before; ``None`` when there is none or it is not whole."""
+    """An earlier finished and judged run; ``None`` if it is missing or incomplete."""
     try:
         return read_run(folder, parse), read_verdict(folder)
     except (RunError, OSError):
@@ -223,21 +223,21 @@ def finished(folder: Path) -> Judged | None:
 
 
 def refuse_other(folder: Path, kept: RunHeader, trial: Trial) -> None:
-    """Refuse to take a kept run for another trial's; ExperimentError names the folder and what differs."""
+    """Refuse to reuse another trial's run; ExperimentError names the folder and the difference."""
     if other := ", ".join(trial.differences(kept)):
         raise ExperimentError(
-            f"{folder}: a run with another {other} is kept there: give --out another folder, or --again to replace it"
+            f"{folder}: this is a run with another {other}: name another folder with --out, or replace it with --again"
         )
 
 
 def _stream(
     experiment: Experiment, planned: PlannedQuery, seed: int, context: ExperimentContext
 ) -> tuple[Path, StreamFacts]:
-    """The stream table of the experiment's workload for a seed, made unless it is there; RefusedError for another's."""
+    """The stream table for a seed, generated if missing; RefusedError for one of another query's streams."""
     part = experiment.workload
     path = stream_folder(part, planned.query, seed, context.streams or context.out / "streams")
     if not path.is_dir():
-        context.tell(f"making the stream, seed {seed}", 0.0)
+        context.tell(f"generating the stream, seed {seed}", 0.0)
         if part.sources:
             made_once(path, partial(write_recorded, experiment, planned.query, planned.text, note=context.note))
         else:
@@ -248,18 +248,18 @@ def _stream(
 
 
 def beside_static(experiment: Experiment, trial: Trial, stream: Path, context: ExperimentContext) -> Trial:
-    """The trial with the workload's static data, if it has some; ExperimentError when the engine does not take it."""
+    """The trial with the workload's static data, if any; ExperimentError if the engine refuses it."""
     if not trial.static:
         return trial
     static = static_data(experiment.workload, trial.seed, stream, context.tables)
     query = trial.query.query.with_static(as_taken(trial.system, static))
     if reason := load_engine(trial.system).refuse(query, trial.semantics):
-        raise ExperimentError(f"engine {trial.system} refuses this query beside static data: {reason}")
+        raise ExperimentError(f"engine {trial.system} refuses this query with static data: {reason}")
     return replace(trial, query=replace(trial.query, query=query))
 
 
 def _duration(experiment: Experiment, facts: StreamFacts) -> int:
-    """How far the stream's time comes (ms): as stated, else the workload's duration, else as its file says."""
+    """The stream's end (ms): as the experiment sets it, else the workload's duration, else the recording's end."""
     if experiment.feed.advance_to is not None:
         return experiment.feed.advance_to
     duration = parameters_of(experiment).get("duration")
@@ -267,7 +267,7 @@ def _duration(experiment: Experiment, facts: StreamFacts) -> int:
 
 
 def estimate(variants: Sequence[PlannedVariant], facts: StreamFacts, context: ExperimentContext) -> ExperimentEstimate:
-    """How long the runs take that are not kept, by the stream of the first."""
+    """An estimate of the runs that are still to do, from the stream of the first."""
 
     def of_one(variant: PlannedVariant) -> RunEstimate:
         places = [context.store.place(run.name) for run in variant.trials]
@@ -282,7 +282,7 @@ def estimate(variants: Sequence[PlannedVariant], facts: StreamFacts, context: Ex
 def recorded_run(
     experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, context: ExperimentContext
 ) -> Run:
-    """The run of a trial, fed to its engine."""
+    """Run a trial: feed its stream to its engine and record the answers."""
     header = header_of(experiment, trial, facts)
     windows = trial.query.query.windows
     refuse_clock(windows, trial.semantics, min(origins(trial.semantics, windows, facts.begins)), header.advanced_to)
@@ -290,17 +290,17 @@ def recorded_run(
     task = task_of(header, dialect(load_engine(trial.system)))
     if header.factor is not None:
         seconds = (header.advanced_to - header.begin) / 1000 / header.factor
-        context.tell(f"{trial.name}: the stream is fed for {seconds:,.0f} s", 0.0)
+        context.tell(f"{trial.name}: feeding the stream takes {seconds:,.0f} s", 0.0)
     stored = StoredStream(stream)
     so_far = FeedProgress(stored, header.begin, header.advanced_to)
     stored.follow = so_far.follow
     progress, watch = _progress(trial, header, stream, so_far, context)
-    with progress_told(so_far, progress):
+    with progress_reported(so_far, progress):
         return record(header, program(trial.system), stored, limits, task=task, watch=watch)
 
 
 def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, context: ExperimentContext) -> Judged:
-    """Record, judge and keep the run of a trial; where another process has finished the same one, that one stays."""
+    """Record, judge and store the run of a trial, unless another process has finished the same one meanwhile."""
     run = recorded_run(experiment, trial, stream, facts, context)
     with context.store.stage(trial.name) as place:
         write_run(place, run)
@@ -316,17 +316,17 @@ def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, 
 def _progress(
     trial: Trial, header: RunHeader, stream: Path, so_far: FeedProgress, context: ExperimentContext
 ) -> tuple[Tell, Watch | None]:
-    """The function that is told every second where the feed is, and the one that is given what the harness observes."""
+    """The callback for the feed's progress, called every second, and the one for the harness's observation."""
     progress = context.progress
     if progress is not None:
         progress.begin(trial.name, header, stream)
 
-    def told(what: str, share: float) -> None:
+    def report_progress(what: str, share: float) -> None:
         context.tell(f"{trial.name}: {what}", share)
         if progress is not None:
             progress.add(so_far.come)
 
-    return told, None if progress is None else progress.watch
+    return report_progress, None if progress is None else progress.watch
 
 
 def _verdict(run: Run, stream: Path, trial: Trial, experiment: Experiment, context: ExperimentContext) -> Verdict:
@@ -339,7 +339,7 @@ def _verdict(run: Run, stream: Path, trial: Trial, experiment: Experiment, conte
 
 
 def header_of(experiment: Experiment, trial: Trial, facts: StreamFacts) -> RunHeader:
-    """The header of a trial's run before it has begun."""
+    """The header of a trial's run before its start."""
     own = evaluator(load_engine(trial.system))
     return RunHeader(
         engine=trial.system,

@@ -1,8 +1,8 @@
-"""An experiment stage by stage: generate, run, judge, diagnose, report; each stage goes on where it was stopped.
+"""An experiment stage by stage: generate, run, judge, diagnose, report; each stage resumes where it was stopped.
 
-A stage is done when its result is there, whole: a stream with its manifest, a run folder that is finished, a verdict, a
-diagnosis. In process and on Spark the stages are the same functions on the same tables; a stream on another file system
-is made, answered and judged by Spark alone.
+A stage is done when its result is complete: a stream with its manifest, a finished run folder, a verdict, a diagnosis.
+The stages are the same functions on the same tables in process and on Spark; a stream on another file system is
+generated, answered and judged by Spark alone.
 """
 
 import json
@@ -64,10 +64,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK: Final = "spark"
-"""The engine that answers tables where they are."""
+"""The engine that reads tables on any file system."""
 
 HERE: Final = "in this process"
-"""The place of a stage that needs no session of Spark."""
+"""The place of a stage that needs no Spark session."""
 
 
 class Stage(StrEnum):
@@ -82,7 +82,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """A stage of one stream or run: where it was done, over how many triples, in how many seconds; ``kept``: before."""
+    """A finished stage of one stream or run, with its place, triples and seconds; ``kept`` if from an earlier call."""
 
     stage: Stage
     what: str
@@ -98,9 +98,9 @@ Done = Callable[[StageResult], object]
 
 @dataclass(frozen=True)
 class Pipeline:
-    """An experiment's stages: ``out`` has run folders and report, ``streams`` is where its streams are made.
+    """An experiment's stages: run folders and report go to ``context.out``, stream tables to ``streams``.
 
-    ``master`` (or streams on another file system) puts stages on Spark; without it they run in this process.
+    A ``master``, or streams on another file system, moves stages to Spark; otherwise they run in this process.
     """
 
     experiment: Experiment
@@ -117,7 +117,7 @@ class Pipeline:
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """The runs, in order; ExperimentError for an engine that cannot read the streams where they are."""
+        """The runs, in order; ExperimentError for an engine that cannot read streams on that file system."""
         trials = plan_runs(self.experiment, self.planned)
         refuse_streams(self.experiment.workload, self.planned.query)
         other = [trial.system for trial in trials if trial.system != SPARK]
@@ -125,8 +125,8 @@ class Pipeline:
         if isinstance(self.streams, RemotePlace) and (other or static or self.experiment.workload.name is None):
             what = f"engine {other[0]}" if other else "static data of a workload" if static else "a recorded stream"
             raise ExperimentError(
-                f"{self.streams}: {what} comes from this machine: on another file system a workload without "
-                f"static data is made, and answered by the engine {SPARK}"
+                f"{self.streams}: {what} needs local files: on another file system use a workload without "
+                f"static data and the engine {SPARK}"
             )
         return trials
 
@@ -136,7 +136,7 @@ class Pipeline:
         return self.master is not None or isinstance(self.streams, RemotePlace)
 
     def _placed(self) -> tuple[ExperimentContext, Callable[[], str]]:
-        """The context of one stage, and the place where it was done, in words: on Spark if it asked for a session."""
+        """The context of one stage, and a function that names its place: Spark if the stage requested a session."""
         sessions: list[SparkSession] = []
 
         def spark() -> "SparkSession":
@@ -151,10 +151,10 @@ class Pipeline:
         return f"on Spark, {self.master or 'local[*]'}"
 
     def run(self) -> list[tuple[Run, Verdict]]:
-        """Do all stages but the report, and return what it shows; runs that are kept are done anew where asked."""
+        """Do all stages but the report and return the runs and verdicts that it shows."""
         for trial in self.trials if self.context.again else ():
-            for left in (self.folder(trial), self._checkpoint(trial)):
-                rmtree(left, ignore_errors=True)
+            for stale in (self.folder(trial), self._checkpoint(trial)):
+                rmtree(stale, ignore_errors=True)
         for seed in dict.fromkeys(trial.seed for trial in self.trials):
             self._generated(seed)
         for trial in self.trials:
@@ -175,11 +175,11 @@ class Pipeline:
         return self.context.store.place(trial.name)
 
     def _checkpoint(self, trial: Trial) -> Path:
-        """The state of a streaming job, which is also of one that was stopped."""
+        """The checkpoint of a streaming job, from which a stopped job resumes."""
         return self.context.out / ".checkpoints" / trial.name
 
     def facts(self, seed: int) -> StreamFacts:
-        """The facts of a stream that was made."""
+        """The facts of a generated stream."""
         stream = self.stream(seed)
         if isinstance(stream, Path):
             return stream_facts(stream)
@@ -190,7 +190,7 @@ class Pipeline:
         listed = manifest(session, stream)
         reach = extent(read_table(session, stream), self.planned.query.streams)
         if listed.time is None or reach.first is None:
-            raise ExperimentError(f"{stream}: the stream has no triples: nothing can be answered on it")
+            raise ExperimentError(f"{stream}: the stream has no triples, so it has no answers")
         return StreamFacts(listed.rows, reach.first, *listed.time, listed.time.greatest)
 
     def _generated(self, seed: int) -> None:
@@ -211,7 +211,7 @@ class Pipeline:
         self._tell(Stage.GENERATE, what, self.facts(seed).triples, began, kept=kept, where=where())
 
     def _is_made(self, stream: Place) -> bool:
-        """Whether a stream is there, whole: its manifest is written last."""
+        """Whether a stream is complete: its manifest is written last."""
         if isinstance(stream, Path):
             return stream.is_dir()
         session = self.context.spark()
@@ -220,7 +220,7 @@ class Pipeline:
         return HadoopFiles(session).exists(stream / NAME)
 
     def _remove(self, place: RemotePlace) -> None:
-        """Remove what a stopped stage left."""
+        """Remove the partial result of a stopped stage."""
         from streamgauge.spark.hadoop import HadoopFiles
 
         HadoopFiles(self.context.spark()).remove(place)
@@ -248,7 +248,7 @@ class Pipeline:
         self._tell(Stage.RUN, trial.name, facts.triples, began, kept=kept, where=where)
 
     def _stream_job(self, trial: Trial, stream: Place, facts: StreamFacts) -> None:
-        """Answer a table with Structured Streaming until its end; a job that was stopped goes on."""
+        """Answer a table with Structured Streaming until its end, resuming a stopped job."""
         session = self.context.spark()
         from streamgauge.engines.spark.micro_batches import BatchDone
         from streamgauge.engines.spark.pipeline import Job, run
@@ -257,7 +257,7 @@ class Pipeline:
 
         def tell(done: BatchDone) -> None:
             rows, seconds = done.after.rows, max(1e-3, self.clock() - began)
-            rate = f"{rows:,} triples, {rows / seconds:,.0f} a second"
+            rate = f"{rows:,} triples, {rows / seconds:,.0f} per second"
             self.context.tell(f"run {trial.name}: {rate}, {done.after.sent:,} reports", rows / facts.triples)
 
         query = trial.query
@@ -285,7 +285,7 @@ class Pipeline:
         self._tell(Stage.JUDGE, trial.name, size, began, kept=kept, where=where(), note=note)
 
     def _diagnosed(self, trial: Trial) -> None:
-        """The diagnosis of a wrong run, on its beginning where it is large."""
+        """Diagnose a wrong run, or a prefix of it if it is large."""
         folder, began = self.folder(trial), self.clock()
         verdict = read_verdict(folder)
         if verdict.judgement is not Judgement.WRONG:
@@ -312,7 +312,7 @@ class Pipeline:
         self.done(StageResult(stage, what, where, triples, self.clock() - began, kept, note))
 
     def publish(self, files: Sequence[Path], target: RemotePlace) -> None:
-        """Copy run folders and the report beside streams on another file system; HadoopError."""
+        """Copy run folders and the report to another file system; HadoopError."""
         from streamgauge.spark.hadoop import HadoopFiles
 
         far = HadoopFiles(self.context.spark())
@@ -322,7 +322,7 @@ class Pipeline:
 
 
 def _is_finished(folder: Path) -> bool:
-    """Whether a run folder is there, whole."""
+    """Whether a run folder is complete."""
     try:
         return json.loads((folder / "run.json").read_text("utf-8")).get("finished") is True
     except (OSError, ValueError, AttributeError):
@@ -330,7 +330,7 @@ def _is_finished(folder: Path) -> bool:
 
 
 def _verdict(folder: Path) -> Verdict | None:
-    """The verdict that a run folder has."""
+    """The verdict in a run folder, if any."""
     try:
         return read_verdict(folder)
     except RunError:

@@ -13,14 +13,14 @@ from pathlib import PurePath
 from typing import Any, Final
 
 SWEPT: Final = ("workload", "query", "engine", "feed")
-"""The tables whose fields may be swept; ``seeds`` and ``repetitions`` are lists and counts of their own."""
+"""The tables whose fields may be swept; ``seeds`` and ``repetitions`` already multiply runs."""
 
 MAX_VARIANTS: Final = 1_000
-"""Variants of a file: each has runs for every engine, semantics, seed and repetition."""
+"""Maximum number of variants in a file, each with runs for every engine, semantics, seed and repetition."""
 
 
 class SweepError(ValueError):
-    """A sweep or a list of queries that cannot be expanded; ``keys`` lead to the field."""
+    """A sweep or list of queries that cannot be expanded; ``keys`` is the path of the field."""
 
     def __init__(self, keys: Sequence[str], sentence: str) -> None:
         super().__init__(sentence)
@@ -29,10 +29,10 @@ class SweepError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class VariantData:
-    """The tables of one variant; ``point`` has the values that tell it from the others, by their names.
+    """The tables of one variant; ``point`` maps names to the values that distinguish it from the others.
 
-    ``overrides`` are those by which ``-D`` makes this variant alone, ``number`` is that of its query (from 0) where the
-    file has several.
+    ``overrides`` are the ``-D`` options that select it alone, ``number`` is that of its query (from 0) if the file has
+    several.
     """
 
     data: dict[str, Any]
@@ -47,7 +47,7 @@ def expanded(data: Mapping[str, Any]) -> Iterator[VariantData]:
     axes = dict(_axes(data.get("sweep", {}), ()))
     queries = _queries(plain.get("query"))
     if len(queries) * _count(axes) > MAX_VARIANTS:
-        raise SweepError(("sweep",), f"these are more than {MAX_VARIANTS:,} variants: sweep over fewer values")
+        raise SweepError(("sweep",), f"it has more than {MAX_VARIANTS:,} variants: sweep over fewer values")
     names = _names(axes)
     for number, label, query in queries:
         for values in product(*axes.values()):
@@ -61,17 +61,17 @@ def expanded(data: Mapping[str, Any]) -> Iterator[VariantData]:
 
 
 def _axes(table: Any, keys: tuple[str, ...]) -> Iterator[tuple[str, list[Any]]]:
-    """The values of each field that is swept, by the path of its key."""
+    """(key path, values) of each swept field."""
     path = ".".join(keys)
     if isinstance(table, dict):
         for name, inner in table.items():
             yield from _axes(inner, (*keys, *name.split(".")))
     elif keys[:1] and keys[0] not in SWEPT:
-        raise SweepError(("sweep", *keys), f"a field of {', '.join(SWEPT[:-1])} or {SWEPT[-1]} can be swept")
+        raise SweepError(("sweep", *keys), f"only fields of {', '.join(SWEPT[:-1])} and {SWEPT[-1]} can be swept")
     elif not isinstance(table, list) or not table or not keys:
         raise SweepError(("sweep", *keys), "expected a list of values, as in feed.pace = [1, 10]")
     elif len({json.dumps(value, sort_keys=True, default=str) for value in table}) < len(table):
-        raise SweepError(("sweep", *keys), "a value is in the list twice")
+        raise SweepError(("sweep", *keys), "the list repeats a value: remove one of them")
     else:
         yield path, table
 
@@ -84,13 +84,13 @@ def _count(axes: Mapping[str, Sequence[Any]]) -> int:
 
 
 def _names(axes: Mapping[str, object]) -> dict[str, str]:
-    """A name for each field that is swept: its last word, or its whole path where two end in the same word."""
+    """A short name for each swept field: its last key, or its whole path if two end in the same key."""
     last = Counter(key.rpartition(".")[2] for key in axes)
     return {key: key if last[word := key.rpartition(".")[2]] > 1 or word == "query" else word for key in axes}
 
 
 def _queries(part: Any) -> list[tuple[int | None, dict[str, str], Any]]:
-    """The queries with their numbers and labels; one without either where the file has a single table."""
+    """(number, label, table) of the queries; a single ``[query]`` has neither number nor label."""
     if not isinstance(part, list):
         return [(None, {}, part)]
     if not part:
@@ -104,13 +104,13 @@ def _queries(part: Any) -> list[tuple[int | None, dict[str, str], Any]]:
 
 
 def _label(query: Any, number: int) -> str:
-    """The name of a query in the names of runs: of the workload's query or of the file, else its number."""
+    """The label of a query in run names: the workload query's name, the file's name, or its number."""
     table = query if isinstance(query, dict) else {}
     return str(table.get("name") or PurePath(str(table.get("file") or "")).stem or f"query{number}")
 
 
 def put(data: Any, key: str, value: object) -> None:
-    """Set ``workload.stations`` or ``engine.0.name`` in a file's tables; SweepError where the key leads nowhere."""
+    """Set ``workload.stations`` or ``engine.0.name`` in a file's tables; SweepError for an impossible path."""
     *tables, last = key.split(".")
     at = data
     for table in tables:
@@ -126,7 +126,7 @@ def _inner(at: Any, name: str, key: str) -> Any:
     """The table or list of that name in a table, or the entry of that number (from 0) in a list."""
     if isinstance(at, list):
         if not name.isdecimal() or int(name) >= len(at):
-            raise SweepError(key.split("."), f"{name} is no entry of this list: they are 0 to {len(at) - 1}")
+            raise SweepError(key.split("."), f"the list has no entry {name}: the entries are 0 to {len(at) - 1}")
         return at[int(name)]
     entry = at.setdefault(name, {})
     if not isinstance(entry, dict | list):
@@ -135,7 +135,7 @@ def _inner(at: Any, name: str, key: str) -> Any:
 
 
 def unswept(data: dict[str, Any], key: str) -> None:
-    """Leave out the sweep over a field, which has been given one value."""
+    """Remove the sweep over a field that an override has fixed."""
     at: Any = data.get("sweep")
     *tables, last = key.split(".")
     for table in tables:
@@ -147,12 +147,12 @@ def unswept(data: dict[str, Any], key: str) -> None:
 
 
 def written(value: object) -> str:
-    """A value as a name of a run has it."""
+    """A value as it appears in run names."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def toml(value: object) -> str:
-    """A value as TOML writes it on one line."""
+    """A value as TOML on one line."""
     match value:
         case dict():
             return "{ " + ", ".join(f"{key} = {toml(inner)}" for key, inner in value.items()) + " }"

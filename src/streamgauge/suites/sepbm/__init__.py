@@ -49,7 +49,7 @@ class SepbmChannel:
         """The variables of its rows, in their order; ValueError says why its query cannot be a channel's."""
         form = parse_sparql(self.query)
         if not isinstance(form, Select):
-            raise ValueError(f"channel {self.name}: its query is no SELECT: only rows can come and go")
+            raise ValueError(f"channel {self.name}: its query is not a SELECT: only rows can come and go")
         return form.variables
 
 

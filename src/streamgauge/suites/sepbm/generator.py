@@ -145,7 +145,7 @@ def generate(
     done next.
     """
     if folder.exists():
-        raise ConfigurationError(f"{folder} is there already: remove it or name another place")
+        raise ConfigurationError(f"{folder} already exists: remove it or name another place")
 
     def make(place: Path) -> None:
         tell("closure")

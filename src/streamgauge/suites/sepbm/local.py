@@ -22,7 +22,7 @@ from streamgauge.model.terms import RDF_TYPE, Row, Term, Triple
 from streamgauge.query import parse_sparql
 from streamgauge.query.traversal import every_expression, expressions
 from streamgauge.reasoning import Rule, Rules
-from streamgauge.reasoning.lifetimes import Masks, standing_closure
+from streamgauge.reasoning.lifetimes import Masks, closure_of_states
 from streamgauge.reasoning.rules import instance, is_unnamed, passes
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.refusal import volatile
@@ -49,7 +49,7 @@ class LocalData:
 
     def __init__(self, facts: Sequence[Triple], rules: Rules) -> None:
         self._facts = tuple(dict.fromkeys(facts))
-        closed = standing_closure(rules, dict.fromkeys(self._facts, 1), 1)
+        closed = closure_of_states(rules, dict.fromkeys(self._facts, 1), 1)
         self._dataset = _dataset(closed)
         self.explicit, self.closure = len(self._facts), len(closed)
         blank = {subject for subject, _, end in self._facts if end.startswith("_:")}
@@ -116,7 +116,7 @@ def due_in_memory(configuration: Configuration, order: Sequence[int] = ()) -> li
     facts = dict.fromkeys((triple for triple in base if triple not in touched), _mask(0, last))
     for triple, listed in spans(publications, [triple for triple in base if triple in touched]).items():
         facts[triple] = sum(_mask(*span) for span in listed)
-    states = _States(standing_closure(configuration.rules(), facts, last + 1), last)
+    states = _States(closure_of_states(configuration.rules(), facts, last + 1), last)
     rows_by_change: dict[tuple[int, str], tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
     for shape in shapes(configuration):
         for row, mask in states.rows(shape.form).items():
@@ -170,7 +170,7 @@ class _States:
         self._dataset = _dataset(masks)
 
     def rows(self, form: al.Select) -> Mapping[Row, int]:
-        """The rows of a query, each with the states in which it is one; what is no join of patterns, state by state."""
+        """The rows of a query, each with the states that have it; state by state unless it is a join of patterns."""
         if reason := volatile(form):
             raise ValueError(reason)
         body = form.pattern

@@ -162,7 +162,7 @@ class _Observation:
     def recording(self, name: str, options: Mapping[str, str]) -> SepbmRecording:
         """All that was observed; publications are those that were acknowledged, in the order of the sequence."""
         log, order = self._log, {channel.name: place for place, channel in enumerate(self._channels)}
-        self._refuse_unasked()
+        self._drop_unasked()
         columns = zip(log.elements, log.planned, log.acknowledged, log.known_as, strict=True)
         return SepbmRecording(
             name,
@@ -181,8 +181,8 @@ class _Observation:
             self._system.evaluator,
         )
 
-    def _refuse_unasked(self) -> None:
-        """Leave out what is no notification of a channel that is there, by how wide its rows are; it is a failure."""
+    def _drop_unasked(self) -> None:
+        """Drop notifications whose rows are not as wide as their channel's; each is a failure."""
         width = {channel.name: len(channel.variables) for channel in self._channels}
         fits = [
             all(len(row) == width.get(notification.channel) for row in (*notification.added, *notification.removed))
@@ -191,8 +191,8 @@ class _Observation:
         ]
         if not all(fits):
             name = self._heard[fits.index(False)].channel
-            message = f"rows of another width than {width[name]}" if name in width else "which is not there"
-            self._fail(f"it told {fits.count(False)} times what nobody asked, first of channel {name}, {message}")
+            message = f"its rows are not {width[name]} wide" if name in width else "there is no such channel"
+            self._fail(f"it sent {fits.count(False)} notifications that no channel asks for, first {name}: {message}")
             self._heard = [notification for notification, fit in zip(self._heard, fits, strict=True) if fit]
 
     def _fail(self, sentence: str) -> None:

@@ -74,7 +74,7 @@ def _shapes(channel: SepbmChannel, alike: dict[Term, tuple[str, ...]]) -> Iterat
 
 
 def selected(channel: SepbmChannel) -> al.Select:
-    """The query of a channel; ValueError names one that is no SELECT."""
+    """The query of a channel; ValueError names one that is not a SELECT."""
     form = parse_sparql(channel.query)
     if not isinstance(form, al.Select):
         raise ValueError(f"channel {channel.name}: a channel's query is a SELECT")

@@ -1,4 +1,4 @@
-"""A city's sensors in CityBench's shape: traffic, parking, pollution, weather, users; generated, or from its CSV files.
+"""A city's sensors as in CityBench: traffic, parking, pollution, weather, users; generated, or from its CSV files.
 
 Source: Ali, Gao and Mileo, CityBench: a configurable benchmark to evaluate RSP engines using smart city datasets
 (ISWC 2015), and the layout of its files.
@@ -45,18 +45,18 @@ QUERIES = Path(__file__).parent / "queries"
 PARAMETERS = {
     "roads": Parameter(whole, 3, "number of roads with a traffic sensor"),
     "garages": Parameter(whole, 2, "number of parking garages"),
-    "areas": Parameter(whole, 2, "number of areas whose air is measured"),
-    "users": Parameter(whole, 1, "number of users who say where they are"),
+    "areas": Parameter(whole, 2, "number of areas with an air quality sensor"),
+    "users": Parameter(whole, 1, "number of users who report their location"),
     "interval": Parameter(duration, 1000, "time between two readings of a sensor (ms, or 1s, 5m)"),
     "duration": Parameter(duration, 30_000, "length of the generated stream (ms, or 30s, 1h), both ends included"),
-    "data": Parameter(str, "", "CityBench's files in the place of generated readings, separated by commas"),
-    "speedup": Parameter(whole, 1, "how much faster the files' time goes"),
+    "data": Parameter(str, "", "CityBench's files instead of generated readings, separated by commas"),
+    "speedup": Parameter(whole, 1, "factor by which the files' time is sped up"),
     "static_triples": Parameter(whole, 300, "triples about sensors, roads, garages and events"),
 }
 
 
 def plan(seed: int, **parameters_: object) -> TablePlan:
-    """How the stream table (formats.stream.SCHEMA) is made: a stream for each sensor, an element for each reading.
+    """The plan of the stream table (formats.stream.SCHEMA): a stream for each sensor, an element for each reading.
 
     ParameterError names a parameter that is unknown or out of range, FormatError the line and field of a file.
     """
@@ -74,16 +74,16 @@ def plan(seed: int, **parameters_: object) -> TablePlan:
 
 
 def static_plan(seed: int, **parameters_: object) -> TablePlan:
-    """How the triples are made that say what does not change: sensors, where they are, events (``static_triples``)."""
+    """The plan of the static triples about sensors, their places, and events (parameter ``static_triples``)."""
     values: dict[str, Any] = resolve(NAME, PARAMETERS, parameters_)
     _check(values)
-    sensors, wanted = _sensors(values), values["static_triples"]
+    sensors, total = _sensors(values), values["static_triples"]
     least = sum(_triples(kind) * number for kind, number in sensors.items())
-    if wanted < least:
-        raise ParameterError(f"{NAME}: static_triples is {wanted}: these sensors need {least}")
+    if total < least:
+        raise ParameterError(f"{NAME}: static_triples is {total}: these sensors need at least {least}")
     sections = [Section(1, number, _triples(kind), partial(_sensor, seed, kind)) for kind, number in sensors.items()]
-    events = Section(0, ceil((wanted - least) / _EVENT), _EVENT, partial(_event, seed))
-    return background_plan((), (*sections, events), wanted)
+    events = Section(0, ceil((total - least) / _EVENT), _EVENT, partial(_event, seed))
+    return background_plan((), (*sections, events), total)
 
 
 generate = on_spark(plan)
@@ -95,7 +95,7 @@ def _files(values: dict[str, Any]) -> list[Path]:
 
 
 def _sensors(values: dict[str, Any]) -> dict[str, int]:
-    """How many sensors there are of each kind; one of the weather."""
+    """The number of sensors of each kind; there is one weather station."""
     if values["data"]:
         return files.sensors(_files(values))
     named = {"traffic": "roads", "parking": "garages", "pollution": "areas", "user": "users"}
@@ -111,7 +111,7 @@ _EVENT = 7
 
 
 def _triples(kind: str) -> int:
-    """How many triples say what belongs to a sensor: four for itself, three for each property."""
+    """Static triples of a sensor: four for itself, three for each property."""
     return 4 + 3 * len(KINDS[kind])
 
 
@@ -135,7 +135,7 @@ def _sensor(seed: int, kind: str, ids: Ints) -> list[Statement]:
 
 
 def _event(seed: int, ids: Ints) -> list[Statement]:
-    """Every fifth event is a library's, the others are cultural; a ticket costs 0 to 499."""
+    """Events: every fifth is a library event, the others are cultural; a ticket costs 0 to 499."""
     event, node, (latitude, longitude) = _iri("event-", ids), _iri("event-", ids, "/node"), place(seed, "event", ids)
     return [
         Statement(event, RDF_TYPE, formatted(ids % 5, lambda n: f"<{CT}{'Library' if n == 1 else 'Cultural'}Event>")),
@@ -164,10 +164,10 @@ KINDS = {
     "weather": ("Temperature", "Humidity", "WindSpeed"),
     "user": ("Location",),
 }
-"""The kinds of sensors with the classes of what they observe.
+"""The kinds of sensors with the classes of their observed properties.
 
-Congestion is the number of vehicles counted (as CityBench's files give it), speed in km/h, time in s; vacancies; an
-index, the worst of five gases; degrees C, %, m/s.
+Congestion is a number of vehicles (as in CityBench's files), speed in km/h, time in s; free parking spaces; an air
+pollution index, the maximum over five gases; degrees C, %, m/s.
 """
 
 SOUTH, WEST = 5_600_000, 1_000_000
@@ -177,7 +177,7 @@ _SPREAD = 20_000
 
 
 def place(seed: int, what: str, number: Ints) -> tuple[pa.Array, pa.Array]:
-    """The place of a thing: latitude and longitude as terms."""
+    """Drawn latitudes and longitudes as terms."""
     north = SOUTH + draws.below(_SPREAD, seed, f"{what} latitude", number)
     east = WEST + draws.below(_SPREAD, seed, f"{what} longitude", number)
     return degrees(north), degrees(east)
@@ -185,9 +185,9 @@ def place(seed: int, what: str, number: Ints) -> tuple[pa.Array, pa.Array]:
 
 @dataclass(frozen=True, slots=True)
 class SensorReadings:
-    """The readings (``model``) of so many sensors of each kind, ``interval`` ms apart, up to ``duration`` ms.
+    """Readings (``READING``) of a number of sensors of each kind, ``interval`` ms apart, up to ``duration`` ms.
 
-    The ids of a kind follow those of the kind before; sensors of a kind take turns.
+    Each kind has a contiguous range of ids, within which its sensors take turns.
     """
 
     seed: int
@@ -197,7 +197,7 @@ class SensorReadings:
 
     @property
     def ids(self) -> int:
-        """How many readings are drawn; a few are later than the duration."""
+        """The number of drawn readings, a few of which are later than the duration and left out."""
         return self._turns * sum(self.sensors.values())
 
     @property
@@ -228,7 +228,7 @@ class SensorReadings:
 
 @dataclass(frozen=True, slots=True)
 class _Sensors:
-    """The readings of sensors of a kind, each in one of its turns."""
+    """Draws the readings of sensors of one kind; row i is sensor i in turn i."""
 
     seed: int
     sensor: Ints
@@ -256,11 +256,11 @@ class _Sensors:
         return [temperature, integers(self.below(101, "humidity")), wind]
 
     def nothing(self) -> list[pa.Array]:
-        """A user is only somewhere."""
+        """No values: a user only reports a location."""
         return []
 
     def walk(self) -> tuple[pa.Array, pa.Array]:
-        """The place of a user at a reading: anywhere in the city."""
+        """The location of a user, independent of the one before: anywhere in the city."""
         north, east = self.below(_SPREAD, "user latitude"), self.below(_SPREAD, "user longitude")
         return degrees(SOUTH + north), degrees(WEST + east)
 
@@ -275,7 +275,7 @@ _SEEN = {
 
 
 def written(readings: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of the stream table of numbered readings (``model``); a sensor's stream is its IRI."""
+    """The stream table's rows for numbered readings (``READING``); a sensor's stream is its IRI."""
     kinds = readings.column("kind")
     groups = []
     for kind in KINDS:
@@ -294,12 +294,12 @@ def written(readings: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def degrees(counts: Ints) -> pa.Array:
-    """The canonical xsd:double literals of numbers of 1/100000 degrees."""
+    """Canonical xsd:double literals of numbers of 1/100000 degrees."""
     return decimal(counts, 5)
 
 
 def decimal(counts: Ints, places: int) -> pa.Array:
-    """The canonical xsd:double literals of numbers of units of that decimal place, 0 or more, below 10^7."""
+    """Canonical xsd:double literals of ``counts`` x 10^-``places``, for values from 0 to below 10^7."""
     return formatted(counts, partial(_decimal, places=places))
 
 

@@ -1,6 +1,6 @@
-"""CityBench's own files as readings: its ``*.stream`` CSVs, told apart by their columns, and the users' places.
+"""CityBench's own files as readings: its ``*.stream`` CSVs, identified by their columns, and the users' places.
 
-Time starts at the earliest reading of all files. A file of places has no times: its lines come an interval apart.
+Time starts at the earliest reading of all files. A file of places has no times: its lines are an interval apart.
 """
 
 import csv
@@ -19,7 +19,7 @@ from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term
 
 SEEN = ("seen0", "seen1", "seen2")
-"""The columns of a reading's values; the last ones are null where a sensor observes less."""
+"""The columns of a reading's values; trailing ones are null for sensors with fewer properties."""
 
 READING = pa.schema(
     [
@@ -36,7 +36,7 @@ _GASES = ("ozone", "particullate_matter", "carbon_monoxide", "sulfure_dioxide", 
 
 
 class FileReading(NamedTuple):
-    """A line of a file: its time (ms; ``None`` in a file of places), its values, the place of a user."""
+    """A line of a file: its time (ms; ``None`` in a file of places), its values, the location of a user."""
 
     time: int | None
     seen: tuple[Term, ...]
@@ -118,12 +118,12 @@ _READERS: Mapping[str, tuple[tuple[str, ...], Callable[[_Line], FileReading]]] =
 
 
 def sensors(paths: Sequence[Path]) -> dict[str, int]:
-    """How many files there are of each kind; FormatError names one that is of none."""
+    """The number of files of each kind; FormatError names a file of no known kind."""
     return dict(Counter(kind(path) for path in paths))
 
 
 def table(paths: Sequence[Path], interval: int, speedup: int) -> pa.Table:
-    """The readings of the files (``model``): the first file of a kind is its sensor 1, and so on."""
+    """The readings of the files (``READING``); the first file of a kind is its sensor 1, and so on."""
     numbers: Counter[str] = Counter()
     readings: list[tuple[str, int, FileReading]] = []
     for path in paths:
@@ -143,7 +143,7 @@ def table(paths: Sequence[Path], interval: int, speedup: int) -> pa.Table:
 
 
 def kind(path: Path) -> str:
-    """The kind of sensor of a file, by its first line; FormatError when that is none of CityBench's."""
+    """The kind of sensor of a file, by its first line; FormatError for columns that CityBench does not have."""
     with _opened(path) as file:
         first = file.readline().strip()
     if "|" in first:
@@ -153,7 +153,9 @@ def kind(path: Path) -> str:
         if columns.issuperset(needed):
             return name
     known = "; ".join(", ".join(needed) for name, (needed, _) in _READERS.items() if name != "user")
-    raise FormatError(f"{path}:1: not the columns of a file of CityBench, which are: {known}; or lines user|lat,long")
+    raise FormatError(
+        f"{path}:1: these are not the columns of a CityBench file, which are: {known}; or lines user|lat,long"
+    )
 
 
 def _readings(path: Path, of: str) -> Iterator[FileReading]:

@@ -1,4 +1,4 @@
-"""CSRBench's data (hurricane Charley, 2004): 34 graphs, one a second; a foreign data set, read from its files."""
+"""CSRBench's data (hurricane Charley, 2004): 34 graphs, one per second, read from the original files."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -20,7 +20,9 @@ STREAM = "http://ex.org/streams/test"
 PARAMETERS = {
     "data": Parameter(str, "", "the folder of data_NN.ttl, or its TriG or n3t file"),
     "interval": Parameter(duration, 1000, "time between two graphs (ms, or 1s)"),
-    "values": Parameter(choice("double", "integer"), "double", "datatype of the values; C-SPARQL was fed integers"),
+    "values": Parameter(
+        choice("double", "integer"), "double", "datatype of the values; CSRBench fed integers to C-SPARQL"
+    ),
     "stream": Parameter(str, STREAM, "IRI of the stream"),
 }
 
@@ -28,9 +30,9 @@ _DOUBLE = f"^^<{XSD}double>"
 
 
 def plan(seed: int, **parameters_: object) -> TablePlan:
-    """How the stream table (formats.stream.SCHEMA) is made of the files; nothing is drawn: the seed changes nothing.
+    """The plan of the stream table (formats.stream.SCHEMA) from the files; the seed has no effect.
 
-    ParameterError names what is missing or wrong, FormatError the file and line.
+    ParameterError names a missing or invalid parameter, FormatError the file and line.
     """
     del seed
     return table_plan(to_table(elements(**parameters_)))
@@ -40,7 +42,7 @@ generate = on_spark(plan)
 
 
 def elements(**parameters_: object) -> tuple[StreamElement, ...]:
-    """The same stream as elements, one per time."""
+    """The stream as elements, one per time."""
     values = resolve(NAME, PARAMETERS, parameters_)
     if not values["data"]:
         raise ParameterError(f"{NAME}: data is missing: name the folder or file of CSRBench's stream")
@@ -51,7 +53,7 @@ def elements(**parameters_: object) -> tuple[StreamElement, ...]:
 
 
 def _as_integers(stream: Iterable[StreamElement]) -> Iterator[StreamElement]:
-    """The elements with whole xsd:double values as xsd:integer, as CSRBench's driver gave them to C-SPARQL."""
+    """The elements with integral xsd:double values as xsd:integer, as CSRBench's driver fed them to C-SPARQL."""
 
     def cast(term: Term) -> Term:
         if not term.endswith(_DOUBLE):

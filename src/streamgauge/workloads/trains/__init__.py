@@ -1,7 +1,7 @@
-"""Trains that leave: delays and platforms renewed every update, the rest static, in the shape of iRail's stream.
+"""Train departures as in iRail's stream: delays and platforms are renewed at every update, the rest is static.
 
-Source: Taelman et al., Continuous Client-Side Query Evaluation over Dynamic Linked Data, sections 4 and 7, and what its
-recorded snapshots of Gent-Sint-Pieters hold (departures an hour, share of observations that differ).
+Source: Taelman et al., Continuous Client-Side Query Evaluation over Dynamic Linked Data, sections 4 and 7, and its
+recorded snapshots of Gent-Sint-Pieters (departures per hour, share of observations that differ).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,13 +37,13 @@ TD = "http://example.org/traindata#"
 STREAM = "http://example.org/streams/departures"
 
 PROPERTIES = ("delay", "platform", "departureTime", "headSign", "routeLabel")
-"""Of a departure, in the order of the paper's query; a station has ``hasDeparture`` beside."""
+"""Properties of a departure, in the order of the paper's query; a station also has ``hasDeparture``."""
 
 DAY = 1_417_824_000
-"""The stream's time 0 as a time of departure, s since 1970: 2014-12-06T00:00:00Z, the recorded day."""
+"""The departure time at stream time 0, s since 1970: 2014-12-06T00:00:00Z, the recorded day."""
 
 NAME = "trains"
-ABOUT = "Departures on the boards of stations: delays and platforms that end and are renewed, the rest static."
+ABOUT = "Departures on station boards: delays and platforms that end and are renewed, the rest static."
 QUERIES = Path(__file__).parent / "queries"
 
 
@@ -51,7 +51,9 @@ def _properties(value: object) -> str:
     """Some of PROPERTIES, separated by commas, or ``none``; ValueError otherwise."""
     named = [] if value == "none" else [name.strip() for name in str(value).split(",")]
     if unknown := [name for name in named if name not in PROPERTIES]:
-        raise ValueError(f"{unknown[0]!r} is no property of a departure: choose from {', '.join(PROPERTIES)}, or none")
+        raise ValueError(
+            f"{unknown[0]!r} is not a property of a departure: choose from {', '.join(PROPERTIES)}, or none"
+        )
     return ",".join(name for name in PROPERTIES if name in named) or "none"
 
 
@@ -59,12 +61,12 @@ PARAMETERS = {
     "stations": Parameter(whole, 1, "number of stations"),
     "per_hour": Parameter(whole, 16, "departures per hour and station"),
     "ahead": Parameter(duration, 73 * 60_000, "how long a departure is on the board before its time (ms, or 1h)"),
-    "update": Parameter(duration, 10_000, "time between two updates, after which what was said ends (ms, or 10s)"),
+    "update": Parameter(duration, 10_000, "time between two updates, and lifetime of the renewed triples (ms, or 10s)"),
     "duration": Parameter(duration, 60_000, "length of the stream (ms, or 1h), both ends included"),
-    "speedup": Parameter(whole, 1, "how much faster than the stream's time the boards move on"),
+    "speedup": Parameter(whole, 1, "factor by which the boards are faster than the stream's time"),
     "delay_changes": Parameter(share, 201 / 24_869, "share of the updates at which a departure's delay changes"),
     "platform_changes": Parameter(share, 4 / 24_869, "share of the updates at which its platform changes"),
-    "delayed": Parameter(share, 0.2, "share of the departures that are late from the beginning"),
+    "delayed": Parameter(share, 0.2, "share of departures that are late when they appear"),
     "head_signs": Parameter(whole, 18, "number of head signs"),
     "platforms": Parameter(whole, 14, "number of platforms of a station"),
     "dynamic": Parameter(_properties, "delay,platform", "properties that are renewed; the others are static"),
@@ -73,9 +75,9 @@ PARAMETERS = {
 
 
 def plan(seed: int, **parameters: object) -> TablePlan:
-    """How the stream table with ``until`` is made: an element for each departure on a board at each update.
+    """The plan of the stream table with ``until``: an element for each departure on a board at each update.
 
-    It ends with the next update. In order of sequence; ParameterError names what is out of range.
+    It ends at the next update. Rows are in order of sequence; ParameterError names a value out of range.
     """
     values = _checked(parameters)
     size, named = _size(values), _named(values)
@@ -87,7 +89,7 @@ def plan(seed: int, **parameters: object) -> TablePlan:
 
 
 def static_plan(seed: int, **parameters: object) -> TablePlan:
-    """How what does not change is made: each station's departures, and those of their properties that stay."""
+    """The plan of the static triples: each station's departures with their static properties."""
     values = _checked(parameters)
     size, named = _size(values), _named(values)
     properties = [name for name in PROPERTIES if name not in named]
@@ -122,7 +124,7 @@ RENEWED_SCHEMA = SCHEMA.append(UNTIL)
 
 @dataclass(frozen=True, slots=True)
 class RenewalWriter:
-    """Numbered rows of ``Renewing`` as the stream table: an element each, of the named properties."""
+    """Writes numbered rows of ``Renewing`` as elements of the named properties."""
 
     named: Sequence[str]
     update: int
@@ -131,7 +133,7 @@ class RenewalWriter:
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch; an element ends ``update`` ms after its time."""
         subject = _departure(rows)
-        exploded_rows = exploded([(np.arange(len(rows)), [_said(rows, subject, name) for name in self.named])])
+        exploded_rows = exploded([(np.arange(len(rows)), [_statement(rows, subject, name) for name in self.named])])
         n, time = (column[exploded_rows.row] for column in numbers_of(rows, "n", "time"))
         columns = [
             text(len(n), self.stream),
@@ -146,7 +148,7 @@ class RenewalWriter:
 
 @dataclass(frozen=True, slots=True)
 class StaticWriter:
-    """Departures as triples: the link from the station, and the static properties."""
+    """Writes departures as triples: the link from the station, and the static properties."""
 
     properties: Sequence[str]
 
@@ -155,7 +157,7 @@ class StaticWriter:
         subject = _departure(rows)
         (station,) = numbers_of(rows, "station")
         link = Statement(text(len(rows), f"<{TD}station-", station, ">"), f"<{T}hasDeparture>", subject)
-        statements = [link, *(_said(rows, subject, name) for name in self.properties)]
+        statements = [link, *(_statement(rows, subject, name) for name in self.properties)]
         return pa.RecordBatch.from_arrays(
             list(exploded([(np.arange(len(rows)), statements)]).triples), schema=TRIPLE_SCHEMA
         )
@@ -166,7 +168,7 @@ def _departure(rows: pa.RecordBatch) -> pa.Array:
     return text(len(rows), f"<{TD}departure-", station, "-", number, ">")
 
 
-def _said(rows: pa.RecordBatch, subject: pa.Array, name: str) -> Statement:
+def _statement(rows: pa.RecordBatch, subject: pa.Array, name: str) -> Statement:
     column, form = _OBJECTS[name]
     numbers: Ints = rows.column(column).to_numpy()
     return Statement(subject, f"<{T}{name}>", formatted(numbers, form))
@@ -180,7 +182,7 @@ def _delay(minutes: int) -> str:
 
 
 def _departure_time(leaves: int) -> str:
-    """An xsd:dateTime: pyoxigraph keeps a dateTimeStamp as one, and the paper's FILTER compares with one."""
+    """An xsd:dateTime, because the paper's FILTER compares with one and pyoxigraph has no dateTimeStamp values."""
     return f'"{datetime.fromtimestamp(leaves + DAY, UTC):%Y-%m-%dT%H:%M:%SZ}"^^<{XSD}dateTime>'
 
 
@@ -191,16 +193,16 @@ _OBJECTS: Mapping[str, tuple[str, Callable[[int], str]]] = {
     "headSign": ("sign", lambda number: f'"Town {number}"'),
     "routeLabel": ("route", lambda number: f'"IC {number}"'),
 }
-"""The column of a departure and the object that a property has for its value."""
+"""For each property the column of a departure, and the object for a value in it."""
 
 
 _HOUR = 3_600
 _LATEST = 15
-"""The most minutes that a departure is late from the beginning."""
+"""Maximum initial delay of a departure, minutes."""
 
 
 class BoardsSize(NamedTuple):
-    """How much there is and how fast it moves on; times in ms."""
+    """Sizes and rates of the stations' boards; times in ms."""
 
     stations: int
     per_hour: int
@@ -214,24 +216,24 @@ class BoardsSize(NamedTuple):
 
     @property
     def horizon(self) -> int:
-        """The latest departure that comes onto a board (ms)."""
+        """The latest departure that appears on a board (ms)."""
         return self.duration * self.speedup + self.ahead
 
     @property
     def departures(self) -> int:
-        """How many departures are drawn; those that are on no board are left out."""
+        """The number of drawn departures; those that never appear on a board are left out."""
         return self.stations * (-(-self.horizon * self.per_hour // (_HOUR * 1000)) + 1)
 
     @property
     def updates(self) -> int:
-        """At how many updates a departure is on the board, at most."""
+        """Maximum number of updates for which a departure is on the board."""
         return 1 + min(self.duration // self.update, self.ahead // (self.update * self.speedup) + 1)
 
 
 class Departures(NamedTuple):
-    """Departures by station and ``number``, which counts a station's from 0.
+    """Departures, identified by station and ``number``, which counts from 0 at each station.
 
-    One ``leaves`` (s), is ``late`` (min), has a ``platform``, a head ``sign`` and a ``route``.
+    ``leaves`` is in s, ``late`` in minutes; ``platform``, head ``sign`` and ``route`` are numbers.
     """
 
     station: Ints
@@ -271,7 +273,7 @@ def departures(seed: int, size: BoardsSize, ids: Ints) -> Departures:
 
 @dataclass(frozen=True, slots=True)
 class Boards:
-    """A row for each departure that is on a board at some update."""
+    """Draws a row for each departure that is on a board at some update."""
 
     seed: int
     size: BoardsSize
@@ -283,9 +285,9 @@ class Boards:
 
 @dataclass(frozen=True, slots=True)
 class Renewing:
-    """A row for each departure and update at which it is on the board: what it was, and ``time`` (ms).
+    """Draws a row, with the ``time`` (ms), for each departure and update at which it is on the board.
 
-    ``late`` and ``platform`` as they are then; ``changes``: how often the delay and the platform change per update.
+    ``late`` and ``platform`` are those at the time; ``changes`` are the rates of change of both per update.
     """
 
     seed: int
@@ -308,7 +310,7 @@ class Renewing:
 
 
 def _turns(size: BoardsSize, leaves: Ints) -> tuple[Ints, Ints]:
-    """The first and the last update at which departures are on the board: before they leave, within the stream."""
+    """The first and last update, within the stream, at which departures are on the board and have not left."""
     turn_length = size.update * size.speedup
     first = -(-np.maximum(0, leaves * 1000 - size.ahead) // turn_length)
     return first, np.minimum((leaves * 1000 - 1) // turn_length, size.duration // size.update)

@@ -1,4 +1,4 @@
-"""Universities as LUBM has them, with SEP-BM's Extended Data Set and its twenty queries.
+"""LUBM's universities, with SEP-BM's Extended Data Set and its twenty queries.
 
 Guo, Pan and Heflin, LUBM: a benchmark for OWL knowledge base systems (2005): the same seed gives the same triples as
 its published generator. Murth, Winkler, Biffl, Kühn and Moser, Performance testing of semantic publish/subscribe
@@ -27,27 +27,27 @@ from streamgauge.workloads.parameters import Parameter, ParameterError, duration
 from streamgauge.workloads.plan import TablePlan, unchanged
 
 NAME = "university"
-ABOUT = "Universities as LUBM draws them, a resource an element, plain or as SEP-BM's Extended Data Set."
+ABOUT = "LUBM's universities, an element per resource, plain or as SEP-BM's Extended Data Set."
 QUERIES = Path(__file__).parent / "queries"
 ONTOLOGY = Path(__file__).parent / "ontology.ttl"
 """The facts about classes and properties that the queries need."""
 
 MAX_UNIVERSITIES = 1 << 20
-"""How many universities there are at most, and how many resources one has."""
+"""Upper bound on the numbers of universities, and on the resources of one."""
 
 TASKS = 1024
-"""As many tasks at most make universities on Spark, one for each unless that would be more."""
+"""Maximum number of tasks that generate universities on Spark; by default one per university."""
 
 PARAMETERS = {
-    "universities": Parameter(whole, 1, "how many universities"),
-    "first": Parameter(whole, 0, "the number of the first"),
+    "universities": Parameter(whole, 1, "number of universities"),
+    "first": Parameter(whole, 0, "index of the first university"),
     "extended": Parameter(str, "no", "no, or the names of the Extended Data Set: own (a small list) or census"),
     "interval": Parameter(duration, 1, "time between two resources (ms, or 1s)"),
 }
 
 
 def plan(seed: int, **parameters_: object) -> TablePlan:
-    """How the stream table (formats.stream.SCHEMA) is made: an element for each resource, university by university.
+    """The plan of the stream table (formats.stream.SCHEMA): an element for each resource, university by university.
 
     ParameterError names a parameter that is unknown or out of range.
     """
@@ -55,11 +55,11 @@ def plan(seed: int, **parameters_: object) -> TablePlan:
     first, count = values["first"], values["universities"]
     if first < 0 or not 1 <= count <= MAX_UNIVERSITIES - first:
         raise ParameterError(
-            f"{NAME}: universities {count} from {first} on: at least 1, with numbers below {MAX_UNIVERSITIES}"
+            f"{NAME}: universities is {count}, first is {first}: give 1 or more with indexes below {MAX_UNIVERSITIES}"
         )
     if values["extended"] != "no":
         if values["extended"] not in LISTS:
-            raise ParameterError(f"{NAME}: extended is {values['extended']!r}: there are no, {', '.join(LISTS)}")
+            raise ParameterError(f"{NAME}: extended is {values['extended']!r}: choose from no, {', '.join(LISTS)}")
         words(values["extended"])
     drawing = DrawnUniversities(seed, first, values["extended"], values["interval"])
     return TablePlan(count, count * _STATEMENTS, SCHEMA, SCHEMA, drawing, unchanged, _STATEMENTS)
@@ -87,18 +87,18 @@ def plain(text: str) -> Term:
 
 
 def typed(subject: Term, name: str) -> Triple:
-    """The triple that says that a resource is of a class of univ-bench."""
+    """The rdf:type triple of a resource with a class of univ-bench."""
     return subject, RDF_TYPE, ub(name)
 
 
 def university(number: int) -> Term:
-    """The IRI of a university, described or only named."""
+    """The IRI of a university, which the data may only mention."""
     return f"<http://www.University{number}.edu>"
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The parts of values of the Extended Data Set."""
+    """The word lists for values of the Extended Data Set."""
 
     first: tuple[str, ...]
     last: tuple[str, ...]
@@ -112,7 +112,7 @@ LISTS = ("own", "census")
 
 @cache
 def words(name: str) -> Words:
-    """``own``: the small list; ``census``: the United States' names of 1990, ParameterError when they are absent."""
+    """``own``: the small list; ``census``: US names of 1990, ParameterError if the extra is not installed."""
     text = (resources.files(__package__) / "words.toml").read_text(encoding="utf-8")
     own = Words(**{key: tuple(listed.split()) for key, listed in tomllib.loads(text).items()})
     if name == "own":
@@ -125,13 +125,13 @@ def words(name: str) -> Words:
 
 
 def _column(folder: Traversable, name: str) -> tuple[str, ...]:
-    """The names of a census file, its first column, in capitals there."""
+    """The names in the first column of a census file, which has them in capitals."""
     lines = (folder / name).read_text(encoding="ascii").splitlines()
     return tuple(line.split()[0].capitalize() for line in lines if line.strip())
 
 
 class Random:
-    """``java.util.Random`` in the words of LUBM's rules; the same seed gives the same numbers as in Java."""
+    """``java.util.Random`` with the draws of LUBM's generator; the same seed gives the same numbers as in Java."""
 
     def __init__(self, seed: int) -> None:
         self._state = scramble(seed)
@@ -142,17 +142,17 @@ class Random:
         return drawn
 
     def within(self, least: int, upper: int) -> int:
-        """A whole number from ``least`` to ``most``, both included."""
+        """A whole number from ``least`` to ``upper``, both included."""
         return least + self.below(upper - least + 1)
 
     def some(self, count: int, least: int, upper: int) -> list[int]:
-        """Different whole numbers from ``least`` to ``most``, in the order in which they are drawn."""
+        """Distinct whole numbers from ``least`` to ``upper``, in the order of drawing."""
         left = list(range(least, upper + 1))
         return [left.pop(self.within(0, len(left) - 1)) for _ in range(count)]
 
 
 def seed_of(base: int, university: int) -> int:
-    """The seed of one university's numbers, 64 bits as Java multiplies them; with base 0 its index."""
+    """The seed of one university: the generator's product, wrapped to 64 bits as in Java; its index for base 0."""
     return (base * -(1 << 31) + university) & ((1 << 64) - 1)
 
 
@@ -165,16 +165,16 @@ PUBLICATIONS = {
     "Lecturer": (0, 5),
 }
 UNIVERSITIES = 1000
-"""The number of universities that degrees are from."""
+"""The number of universities that may have awarded a degree."""
 
 INTERESTS = 30
 POOL = 100
-"""The number of courses of each kind that a department could have."""
+"""The number of courses of each kind that a department may offer."""
 
 
 @dataclass
 class Department:
-    """The drawn part of a department; ``sizes`` by class, courses and publications as they come."""
+    """The drawn sizes of a department, by class; courses and publications are added while it is described."""
 
     number: int
     of: int
@@ -205,7 +205,7 @@ class Department:
 
 
 def descriptions(number: int, seed: int) -> Iterator[list[Triple]]:
-    """A university: the statements about each resource in the order in which they are written, repetitions included."""
+    """The triples about each resource of a university in LUBM's order, repetitions included."""
     random = Random(seed_of(seed, number))
     departments = random.within(15, 25)
     yield [typed(university(number), "University"), (university(number), ub("name"), plain(f"University{number}"))]
@@ -232,7 +232,7 @@ def _drawn(number: int, of: int, random: Random) -> Department:
 
 
 def _at(subject: Term, relation: str, number: int) -> list[Triple]:
-    """A relation to a university, with the statement of its type."""
+    """A relation to a university, and the type of that university."""
     return [(subject, ub(relation), university(number)), typed(university(number), "University")]
 
 
@@ -247,7 +247,7 @@ def _people(department: Department) -> Iterator[list[Triple]]:
 
 
 def _person(department: Department, kind: str, number: int, relation: str) -> tuple[Term, list[Triple], list[Triple]]:
-    """The resource, its first statements, and its statements of addresses."""
+    """(resource, type and name, affiliation and contact data) of a person."""
     person = department.member(f"{kind}{number}")
     first = [typed(person, kind), (person, ub("name"), plain(f"{kind}{number}"))]
     reach = [
@@ -281,9 +281,10 @@ def _faculty(department: Department, kind: str, number: int) -> list[Triple]:
 
 
 def _courses(random: Random, begin: int) -> range:
-    """The next one or two courses: which of those left in the pool is drawn does not matter, that it is drawn does."""
+    """The next one or two courses of the pool."""
     count = random.within(1, 2)
     for taken in range(begin, begin + count):
+        # LUBM draws one of the remaining courses. All are alike, but the draw moves the generator on.
         random.within(0, POOL - taken - 1)
     return range(begin, begin + count)
 
@@ -306,6 +307,7 @@ def _graduate(department: Department, number: int) -> list[Triple]:
     taken = random.some(random.within(1, 3), 0, department.graduate_courses - 1)
     triples += [(person, ub("takesCourse"), department.member(f"GraduateCourse{course}")) for course in taken]
     triples += _at(person, "undergraduateDegreeFrom", random.below(UNIVERSITIES))
+    # LUBM draws whether a graduate has an advisor, although all of them have: only the generator's state changes.
     random.below(1)
     triples.append(_advised(department, person))
     for publication in random.some(random.within(0, 5), 0, len(department.publications) - 1):
@@ -358,7 +360,7 @@ _NAME, _PHONE = ub("name"), ub("telephone")
 
 
 class Chosen:
-    """Draws for one resource that follow from the seed and its IRI alone."""
+    """Draws for one resource that depend only on the seed and its IRI."""
 
     def __init__(self, seed: int, resource: Term) -> None:
         self._bits = int.from_bytes(blake2b(f"{seed} {resource}".encode(), digest_size=32).digest())
@@ -368,13 +370,13 @@ class Chosen:
         return choices[self.below(len(choices))]
 
     def below(self, bound: int) -> int:
-        """A whole number below a bound; its bias is below bound / 2^160."""
+        """A whole number from 0 to ``bound`` - 1; its bias is below bound / 2^160."""
         self._bits, remainder = divmod(self._bits, bound)
         return remainder
 
 
 def extended(descriptions: Iterable[list[Triple]], seed: int, words: Words) -> Iterator[list[Triple]]:
-    """The descriptions with people's names, addresses and telephones, titles, and universities' names."""
+    """The descriptions with the Extended Data Set's names, addresses, telephone numbers and titles."""
     for description in descriptions:
         subject = description[0][0]
         kind = description[0][2]
@@ -414,16 +416,16 @@ def _named(triples: list[Triple], name: str) -> list[Triple]:
 
 STREAM: Final = "http://ex.org/streams/university"
 BITS: Final = 20
-"""A resource's sequence number is its university's number, then its own in so many bits."""
+"""Low bits of a sequence number that count resources; the high bits are the university's index."""
 
 _ROWS = 50_000
 _STATEMENTS = 130_000
-"""The approximate size of one university: its statements, with those of the Extended Data Set about its people."""
+"""The approximate number of triples of one university with the Extended Data Set."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnUniversities:
-    """Universities from the number ``first`` on, their resources ``interval`` ms apart; ``names``: see ``words``."""
+    """Draws universities from index ``first`` on, resources ``interval`` ms apart; ``names``: see ``words``."""
 
     seed: int
     first: int
@@ -431,13 +433,13 @@ class DrawnUniversities:
     interval: int
 
     def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
-        """The rows of the universities with these numbers."""
+        """The rows of the universities with these ids."""
         for order in ids.tolist():
             yield from _batches(self.first + order, self.seed, self.names, self.interval, order)
 
 
 def described(number: int, seed: int, names: str = "no") -> Iterator[list[Triple]]:
-    """The statements of each resource of one university, plain or of the Extended Data Set."""
+    """The triples of each resource of one university, plain or of the Extended Data Set."""
     triples = descriptions(number, seed)
     return triples if names == "no" else extended(triples, seed, words(names))
 

@@ -1,4 +1,4 @@
-"""Weather stations: the stream of YABench (generator SG1), with options that it lacks."""
+"""Weather stations: the stream of YABench's generator SG1, with more options."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,21 +51,23 @@ PARAMETERS = {
     "interval": Parameter(duration, 1000, "time between two observations of a station (ms, or 1s, 5m)"),
     "duration": Parameter(duration, 30_000, "length of the stream (ms, or 30s, 1h), both ends included"),
     "min_temp": Parameter(whole, 0, "lowest temperature (degrees)"),
-    "max_temp": Parameter(whole, 100, "temperatures stay below this (degrees)"),
-    "arrival": Parameter(choice("regular", "poisson", "bursts", "pareto"), "regular", "when a station observes"),
-    "values": Parameter(choice("uniform", "normal", "walk"), "uniform", "how temperatures are distributed"),
+    "max_temp": Parameter(whole, 100, "upper bound of temperatures, excluded (degrees)"),
+    "arrival": Parameter(
+        choice("regular", "poisson", "bursts", "pareto"), "regular", "distribution of observation times"
+    ),
+    "values": Parameter(choice("uniform", "normal", "walk"), "uniform", "distribution of temperatures"),
     "late_share": Parameter(share, 0.0, "share of the observations that arrive late (0 to 1)"),
-    "late_bound": Parameter(duration, 0, "how late they arrive at most (ms, or 2s)"),
-    "humidity": Parameter(switch, False, "each observation is followed by one of relative humidity (true, false)"),
-    "observes": Parameter(choice("temperature", "all"), "temperature", "what a station reports each time"),
+    "late_bound": Parameter(duration, 0, "maximum lateness (ms, or 2s)"),
+    "humidity": Parameter(switch, False, "add an observation of relative humidity to each (true, false)"),
+    "observes": Parameter(choice("temperature", "all"), "temperature", "phenomena that a station reports"),
     "stream": Parameter(str, STREAM, "IRI of the stream"),
-    "streams": Parameter(whole, 1, "number of streams; several are called after the IRI: -1, -2, ..."),
-    "static_triples": Parameter(whole, 0, "triples of static data about stations and places beside the stream"),
+    "streams": Parameter(whole, 1, "number of streams; several get the IRI with -1, -2, ... appended"),
+    "static_triples": Parameter(whole, 0, "number of static triples about stations and places"),
 }
 
 
 def plan(seed: int, **parameters_: object) -> TablePlan:
-    """How the stream table (formats.stream.SCHEMA) of PARAMETERS is made, in order of sequence.
+    """The plan of the stream table (formats.stream.SCHEMA), in order of sequence.
 
     ParameterError names a parameter that is unknown or out of range.
     """
@@ -92,28 +94,27 @@ def plan(seed: int, **parameters_: object) -> TablePlan:
 
 
 def static_plan(seed: int, **parameters_: object) -> TablePlan | None:
-    """How the triples are made that say what does not change about the stations and where they are.
+    """The plan of ``static_triples`` triples about the stations and their places, ``None`` if that is 0.
 
-    As many rows as ``static_triples`` says, ``None`` without any; ParameterError when these are too few for the
-    stations.
+    ParameterError if these are too few for the stations.
     """
     values: dict[str, Any] = resolve(NAME, PARAMETERS, parameters_)
     _check(values)
-    wanted = values["static_triples"]
-    if not wanted:
+    total = values["static_triples"]
+    if not total:
         return None
     stations = values["stations"]
     cities, states = _cities(stations), _states(stations)
     least = len(_known()) + 3 * states + 6 * cities + 7 * stations
-    if wanted < least:
-        raise ParameterError(f"{NAME}: static_triples is {wanted}: {stations} stations need {least}, or 0")
+    if total < least:
+        raise ParameterError(f"{NAME}: static_triples is {total}: {stations} stations need at least {least}, or 0")
     sections = (
         Section(0, states, 3, _state),
         Section(0, cities, 6, partial(_city, seed, states)),
         Section(0, stations, 7, partial(_station, seed, stations)),
-        Section(0, ceil((wanted - least) / 6), 6, partial(_place, seed, cities)),
+        Section(0, ceil((total - least) / 6), 6, partial(_place, seed, cities)),
     )
-    return background_plan(_known(), sections, wanted)
+    return background_plan(_known(), sections, total)
 
 
 generate = on_spark(plan)
@@ -130,7 +131,7 @@ def _check(values: dict[str, Any]) -> None:
     if values["max_temp"] <= values["min_temp"]:
         raise ParameterError(f"{NAME}: max_temp is {values['max_temp']}: it must be above min_temp")
     if values["late_share"] and not values["late_bound"]:
-        raise ParameterError(f"{NAME}: late_bound is 0: say how late the late_share arrives at most, such as 2s")
+        raise ParameterError(f"{NAME}: late_bound is 0: set the maximum lateness of the late_share, such as 2s")
 
 
 GN = "http://www.geonames.org/ontology#"
@@ -155,7 +156,7 @@ def _states(stations: int) -> int:
 
 
 def _known() -> tuple[Triple, ...]:
-    """Static data of every size: classes of observations, the country, hurricanes with their winds (mph)."""
+    """The fixed static triples: classes of observations, the country, hurricanes with their wind speeds (mph)."""
     weather = f"<{WEATHER}WeatherObservation>"
     precipitation = f"<{WEATHER}PrecipitationObservation>"
     above = {"RainfallObservation": precipitation, "SnowfallObservation": precipitation}
@@ -245,7 +246,7 @@ WEATHER = SSW + "ont/weather.owl#"
 
 @dataclass(frozen=True, slots=True)
 class ObservationWriter:
-    """Observations (n, station, time, value in tenths) as rows of the stream table, an element a phenomenon.
+    """Writes observations (n, station, time, value in tenths) as elements, one per phenomenon.
 
     A station's observations enter the stream ``iri``, or with several streams ``iri-1`` to ``iri-streams`` in turn.
     """
@@ -338,7 +339,7 @@ _BY_NUMBER: Final = Order(("n",), number=False)
 
 @dataclass(frozen=True, slots=True)
 class DrawnObservations:
-    """Observations by id: a number of SG1's, a cell of a station, or a station where rows follow from those before."""
+    """Draws observations; an id is SG1's number, a cell of a station, or a station if each row depends on the last."""
 
     seed: int
     size: StreamSize
@@ -347,16 +348,16 @@ class DrawnObservations:
 
     @property
     def walks(self) -> bool:
-        """Whether a value follows from the one before."""
+        """Whether each value depends on the one before."""
         return bool(self.values["values"] == "walk")
 
     @property
     def arrives(self) -> bool:
-        """Whether observations are ordered by their arrival; SG1's own are numbered as they are drawn."""
+        """Whether observations are ordered by arrival; SG1's are drawn in order."""
         return self.regular is None or bool(self.values["late_share"])
 
     def ids(self) -> tuple[int, int]:
-        """How many ids there are, and how many observations one has at most, about."""
+        """The number of ids, and the approximate maximum number of observations of one."""
         stations, arrival = self.size.stations, self.values["arrival"]
         if self.regular is not None:
             return (stations, -(-self.regular.count // stations)) if self.walks else (self.regular.count, 1)

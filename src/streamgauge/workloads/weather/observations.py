@@ -1,4 +1,4 @@
-"""Observations as arrays, a row each: which station observes when (YABench's rule SG1, or arrivals that SG1 lacks), the
+"""Observations as arrays, one row each: stations and times (YABench's generator SG1 or other distributions), the
 phenomena of LinkedSensorData (SRBench, section 3; temperature first), their values, and late elements.
 """
 
@@ -16,9 +16,9 @@ from streamgauge.workloads.plan import expanded, running
 
 
 class Phenomenon(NamedTuple):
-    """A property, its class of observations, its unit (``None`` for a truth value), and how its values are drawn.
+    """A property, its class of observations, its unit (``None`` for a boolean), and how its values are drawn.
 
-    A value is the station's own base (below ``bases``) plus a draw below ``spread``, in whole units.
+    A value is the station's base (below ``bases``) plus a draw below ``spread``, in whole units.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Phenomenon(NamedTuple):
     purpose: str = ""
 
     def drawn(self, seed: int, station: Ints, time: Ints, value: Ints) -> Ints:
-        """The values in tenths; the temperature's are there already."""
+        """The values in tenths; ``value`` itself for the temperature, which is drawn elsewhere."""
         if not self.spread:
             return value
         purpose = self.purpose or self.name
@@ -50,14 +50,14 @@ PHENOMENA = (
     Phenomenon("Visibility", "VisibilityObservation", "centimeters", 90, 21),
     Phenomenon("Snowfall", "SnowfallObservation", None, 3, 8),
 )
-"""All of them, in the order in which a station reports them; it snows, mostly, at one station of three."""
+"""All phenomena in the order in which a station reports them; it snows, mostly, at one station in three."""
 
 SETS = {"temperature": (TEMPERATURE,), "humidity": (TEMPERATURE, HUMIDITY), "all": PHENOMENA}
-"""The phenomena that a station reports each time."""
+"""Values of the parameter ``observes``, with ``humidity`` for the parameter of that name."""
 
 
 BURST = 10
-"""A burst sends so many intervals' observations within one interval, then the station is silent for the rest."""
+"""Observations of a burst: those of so many intervals fall into one, then the station is silent for the others."""
 
 
 class StreamSize(NamedTuple):
@@ -71,7 +71,7 @@ class StreamSize(NamedTuple):
 
 
 class Times(NamedTuple):
-    """The times at which stations observe: the rows of a station follow each other in the order of time."""
+    """Observation times of stations; a station's rows are adjacent and in order of time."""
 
     station: Ints
     time: Ints
@@ -79,10 +79,10 @@ class Times(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Regular:
-    """SG1: every station once an interval, from its own offset; offsets and values from one java.util.Random(seed).
+    """SG1: every station once per interval, from its own offset; offsets and values from one java.util.Random(seed).
 
-    ``stations`` and ``offsets`` are in the order in which stations observe; ``runs`` are the accepted draws of the
-    values, a column each of first, state and start.
+    ``stations`` and ``offsets`` are in the order of observation; ``runs`` are the accepted draws of the values, as
+    columns first, state and start.
     """
 
     size: StreamSize
@@ -92,7 +92,7 @@ class Regular:
     runs: tuple[Ints, Ints, Ints]
 
     def times(self, n: Ints) -> Times:
-        """The station and the time of observations by number; the first is sent at 0 whatever its offset."""
+        """The stations and times of numbered observations; SG1 sends the first at 0 whatever its offset."""
         place, turn = n % self.size.stations, n // self.size.stations
         time = np.where(n == 0, 0, self.offsets[place] + turn * self.size.interval)
         return Times(self.stations[place], time)
@@ -135,15 +135,14 @@ def regular(seed: int, size: StreamSize) -> Regular:
 
 
 def cells(size: StreamSize, arrival: str) -> int:
-    """How many cells a station's time has, in each of which arrivals are drawn."""
+    """The number of cells into which a station's time is divided; arrivals are drawn per cell."""
     return -(-(size.duration + 1) // _width(size, arrival))
 
 
 def irregular(seed: int, size: StreamSize, arrival: str, station: Ints, cell: Ints) -> Times:
-    """``poisson``: a Poisson process per station, ``interval`` ms apart on average; ``bursts``: see BURST.
+    """Arrivals in some cells: ``poisson``, a Poisson process per station with mean ``interval`` ms, or ``bursts``.
 
-    The arrivals of some cells of stations. A station observes at most once in a ms, so a few coinciding arrivals are
-    dropped.
+    A station observes at most once per ms, so a few coinciding arrivals are dropped.
     """
     bursts = arrival == "bursts"
     count = np.full(len(station), BURST) if bursts else draws.poisson(seed, "count", station, cell)
@@ -159,7 +158,7 @@ def irregular(seed: int, size: StreamSize, arrival: str, station: Ints, cell: In
 
 
 def turns(size: StreamSize) -> int:
-    """How often a station waits at most when waits have a heavy tail."""
+    """Maximum number of waits of a station under ``pareto``."""
     return size.duration // max(1, size.interval // 2) + 1
 
 
@@ -190,7 +189,7 @@ def _offsets(seed: int, size: StreamSize) -> tuple[int, list[int]]:
 
 
 def _count(times: Ints, size: StreamSize) -> int:
-    """How many observations fall due up to and including the duration, at least the first."""
+    """The number of observations up to and including the duration, at least the first."""
     due = times[times <= size.duration]
     return max(1, int(((size.duration - due) // size.interval + 1).sum()))
 
@@ -199,10 +198,11 @@ _WALK_STEP = 10
 
 
 def valued(seed: int, size: StreamSize, values: str, times: Times) -> Ints:
-    """Values in tenths: ``uniform`` whole degrees, ``normal`` or ``walk`` tenths.
+    """Values in tenths of a degree; ``uniform`` ones are whole degrees.
 
-    ``normal`` has its mean in the middle, a sixth of the range as deviation, and is cut at both ends; ``walk`` moves
-    each station by at most one degree per observation and is reflected at both ends: it takes all of a station's times.
+    ``normal`` has its mean in the middle, a sixth of the range as deviation, and is clipped at both ends; ``walk``
+    moves each station by at most one degree per observation and is reflected at both ends, so ``times`` must have all
+    times of a station.
     """
     return {"uniform": _uniform, "normal": _normal, "walk": _walk}[values](seed, size, times)
 
@@ -225,11 +225,12 @@ def _walk(seed: int, size: StreamSize, times: Times) -> Ints:
     start = draws.below(span + 1, seed, "start", times.station)
     steps = draws.below(2 * _WALK_STEP + 1, seed, "value", *times) - _WALK_STEP
     first = np.append(True, times.station[1:] != times.station[:-1])[: len(steps)]
+    # Reflection: a walk on a circle of twice the range, whose second half is the first one backwards.
     folded = (start + running(steps, first)) % (2 * span)
     return np.where(folded > span, 2 * span - folded, folded) + size.low * 10
 
 
 def arrival(seed: int, share: float, bound: int, times: Times) -> Ints:
-    """The arrival times of observations (ms): a ``share`` of them comes 1 to ``bound`` ms after its time."""
+    """The arrival times of observations (ms): a ``share`` of them arrives 1 to ``bound`` ms after its time."""
     late = draws.unit(seed, "late", *times) < share
     return times.time + np.where(late, draws.below(max(bound, 1), seed, "delay", *times) + 1, 0)

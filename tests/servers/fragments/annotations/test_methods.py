@@ -214,7 +214,7 @@ def test_an_implicit_graph_is_named_by_the_address_of_its_fragment(object_: str,
 @pytest.mark.parametrize("name", ["implicit"])
 @pytest.mark.parametrize("template", ["http://h/t", "http://h/t{?s,p}", "http://h/t{?s,p,o"])
 def test_templates_that_are_none_are_refused(name: str, template: str) -> None:
-    with pytest.raises(ValueError, match="is no template: expected one like"):
+    with pytest.raises(ValueError, match="is not a template: expected one like"):
         annotated(TRAINS, Style(name, template=template))
 
 

@@ -69,9 +69,9 @@ def test_hosts_that_are_public_or_names(host: str) -> None:
         ("", "begins with http"),
         ("http://", "begins with http"),
         ("http://user:secret@data.example/", "credentials"),
-        ("http://data.example:port/", "no web address"),
-        ("http://[::1", "no web address"),
-        ("http://data.example/\x00", "no web address"),
+        ("http://data.example:port/", "not a web address"),
+        ("http://[::1", "not a web address"),
+        ("http://data.example/\x00", "not a web address"),
     ],
 )
 def test_what_is_no_web_address(address: str, why: str) -> None:
@@ -86,7 +86,7 @@ def test_what_is_no_web_address(address: str, why: str) -> None:
 def test_a_public_start_does_not_lead_to_hidden_hosts(host: str) -> None:
     within = address_rules(PUBLIC)
     for lead in (within.check, lambda to: within.redirect(PUBLIC, to), lambda to: within.link(PUBLIC, to)):
-        with pytest.raises(RefusedAddressError, match="is no public host"):
+        with pytest.raises(RefusedAddressError, match="is not a public host"):
             lead(f"https://{host}/x")
 
 
@@ -99,7 +99,7 @@ def test_a_hidden_start_leads_to_itself_only() -> None:
         "http://localhost:4000/",
         "https://127.0.0.1:4000/",
     ):
-        with pytest.raises(RefusedAddressError, match="is no public host"):
+        with pytest.raises(RefusedAddressError, match="is not a public host"):
             within.redirect("http://127.0.0.1:4000/d", other)
 
 
@@ -153,14 +153,14 @@ def test_a_relative_redirect() -> None:
 @pytest.mark.parametrize(
     ("location", "why"),
     [
-        ("file:///etc/passwd", "no web address"),
+        ("file:///etc/passwd", "not a web address"),
         ("http://169.254.169.254/latest/meta-data", "https to http"),
-        ("https://169.254.169.254/latest/meta-data", "no public host"),
-        ("https://[::ffff:169.254.169.254]/", "no public host"),
-        ("https://localhost/", "no public host"),
+        ("https://169.254.169.254/latest/meta-data", "not a public host"),
+        ("https://[::ffff:169.254.169.254]/", "not a public host"),
+        ("https://localhost/", "not a public host"),
         ("http://data.example/d", "https to http"),
         ("https://a:b@data.example/d", "credentials"),
-        ("https://data.example:99999999/", "no web address"),
+        ("https://data.example:99999999/", "not a web address"),
         (PUBLIC, "in a circle"),
     ],
 )
@@ -177,7 +177,7 @@ def test_too_many_redirects() -> None:
 
 def test_opening_says_why_it_was_refused() -> None:
     client = web(lambda request: reply(302, b"", Location="https://192.168.0.1/"))
-    with pytest.raises(RefusedAddressError, match=r"192\.168\.0\.1 is no public host: allow it by name"):
+    with pytest.raises(RefusedAddressError, match=r"192\.168\.0\.1 is not a public host: allow it by name"):
         asyncio.run(open_source(PUBLIC, client))
     assert client.counters.requests == 1
 
@@ -299,7 +299,7 @@ def test_what_tls_refuses_is_known_as_what_no_try_mends(secure: tuple[int, ssl.S
 
     assert "its certificate is not trusted: self-signed certificate" in asyncio.run(why(f"https://127.0.0.1:{port}/"))
     assert "no TLS is spoken there" in asyncio.run(why(f"https://127.0.0.1:{plain.server_port}/"))
-    assert "no web address" in asyncio.run(why("gopher://127.0.0.1/"))
+    assert "not a web address" in asyncio.run(why("gopher://127.0.0.1/"))
     plain.shutdown()
     plain.server_close()
     thread.join()

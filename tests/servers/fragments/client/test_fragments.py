@@ -175,9 +175,9 @@ REFUSED = {
     "next is the page itself": (lambda a, lines: next_to(a)(a, lines), "which was read before"),
     "next goes back": (next_to(f"{START}?predicate=urn%3Adelay"), "which was read before"),
     "next is elsewhere": (next_to("http://other.example/d"), "another origin, http://other"),
-    "next is this machine": (next_to("http://127.0.0.1:6379/"), r"127\.0\.0\.1 is no public host"),
-    "next is the cloud's metadata": (next_to("http://169.254.169.254/latest"), "no public host"),
-    "next is a file": (next_to("file:///etc/passwd"), "no web address"),
+    "next is this machine": (next_to("http://127.0.0.1:6379/"), r"127\.0\.0\.1 is not a public host"),
+    "next is the cloud's metadata": (next_to("http://169.254.169.254/latest"), "not a public host"),
+    "next is a file": (next_to("file:///etc/passwd"), "not a web address"),
     "next has credentials": (next_to("http://u:p@data.example/d"), "credentials"),
 }
 
@@ -233,11 +233,11 @@ def spoiled(spoil: Callable[[bytes], bytes], times: int, **headers: str) -> Call
 
 
 SPOILED = {
-    "cut": (lambda body: body[: len(body) // 2 - 7], {}, "is no TriG, line"),
-    "not UTF-8": (lambda body: body.replace(b"delay", b"\xff\xfe"), {}, "is no TriG"),
-    "HTML": (lambda body: b"<html>busy</html>", {"kind": "text/html"}, "is 'text/html', which is no RDF"),
+    "cut": (lambda body: body[: len(body) // 2 - 7], {}, "is not TriG, line"),
+    "not UTF-8": (lambda body: body.replace(b"delay", b"\xff\xfe"), {}, "is not TriG"),
+    "HTML": (lambda body: b"<html>busy</html>", {"kind": "text/html"}, "is 'text/html', which is not RDF"),
     "no type": (lambda body: body, {"kind": ""}, "of no stated media type"),
-    "HTML called TriG": (lambda body: b"<html>busy</html>", {}, "is no TriG, line 1"),
+    "HTML called TriG": (lambda body: b"<html>busy</html>", {}, "is not TriG, line 1"),
     "JSON called JSON-LD": (
         lambda body: b'{"@context": "http://169.254.169.254/"}',
         {"kind": "application/ld+json"},
@@ -268,7 +268,7 @@ def test_a_start_of_another_type_is_read_by_that(kind: str) -> None:
 
 
 def test_metadata_in_the_data_graph() -> None:
-    """A page without a metadata graph: what is said of controls in their terms is no data."""
+    """A page without a metadata graph: what is said of controls in their terms is not data."""
     server = FakeServer(DATA, triples=True)
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -448,7 +448,7 @@ def test_a_form_that_is_not_understood(place: str) -> None:
 
 def test_a_form_that_leads_elsewhere() -> None:
     server = FakeServer(DATA, alter=changed(f'"{HOST}/d', '"http://10.0.0.8/d'))
-    with pytest.raises(LinkedDataError, match=r"10\.0\.0\.8 is no public host"):
+    with pytest.raises(LinkedDataError, match=r"10\.0\.0\.8 is not a public host"):
         ask(server, EVERY)
 
 

@@ -145,7 +145,7 @@ def test_a_description_does_not_lead_elsewhere() -> None:
     def bare() -> httpx.Response:
         return reply(200, f"<{START}#s> a <{SD}Service> ; <{SD}endpoint> <http://127.0.0.1/sparql> .".encode())
 
-    with pytest.raises(LinkedDataError, match=r"127\.0\.0\.1 is no public host"):
+    with pytest.raises(LinkedDataError, match=r"127\.0\.0\.1 is not a public host"):
         opened(Sparql(DATA, bare))
 
 
@@ -276,7 +276,7 @@ def test_the_polling_interval_is_told(interval: str, ms: int | None) -> None:
 @pytest.mark.parametrize("target", ["http://127.0.0.1/n", "http://other.example/n", "file:///etc/passwd"])
 def test_relations_do_not_lead_elsewhere(target: str) -> None:
     server = Tree(d=f"<> tree:relation [ tree:node <{target}> ] .")
-    with pytest.raises(LinkedDataError, match=r"no public host|another origin|no web address"):
+    with pytest.raises(LinkedDataError, match=r"not a public host|another origin|not a web address"):
         fetched(server, EVERY, address=f"{HOST}/d")
     assert server.asked == ["d"]
 
@@ -310,7 +310,7 @@ def test_an_untold_type_is_read_by_the_ending(kind: str) -> None:
 
 def test_what_is_no_source_says_what_it_is() -> None:
     with pytest.raises(
-        LinkedDataError, match="answers 'text/html', which is no interface that is known: fragments, a TREE"
+        LinkedDataError, match="answers 'text/html', which is not an interface that is known: fragments, a TREE"
     ):
         opened(lambda request: reply(200, b"<html>", kind="text/html"))
     with pytest.raises(LinkedDataError, match="answers 404"):

@@ -27,7 +27,7 @@ def test_lines_are_quads_that_come_and_go() -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("A <urn:a> <urn:b> .", "is no patch"),
+        ("A <urn:a> <urn:b> .", "is not a patch"),
         ("<urn:a> <urn:b> <urn:c> .", "a line that no patch has"),
         ("TX .", "a line that no patch has"),
         ("A <urn:a> <urn:b> <urn:c> .\n" * 101, "more than 100 lines: raise the limit `quads`"),

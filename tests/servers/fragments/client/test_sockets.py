@@ -29,7 +29,7 @@ PASSING = {
     "no HTTP": b"SSH-2.0-OpenSSH_9.2\r\n",
     "no number for a status": b"HTTP/1.1 OK\r\n\r\n",
     "a head without end": b"HTTP/1.1 200 OK\r\n" + b"X-Long: " + b"x" * 300_000,
-    "a chunk that is no number": HEAD + b"Transfer-Encoding: chunked\r\n\r\nmany\r\nhalf\r\n",
+    "a chunk that is not a number": HEAD + b"Transfer-Encoding: chunked\r\n\r\nmany\r\nhalf\r\n",
     "busy": b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
 }
 

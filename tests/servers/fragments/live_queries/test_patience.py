@@ -94,7 +94,7 @@ def test_what_is_no_source_ends_a_watch_that_never_worked_and_is_waited_for_late
         return simulated.told(200, b"<p>maintenance</p>", content_type="text/html")
 
     error, seconds, _ = spoiled(page, worked=False)
-    assert ("no interface that is known" in str(error), seconds < 20) == (True, True)
+    assert ("not an interface that is known" in str(error), seconds < 20) == (True, True)
     error, seconds, failures = spoiled(page, worked=True)
     assert (isinstance(error, GaveUpError), len(failures) > 5) == (True, True)
 

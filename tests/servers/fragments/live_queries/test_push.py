@@ -165,7 +165,7 @@ def test_a_stream_that_is_silent_counts_as_cut():
     ("said", "why"),
     [
         (b"event: change\nid: 1.1\ndata: nonsense\n\n", "a line that no patch has"),
-        (b'event: change\nid: 1.1\ndata: A <urn:a> "b" <urn:c> .\n\n', "is no patch"),
+        (b'event: change\nid: 1.1\ndata: A <urn:a> "b" <urn:c> .\n\n', "is not a patch"),
         (b"event: change\ndata: A <urn:a> <urn:b> <urn:c> .\n\n", "without a new version"),
     ],
 )

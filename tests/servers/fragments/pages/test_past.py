@@ -116,7 +116,7 @@ def test_what_was_is_kept_by_caches() -> None:
 @pytest.mark.parametrize(
     ("query", "status", "said"),
     [
-        ("at=tomorrow", 400, "'tomorrow' is no time"),
+        ("at=tomorrow", 400, "'tomorrow' is not a time"),
         ("at=now&colour=red", 400, "not a parameter"),
         ("at=5", 410, "not kept here"),
         ("at=999999999999999", 400, "years 1 to 9999"),

@@ -64,7 +64,7 @@ def test_six_free_patterns_on_14_triples_are_refused_beside_the_loop(monkeypatch
 
     answer, reads = asyncio.run(run())
     assert answer.status_code == 422
-    assert answer.json()["error"] == "WHERE looks at more than 50000 facts: name more terms in it"
+    assert answer.json()["error"] == "WHERE reads more than 50000 facts: use more constants in its patterns"
     assert reads > 1
     assert threads
     assert threading.get_ident() not in threads
@@ -81,7 +81,7 @@ def test_six_free_patterns_on_14_triples_are_refused_beside_the_loop(monkeypatch
 )
 def test_updates_end_by_their_looks(text):
     data = held()
-    with pytest.raises(TooManyError, match="WHERE looks at more than 50000 facts"):
+    with pytest.raises(TooManyError, match="WHERE reads more than 50000 facts"):
         asyncio.run(WriteQueue().write(data, update(text)))
     assert len(there(data)) == 14
 

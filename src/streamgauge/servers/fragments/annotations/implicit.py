@@ -28,7 +28,9 @@ def fragment(triple: Triple, style: labels.Style) -> Term:
     base, brace, rest = style.template.partition("{?")
     names = rest.removesuffix("}").split(",")
     if not brace or not rest.endswith("}") or len(names) < 3:
-        raise FragmentTemplateError(f"{style.template!r} is no template: expected one like http://host/data{{?s,p,o}}")
+        raise FragmentTemplateError(
+            f"{style.template!r} is not a template: expected one like http://host/data{{?s,p,o}}"
+        )
     parameters = (f"{name}={quote(_parameter(term), safe='')}" for name, term in zip(names, triple, strict=False))
     return f"<{base}?{'&'.join(parameters)}>"
 

@@ -267,7 +267,7 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
     form = rdf_syntax(response)
     if form is None:
         raise LinkedDataError(
-            response.address, f"is {response.kind or 'of no stated media type'!r}, which is no RDF syntax"
+            response.address, f"is {response.kind or 'of no stated media type'!r}, which is not RDF syntax"
         )
     naming = naming_of(response.address)
     quads: list[Quad] = []
@@ -321,7 +321,7 @@ def _patch_quads(address: str, lines: list[str]) -> tuple[Quad, ...]:
         parsed = ox.parse(text, format=ox.RdfFormat.N_QUADS)
         return tuple(named_quad(quad, naming) for quad in parsed)
     except (SyntaxError, ValueError) as error:
-        raise LinkedDataError(address, f"is no patch: {error}") from error
+        raise LinkedDataError(address, f"is not a patch: {error}") from error
 
 
 def body_digest(response: Response) -> str:

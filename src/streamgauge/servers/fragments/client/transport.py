@@ -80,7 +80,7 @@ class AddressRules:
         """The address as a URL, if it may be requested; RefusedAddressError."""
         url = web_address(address)
         if names_private(url.host) and not self.takes_private(url):
-            raise RefusedAddressError(address, f"{url.host} is no public host: allow it by name to ask it")
+            raise RefusedAddressError(address, f"{url.host} is not a public host: allow it by name to ask it")
         return url
 
     def takes_private(self, url: httpx.URL) -> bool:
@@ -123,10 +123,10 @@ def web_address(address: str) -> httpx.URL:
     try:
         url = httpx.URL(address)
     except (httpx.InvalidURL, ValueError, TypeError) as error:
-        raise RefusedAddressError(address, f"no web address: {error}") from error
+        raise RefusedAddressError(address, f"not a web address: {error}") from error
     if url.scheme not in PORTS or not url.host or (url.port or 1) not in range(1, 2**16):
         raise RefusedAddressError(
-            address, "no web address: it begins with http:// or https:// and names a host, its port is below 65536"
+            address, "not a web address: it begins with http:// or https:// and names a host, its port is below 65536"
         )
     if url.userinfo:
         raise RefusedAddressError(f"{url.scheme}://{url.host}", "addresses with credentials are not asked")
@@ -139,7 +139,7 @@ def resolved_address(base: str, target: str) -> str:
     try:
         return str(httpx.URL(base).join(target).copy_with(fragment=None))
     except (httpx.InvalidURL, ValueError) as error:
-        raise RefusedAddressError(base, f"leads to {target!r:.300}, which is no web address: {error}") from error
+        raise RefusedAddressError(base, f"leads to {target!r:.300}, which is not a web address: {error}") from error
 
 
 _OUTER: Final = clients.ExchangeLimits(seconds=3600.0, received=4 * 2**30, silence=3600.0)

@@ -74,13 +74,13 @@ def read_time(text: str, now: int) -> int:
     try:
         return instant(f'"{text}"^^<{XSD}dateTime>')
     except LabelError:
-        raise ValidityError(f"{text!r:.60} is no time: write now, 2026-11-22T10:00:00Z, or ms since 1970") from None
+        raise ValidityError(f"{text!r:.60} is not a time: write now, 2026-11-22T10:00:00Z, or ms since 1970") from None
 
 
 def _duration(text: str) -> int:
     lasting = duration(text)
     if not lasting or lasting > 10**15:
-        raise ValidityError(f"{text!r:.60} is no duration: write one like 500ms, 10s, 5m, 1h, 1d")
+        raise ValidityError(f"{text!r:.60} is not a duration: write one like 500ms, 10s, 5m, 1h, 1d")
     return lasting
 
 

@@ -57,7 +57,7 @@ def save(folder: Path, new: Path) -> Saved:
     """
     _refuse_absent(folder)
     if new.exists() and any(new.iterdir()):
-        raise disk.FolderError(f"{new}: it is there already: name a folder that is not")
+        raise disk.FolderError(f"{new}: it already exists: choose another folder")
     inspection = Inspection()
     if not disk.data_file(folder).exists():
         raise disk.FolderError(f"{disk.data_file(folder)}: it is missing, and nothing of it can be saved")

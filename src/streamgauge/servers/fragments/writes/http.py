@@ -317,7 +317,7 @@ def require_conditions(dataset: DataSet, scope: Scope, base: str) -> None:
     later = known is None or page.changed // 1000 * 1000 > known
     if conditions.match is None and since is not None and later:
         raise PreconditionError(
-            f"If-Unmodified-Since does not hold: {fragment.page:.200} has changed, nothing was done"
+            f"If-Unmodified-Since does not hold: {fragment.page:.200} has changed, nothing was changed"
         )
 
 

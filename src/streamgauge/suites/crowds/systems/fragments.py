@@ -94,7 +94,7 @@ class FragmentsSystem(CrowdSystem):
 
     def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:  # noqa: ARG002 (lines judge themselves)
         """Judge by the facts of the server over time."""
-        applied = [(line["at"], line["applied"]) for line in self._renewed.said if "applied" in line]
+        applied = [(line["at"], line["applied"]) for line in self._renewed.lines if "applied" in line]
         judge = ServerHistory(self.scenario, self._data.elements, self._data.triples, applied)
         return Findings([at for at, _ in applied], judge.right)
 

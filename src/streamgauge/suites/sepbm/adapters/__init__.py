@@ -77,7 +77,7 @@ def new_journal(folder: str) -> Path:
     """The file of a broker's journal in a folder; UnusableSystemError when there is one, or none can be made."""
     file = Path(folder) / "broker.db"
     if file.exists():
-        raise UnusableSystemError(f"{file}: a journal is there already: name another folder, or remove it")
+        raise UnusableSystemError(f"{file}: a journal already exists: name another folder, or remove it")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -59,7 +59,7 @@ def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
         raise UnusableSystemError(f"there is no transport {transport}: there are events and websocket")
     for option in ("strategy", "journal"):
         if "url" in options and option in options:
-            raise UnusableSystemError(f"{option} is said where the broker is started: it is no option beside url")
+            raise UnusableSystemError(f"{option} is said where the broker is started: it is not an option beside url")
     if "token" in options and "url" not in options:
         raise UnusableSystemError("token is for a broker at a url: one that is started here has none")
     return BrokerOverHttp(options, transport, clock)

@@ -92,7 +92,7 @@ class SparqlEndpoint:
         self._post(self._update, update, "application/sparql-update")
 
     def rows(self, channel: SepbmChannel) -> set[Row]:
-        """The current answer of a channel; UnusableSystemError for a response that is no result."""
+        """The current answer of a channel; UnusableSystemError for a response that is not a result."""
         response = self._post(self._query, channel.query, "application/sparql-query")
         try:
             names, listed = rows(response.json())

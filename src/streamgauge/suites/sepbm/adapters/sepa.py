@@ -78,7 +78,7 @@ class SepaSystem:
             self._send("INSERT", part)
 
     def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
-        """Returns when the answer as it is has come, which is no notification."""
+        """Returns when the answer as it is has come, which is not a notification."""
         name, there = channel.name, threading.Event()
         self._subscriptions.listen(name, self._heard(channel, hear, there))
         until = monotonic() + _PATIENCE_S
@@ -156,11 +156,11 @@ def read_notification(text: str | bytes, variables: tuple[str, ...]) -> tuple[tu
 
 
 def _ordered(document: object, variables: tuple[str, ...]) -> tuple[Row, ...]:
-    """Rows with their columns in the order of the variables; those that are not said are unbound. ResultsError."""
+    """Rows with their columns in the order of the variables; missing ones are unbound. ResultsError."""
     if not document:
         return ()
     names, rows_ = rows(document)
     if unknown := set(names) - set(variables):
-        raise ResultsError(f"nobody asked for {', '.join(sorted(unknown))}")
+        raise ResultsError(f"it has variables that the query does not select: {', '.join(sorted(unknown))}")
     places = [names.index(name) if name in names else None for name in variables]
     return tuple(tuple(None if place is None else row[place] for place in places) for row in rows_)

@@ -19,7 +19,7 @@ from streamgauge.formats.bounds import BoundError
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import XSD
 from streamgauge.query import dialect_names
-from streamgauge.report.run_lanes import EVERYTHING, WantedView
+from streamgauge.report.run_lanes import EVERYTHING, TimelineView
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.servers.http import events
 from streamgauge.servers.http.deadlines import DeadlineError
@@ -215,7 +215,7 @@ class LiveRoom:
     async def timeline(self, request: Request) -> Response:
         """The timeline of the answers, as SVG alone: the times of ``view``, ``width`` pixels wide."""
         running, choice = self._running(request), request.query_params
-        wanted = WantedView.of(choice.get("view", ""), choice.get("width", ""))
+        wanted = TimelineView.of(choice.get("view", ""), choice.get("width", ""))
         picture = await run_in_threadpool(lambda: answer_picture(self._visible(running), wanted))
         return Response(picture.encode(), media_type="image/svg+xml", headers=HEADERS)
 

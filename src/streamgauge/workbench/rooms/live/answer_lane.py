@@ -21,7 +21,7 @@ from streamgauge.report.lanes import (
     crowded,
     svg,
 )
-from streamgauge.report.run_lanes import WantedView
+from streamgauge.report.run_lanes import TimelineView
 from streamgauge.workbench.rooms.live.rows import NumberedAnswer
 from streamgauge.workbench.terms import shown_time
 
@@ -29,7 +29,7 @@ LABEL: Final = "Answers over time"
 """The timeline is read out as this."""
 
 
-def answer_picture(answers: Sequence[NumberedAnswer], wanted: WantedView) -> Markup:
+def answer_picture(answers: Sequence[NumberedAnswer], wanted: TimelineView) -> Markup:
     """The timeline of answers as SVG; nothing where none has an instant."""
     timed = sorted(
         ((answer.line.instant, answer) for answer in answers if answer.line.instant is not None),

@@ -122,7 +122,7 @@ def numeric_columns(answers: Sequence[NumberedAnswer]) -> list[str]:
 def chart(answers: Sequence[NumberedAnswer], shown: str = "", by: str = "") -> LiveChart:
     """The chart of a column (``?name``), or of the count of rows; by default the first numeric column.
 
-    ``by`` is the column whose values are lines of their own; without it the first column that is no number, where it
+    ``by`` is the column whose values are lines of their own; without it the first column that is not a number, where it
     has at most six values. Several rows of one answer in one line count by their mean.
     """
     names, numeric = columns(answers), numeric_columns(answers)

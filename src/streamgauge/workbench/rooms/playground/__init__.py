@@ -184,7 +184,7 @@ async def _json(request: Request) -> Any:
     try:
         return read_json(text(await _body(request)))
     except (BoundError, ValueError, RecursionError) as error:
-        raise HTTPException(400, f"this is no JSON: {error}") from None
+        raise HTTPException(400, f"this is not JSON: {error}") from None
 
 
 async def _state(request: Request) -> PlaygroundState:

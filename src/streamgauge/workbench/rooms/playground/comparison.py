@@ -173,7 +173,7 @@ def why(pair: ReportPair, a: PlaygroundEvaluation, b: PlaygroundEvaluation) -> s
 
 
 def _by_content(one: Candidate, other: Candidate) -> bool:
-    """Whether a row that one side alone sends is no solution over the other's content."""
+    """Whether a row that one side alone sends is not a solution over the other's content."""
     return any(
         Counter(own.rows or ())[row] > Counter(there.rows or ())[row] and row not in there.solutions
         for own, there in ((one, other), (other, one))
@@ -211,7 +211,7 @@ def _absence(instant: int, there: PlaygroundEvaluation) -> str:
 
 
 def _idle(semantics: Semantics) -> str:
-    """Why the content is not looked at, at an instant that is no candidate."""
+    """Why the content is not looked at, at an instant that is not a candidate."""
     if Report.EXPIRATION in semantics.report:
         return "nothing that was held ends then"
     if Report.WINDOW_CLOSE in semantics.report:

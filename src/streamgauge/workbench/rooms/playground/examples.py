@@ -184,10 +184,10 @@ def drawn(data: object) -> tuple[str, str]:
         raise ExampleError("a stream is drawn of texts: workload, seed, parameters, query")
     pairs = [part.partition("=") for part in str(data.get("parameters", "")).split()]
     if wrong := [name for name, sign, _ in pairs if not sign]:
-        raise ExampleError(f"{wrong[0][:80]!r} is no parameter: write name=value")
+        raise ExampleError(f"{wrong[0][:80]!r} is not a parameter: write name=value")
     seed = str(data.get("seed", "1")).strip()
     if not seed.isdecimal() or len(seed) > 12:
-        raise ExampleError(f"{seed[:40]!r} is no seed: write a whole number")
+        raise ExampleError(f"{seed[:40]!r} is not a seed: write a whole number")
     try:
         query = str(data.get("query", ""))
         names = names_of(query, parse(query))

@@ -203,7 +203,7 @@ def _ended(why: Explained) -> str:
 
 
 def _second(result: PlaygroundResult, why: Explained) -> str:
-    """The link that draws the semantics found as B; empty where the model is no semantics alone."""
+    """The link that draws the semantics found as B; empty where the model is not a semantics alone."""
     if not why.diagnosis.exact or not why.found:
         return ""
     case = why.found[0].case

@@ -71,14 +71,14 @@ _TEXTS: Final = ("query", "stream", "syntax", "static", "dialect", "recording")
 def of_json(data: object) -> PlaygroundState:
     """The state of a JSON object; StateError names what is wrong."""
     if not isinstance(data, Mapping):
-        raise StateError("the state is no JSON object")
+        raise StateError("the state is not JSON object")
     known = (*_TEXTS, "advance", "a", "b", "width", "view")
     if unknown := sorted(set(data) - set(known)):
-        raise StateError(f"{unknown[0]} is no part of a state: it has {', '.join(known)}")
+        raise StateError(f"{unknown[0]} is not part of a state: it has {', '.join(known)}")
     texts = {name: data[name] for name in _TEXTS if name in data}
     for name, text in texts.items():
         if not isinstance(text, str):
-            raise StateError(f"{name} is no text", name)
+            raise StateError(f"{name} is not text", name)
     _check_choices(texts)
     chosen = {which: _semantics(which, data[which]) for which in ("a", "b") if data.get(which) is not None}
     advance = data.get("advance")
@@ -109,7 +109,7 @@ def _check_choices(texts: Mapping[str, str]) -> None:
 
 def _semantics(which: str, data: object) -> Mapping[str, Any]:
     if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
-        raise StateError(f"semantics {which.upper()} is no JSON object", which)
+        raise StateError(f"semantics {which.upper()} is not JSON object", which)
     return dict(data)
 
 
@@ -120,7 +120,7 @@ def of_text(text: str | bytes) -> PlaygroundState:
     except (BoundError, ValueError, RecursionError) as error:
         if isinstance(error, StateError):
             raise
-        raise StateError(f"the state is no JSON: {error}") from None
+        raise StateError(f"the state is not JSON: {error}") from None
 
 
 def to_json(state: PlaygroundState) -> dict[str, Any]:
@@ -204,5 +204,5 @@ def _form_fields(form: Mapping[str, list[str]], one: Mapping[str, str], which: s
 def _whole(text: str, where: str) -> int:
     digits = text.replace(",", "").replace("_", "")
     if not digits.removeprefix("-").isdecimal() or len(digits) > 16:
-        raise StateError(f"{text[:40]!r} is no whole number of ms", where)
+        raise StateError(f"{text[:40]!r} is not a whole number of ms", where)
     return int(digits)

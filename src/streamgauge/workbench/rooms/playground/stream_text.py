@@ -185,7 +185,7 @@ def _element(part: re.Match[str], number: int, names: Names, text: str) -> tuple
     match = _HEAD.match(part[0])
     if match is None:
         raise _wrong(
-            text, part, "this is no element: write TIME: TRIPLES, [STREAM] TIME: TRIPLES or TIME..END: TRIPLES"
+            text, part, "this is not an element: write TIME: TRIPLES, [STREAM] TIME: TRIPLES or TIME..END: TRIPLES"
         )
     time, until = int(match[2]), None if match[3] is None else int(match[3])
     if until is not None and until <= time:

@@ -21,7 +21,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.run import RunHeader
 from streamgauge.model.verdict import Verdict
 from streamgauge.report.document import swatch
-from streamgauge.report.run_lanes import WantedView
+from streamgauge.report.run_lanes import TimelineView
 from streamgauge.servers.http.events import BEAT, BEAT_S, Events, event
 from streamgauge.servers.http.limits import STATUS, BodyError, read_body
 from streamgauge.suites.experiments.beginning import write_start
@@ -219,7 +219,7 @@ class RunsRoom:
     async def _timeline(self, request: Request) -> Response:
         """The part of a timeline that the address asks for, as SVG alone."""
         places = [place.strip("/") for place in request.query_params.getlist("run")]
-        wanted = WantedView.of(request.query_params.get("view", ""), request.query_params.get("width", ""))
+        wanted = TimelineView.of(request.query_params.get("view", ""), request.query_params.get("width", ""))
         drawn = await run_in_threadpool(_in_words, "one of them", lambda: picture_of(self._root, places, wanted))
         return Response(drawn.encode(errors="backslashreplace"), media_type="image/svg+xml", headers=HEADERS)
 

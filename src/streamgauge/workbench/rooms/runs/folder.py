@@ -108,7 +108,7 @@ def _look(folder: Path, place: str, search: _Search) -> list[str]:
         if entry.name.startswith(".") or entry.name in _PASSED:
             continue
         if not _is_text(entry.name):
-            search.notes.append(f"{_shown(place)}: a name in it is no text in UTF-8, and is passed over")
+            search.notes.append(f"{_shown(place)}: a name in it is not text in UTF-8, and is passed over")
         elif entry.is_symlink():
             search.notes.append(f"{place}{entry.name} is a link, and is not followed")
         elif entry.is_dir(follow_symlinks=False):
@@ -132,7 +132,7 @@ def _is_text(name: str) -> bool:
 
 
 def _is_experiment(file: Path) -> bool:
-    """Whether a TOML file has the tables of an experiment; one that is no TOML is taken for one by its lines."""
+    """Whether a TOML file has the tables of an experiment; one that is not TOML is taken for one by its lines."""
     try:
         text = read_text(file, TOML_BYTES)
     except BenchError:
@@ -148,7 +148,7 @@ def inside(root: Path, place: str) -> Path:
     """The path of a place below ``root``; BenchError for one that is elsewhere or reached by a link."""
     parts = [part for part in place.split("/") if part]
     if not is_path(place) or any(part in (".", "..") for part in parts):
-        raise BenchError(f"{place!r:.100} is no place in the folder of the workbench")
+        raise BenchError(f"{place!r:.100} is not a place in the folder of the workbench")
     path = root
     for part in parts:
         path /= part
@@ -184,7 +184,7 @@ def stamp(folder: Path) -> Stamp:
     stamps = []
     for number, (place, state) in enumerate(_entries(folder)):
         if number >= ENTRIES:
-            raise BenchError(f"it has more than {ENTRIES:,} files: this is no run that Streamgauge recorded")
+            raise BenchError(f"it has more than {ENTRIES:,} files: this is not a run that Streamgauge recorded")
         if stat.S_ISLNK(state.st_mode):
             raise BenchError(f"{place} is a link, and is not followed: put the file itself there")
         if not stat.S_ISREG(state.st_mode):

@@ -11,7 +11,7 @@ from streamgauge.model.run import RunHeader
 from streamgauge.model.verdict import Verdict, WindowVerdict
 from streamgauge.query import parse
 from streamgauge.report.lanes import svg
-from streamgauge.report.run_lanes import EVERYTHING, LABEL, DrawnRun, WantedView, run_timeline
+from streamgauge.report.run_lanes import EVERYTHING, LABEL, DrawnRun, TimelineView, run_timeline
 from streamgauge.report.series import state
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.workbench.rooms.runs.folder import BenchError, inside, stamp
@@ -49,13 +49,13 @@ def lanes_of(label: str, root: Path, place: str, header: RunHeader, verdict: Ver
     return DrawnRun(label, header, verdict, address, ": see why")
 
 
-def picture(runs: Sequence[DrawnRun], wanted: WantedView = EVERYTHING) -> Markup:
+def picture(runs: Sequence[DrawnRun], wanted: TimelineView = EVERYTHING) -> Markup:
     """Runs as SVG; nothing where no report has an instant."""
     timeline = run_timeline(runs, wanted)
     return Markup("") if timeline is None else svg(timeline, LABEL, titles=False)
 
 
-def picture_of(root: Path, places: Sequence[str], wanted: WantedView) -> Markup:
+def picture_of(root: Path, places: Sequence[str], wanted: TimelineView) -> Markup:
     """The picture of one run or two, of which only verdicts are read; MistakeError."""
     if not 1 <= len(places) <= 2:
         raise BenchError(f"a timeline is of one run or two, not of {len(places)}")

@@ -114,7 +114,7 @@ class BrokerHandlers:
         change = server.broker.delete if fields.get("change") == "delete" else server.broker.publish
         try:
             if kind not in FORMATS:
-                raise BrokerError(f"{kind:.40} is no format of publications")
+                raise BrokerError(f"{kind:.40} is not a format of publications")
             taken = await change(fields.get("graph", ""), kind)
         except REFUSED as error:
             return await self._page(request, server, fields, {"publish": told(error)}, 400)

@@ -113,7 +113,7 @@ class NamedServers:
         Without a kind it counts as a broker until it is recognised.
         """
         if kind not in ("", "broker", "fragments"):
-            raise ServerAddressError(f"{kind:.40} is no kind of server: it is a broker or a fragments server")
+            raise ServerAddressError(f"{kind:.40} is not a kind of server: it is a broker or a fragments server")
         text = address.strip()
         try:
             url = web_address(text if "//" in text else f"http://{text}")

@@ -99,12 +99,12 @@ class PastReader:
 
 
 async def open_data_set(server: NamedServer, address: str) -> FragmentsSource:
-    """The data set at an address of a server; LinkedDataError for another origin, or for what is no fragments."""
+    """The data set at an address of a server; LinkedDataError for another origin, or for what is not a fragments."""
     within = server.web.reach(server.address)
     source = await open_source(within.link(server.address, address), server.web)
     if not isinstance(source, FragmentsSource):
         raise LinkedDataError(
-            address, "has no form that asks by subject, predicate and object: it is no data set of fragments"
+            address, "has no form that asks by subject, predicate and object: it is not data set of fragments"
         )
     return source
 

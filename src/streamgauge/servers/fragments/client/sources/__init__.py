@@ -294,6 +294,6 @@ async def open_source(address: str, web: CachingHttpClient) -> LinkedDataSource:
         return DocumentSource(first.address, web, first.reach)
     raise first.refused or LinkedDataError(
         start,
-        f"answers {first.response.kind if first.response else ''!r}, which is no interface that is known:"
+        f"answers {first.response.kind if first.response else ''!r}, which is not an interface that is known:"
         " fragments, a TREE feed, a SPARQL endpoint or an RDF document",
     )

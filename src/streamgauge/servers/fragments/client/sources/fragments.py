@@ -50,7 +50,7 @@ def expand(template: str, values: Mapping[str, str]) -> str:
 def _read_template(template: str) -> URITemplate:
     for expression in _EXPRESSION.findall(template):
         if not _SINGLE_VALUES.fullmatch(expression):
-            raise FormTemplateError(f"{{{expression:.100}}} is no expression of single values (RFC 6570, level 3)")
+            raise FormTemplateError(f"{{{expression:.100}}} is not an expression of single values (RFC 6570, level 3)")
     return URITemplate(template)
 
 

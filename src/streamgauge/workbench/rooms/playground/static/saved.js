@@ -20,7 +20,7 @@ const keep = (list, kept) => {
   catch { status.textContent = "This browser has no room for more: remove some." }
 }
 
-// The first line of the query that is no prefix or comment, in short.
+// The first line of the query that is not a prefix or comment, in short.
 const title = () => {
   const line = form.elements.query.value.split("\n").map(text => text.trim()).find(text => text && !/^(PREFIX|BASE|#)/i.test(text))
   return (line ?? "empty query").slice(0, 60)

@@ -118,7 +118,7 @@ class ExperimentForms:
         """Write the file; BenchError where a new one would replace another, or another was edited meanwhile."""
         path = inside(self._root, place)
         if before is None and path.exists():
-            raise BenchError(f"{place} is there already: give the experiment another name, or edit that file")
+            raise BenchError(f"{place} already exists: give the experiment another name, or edit that file")
         if before is not None and _digest(before) != seen:
             raise BenchError(f"{place} has changed since the form was opened: open it again")
         with stage(path) as aside:
