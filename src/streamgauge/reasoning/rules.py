@@ -319,12 +319,12 @@ def edge_by_edge(rule: Rule, name: Term) -> tuple[TriplePattern, TriplePattern]:
 
 _Value = TypeVar("_Value")
 Consequence = tuple[str, Term]
-"""A consequence of a pair: ``same`` or ``turned`` and a property, or ``subject`` or ``object`` and a class of that end."""
+"""A consequence of a pair: ``same`` or ``turned`` and a property, or ``subject``, ``object`` and a class of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PropertyLinks:
-    """The consequences of each pair of a property: pairs of other properties, turned or not, and classes of its two ends.
+    """The consequences of each pair of a property: pairs of other properties, turned or not, and classes of its ends.
 
     ``lone`` is true if its pairs imply nothing and nothing implies them. ``literal`` is what a pair with a literal
     implies: a turned pair would have the literal as its subject, so no step leads through one.
