@@ -200,6 +200,7 @@ def _routes(service: "QueryService") -> list[BaseRoute]:
     shared = operation("Share static data.", "201", body("text/turtle", _TEXT))
     healthy = HealthRoutes(service.state)
     return [
+        DescribedRoute("POST", "/streams/{name:path}", service.publish, published),  # first, as most requests are it
         Route("/", service.page),
         DescribedRoute("POST", "/queries", service.register, registered),
         DescribedRoute("GET", "/queries", service.queries, operation("All queries.")),
@@ -209,7 +210,6 @@ def _routes(service: "QueryService") -> list[BaseRoute]:
         WebSocketRoute("/queries/{id}/answers", service.answers_by_websocket),
         DescribedRoute("GET", "/streams", service.streams, operation("All streams.")),
         DescribedRoute("POST", "/streams", service.attach, operation("Attach a source.", "201", source, [_KEY])),
-        DescribedRoute("POST", "/streams/{name:path}", service.publish, published),
         DescribedRoute("DELETE", "/streams/{name:path}", service.detach, operation("Detach its source.", "204")),
         DescribedRoute("PUT", "/static/{name:path}", service.share, shared),
         DescribedRoute("GET", "/health", healthy.health, operation("Whether it is up.")),
@@ -371,10 +371,9 @@ class QueryService:
         kind, form = request.headers.get("content-type", ""), request.query_params.get("form")
         prompt = len(body) <= PROMPT_BYTES and form_of(kind, form).lines
         reading = partial(read_items, body, kind, form, stream, request.query_params.get("t"), self._queries.now)
-        items = reading() if prompt else await run_in_threadpool(reading)
+        items, waited = reading() if prompt else await run_in_threadpool(reading), 0.0
         publish = partial(self._queries.publish, stream, items, self._owner(request))
         noted = partial(self._note_key, key, len(items))
-        waited = 0.0
         while True:
             try:
                 with self._queries.at_once() as free:
@@ -450,10 +449,11 @@ class QueryService:
 
     def _key(self, request: Request, body: bytes) -> RetryKey | None:
         """The key of a request, with all that another use of the key would differ in."""
-        owner = self._owner(request)
+        if (key := request.headers.get("idempotency-key")) is None:
+            return None
         kind = request.headers.get("content-type", "").strip().lower()
         address = request.scope["query_string"], request.scope["path"].encode()
-        return read_key(request.headers.get("idempotency-key"), owner, *address, kind.encode(), body)
+        return read_key(key, self._owner(request), *address, kind.encode(), body)
 
 
 def _sink(delivery: AnswerDelivery) -> dict[str, object]:
@@ -465,7 +465,7 @@ def _sink(delivery: AnswerDelivery) -> dict[str, object]:
 
 def _published(items: int, readers: int) -> Response:
     """The reply to a publication."""
-    return JSONResponse({"items": items, "queries": readers}, 202)
+    return Response(b'{"items":%d,"queries":%d}' % (items, readers), 202, media_type="application/json")
 
 
 def _static_tag(triples: tuple[Triple, ...]) -> str:
