@@ -9,9 +9,19 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Clock, Origin
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.judging.estimate import choice
-from streamgauge.oracle.judging.judge import Means, expectation, first_time, judge_run, other_stream, with_query
+from streamgauge.oracle.judging.judge import (
+    Means,
+    expectation,
+    expected_reports,
+    first_time,
+    judge_run,
+    judge_stored,
+    other_stream,
+    with_query,
+)
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.semantics.profiles import RSPQL
+from streamgauge.semantics.refusal import RefusedError
 from tests.notation import STREAM, stream
 from tests.oracle.runs import right_run
 
@@ -116,3 +126,23 @@ def test_a_query_of_another_stream_is_judged_by_nobody(tmp_path):
     assert found.judgement is Judgement.UNKNOWN
     assert found.reason == other_stream(tmp_path / "stream.parquet", other.header.query)
     assert "urn:other" in found.reason
+
+
+def test_answers_that_are_changes_are_judged_as_the_bags_that_they_add_up_to(table):
+    """What held goes and what holds comes, each in one answer."""
+    run = right_run(RSPQL, text=TEXT, window=(5, 5), advance=15)
+    before = [(), *(answer.added for answer in run.answers)]
+    changes = tuple(replace(answer, removed=gone) for answer, gone in zip(run.answers, before, strict=False))
+    assert [len(answer.removed) for answer in changes] == [0, 1, 1]
+    assert judge_run(replace(run, answers=changes), table, Means(no_spark, "definition")).judgement is Judgement.RIGHT
+
+
+def test_another_stream_than_the_querys_needs_no_session(table):
+    run = right_run(RSPQL, text=TEXT)
+    other = replace(run.header.query, windows=(StreamWindow("urn:other", Window(5, 5)),))
+    strange = replace(run, header=replace(run.header, query=other))
+    verdict = judge_stored(strange, lambda: strange, table, Means(no_spark, "spark"))
+    assert verdict.judgement is Judgement.UNKNOWN
+    assert verdict.reason.startswith("the query reads <urn:other>, but what was recorded is ")
+    with pytest.raises(RefusedError, match="the query reads <urn:other>"):
+        expected_reports(other, RSPQL, table, Means(no_spark))

@@ -129,3 +129,16 @@ def test_a_wrong_answer_is_scored_beside_the_nearest_legal_one() -> None:
     (window,) = check(run, definition(elements), 0, JudgingRules()).windows
     assert (window.due, window.expected, window.actual, window.true_positives) == (True, 2, 2, 1)
     assert (window.precision, window.recall, window.surplus) == (0.5, 0.5, (("<urn:q>", '"y"'),))
+
+
+@pytest.mark.parametrize("sends", [R2S.RSTREAM, R2S.ISTREAM])
+def test_the_nearest_answer_is_the_one_that_differs_in_the_fewest_rows(sends) -> None:
+    """The members of one group of two: a alone, or b, c and d, of which b and c were sent."""
+    elements = stream("0: g k 1. h k 2. a in 1. b in 2. c in 2. | 1: d in 2.")
+    text = "SELECT ?s { { SELECT (SAMPLE(?k) AS ?g) { ?x <urn:k> ?k } } ?s <urn:in> ?g }"
+    run = run_of(text, ("<urn:b>",), ("<urn:c>",))
+    semantics = Semantics("s", r2s=sends, r2s_able=frozenset(R2S))
+    (window,) = check(
+        replace(run, header=replace(run.header, semantics=semantics)), definition(elements), 0, JudgingRules()
+    ).windows
+    assert (window.true_positives, window.missing, window.surplus) == (2, (("<urn:d>",),), ())

@@ -25,7 +25,7 @@ from streamgauge.oracle.worlds.conditions import MAX_CASES, CutOffError
 from streamgauge.oracle.worlds.intervals import OpenError
 from streamgauge.oracle.worlds.legality import Opinion, ReportLegality
 from streamgauge.oracle.worlds.membership import Overlap
-from streamgauge.oracle.worlds.openings import SentTexts, sent_texts
+from streamgauge.oracle.worlds.openings import sent_texts
 from streamgauge.semantics.definition import SIGNS, difference
 
 Bag: TypeAlias = Counter[Row]
@@ -54,20 +54,20 @@ class SentDifference:
 class Histories:
     """The search for legal histories through one run."""
 
-    def __init__(self, legality: ReportLegality, r2s: R2S) -> None:
-        self._legality, self._r2s = legality, r2s
-        self._texts: SentTexts = {}
-
-    def opinions(self, sent: Sequence[SentDifference]) -> list[Opinion]:
-        """For each report in order, whether its difference fits a legal history."""
+    def __init__(self, legality: ReportLegality, r2s: R2S, sent: Sequence[SentDifference]) -> None:
+        self._legality, self._r2s, self._sent = legality, r2s, sent
         self._texts = sent_texts(row for report in sent for row in report.received)
+
+    def opinions(self) -> list[Opinion]:
+        """For each report in order, whether its difference fits a legal history."""
+        sent = self._sent
         opinions: list[Opinion] = []
         before: list[Part] | None = [[Counter()]]
         while (place := len(opinions)) < len(sent):
             differing = next((at for at in range(place, len(sent)) if not sent[at].as_expected), len(sent))
             # Before ``start`` all differences are the evaluator's own; at ``start`` the search begins from the one
             # answer known.
-            start = self._known_before(sent, place, differing)
+            start = self._known_before(place, differing)
             opinions += [Opinion(True)] * (start - place)
             before = before if start == place else [[sent[start - 1].rows]]
             for at in range(start, len(sent)):
@@ -78,11 +78,11 @@ class Histories:
                     break
         return opinions
 
-    def _known_before(self, sent: Sequence[SentDifference], place: int, differing: int) -> int:
+    def _known_before(self, place: int, differing: int) -> int:
         """The latest place up to ``differing`` whose previous report has one legal answer only, else ``place``."""
-        if differing == len(sent):
+        if differing == len(self._sent):
             return differing
-        while differing > place and not self._legality.is_certain(sent[differing - 1].due):
+        while differing > place and not self._legality.is_certain(self._sent[differing - 1].due):
             differing -= 1
         return differing
 

@@ -218,7 +218,7 @@ class LegalUnits:
         by_due = {unit.report.due: unit for unit in units if unit.report is not None}
         reports = self._everything()
         sent = [self._sent(report, by_due.get(report.due)) for report in reports]
-        opinions = Histories(self._legality, self._r2s).opinions(sent)
+        opinions = Histories(self._legality, self._r2s, sent).opinions()
         by_report = {report.due: opinion for report, opinion in zip(reports, opinions, strict=True)}
         fitted = self._judged(units, by_report)
         silent = [
