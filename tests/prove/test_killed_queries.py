@@ -79,7 +79,7 @@ class Client:
                 return answer.status < 400
             return False
 
-        until(taken, self._log)
+        until(taken, self._log, 1500)  # a machine under load begins few of the lives
 
     def follow(self, query: str, answers: dict[int, Told], enough: Callable[[], bool]) -> None:
         """Subscribe, and again behind the last number, until there is enough; an answer must be the same again."""
