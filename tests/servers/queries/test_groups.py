@@ -81,14 +81,15 @@ def test_one_that_comes_later_is_joined_when_the_windows_that_it_missed_are_over
     queries.close("over")
 
 
-def test_the_log_of_a_stream_keeps_what_windows_need():
+@pytest.mark.parametrize(("count", "kept"), [(1, 1), (2, 12)])
+def test_the_log_of_a_stream_keeps_what_windows_need_where_they_are_shared(count, kept):
     queries = service()
-    running = queries.register(asked(PATTERNS[0]))
+    running, *_ = [queries.register(asked(pattern)) for pattern in PATTERNS[:count]]
     for time in range(0, 200_000, 1000):
         queries.publish(IN, [element(time)])
         assert queries.settle(WAIT)
     log = running.worker._log
-    assert log.end - log.begin < 12
+    assert log.end - log.begin < kept
     assert len(log.part(log.begin, log.end)) == log.end - log.begin
     queries.close("over")
 

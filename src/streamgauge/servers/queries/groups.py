@@ -282,9 +282,14 @@ class EvaluationGroup:
         return (len(self._question.query.static) + self._held.triples) * TRIPLE_BYTES
 
     @property
+    def size(self) -> int:
+        """How many questions it evaluates, those that have ended included."""
+        return len(self._evaluations)
+
+    @property
     def sparse(self) -> bool:
         """Whether most of the questions that it evaluates have ended."""
-        return 2 * len(self.evaluations) < len(self._evaluations)
+        return 2 * len(self.evaluations) < self.size
 
     def heavy(self) -> list[SharedEvaluation]:
         """The evaluations beyond the limit of memory."""

@@ -126,9 +126,12 @@ class QueryWorker:
         """A question that is asked from now on; ``None`` where it shares nothing with the others."""
         if self._fresh is None or question != self.question:
             one_clock = self._fresh is not None or len(self._streams) == 1
-            if not (self._shares and one_clock and question.beside(self.question)):
+            shares = self._shares and one_clock and question.shares(self._context.engine)
+            if not (shares and question.beside(self.question)):
                 return None
         if self._fresh is None:
+            if self._single:  # what it needs is not in the log before the next item is no longer needed
+                self._groups[0].start = self._put + 1
             self._fresh = EvaluationGroup(self._context, question, self._put)
             self._groups = [*self._groups, self._fresh]
         return self._fresh.add(question)
@@ -164,6 +167,11 @@ class QueryWorker:
     def members(self) -> Sequence[AnsweredQuery]:
         """The queries that are answered."""
         return [member for evaluation in self._evaluations for member in evaluation.members]
+
+    @property
+    def _single(self) -> bool:
+        """Whether there is one question, which needs no log."""
+        return len(self._groups) == 1 and self._groups[0].size == 1
 
     @property
     def _evaluations(self) -> list[SharedEvaluation]:
@@ -312,11 +320,11 @@ class QueryWorker:
         A session is begun anew over all that the log has: not more often than as many items come.
         """
         log, groups = self._log, [group for group in self._groups if group.evaluations]
-        if not self._shares:
+        for group in groups if self._shares else ():
+            group.settle()
+        if not self._shares or self._single:
             log.drop(log.end, inf)
             return
-        for group in groups:
-            group.settle()
         whole = [group.start for group in groups if group.need.floor is None]
         floors = [group.need.floor for group in groups if group.need.floor is not None]
         log.drop(min([log.end, *whole]), min(floors, default=inf))
