@@ -10,6 +10,7 @@ import pytest
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.labels import Label, Style
+from streamgauge.workbench.rooms.live import ELEMENTS
 from tests.browser.driving import CONTRAST, complaints, faults, keep, show, text, until
 from tests.servers.broker.served import GRAPH, OTHER, serving
 from tests.servers.broker.world import broker, select
@@ -132,11 +133,12 @@ def test_a_newcomer_is_led_from_the_front_page_to_a_threshold(browser: Any, benc
     until(lambda: "No element has come yet." in text(browser, "#state"))
     check(browser, browser.current_url, "live-query-without-elements")
     show(browser, browser.current_url, 1440)
-    press(browser, "#begin-1")
-    until(lambda: browser.find_elements("css selector", "#elements") != [])
-    press(browser, "main form button.first")
-    until(lambda: browser.find_elements("id", "threshold") != [])
     browser.find_element("id", "threshold").send_keys("28")
+    form = httpx.get(str(browser.find_element("id", "begin-1").get_attribute("href")))
+    assert 'value="urn:readings"' in form.text
+    elements = {"stream": "urn:readings", "elements": ELEMENTS}
+    assert httpx.post(f"{bench.url}/live/streams/publish", data=elements).status_code == 303
+    until(lambda: browser.find_elements("css selector", "#show option[value='?average']") != [])
     press(browser, ".choose button")
     until(lambda: text(browser, "#chart [role=status]") == "3 of 6 values at or above 28, the last at 20 s.")
     query = browser.current_url.partition("?")[0]
