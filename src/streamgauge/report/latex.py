@@ -46,7 +46,7 @@ def pgfplots_picture(chart: Spec) -> str | None:
     series: Mapping[str, str] = chart["usermeta"].get("series", {})
     lines = {row["line"]: [one for one in chart["data"]["values"] if one["line"] == row["line"]]
              for row in chart["data"]["values"]}  # fmt: skip
-    options = [r"width=\linewidth", r"height=0.5\linewidth", *_axis("x", x), *_axis("y", y)]
+    options = [r"width=\linewidth", r"height=0.5\linewidth", "scaled ticks=false", *_axis("x", x), *_axis("y", y)]
     options += ["legend style={at={(0.5,1.03)}, anchor=south, draw=none}", "legend cell align=left"]
     plots = [text for rows in lines.values() for text in _plot(rows, series)]
     picture = [r"\begin{tikzpicture}", r"\begin{axis}[", *(f"  {option}," for option in options), "]", *plots]

@@ -223,3 +223,5 @@ def test_queries_stand_side_by_side_and_show_their_operators(bench):
     bench.post(f"{at}/end")
     assert bench.get(f"{at}/plan").status_code == 404
     assert bench.get(f"{other}/plan").status_code == 200
+    for address in ("/live/streams/pause", f"{other}/hold"):
+        assert bench.get(address, follow_redirects=True).status_code == 200

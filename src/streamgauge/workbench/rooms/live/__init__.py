@@ -106,6 +106,7 @@ class LiveRoom:
             ("GET", "/board", self.board),
             ("GET", "/new", self.new),
             ("POST", "/new", self.register),
+            ("GET", "/streams/", self.streams),
             ("GET", "/streams/publish", self.publish_form),
             ("POST", "/streams/publish", self.publish),
             ("POST", "/streams/{change:str}", self.change_stream),
@@ -255,6 +256,10 @@ class LiveRoom:
         except EXPECTED as error:
             raise HTTPException(409, sentence(error)) from error
         return _go(_back(fields))
+
+    async def streams(self, _request: Request) -> Response:
+        """The page above forms of streams, when the address of one is opened again."""
+        return _go("/live/#streams-title")
 
     async def publish_form(self, request: Request) -> Response:
         """The form that publishes elements on a stream."""
