@@ -64,7 +64,7 @@ def test_bad_input_is_named(conf, tmp_path):
     out = tmp_path / "run"
     with pytest.raises(ConfigurationError, match=r"configuration\.json"):
         sepbm("run", tmp_path, "--out", out)
-    with pytest.raises(UnusableSystemError, match="there is no system none"):
+    with pytest.raises(UnusableSystemError, match="unknown system none"):
         sepbm("run", conf, "--out", out, "--system", "none")
     with pytest.raises(recordings.RecordingError, match=r"recording\.json"):
         sepbm("analyse", out, "--of", conf)

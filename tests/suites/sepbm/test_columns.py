@@ -37,7 +37,7 @@ def test_the_same_rows_come_and_go_as_incrementally(steps):
 @pytest.mark.parametrize(
     ("query", "why"),
     [
-        ("ASK { ?s ?p ?o }", "only a SELECT"),
+        ("ASK { ?s ?p ?o }", "SELECT queries only"),
         ("SELECT * { ?s ?p ?o }", "name the property"),
         ("SELECT * { ?s a ?c }", "name the class"),
         ("SELECT ?x ?y { ?x a <urn:c> }", "is never bound"),

@@ -83,8 +83,8 @@ def damage(folder, name, text):
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("configuration.json", "{", "configuration.json: not what"),
-        ("configuration.json", "{}", "configuration.json: not what"),
+        ("configuration.json", "{", "configuration.json: not written by"),
+        ("configuration.json", "{}", "configuration.json: not written by"),
         ("configuration.json", json.dumps({"version": 2, "made": {}, "alike": {}}), "version 2"),
         ("base.nt", "<urn:a> <urn:b> <urn:c> .\n<urn:a> <urn:b>\n", r"base.nt:2: expected"),
         ("ontology.nt", "<urn:a> .\n", r"ontology.nt"),

@@ -56,7 +56,7 @@ def test_in_the_sequence_s_order_unless_another_is_given(spark, tmp_path):
 def test_an_order_has_all_publications(tmp_path):
     made = drawn(tmp_path, 3, 6)
     for order in ([1, 2, 3], [1, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]):
-        with pytest.raises(ConfigurationError, match="each of 6 once"):
+        with pytest.raises(ConfigurationError, match="each of the 6 publications must occur once"):
             due_in_memory(made, order)
 
 

@@ -132,9 +132,9 @@ def test_plans_that_cannot_be(fields, words):
 def test_what_is_not_there_is_named():
     with pytest.raises(ValueError, match=r"no channel q99 in small: there are courses, either"):
         run(Small(), "broker_inprocess", {}, RunPlan(channels=("q99",)))
-    with pytest.raises(UnusableSystemError, match="no system rumour: there are broker_"):
+    with pytest.raises(UnusableSystemError, match="unknown system rumour: there are broker_"):
         run(Small(), "rumour", {}, RunPlan())
-    with pytest.raises(UnusableSystemError, match="no option speed: its options are strategy, journal"):
+    with pytest.raises(UnusableSystemError, match="unknown option speed: its options are strategy, journal"):
         run(Small(), "broker_inprocess", {"speed": "high"}, RunPlan())
     with pytest.raises(UnusableSystemError, match="no strategy magic: there are graphss, incremental"):
         run(Small(), "broker_inprocess", {"strategy": "magic"}, RunPlan())
@@ -220,7 +220,7 @@ def test_a_system_that_hangs_is_left(monkeypatch, operation, publishers):
     before = time.monotonic()
     recording = run(Small(), "odd", {}, RunPlan(seconds=0.3, publishers=publishers))
     assert time.monotonic() - before < 200
-    assert "after the time limit of 0.3 s" in recording.failure
+    assert "at the time limit of 0.3 s" in recording.failure
     assert system.closed
     released.set()
 
@@ -245,10 +245,10 @@ def test_what_a_liar_says_is_recorded_as_it_is(monkeypatch):
 @pytest.mark.parametrize(
     ("heard", "words"),
     [
-        (ReceivedNotification("two", (1,), (("<urn:t:a>",),), (), 5), "first two: there is no such channel"),
+        (ReceivedNotification("two", (1,), (("<urn:t:a>",),), (), 5), "first for two: there is no such channel"),
         (
             ReceivedNotification("one", (1,), (("<urn:t:a>", None),), (), 5),
-            "first one: its rows are not 1 wide",
+            "first for one: its rows are not 1 wide",
         ),
     ],
 )
@@ -256,7 +256,7 @@ def test_a_notification_that_fits_no_channel_is_a_failure(monkeypatch, heard, wo
     system = odd(monkeypatch, publish=lambda: system.hear["one"](heard))
     recording = run(Small(), "odd", {}, RunPlan())
     sent = len([p for p in Small().publications if p.added])
-    assert recording.failure == f"it sent {sent} notifications that no channel asks for, {words}"
+    assert recording.failure == f"it sent {sent} notifications that fit no channel, the {words}"
     assert recording.heard == ()
 
 

@@ -17,7 +17,7 @@ def test_runs_are_done_once_and_what_cannot_be_done_is_said(tmp_path):
     lacking = run_series([first, absent], tmp_path / "runs", lambda what, _share: told.append(what))
     assert is_finished(first, tmp_path / "runs")
     assert list(lacking) == ["systems/none"]
-    assert "there is no system none" in lacking["systems/none"]
+    assert "unknown system none" in lacking["systems/none"]
     found = recordings.read(tmp_path / "runs" / first.name)
     assert (found.channels, len(found.published)) == (("named",), 3)
     told.clear()

@@ -104,5 +104,5 @@ def test_a_constant_of_one_alternative_only_is_no_value():
 
 
 def test_a_channel_is_a_select():
-    with pytest.raises(ValueError, match="channel c: a channel's query is a SELECT"):
+    with pytest.raises(ValueError, match="channel c: a channel needs a SELECT query"):
         selected(SepbmChannel("c", "ASK { ?x a <urn:C> }"))

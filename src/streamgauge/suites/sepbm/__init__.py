@@ -46,15 +46,15 @@ class SepbmChannel:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables of its rows, in their order; ValueError says why its query cannot be a channel's."""
+        """The variables of its rows in order; ValueError for a query that a channel cannot have."""
         form = parse_sparql(self.query)
         if not isinstance(form, Select):
-            raise ValueError(f"channel {self.name}: its query is not a SELECT: only rows can come and go")
+            raise ValueError(f"channel {self.name}: its query is not a SELECT: a channel needs rows")
         return form.variables
 
 
 class DueRows(NamedTuple):
-    """The rows of a channel's answer that a publication, by its number, lets come and go: sets, in no order."""
+    """The rows that a publication, by its number, adds to a channel's answer and removes from it, as sets."""
 
     channel: str
     publication: int
@@ -128,7 +128,7 @@ class Configuration:
             raise ConfigurationError(f"{self.folder / ONTOLOGY}: {obstacle(error)}") from error
 
     def base(self) -> Iterator[Triple]:
-        """The explicit facts that are loaded before there are channels; ConfigurationError names file and line."""
+        """The explicit facts that are loaded before channels are created; ConfigurationError names file and line."""
         try:
             yield from StaticFile(self.folder / BASE)
         except LineError as error:
@@ -146,11 +146,11 @@ class Configuration:
                 raise ConfigurationError(f"{file}:{number}: no publication with n, add, remove: {error}") from error
 
     def due(self) -> Iterator[DueRows]:
-        """The rows due, by publication and channel; ConfigurationError when it is not there."""
+        """The rows due, by publication and channel; ConfigurationError if the file is missing."""
         try:
             table = tables.read(self.folder / DUE, _DUE)
         except TableError as error:
-            raise ConfigurationError(f"{error}; `streamgauge sepbm generate` writes it") from error
+            raise ConfigurationError(f"{error}; generate it with `streamgauge sepbm generate`") from error
         rows = zip(*(table.column(name).to_pylist() for name in ("n", "channel", "sign", "row")), strict=True)
         for (number, channel), group in groupby(rows, lambda row: row[:2]):
             signed = [(sign, tuple(row)) for _, _, sign, row in group]
@@ -233,11 +233,11 @@ class SepbmRecording:
 
 
 class UnusableSystemError(MistakeError, RuntimeError):
-    """A system that is not there, refuses or failed; the sentence says which and what to do."""
+    """A system under test is absent, refused a request or failed; the message says what to do."""
 
 
 def read(folder: Path) -> Configuration:
-    """The configuration of a folder; ConfigurationError says what is missing or wrong, and where."""
+    """Read the configuration of a folder; ConfigurationError names what is missing or wrong."""
     file = folder / ABOUT
     try:
         check_beside(folder)
@@ -250,14 +250,16 @@ def read(folder: Path) -> Configuration:
     except ConfigurationError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigurationError(f"{file}: not what `streamgauge sepbm generate` writes: make it again") from error
+        raise ConfigurationError(f"{file}: not written by `streamgauge sepbm generate`: generate it again") from error
     if version != VERSION:
-        raise ConfigurationError(f"{file}: version {version}: this is read as {VERSION}, generate it again")
+        raise ConfigurationError(f"{file}: version {version}, but version {VERSION} is supported: generate it again")
     channels = tuple(
         SepbmChannel(path.stem, "".join(_lines(path))) for path in sorted((folder / CHANNELS).glob("*.rq"))
     )
     if not channels:
-        raise ConfigurationError(f"{folder / CHANNELS}: there is no channel: queries are expected here, as NAME.rq")
+        raise ConfigurationError(
+            f"{folder / CHANNELS}: no channels: a query NAME.rq for each channel is expected in this folder"
+        )
     return Configuration(folder, channels, About(made_from, alike))
 
 
@@ -268,7 +270,7 @@ def write(
     channels: Iterable[SepbmChannel],
     sequence: Iterable[Publication],
 ) -> None:
-    """All but the base load and what is due; the same values give the same bytes. OSError as the disk has it."""
+    """Write everything except the base load and the due rows; equal values give equal bytes. OSError."""
     made_folder(folder / CHANNELS)
     document = {"version": VERSION, "made": about.made, "alike": about.alike}
     _put(folder / ABOUT, json.dumps(document, indent=2) + "\n")
@@ -310,7 +312,7 @@ def _line(publication: Publication) -> str:
 
 def _publication(document: dict[str, Any], number: int) -> Publication:
     if document["n"] != number:
-        raise ValueError(f"its number is {document['n']}, publications are numbered from 1")
+        raise ValueError(f"n is {document['n']}, but publications are numbered from 1")
     added, removed = (to_triples(ox.parse(document[name], format=ox.RdfFormat.N_TRIPLES)) for name in ("add", "remove"))
     return Publication(number, added, removed)
 
@@ -321,7 +323,9 @@ def _lines(file: Path) -> Iterator[str]:
             yield from opened
     except (OSError, UnicodeDecodeError) as error:
         why = obstacle(error)
-        raise ConfigurationError(f"{file}: cannot be read: {why}; `streamgauge sepbm generate` makes it") from error
+        raise ConfigurationError(
+            f"{file}: cannot be read: {why}; generate it with `streamgauge sepbm generate`"
+        ) from error
 
 
 def _put(file: Path, text: str) -> None:
@@ -336,12 +340,14 @@ def in_order(sequence: Iterable[Publication], order: Sequence[int]) -> list[Publ
     """The publications in the order in which they took effect; ConfigurationError when it is not one of all of them."""
     listed = list(sequence)
     if order and sorted(order) != [publication.number for publication in listed]:
-        raise ConfigurationError(f"an order of {len(order)} publications: it must have each of {len(listed)} once")
+        raise ConfigurationError(
+            f"the order of effect has {len(order)} entries: each of the {len(listed)} publications must occur once"
+        )
     return [listed[number - 1] for number in order] if order else listed
 
 
 def spans(publications: Sequence[Publication], there: Iterable[Triple]) -> Mapping[Triple, list[Span]]:
-    """The states in which each fact of ``there`` or of a publication stands: the first and the last, inclusive."""
+    """For each fact of ``there`` or of a publication, the intervals of states in which it holds, inclusive."""
     begun = dict.fromkeys(there, 0)
     spans_by_triple: dict[Triple, list[Span]] = {}
     for state, publication in enumerate(publications, 1):

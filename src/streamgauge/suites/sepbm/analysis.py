@@ -21,14 +21,14 @@ SLOW: Final = ("q02", "q06", "q09", "q14", "q15", "q16", "q17", "q18", "q19", "q
 
 
 class ChangeKind(StrEnum):
-    """The kind of change that a notification tells of."""
+    """The kind of change that a notification reports."""
 
     NEW = "new"
     RETRACTED = "retracted"
 
 
 class DueEvent(NamedTuple):
-    """A row of a channel's answer that comes or goes, and the publication that first allowed it (``None``: none)."""
+    """A row that enters or leaves a channel's answer, and the publication that first allowed it (``None``: none)."""
 
     channel: str
     kind: ChangeKind
@@ -140,7 +140,7 @@ _Part = TypeVar("_Part")
 
 
 def _wanted(due: Iterable[DueRows], place: dict[int, int]) -> dict[_Key, list[DueEvent]]:
-    """The due events of each row, in order of effect, without those that no publication of the recording allows."""
+    """The due events of each row in order of effect, without those that no recorded publication allows."""
     wanted: dict[_Key, list[DueEvent]] = defaultdict(list)
     for one in sorted((one for one in due if one.publication in place), key=lambda one: place[one.publication]):
         for kind, rows in ((ChangeKind.NEW, one.added), (ChangeKind.RETRACTED, one.removed)):
@@ -161,7 +161,7 @@ def _matched(
     heard: Iterable[tuple[_Key, ReceivedNotification]],
     published: Sequence[PublicationRecord],
 ) -> tuple[list[DeliveredEvent], list[DueEvent]]:
-    """Match each received row with the first open event of that row; also the surplus rows, without an event."""
+    """Match each received row with that row's first open event; rows without one are surplus."""
     clock = PublicationTimes(published)
     delivered: list[DeliveredEvent] = []
     surplus: list[DueEvent] = []

@@ -27,7 +27,7 @@ from streamgauge.suites.sepbm.selection import selected
 
 
 def patterns_of(form: al.QueryForm) -> list[al.TriplePattern]:
-    """The triple patterns of a query, those in EXISTS too; a path is one for each property that it names."""
+    """The triple patterns of a query, with those in EXISTS; a path counts as one pattern per property in it."""
     groups = (part for part in every_pattern(form.pattern) if isinstance(part, al.BGP))
     return [part for group in groups for triple in group.patterns for part in _plain(triple)]
 
@@ -64,7 +64,7 @@ def _plain(triple: al.TriplePattern) -> Iterator[al.TriplePattern]:
 
 
 def _named(path: al.Path) -> Iterator[al.Node]:
-    """The properties of a path; a variable where it says which ones it is not."""
+    """The properties of a path; a variable for a negated set."""
     match path:
         case str():
             yield path
@@ -108,7 +108,7 @@ MEANING: Final = {
     "same_structure": "P9: share of such publications that have the commonest set of properties",
     "at_most_one": "P10: of publications that bring values which they do not contain, the share that bring one row",
 }
-"""The meaning of each number; those that nothing is known about are ``None``."""
+"""The meaning of each characteristic; its value is ``None`` if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class DataTraits:
 
 @dataclass(frozen=True, slots=True)
 class ChangeTraits:
-    """The changes that publications cause; shares are from 0 to 1, ``None`` where nothing was brought."""
+    """The changes that publications cause; shares are from 0 to 1, ``None`` without changes."""
 
     recurring: int
     contained: float | None
@@ -208,7 +208,7 @@ def _answers(configuration: Configuration, name: str) -> int:
         return int(configuration.about.made["queries"][name]["answers"])
     except (KeyError, TypeError, ValueError) as error:
         file = configuration.folder / ABOUT
-        raise ConfigurationError(f"{file}: how many rows {name} has is not said: generate it again") from error
+        raise ConfigurationError(f"{file}: the number of rows of {name} is missing: generate it again") from error
 
 
 def ranked(characters: Sequence[ChannelCharacter], times: Mapping[str, Mapping[str, float]]) -> list[RankedTrait]:
@@ -230,7 +230,7 @@ def ranked(characters: Sequence[ChannelCharacter], times: Mapping[str, Mapping[s
 
 
 def spearman(one: Sequence[float], two: Sequence[float]) -> float | None:
-    """The correlation of ranks, equal values sharing their mean rank; ``None`` where one side is all equal."""
+    """Spearman's rank correlation, with mean ranks for ties; ``None`` if all values of one side are equal."""
     try:
         return correlation(_ranks(one), _ranks(two))
     except StatisticsError:
@@ -257,7 +257,7 @@ def asks(form: al.Select) -> ChannelQueryTraits:
 
 
 def _inputs(closure: DataFrame, forms: Mapping[str, al.Select]) -> tuple[int, dict[str, int]]:
-    """How many facts there are, and how many each query reads; one pass over the closure."""
+    """The number of facts, and of facts that each query reads, in one pass over the closure."""
     counted = [fn.count_if(_any(matches(triple) for triple in patterns_of(form))) for form in forms.values()]
     total, *counts = closure.agg(fn.count("*"), *counted).collect()[0]
     return total, dict(zip(forms, counts, strict=True))

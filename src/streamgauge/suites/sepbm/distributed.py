@@ -69,7 +69,7 @@ def history_table(facts: DataFrame, last: int) -> DataFrame:
 
 
 def states(configuration: Configuration) -> int:
-    """The number of the last state: how many publications there are."""
+    """The number of the last state, which is the number of publications."""
     return sum(1 for _ in configuration.sequence())
 
 
@@ -79,7 +79,7 @@ def standing(spark: SparkSession, configuration: Configuration, order: Sequence[
 
 
 def explicit(spark: SparkSession, configuration: Configuration, order: Sequence[int] = ()) -> DataFrame:
-    """The explicit facts with their intervals; publishing what stands and deleting what does not change nothing."""
+    """The explicit facts with their intervals; publishing a known fact or deleting an unknown one has no effect."""
     publications = in_order(configuration.sequence(), order)
     base = _base(spark, configuration)
     touched = dict.fromkeys(
@@ -96,7 +96,7 @@ def explicit(spark: SparkSession, configuration: Configuration, order: Sequence[
 
 
 def _base(spark: SparkSession, configuration: Configuration) -> DataFrame:
-    """The base load, a line a fact; a job on a file with another line in it fails and says which."""
+    """The base load, one line per fact; a job fails with the first line that is not a fact."""
     file = configuration.folder / BASE
     if not file.is_file():
         raise ConfigurationError(f"{file}: the base load is missing")
@@ -110,7 +110,7 @@ def _base(spark: SparkSession, configuration: Configuration) -> DataFrame:
 
 
 def _frame(spark: SparkSession, triples: Iterable[Triple], triple_spans: Sequence[Span] | None = None) -> DataFrame:
-    """Triples as a table, with their intervals where they are given."""
+    """Triples as a table, with their intervals if they have any."""
     listed = list(triples)
     columns = {name: pa.array([triple[at] for triple in listed], pa.string()) for at, name in enumerate(TRIPLE)}
     if triple_spans is not None:
@@ -157,7 +157,7 @@ def kept(facts: DataFrame) -> DataFrame:
 
 
 def answered(spark: SparkSession, facts: DataFrame, known: Profile, form: Select) -> DataFrame:
-    """The set of a query's rows in state 0, columns t0, t1, ...; ValueError names what Spark does not evaluate."""
+    """The distinct rows of a query in state 0, in columns t0, t1, ...; ValueError for a query that Spark cannot run."""
     rows = answers(spark, state_stream(facts, 1), state_reports(1), form, means=ContentChoices(known=known)).drop(
         "report"
     )
@@ -165,14 +165,14 @@ def answered(spark: SparkSession, facts: DataFrame, known: Profile, form: Select
 
 
 def look(facts: DataFrame) -> Profile:
-    """The profile of facts whose intervals are disjoint: none is there twice in a state."""
+    """The profile of facts with disjoint intervals: no fact holds twice in a state."""
     return replace(profiled(facts), repeated=False)
 
 
 def _moved(
     spark: SparkSession, facts: DataFrame, profile: Profile, shape: ChannelShape, count: int
 ) -> Iterator[tuple[str, int, int, Row]]:
-    """Channel, state, sign and row of all that comes or goes after state 0, for the channels of a shape."""
+    """Channel, state, sign and row of all changes after state 0, for the channels of a shape."""
     moved = changes(
         spark, state_stream(facts, count), state_reports(count), shape.form, many=1, means=ContentChoices(known=profile)
     )
@@ -192,13 +192,13 @@ def _moved(
 
 
 def state_stream(facts: DataFrame, count: int) -> DataFrame:
-    """Facts with intervals of ``count`` states as what the evaluator reads."""
+    """Facts with intervals of ``count`` states in the form that the evaluator reads."""
     ends = fn.when(fn.col("hi") < count - 1, fn.col("hi").cast("long") + 1)
     return facts.select(fn.col("lo").cast("long").alias("time"), *TRIPLE, ends.alias("until"))
 
 
 def state_reports(count: int) -> tuple[DueReport, ...]:
-    """A report for each state, of all that stands in it."""
+    """A report for each state, over all facts that hold in it."""
     return tuple(DueReport(state, (View(0, state + 1, 0, state, 0),)) for state in range(count))
 
 
@@ -219,7 +219,7 @@ class DistributedData:
         return frame
 
     def answer(self, form: Select) -> "DistributedRows":
-        """The set of a query's rows; ValueError names what Spark does not evaluate."""
+        """The distinct rows of a query; ValueError for a query that Spark cannot run."""
         rows = answered(self._spark, self._closed, self._known, form)
         return DistributedRows(self._kept(rows.persist()), self._described)
 
@@ -244,13 +244,13 @@ class DistributedData:
 
 @dataclass(frozen=True)
 class DistributedRows:
-    """The set of a query's rows; ``described`` has a column ``subject``: what statements are about."""
+    """The distinct rows of a query; ``described`` has a column ``subject`` with the resources of statements."""
 
     rows: DataFrame
     described: DataFrame
 
     def count(self) -> int:
-        """How many there are."""
+        """The number of distinct rows."""
         count_: int = self.rows.count()
         return count_
 
@@ -286,7 +286,7 @@ def _is_iri(column: Column) -> Column:
 
 
 def _described(facts: DataFrame) -> DataFrame:
-    """The subjects of statements; not where one has a blank node, which would be another when it is published."""
+    """The subjects of statements without blank nodes, which would become other nodes when they are published."""
     blank = fn.max(fn.col("object").startswith("_:"))
     return facts.groupBy("subject").agg(blank.alias("blank")).filter("not blank").select("subject")
 

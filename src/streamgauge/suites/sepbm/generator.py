@@ -1,4 +1,4 @@
-"""The configuration generator (section 3.2): data, a sequence of publications, what channels are due, as a folder."""
+"""The configuration generator (section 3.2): a folder with data, publications, and the rows due to each channel."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -46,7 +46,7 @@ _STATEMENTS: Final = 140_000
 
 
 class Reference(StrEnum):
-    """How what is due is found; both give the same."""
+    """The two ways to compute the due rows, with equal results."""
 
     AT_ONCE = "at once"  # all publications at once, over the states in which facts stand
     SEQUENTIAL = "sequential"  # the paper's way, from scratch after each publication: for small data
@@ -68,7 +68,7 @@ class ConfigurationRequest:
     reference: Reference = Reference.AT_ONCE
 
     def __post_init__(self) -> None:
-        """Refuse what no sequence has."""
+        """Refuse values that no sequence can have."""
         if self.publications < 1:
             raise ConfigurationError(f"publications is {self.publications}: at least 1")
         if not 0 <= self.deletes <= selection.MOST_DELETED:
@@ -107,7 +107,7 @@ def university(
 
 
 def small(universities: int) -> bool:
-    """Whether so many universities are made into a configuration without Spark."""
+    """Whether a configuration of ``universities`` universities is generated without Spark."""
     return universities * _STATEMENTS <= LOCAL_STATEMENTS
 
 
@@ -115,7 +115,9 @@ def own_data(data: Path, ontology: Iterable[Triple], queries: Path) -> World:
     """Data and queries of one's own: an RDF file, and a folder of SELECT queries ``*.rq``; errors name the file."""
     channels = tuple(SepbmChannel(file.stem, file.read_text("utf-8")) for file in sorted(queries.glob("*.rq")))
     if not channels:
-        raise ConfigurationError(f"{queries}: there is no query: files NAME.rq with a SELECT each are expected here")
+        raise ConfigurationError(
+            f"{queries}: no queries: a file NAME.rq with a SELECT query for each channel is expected in this folder"
+        )
     try:
         facts = tuple(dict.fromkeys(read_triples(data)))
     except (FormatError, OSError) as error:
@@ -145,7 +147,7 @@ def generate(
     done next.
     """
     if folder.exists():
-        raise ConfigurationError(f"{folder} already exists: remove it or name another place")
+        raise ConfigurationError(f"{folder} already exists: remove it or choose another folder")
 
     def make(place: Path) -> None:
         tell("closure")
@@ -178,10 +180,10 @@ def _due(world: World, stored: Configuration, reference: Reference, tell: Tell) 
 
 
 def _write(data: SourceData, world: World, request: ConfigurationRequest, place: Path, tell: Tell) -> None:
-    """All but what is due."""
+    """Write everything except the due rows."""
     full = _FullClosure(data, world, request, tell)
     if rules_of(world.ontology).rules and data.closure == data.explicit:
-        raise ConfigurationError("the ontology derives nothing of the data: are the IRIs in it those in the data?")
+        raise ConfigurationError("the ontology derives nothing from the data: check that both use the same IRIs")
     answers, chosen = full.chosen()
     alike = full.alike()
     resources = [term for terms in chosen.values() for term in terms]
@@ -222,7 +224,7 @@ class _FullClosure:
     tell: Tell
 
     def chosen(self) -> tuple[dict[str, int], dict[str, list[Term]]]:
-        """The number of rows of each query, and the resources published for it."""
+        """The number of rows of each query, and the resources that are published for it."""
         wanted = selection.distinct_resources(self.request.publications, self.request.deletes)
         answers, offered = dict[str, int](), dict[str, list[Term]]()
         for channel in self.world.queries:
@@ -239,7 +241,7 @@ class _FullClosure:
         return answers, values
 
     def alike(self) -> list[tuple[SepbmChannel, str, Term]]:
-        """The channels that are asked for beyond the queries: of which query, with which value."""
+        """The additional channels: a query's shape with a value in place of its constant."""
         wanted = self.request.channels - len(self.world.queries)
         if wanted <= 0:
             return []

@@ -56,7 +56,7 @@ class LocalData:
         self._described = {subject for subject, _, _ in self._facts} - blank
 
     def answer(self, form: al.Select) -> "LocalRows":
-        """The set of a query's rows; ValueError names what has no one answer."""
+        """The distinct rows of a query; ValueError for a query whose answer is not determined."""
         if reason := volatile(form):
             raise ValueError(reason)
         return LocalRows(tuple(dict.fromkeys(answer(form, self._dataset))), self._described)
@@ -75,12 +75,12 @@ class LocalData:
         file.write_text("".join(lines), encoding="utf-8", newline="\n")
 
     def close(self) -> None:
-        """Do nothing: no resources have to be released."""
+        """Do nothing: there are no resources to release."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalRows:
-    """The set of a query's rows; ``described``: subjects of which no statement has a blank node as its object."""
+    """The distinct rows of a query; ``described`` are the subjects without blank nodes in their statements."""
 
     rows: tuple[Row, ...]
     described: set[Term]
@@ -147,7 +147,7 @@ def _flips(mask: int, last: int) -> Iterator[tuple[int, bool]]:
 
 
 def _told(shape: ChannelShape, row: Row) -> Iterator[tuple[str, Row]]:
-    """Which channels of a shape a row is for, and what they are told."""
+    """The channels of a shape to which a row belongs, and the row that they receive."""
     if shape.value is None:
         yield shape.channels[""][0], row
     elif row[-1] is not None:
@@ -163,14 +163,14 @@ class _Branch:
 
 
 class _States:
-    """Facts with the states in which they stand, and queries over all states at once."""
+    """Facts with the states in which they hold, and queries over all states at once."""
 
     def __init__(self, masks: Masks, last: int) -> None:
         self._masks, self._last = masks, last
         self._dataset = _dataset(masks)
 
     def rows(self, form: al.Select) -> Mapping[Row, int]:
-        """The rows of a query, each with the states that have it; state by state unless it is a join of patterns."""
+        """The rows of a query with the states that have them; evaluated state by state unless it is a plain join."""
         if reason := volatile(form):
             raise ValueError(reason)
         body = form.pattern
@@ -226,7 +226,7 @@ def _term(node: al.Node, bound: Mapping[str, Term | None]) -> Term | None:
 
 
 def _branches(pattern: al.Pattern) -> list[_Branch] | None:
-    """The pattern as alternatives, each a join of triple patterns under conditions; ``None`` where it is none."""
+    """The pattern as a union of joins of triple patterns with conditions; ``None`` if it is not of that form."""
     match pattern:
         case al.BGP(patterns=patterns):
             plain = all(isinstance(pattern.predicate, al.Var | str) for pattern in patterns)
@@ -246,7 +246,7 @@ def _branches(pattern: al.Pattern) -> list[_Branch] | None:
 
 
 def _filtered(pattern: al.Filter, inner: list[_Branch] | None) -> list[_Branch] | None:
-    """The branches under a condition that is about variables of each alone, so that a join beside changes nothing."""
+    """The branches with a condition on their own variables only, so that later joins do not change its value."""
     (condition,) = expressions(pattern)
     parts = list(every_expression(condition))
     if inner is None or any(isinstance(part, al.Exists) for part in parts):
@@ -260,7 +260,7 @@ def _filtered(pattern: al.Filter, inner: list[_Branch] | None) -> list[_Branch] 
 
 Answers = Mapping[str, frozenset[Row]]
 Tell = Callable[[int, int], None]
-"""Called after each publication with how many are done, and how many there are."""
+"""Called after each publication with the number of those done and of all."""
 
 
 def sequential(
@@ -296,7 +296,7 @@ def answers(rules: Rules, facts: Iterable[Triple], queries: Mapping[str, Snapsho
 
 
 def closed(rules: Rules, facts: Iterable[Triple]) -> IndexedGraph:
-    """A graph with all that follows from facts: every rule on everything, again and again, until nothing is new."""
+    """The closure of facts as a graph, naively: all rules on all facts until nothing is new."""
     graph, size = IndexedGraph(facts), -1
     while len(graph.triples) != size:
         size = len(graph.triples)

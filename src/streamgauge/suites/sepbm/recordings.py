@@ -170,7 +170,7 @@ def _rows(path: Path) -> Iterator[tuple[Any, ...]]:
 
 
 def _places(published: Iterable[PublicationRecord]) -> Mapping[int, int]:
-    """The place of each publication in the order of effect, from 1, by the number that the system gave it."""
+    """Each publication's place in the order of effect, from 1, by the system's number for it."""
     return {
         record.known_as: place for place, record in enumerate(in_effect(published), 1) if record.known_as is not None
     }
@@ -193,7 +193,7 @@ def _heard(folder: Path, channel: str) -> list[ReceivedNotification]:
     answers = tables.answers(folder, finished=True)
     if len(causes) != len(answers):
         raise RecordingError(
-            f"{folder / _CAUSES}: {len(causes)} rows for {len(answers)} answers: one for each belongs here"
+            f"{folder / _CAUSES}: {len(causes)} rows for {len(answers)} answers, but each answer needs one"
         )
     return [
         ReceivedNotification(channel, why, answer.added, answer.removed, answer.received, answer.made)
@@ -256,7 +256,7 @@ class JudgingMeans:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRecording:
-    """A recording, its metrics, and the verdicts on its channels (none where it was not judged)."""
+    """A recording, its metrics, and the verdicts on its channels (empty if it was not judged)."""
 
     recording: SepbmRecording
     analysis: Analysis
@@ -336,7 +336,7 @@ def _verdict(folder: Path) -> Verdict | None:
 
 
 def kept_verdicts(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]:
-    """The verdicts that ``judge`` left, none unless all are there."""
+    """The verdicts that ``judge`` wrote, or none if any is missing."""
     verdicts = {
         name: verdict for name in recording.channels if (verdict := _verdict(folder / CHANNELS / name)) is not None
     }
@@ -344,7 +344,7 @@ def kept_verdicts(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]
 
 
 def _facts(folder: Path, configuration: Configuration, recording: SepbmRecording, judging: JudgingMeans) -> None:
-    """The stream that all channels are judged on; that of the sequence's own order is made once for a configuration."""
+    """The stream that all channels are judged on; that of the sequence's own order is shared by a configuration."""
     if (folder / FACTS).exists():
         return
     from streamgauge.suites.sepbm.distributed import history

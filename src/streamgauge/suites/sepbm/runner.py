@@ -67,17 +67,17 @@ class RunPlan:
     closing: float = 30.0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be done."""
+        """Refuse values that a run cannot have; ValueError."""
         for name, value in (("publishers", self.publishers), ("subscribers", self.subscribers)):
             if value < 1:
-                raise ValueError(f"{name} is {value}: there is at least one")
+                raise ValueError(f"{name} is {value}: at least 1 is needed")
         if self.rate is not None and not self.rate > 0:
-            raise ValueError(f"rate is {self.rate:g} publications a second: it is above 0")
+            raise ValueError(f"rate is {self.rate:g} publications a second: it must be above 0")
         if not self.seconds > 0:
-            raise ValueError(f"the time limit is {self.seconds:g} s: it is above 0")
+            raise ValueError(f"the time limit is {self.seconds:g} s: it must be above 0")
 
     def chosen(self, configuration: Configuration) -> tuple[SepbmChannel, ...]:
-        """The channels that are there, in the configuration's order; ValueError for one that is not."""
+        """The plan's channels in the configuration's order; ValueError for an unknown one."""
         if self.channels is None:
             return configuration.channels
         there = {channel.name: channel for channel in configuration.channels}
@@ -113,9 +113,7 @@ def run(
     sequence = tuple(islice(configuration.sequence(), plan.first))
     for publication in sequence:
         if publication.added and publication.removed:
-            raise ValueError(
-                f"publication {publication.number} publishes and deletes: make it two, one for each operation"
-            )
+            raise ValueError(f"publication {publication.number} publishes and deletes: split it into two publications")
     system = start(name, options, times.clock)
     observed = _Observation(system, configuration, channels, sequence, plan, times)
     observed.measure(progress)
@@ -149,7 +147,7 @@ class _Observation:
         self._over = threading.Event()
 
     def measure(self, progress: Progress | None) -> None:
-        """Everything that the system is asked to do, until it is through or its time is over; then its end."""
+        """Run the system until it is done or its time is over, and end it."""
         threading.Thread(target=self._perform, name="sepbm", daemon=True).start()
         try:
             self._await(progress)
@@ -182,7 +180,7 @@ class _Observation:
         )
 
     def _drop_unasked(self) -> None:
-        """Drop notifications whose rows are not as wide as their channel's; each is a failure."""
+        """Drop notifications with rows of the wrong width; they make the run a failure."""
         width = {channel.name: len(channel.variables) for channel in self._channels}
         fits = [
             all(len(row) == width.get(notification.channel) for row in (*notification.added, *notification.removed))
@@ -192,7 +190,9 @@ class _Observation:
         if not all(fits):
             name = self._heard[fits.index(False)].channel
             message = f"its rows are not {width[name]} wide" if name in width else "there is no such channel"
-            self._fail(f"it sent {fits.count(False)} notifications that no channel asks for, first {name}: {message}")
+            self._fail(
+                f"it sent {fits.count(False)} notifications that fit no channel, the first for {name}: {message}"
+            )
             self._heard = [notification for notification, fit in zip(self._heard, fits, strict=True) if fit]
 
     def _fail(self, sentence: str) -> None:
@@ -208,7 +208,7 @@ class _Observation:
                 progress(self._doing, self._log.done, total)
             if time.monotonic() >= until:
                 self._fail(
-                    f"after the time limit of {seconds:g} s it was still at: {self._doing}, "
+                    f"at the time limit of {seconds:g} s its step was: {self._doing}, "
                     f"{self._log.done} of {total} publications acknowledged"
                 )
 
@@ -229,7 +229,7 @@ class _Observation:
             self._fail(f"{doing or self._doing}: {words_of(error)}")
 
     def _perform(self) -> None:
-        """Everything that the system is asked to do, in order."""
+        """The steps of a run, in order."""
         self._guarded(self._steps)
         gc.unfreeze()
         self._over.set()
@@ -258,7 +258,7 @@ class _Observation:
         system.settle()
 
     def _receiver(self, subscriber: int) -> Receive:
-        """How a channel's subscriber is told, numbered from 0."""
+        """The callback of a channel's subscriber, numbered from 0."""
         if subscriber == 0:
             return self._heard.append
         note = self._beside.append
@@ -270,7 +270,7 @@ class _Observation:
         return hear
 
     def _publish(self) -> None:
-        """The sequence by all publishers, each its share in order; who publishes alone does so in this thread."""
+        """The sequence by all publishers, each its share in order; a single publisher uses this thread."""
         publishers = self._plan.publishers
         shares = [range(first, len(self._log.elements), publishers) for first in range(publishers)]
         if publishers == 1:
@@ -293,7 +293,7 @@ class _Observation:
 
 
 def words_of(error: BaseException) -> str:
-    """The message of an exception, with its kind where the message is not for people."""
+    """The message of an exception, with its class unless the message is for users."""
     text = str(error)
     return text if isinstance(error, UnusableSystemError) and text else f"{type(error).__name__}: {text}"
 
@@ -314,7 +314,7 @@ class SeriesRun:
 
 
 def run_series(wanted: Iterable[SeriesRun], folder: Path, tell: Tell) -> dict[str, str]:
-    """Do what is not kept yet; by its name why a run could not be done at all."""
+    """Do the runs that are not recorded yet; returns by name the errors of those that could not run."""
     todo = list(wanted)
     lacking: dict[str, str] = {}
     for place, plan in enumerate(todo):

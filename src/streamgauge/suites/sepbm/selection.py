@@ -22,7 +22,7 @@ from streamgauge.suites.sepbm import Configuration, SepbmChannel
 
 @dataclass(frozen=True, slots=True)
 class VariedQuery:
-    """A query's pattern with a variable for what differs; ``own`` is the query's constant, if it has one."""
+    """A query's pattern with a variable for the constant that differs; ``own`` is the query's constant, if any."""
 
     body: al.Pattern
     names: tuple[str, ...]
@@ -52,7 +52,7 @@ class ChannelShape:
 
 
 def shapes(configuration: Configuration) -> Iterator[ChannelShape]:
-    """The channels of a configuration, grouped by the query that answers them; each is in one group."""
+    """The channels of a configuration, grouped by the query that answers them."""
     alike: dict[str, dict[Term, tuple[str, ...]]] = {}
     for name, (of, value) in configuration.about.alike.items():
         among = alike.setdefault(of, {})
@@ -77,7 +77,7 @@ def selected(channel: SepbmChannel) -> al.Select:
     """The query of a channel; ValueError names one that is not a SELECT."""
     form = parse_sparql(channel.query)
     if not isinstance(form, al.Select):
-        raise ValueError(f"channel {channel.name}: a channel's query is a SELECT")
+        raise ValueError(f"channel {channel.name}: a channel needs a SELECT query")
     return form
 
 
@@ -109,7 +109,7 @@ def varied(form: al.Select) -> VariedQuery | None:
 
 
 def _body(form: al.Select) -> al.Pattern | None:
-    """The projected pattern, where a constant for one of its variables means the rows with that value."""
+    """The projected pattern, in which a constant for a variable selects the rows with that value."""
     pattern = form.pattern
     while isinstance(pattern, al.Distinct | al.Reduced):
         pattern = pattern.pattern
@@ -179,7 +179,7 @@ class SelectionRule(StrEnum):
 
 
 MOST_DELETED: Final = 0.4
-"""The largest share of deletions: each resource is deleted at most once, half of them are published again."""
+"""Maximum share of deletions: each resource is deleted at most once, and half of them are published again."""
 
 
 def dealt(offered: Mapping[str, Sequence[Item]], limit: int) -> dict[str, list[Item]]:
@@ -236,7 +236,7 @@ def arranged(resources: Iterable[Term], publications: int, deletes: float, seed:
 
 
 def publications(turns: Iterable[tuple[Term, int]], described: Mapping[Term, tuple[Triple, ...]]) -> list[Publication]:
-    """The sequence: each resource's concise bounded description (here: all statements about it) comes or goes."""
+    """The sequence: each publication adds or removes all statements about a resource (its bounded description)."""
     return [
         Publication(number, *((described[term], ()) if sign > 0 else ((), described[term])))
         for number, (term, sign) in enumerate(turns, 1)

@@ -22,30 +22,30 @@ Clock = Callable[[], int]
 
 @cache
 def adapters() -> Mapping[str, str]:
-    """Their names, sorted, with a sentence about each."""
+    """The adapters' names, sorted, each with a sentence about it."""
     names = sorted(module.name for module in iter_modules(__path__))
     return {name: import_module(f"{__name__}.{name}").ABOUT for name in names}
 
 
 def options_of(name: str) -> Mapping[str, str]:
-    """The options of an adapter, each with its meaning; UnusableSystemError."""
+    """The options of an adapter with their meanings; UnusableSystemError for an unknown adapter."""
     options: Mapping[str, str] = _adapter(name).OPTIONS
     return options
 
 
 def _adapter(name: str) -> Any:
     if (name_ := spelled(name, adapters())) is None:
-        raise UnusableSystemError(f"there is no system {name}: {offered(name, adapters())}")
+        raise UnusableSystemError(f"unknown system {name}: {offered(name, adapters())}")
     return import_module(f"{__name__}.{name_}")
 
 
 def start(name: str, options: Mapping[str, str], clock: Clock = time.monotonic_ns) -> SepbmSystem:
-    """Begin a system by its adapter's name; UnusableSystemError lists adapters, or options, that there are."""
+    """Start a system by its adapter's name; UnusableSystemError lists the known adapters or options."""
     known = options_of(name)
     for option in options:
         if option not in known:
             message = f"its options are {', '.join(known)}{meant(option, known)}" if known else "it has none"
-            raise UnusableSystemError(f"system {name}: there is no option {option}: {message}")
+            raise UnusableSystemError(f"system {name}: unknown option {option}: {message}")
     system: SepbmSystem = _adapter(name).start(options, clock)
     return system
 
@@ -63,7 +63,7 @@ def data_update(operation: str, triples: Iterable[Triple]) -> str:
 
 
 def post(http: HttpClient, url: str, text: str, headers: Mapping[str, str], absent: str) -> httpx.Response:
-    """The answer to a POST; UnusableSystemError with ``absent`` where nobody answers, or for a refusal."""
+    """The answer to a POST; UnusableSystemError for a refusal, or with ``absent`` if no server answers."""
     try:
         response = http.post(url, content=text.encode(), headers=headers)
     except httpx.TransportError as error:
@@ -74,10 +74,10 @@ def post(http: HttpClient, url: str, text: str, headers: Mapping[str, str], abse
 
 
 def new_journal(folder: str) -> Path:
-    """The file of a broker's journal in a folder; UnusableSystemError when there is one, or none can be made."""
+    """The path of a new broker journal in a folder; UnusableSystemError if it exists or cannot be created."""
     file = Path(folder) / "broker.db"
     if file.exists():
-        raise UnusableSystemError(f"{file}: a journal already exists: name another folder, or remove it")
+        raise UnusableSystemError(f"{file}: a journal already exists: remove it or choose another folder")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -53,15 +53,15 @@ _PATIENCE_S: Final = 60.0
 
 
 def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
-    """A broker that is started when it is loaded, or one that is there; UnusableSystemError for what does not fit."""
+    """A broker that is started at loading, or a running one (``url``); UnusableSystemError for wrong options."""
     transport = options.get("transport", "events")
     if transport not in ("events", "websocket"):
-        raise UnusableSystemError(f"there is no transport {transport}: there are events and websocket")
+        raise UnusableSystemError(f"unknown transport {transport}: there are events and websocket")
     for option in ("strategy", "journal"):
         if "url" in options and option in options:
-            raise UnusableSystemError(f"{option} is said where the broker is started: it is not an option beside url")
+            raise UnusableSystemError(f"{option} is set at the start of a broker, so it cannot be used with url")
     if "token" in options and "url" not in options:
-        raise UnusableSystemError("token is for a broker at a url: one that is started here has none")
+        raise UnusableSystemError("token needs url: a broker that is started here has no token")
     return BrokerOverHttp(options, transport, clock)
 
 
@@ -84,11 +84,11 @@ class BrokerOverHttp:
 
     @property
     def processes(self) -> Sequence[int]:
-        """The server's, when it was started here."""
+        """The resources of the server, if this process started it."""
         return () if self._service is None else (self._service.pid,)
 
     def start(self, configuration: Configuration) -> None:
-        """Start it with ontology and base load, or publish the base load where it is."""
+        """Start the broker with ontology and base load, or publish the base load to a running one."""
         if self._url:
             self._publish_base(configuration)
             return
@@ -114,12 +114,12 @@ class BrokerOverHttp:
 
     def _publish_base(self, configuration: Configuration) -> None:
         if self._metric("channels"):
-            raise UnusableSystemError(f"{self._url}: it has channels already: the benchmark needs it for itself")
+            raise UnusableSystemError(f"{self._url}: it already has channels: use a broker that nobody else uses")
         for part in in_parts(configuration.base(), _PART):
             self._publish(part)
 
     def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
-        """Returns when the connection is there."""
+        """Connect a subscriber; returns when it is connected."""
         name = channel.name
         if name not in self._numbers:
             self._ask(lambda client: client.create_channel(name, channel.query))
@@ -169,7 +169,7 @@ class BrokerOverHttp:
                     yield read_told(text)
 
     def feed(self, publication: Publication) -> int:
-        """Publish or delete; acknowledged when it is durable, where there is a journal."""
+        """Publish or delete; with a journal it is acknowledged when it is durable."""
         if publication.removed:
             return int(self._ask(lambda client: client.delete(triples_text(publication.removed), _KIND)).number)
         return self._publish(publication.added)
@@ -178,20 +178,20 @@ class BrokerOverHttp:
         return int(self._ask(lambda client: client.publish(triples_text(graph), _KIND)).number)
 
     def settle(self) -> None:
-        """Wait until subscribers have been told as many notifications as the broker says that there are."""
+        """Wait until subscribers have received as many notifications as the broker counts."""
         wanted = self._metric("notifications")
         self._subscriptions.wait(
             lambda: self._told >= wanted, _PATIENCE_S, lambda: f"told {self._told} of {wanted} notifications"
         )
 
     def advance(self, time: int) -> None:  # noqa: ARG002 (a broker has a clock of its own)
-        """Let heuristics evaluate what they put off, which they do when idle; a publication waits for their end."""
+        """Let heuristics run deferred evaluations, which they do when idle; a publication waits for their end."""
         if self._options.get("strategy") in _HEURISTICS:
             sleep(4 * IDLE_S)
             self._publish(())
 
     def close(self) -> None:
-        """Subscribers leave, and the server ends that was started here."""
+        """Disconnect the subscribers, and end the server if this process started it."""
         for name in list(self._numbers):
             self._subscriptions.leave(name)
         self._subscriptions.do(self._streams.aclose())
@@ -219,6 +219,6 @@ class BrokerOverHttp:
         value = re.search(rf"^streamgauge_broker_{name} (\S+)$", response.text, re.MULTILINE)
         if not response.is_success or value is None:
             raise UnusableSystemError(
-                f"{self._url}/metrics answers {response.status_code} without {name}: is it our broker?"
+                f"{self._url}/metrics answers {response.status_code} without {name}: use Streamgauge's broker"
             )
         return int(float(value[1]))

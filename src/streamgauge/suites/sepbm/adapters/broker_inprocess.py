@@ -1,4 +1,4 @@
-"""Our broker in the runner's own process: what is measured is the broker, not the way to it."""
+"""Our broker in the runner's process, which measures the broker without a network."""
 
 import os
 import time
@@ -34,7 +34,7 @@ _LIMITS: Final = Limits(lag=1_000_000, kept=1, waiting=100_000)
 
 
 def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
-    """A broker without facts, which begins when it is loaded; UnusableSystemError for a strategy that is not there."""
+    """A broker without facts, which starts at loading; UnusableSystemError for an unknown strategy."""
     strategy = options.get("strategy", "incremental")
     if strategy not in strategies():
         raise UnusableSystemError(f"there is no strategy {strategy}: there are {', '.join(strategies())}")
@@ -81,7 +81,7 @@ class InProcessBroker:
             raise UnusableSystemError(str(error)) from error
 
     def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
-        """Call ``hear`` in the thread that publishes; UnusableSystemError says why a query cannot be a channel's."""
+        """Call ``hear`` in the thread that publishes; UnusableSystemError for a query that a channel cannot have."""
         if channel.name not in self._subscribed:
             try:
                 self._broker.create_channel(channel.name, channel.query)

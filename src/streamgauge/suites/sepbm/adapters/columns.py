@@ -72,7 +72,7 @@ class FactTables:
         return table
 
     def insert(self, triples: Iterable[Triple]) -> None:
-        """Facts that were not there."""
+        """Insert facts that are not stored."""
         for table, rows in self._grouped(triples):
             columns = {
                 name: pa.array(column) for name, column in zip(table.columns, zip(*rows, strict=True), strict=True)
@@ -81,7 +81,7 @@ class FactTables:
         self._say()
 
     def remove(self, triples: Iterable[Triple]) -> None:
-        """Facts that were there."""
+        """Delete facts that are stored."""
         for table, rows in self._grouped(triples):
             listed = ", ".join(f"({', '.join(map(str, row))})" for row in rows)
             self.database.execute(f"DELETE FROM {table.name} WHERE ({', '.join(table.columns)}) IN (VALUES {listed})")
@@ -117,9 +117,9 @@ def _text(term: Term) -> str | None:
 
 
 def statement(tables: FactTables, form: al.QueryForm) -> str:
-    """A SELECT as SQL with a column a variable, a set of rows; ValueError names what of it is not done."""
+    """Translate a SELECT to SQL with one column per variable and distinct rows; ValueError for an unsupported part."""
     if not isinstance(form, al.Select):
-        raise ValueError("only a SELECT is evaluated by columns: write one")
+        raise ValueError("the strategy columns evaluates SELECT queries only")
     pattern = form.pattern
     while isinstance(pattern, al.Project | al.Distinct):
         pattern = pattern.pattern
@@ -193,7 +193,7 @@ class _ChannelTable:
 
 
 class ColumnStrategy(Evaluating):
-    """A broker's strategy: after each step every query is asked again, and its answer compared with the last one."""
+    """A broker's strategy: after each step every query is evaluated again and compared with its last answer."""
 
     complete = True
 
@@ -204,14 +204,14 @@ class ColumnStrategy(Evaluating):
         self._loaded = False
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many facts are there, with what follows."""
+        """Insert many facts with their consequences."""
         there = set(self._closure.facts.match(None, None, None)) if self._loaded else set()
         self._closure.load(triples)
         self._loaded = True
         self._tables.insert(fact for fact in self._closure.facts.match(None, None, None) if fact not in there)
 
     def create(self, channel: str, form: al.QueryForm, prepared: object = None) -> tuple[str, ...]:  # noqa: ARG002
-        """A query is asked; ValueError says what of it is not done."""
+        """Register a query; ValueError for an unsupported part of it."""
         text = statement(self._tables, form)
         variables = form.variables if isinstance(form, al.Select) else ()
         table = self._asked[channel] = _ChannelTable(text, f"a{channel}", variables)
@@ -232,7 +232,7 @@ class ColumnStrategy(Evaluating):
         return int(row[0])
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
-        """The differences of all publications together; each may be due to any of them."""
+        """The differences after several publications; each difference may be caused by any of them."""
         changed = [self._change(publication) for publication in publications]
         if any(changed):
             causes = tuple(publication.number for publication in publications)
@@ -250,7 +250,7 @@ class ColumnStrategy(Evaluating):
         return bool(came or went)
 
     def _differences(self, table: _ChannelTable) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-        """Ask again; rows are taken out of the database only where some came or went."""
+        """Evaluate a query again; rows are fetched only if the answer changed."""
         self._database.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS {table.statement}")
         added = self._terms(f"SELECT * FROM fresh EXCEPT SELECT * FROM {table.answer}")
         count = f"SELECT (SELECT count(*) FROM fresh), (SELECT count(*) FROM {table.answer})"
@@ -276,7 +276,7 @@ OPTIONS: Final[Mapping[str, str]] = {}
 
 
 def start(_options: Mapping[str, str], clock: Clock) -> InProcessBroker:
-    """A broker that tells what DuckDB finds; UnusableSystemError without DuckDB."""
+    """A broker whose queries DuckDB evaluates; UnusableSystemError if it is not installed."""
     if lack := missing("columns"):
         raise UnusableSystemError(lack)
     import duckdb

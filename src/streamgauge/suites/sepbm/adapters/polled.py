@@ -66,7 +66,7 @@ class InProcessStore:
 
 
 class SparqlEndpoint:
-    """A SPARQL 1.1 endpoint over HTTP, with Update; its closure is kept here, its differences are sent."""
+    """A SPARQL 1.1 endpoint with Update over HTTP; the closure is computed here, and its changes are sent."""
 
     def __init__(self, query: str, update: str, token: str | None) -> None:
         self._query, self._update, self._headers = query, update, bearing(token)
@@ -74,7 +74,7 @@ class SparqlEndpoint:
         self._lock = Lock()
 
     def load(self, configuration: Configuration) -> None:
-        """The base load and what follows, in parts."""
+        """Send the base load and its consequences in parts."""
         self._closure = Closure(configuration.rules())
         self._closure.load(configuration.base())
         for part in in_parts(self._closure.facts.match(None, None, None)):
@@ -128,10 +128,10 @@ def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
     """A store without facts; UnusableSystemError for options that make no sense."""
     for name in ("update", "token"):
         if name in options and "url" not in options:
-            raise UnusableSystemError(f"system polled: {name} is for an endpoint at a url: say which")
+            raise UnusableSystemError(f"system polled: {name} needs url, the address of an endpoint")
     period = options.get("period")
     if period is not None and not (period.isascii() and period.isdigit() and int(period)):
-        raise UnusableSystemError(f"system polled: period is {period!r}: expected ms, a whole number from 1")
+        raise UnusableSystemError(f"system polled: period is {period!r}: expected milliseconds, an integer from 1")
     url = options.get("url")
     store: InProcessStore | SparqlEndpoint = (
         InProcessStore() if url is None else SparqlEndpoint(url, options.get("update", url), options.get("token"))

@@ -40,7 +40,7 @@ OPTIONS: Final = {
 
 
 def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
-    """An engine without facts; UnusableSystemError when it is not there, or a program of its own."""
+    """An engine without facts; UnusableSystemError if it is unknown or not an engine in this process."""
     name = options.get("engine", "live")
     try:
         engine, semantics = load(name), profile(options.get("semantics", "sens"))
@@ -55,7 +55,7 @@ def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
 
 
 class RspSystem:
-    """An engine in process, whose stream has what is new in the closure; notified in the thread that publishes."""
+    """An in-process engine whose stream contains the new facts of the closure; it runs in the publishing thread."""
 
     def __init__(self, engine: EngineSystem, semantics: Semantics, clock: Clock) -> None:
         self.processes, self.evaluator = engine.processes, engine.evaluator
@@ -65,12 +65,12 @@ class RspSystem:
         self._number, self._begun, self._lock = 0, False, Lock()
 
     def start(self, configuration: Configuration) -> None:
-        """The base load and what follows."""
+        """Keep the base load and its consequences for the first element."""
         self._closure = Closure(configuration.rules())
         self._closure.load(configuration.base())
 
     def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
-        """Ask the channel's query; UnusableSystemError says why the engine does not take it, or that it has begun."""
+        """Register the channel's query; UnusableSystemError if the engine refuses it or has already started."""
         if channel.name not in self._subscribers:
             try:
                 self._engine.subscribe(continuous(channel), self._emit(channel.name))
@@ -79,11 +79,11 @@ class RspSystem:
         self._subscribers.setdefault(channel.name, []).append(hear)
 
     def unsubscribe(self, channel: SepbmChannel) -> None:
-        """Drop the subscribers; the query goes on with the stream."""
+        """Drop the subscribers; the engine continues to evaluate the query."""
         self._subscribers.pop(channel.name, None)
 
     def feed(self, publication: Publication) -> int:
-        """Push what is new in the closure; the number is the element's time. UnusableSystemError for a deletion."""
+        """Push the new facts of the closure; the number is the element's time. UnusableSystemError for a deletion."""
         if publication.removed:
             raise UnusableSystemError("a stream only grows: take a configuration without deletions for an RSP engine")
         with self._lock:
@@ -97,7 +97,7 @@ class RspSystem:
         """Do nothing: no evaluation is deferred."""
 
     def settle(self) -> None:
-        """Begin the sessions with the base load, if no element has; answers come while elements are pushed."""
+        """Start the sessions with the base load unless an element has; answers arrive while elements are pushed."""
         with self._lock:
             self._begin()
 
@@ -111,7 +111,7 @@ class RspSystem:
             self._push(tuple(self._closure.facts.match(None, None, None)))
 
     def _push(self, triples: tuple[Triple, ...]) -> None:
-        """An element with what is new, at the time that has come."""
+        """Push an element with new facts at the current time."""
         if triples:
             self._engine.feed(StreamElement(STREAM, self._number, self._number, triples))
         self._engine.advance(self._number)

@@ -36,7 +36,7 @@ OPTIONS: Final = {
     "subscribe": "the URL of its subscriptions, as ws://localhost:9000/subscribe",
     "quiet": "after how long without a notification (ms) all are taken to have come; 200 unless given",
     "token": "a bearer token for both",
-    "base": "publish (default): the base load is published; loaded: it is there already",
+    "base": "publish (default): the base load is published; loaded: it has been published before",
 }
 
 _PATIENCE_S: Final = 60.0
@@ -47,20 +47,20 @@ _GET_ONE: Final = (
 
 
 def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
-    """A broker that is there; UnusableSystemError when it is not said where."""
+    """A running SEPA broker; UnusableSystemError without its addresses."""
     for name in ("update", "subscribe"):
         if name not in options:
             raise UnusableSystemError(f"system sepa: say {name}, {OPTIONS[name]}; {_GET_ONE}")
     quiet, base = options.get("quiet", "200"), options.get("base", "publish")
     if not quiet.isascii() or not quiet.isdigit():
-        raise UnusableSystemError(f"system sepa: quiet is {quiet!r}: expected ms, a whole number")
+        raise UnusableSystemError(f"system sepa: quiet is {quiet!r}: expected milliseconds, an integer")
     if base not in ("publish", "loaded"):
         raise UnusableSystemError(f"system sepa: base is {base!r}: expected publish or loaded")
     return SepaSystem(options, int(quiet) / 1000, base == "publish", clock)
 
 
 class SepaSystem:
-    """The six operations in SEPA's words; a connection for each subscriber."""
+    """The six operations by SEPA's protocol, with a connection for each subscriber."""
 
     def __init__(self, options: Mapping[str, str], quiet: float, publishes: bool, clock: Clock) -> None:
         self.processes: Sequence[int] = ()
@@ -73,12 +73,12 @@ class SepaSystem:
         self._last = monotonic()
 
     def start(self, configuration: Configuration) -> None:
-        """Publish the base load, unless it is there; the ontology is the broker's own affair."""
+        """Publish the base load, unless it is loaded; the ontology has to be configured in the broker."""
         for part in in_parts(configuration.base() if self._publishes else ()):
             self._send("INSERT", part)
 
     def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
-        """Returns when the answer as it is has come, which is not a notification."""
+        """Returns when SEPA's first message, the present answer, has arrived; it is not a notification."""
         name, there = channel.name, threading.Event()
         self._subscriptions.listen(name, self._heard(channel, hear, there))
         until = monotonic() + _PATIENCE_S
@@ -129,7 +129,7 @@ class SepaSystem:
         self._last = monotonic()
 
     def settle(self) -> None:
-        """Wait until no notification has come for a while."""
+        """Wait until no notification has arrived for a while."""
         while (left := self._last + self._quiet - monotonic()) > 0:
             self._subscriptions.check()
             sleep(left)
@@ -144,7 +144,7 @@ class SepaSystem:
 
 
 def read_notification(text: str | bytes, variables: tuple[str, ...]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """The rows that came and went, over a channel's variables; UnusableSystemError for a refusal or something else."""
+    """The added and removed rows of a message over a channel's variables; UnusableSystemError for anything else."""
     document: Any = None
     try:
         document = json.loads(text)
