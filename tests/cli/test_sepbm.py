@@ -36,7 +36,7 @@ def test_a_run_is_kept_analysed_and_judged(conf, tmp_path):
     assert {each["judgement"] for each in one["verdicts"].values()} == {"right"}
     assert one["all"]["throughput"]["complete"] == len(SMALL.publications)
     assert "1 of 1 run sent all notifications that were due" in page.read_text(encoding="utf-8")
-    assert "1 of 1 run told all" in sepbm("analyse", out, "--of", conf).stdout
+    assert "1 of 1 run sent all" in sepbm("analyse", out, "--of", conf).stdout
 
 
 def test_part_of_a_run_is_asked_for_by_options(conf, tmp_path):

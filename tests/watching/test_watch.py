@@ -381,7 +381,7 @@ def _unmoved(answer, over):
 
 @pytest.mark.parametrize("name", sorted(name for name in PROFILES if PROFILES[name].clock is Clock.APPLICATION))
 def test_profiles_by_name(name):
-    refused = {Report.EXPIRATION in PROFILES[name].report: "expirations", name == "updates": "live keeps graphs"}
+    refused = {Report.EXPIRATION in PROFILES[name].report: "expirations", name == "updates": "live keeps windows"}
     if True in refused:
         with pytest.raises(RefusedError, match=refused[True]):
             watch(COUNT, PAIRS, semantics=name)

@@ -80,7 +80,7 @@ def read_configuration(path: Path) -> ConfigurationFile:
     first = dict.fromkeys(words.partition(" ")[0] for words in CONFIGURED)
     for key in tables:
         if key not in first and key not in SHARED:
-            known = f"it is no {'server or long command' if key in COMMANDS else 'command'}"
+            known = f"it is not a {'server or long command' if key in COMMANDS else 'command'}"
             near = offered(key, [*first, *SHARED])
             raise OptionsError(f"{path}:{line_of(text, (key,)) or 1}: {key}: {known}: {near}")
     return ConfigurationFile(path, text, tables)

@@ -205,7 +205,8 @@ def test_the_command(engines, tmp_path, monkeypatch, command):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"), [(["--axis", "colour"], "choose from load"), (["--from", "9", "--to", "3"], "within")]
+    ("words", "told"),
+    [(["--axis", "colour"], "choose from load"), (["--from", "9", "--to", "3"], "must be positive and from")],
 )
 def test_the_command_says_what_is_wrong(engines, tmp_path, command, words, told):
     (tmp_path / "drops.toml").write_text(TOML)

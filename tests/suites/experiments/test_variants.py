@@ -75,8 +75,8 @@ def test_an_override_of_a_swept_field_keeps_the_one_value(path):
     [
         ("[2, 3]", "3", 21, "sweep.workload.stations: expected a list of values"),
         ("[2, 3]", "[]", 21, "expected a list of values"),
-        ("[2, 3]", "[2, 2]", 21, "twice"),
-        ("workload.stations", "seeds", 21, "sweep.seeds: a field of workload, query, engine or feed"),
+        ("[2, 3]", "[2, 2]", 21, "repeats a value"),
+        ("workload.stations", "seeds", 21, "sweep.seeds: only fields of workload, query, engine and feed"),
         ("[50, 100]", '["slow"]', 22, "feed.pace: 'slow'"),
         ("[50, 100]", f"{list(range(1, 600))}", 20, "more than 1,000 variants"),
         ('file = "mine.rq"', 'fiel = "mine.rq"', 14, "query.1.fiel: unknown key"),

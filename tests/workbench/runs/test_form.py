@@ -118,7 +118,7 @@ WRONG = [
     ({"query.0.name": ""}, "query.0.name", "exactly one of name, file and text"),
     ({"engine.0.semantics.csparql": ""}, "engine.0.semantics", "at least 1"),
     ({"engine.0.name": "rspjs"}, "engine.0.semantics", "engine rspjs refuses"),
-    ({"sweep.0.key": "feed.pace", "sweep.0.values": "1, 1"}, "sweep.0.values", "twice"),
+    ({"sweep.0.key": "feed.pace", "sweep.0.values": "1, 1"}, "sweep.0.values", "repeats a value"),
     ({"sweep.0.key": "workload.stations", "sweep.0.values": ""}, "sweep.0.values", "expected a list"),
 ]
 

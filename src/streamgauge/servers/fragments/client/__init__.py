@@ -279,7 +279,7 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
                 raise LinkedDataError(response.address, f"has more than {limit} quads: raise the limit `quads`")
             quads.append(named_quad(quad, naming))
     except SyntaxError as error:
-        raise LinkedDataError(response.address, f"is no {form.name}, line {error.lineno}: {reason(error)}") from error
+        raise LinkedDataError(response.address, f"is not {form.name}, line {error.lineno}: {reason(error)}") from error
     except (ValueError, OSError) as error:
         raise LinkedDataError(response.address, f"cannot be read as {form.name}: {error}") from error
     return quads
