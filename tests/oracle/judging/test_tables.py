@@ -35,6 +35,7 @@ from streamgauge.oracle.expected.extent import BLOCK, extent
 from streamgauge.oracle.judging import tables
 from streamgauge.oracle.judging.judge import Means, judge_run, judge_stored
 from streamgauge.oracle.judging.metrics import by_arrival
+from streamgauge.oracle.judging.nothing_due import over_nothing
 from streamgauge.oracle.judging.oracle import JudgingRules
 from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables, refusal, refuse_counts
 from streamgauge.query import parse_sparql
@@ -220,7 +221,7 @@ def agree(spark, folder, seed: int, under: Sequence[Semantics] = SEMANTICS) -> N
 def judged(spark, heads, table, rules: JudgingRules, *, gracious: bool):
     """The verdict in tables; ``None`` where a stretch begins after an answer that the query leaves open."""
     try:
-        return judge_tables(spark, heads, table, rules, gracious=gracious)
+        return over_nothing(heads, judge_tables(spark, heads, table, rules, gracious=gracious))
     except NotInTablesError as error:
         if "that the query leaves open" not in str(error):
             raise
