@@ -17,7 +17,7 @@ from streamgauge.spark.requirements import connect_lack
 from tests.sources.conftest import answers, free_port
 from tests.spark.test_hadoop import QUERY, SIZE
 
-pytestmark = pytest.mark.prove
+pytestmark = [pytest.mark.prove, pytest.mark.timeout(3600)]
 
 HOME = Path(pyspark.__file__).parent
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -77,9 +77,10 @@ def test_what_needs_no_classic_spark_works_over_connect(connected, tmp_path):
     tasks = [sys.executable, "-c", IN_TASKS, run, stream, connected]
     judged = subprocess.run(list(map(str, tasks)), capture_output=True, text=True, check=False, timeout=900)
     assert judged.stdout.split() == [read_verdict(run).judgement, "definition"], judged.stderr
-    expected = streamgauge("expect", QUERY, "--stream", stream, "--master", connected, "--evaluator", "spark", "--json")
-    assert expected.returncode == 0, expected.stderr
-    assert len(json.loads(expected.stdout)) > 2
+    asked = ("expect", QUERY, "--stream", stream, "--json", "--evaluator")
+    expected, here = streamgauge(*asked, "spark", "--master", connected), streamgauge(*asked, "definition")
+    assert (expected.returncode, json.loads(expected.stdout)) == (0, json.loads(here.stdout)), expected.stderr
+    assert json.loads(here.stdout)
     refused = streamgauge("generate", "weather", *SIZE, "--out", tmp_path / "other", "--master", connected)
     assert refused.returncode != 0
     assert f"needs classic Spark, and {connected} is Spark Connect" in refused.stderr
