@@ -212,3 +212,9 @@ def test_a_job_that_cannot_be_is_refused_before_spark_starts(here, command, monk
     assert code == 2
     assert says in err
     assert not (here / "kept").exists()
+
+
+def test_generate_does_not_wait_for_a_session_that_cannot_make_tables(command, here):
+    code, _, err = command("generate", "weather", "--master", "sc://127.0.0.1:1", "--out", here / "out")
+    assert (code, (here / "out").exists()) == (2, False)
+    assert "`generate` needs classic Spark, and sc://127.0.0.1:1 is Spark Connect" in err

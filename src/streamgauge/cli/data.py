@@ -121,6 +121,10 @@ def generate(
         rules = _axioms(module, closure, ontology, kind, console.print, **options)
     target = place(out) if kind == "parquet" else local(out, f"--format {kind}" if wanted is None else kind)
     _refuse_places(module, target, static)
+    if master is not None:
+        from streamgauge.spark.requirements import classic_only
+
+        classic_only(master, "`generate`")
     with telling(console, f"generate {workload}") as tell:
         tell("making the stream")
         tables = Maker(lambda: spark(master), always=master is not None, tell=tell)
