@@ -121,10 +121,7 @@ def generate(
         rules = _axioms(module, closure, ontology, kind, console.print, **options)
     target = place(out) if kind == "parquet" else local(out, f"--format {kind}" if wanted is None else kind)
     _refuse_places(module, target, static)
-    if master is not None:
-        from streamgauge.spark.requirements import classic_only
-
-        classic_only(master, "`generate`")
+    _refuse_connect(master)
     with telling(console, f"generate {workload}") as tell:
         tell("making the stream")
         tables = Maker(lambda: spark(master), always=master is not None, tell=tell)
@@ -139,6 +136,14 @@ def generate(
             _write_graph(tables.stream(*table_request), rules, local(out), console)
         else:
             write_stream(elements(tables.stream_table(*table_request)), local(out), format)
+
+
+def _refuse_connect(master: str | None) -> None:
+    """Refuse a master that cannot make tables, before a session is waited for."""
+    from streamgauge.spark.requirements import classic_only
+
+    if master is not None:
+        classic_only(master, "`generate`")
 
 
 def _refuse_places(workload: Workload, *places: object) -> None:
