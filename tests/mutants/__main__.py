@@ -29,7 +29,7 @@ FOLDERS = (
 )
 WITHOUT = (
     *(f"streamgauge/oracle/expected/{name}.py" for name in ("on_spark", "extent", "in_tasks", "ranks", "stretches")),
-    "streamgauge/oracle/judging/gracious_tables.py",
+    *(f"streamgauge/oracle/judging/{name}.py" for name in ("gracious_tables", "hand_overs", "instant_tasks", "tables")),
 )
 """Files that only tests with a JVM reach, which are not run here."""
 TESTS = (
