@@ -100,7 +100,7 @@ def test_what_cannot_be_kept_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     first = open_sink(f"parquet:{tmp_path / 'one'}")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "part-1.parquet")
-    for place, why in (("one", "another sink writes there"), ("file", "it is there already"), ("", "not of this sink")):
+    for place, why in (("one", "another sink writes there"), ("file", "it already exists"), ("", "not of this sink")):
         with pytest.raises(SourceError, match=why):
             open_sink(f"parquet:{tmp_path / place}")
     first.send(b"nonsense")
