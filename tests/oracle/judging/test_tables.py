@@ -192,9 +192,10 @@ def stored(folder, elements, run: Run, parts: int = 1, seed: int = 0):
 
 
 def plain(verdict):
-    """The verdict without the choice of witnesses, whose order is nobody's."""
+    """The verdict without the choice of witnesses, whose order is nobody's, and the columns of no rows."""
     windows = [replace(window, missing=len(window.missing), surplus=len(window.surplus)) for window in verdict.windows]
-    return replace(verdict, windows=tuple(windows), evaluator=None)
+    names = verdict.variables if windows else ()
+    return replace(verdict, windows=tuple(windows), evaluator=None, variables=names)
 
 
 def agree(spark, folder, seed: int, under: Sequence[Semantics] = SEMANTICS) -> None:
