@@ -113,9 +113,9 @@ def written(state: Path) -> int:
 def came(met: Callable[[], bool], seconds: float) -> bool:
     """Whether something is so within some time."""
     end = time.monotonic() + seconds
-    while not met() and time.monotonic() < end:
+    while not (is_met := met()) and time.monotonic() < end:  # once: a request that was taken may be refused again
         time.sleep(0.05)
-    return met()
+    return is_met
 
 
 def until(met: Callable[[], bool], log: Path, seconds: float = 300.0) -> None:
