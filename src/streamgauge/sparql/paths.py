@@ -95,6 +95,7 @@ class PathWalks:
         if path.modifier == "?":
             once = dict.fromkeys(self.ends(path.path, start, forward, near, far), 1)
             return {**once, start: 1} if in_graph else once
+        if not in_graph:
             return {}
         seen: dict[Term, int] = {start: 1} if path.modifier == "*" else {}
         waiting = [start]
