@@ -1,6 +1,7 @@
 """Streams of a token end when it is revoked, those of others go on."""
 
 import asyncio
+from functools import partial
 from threading import Thread
 
 import pytest
@@ -72,5 +73,29 @@ def test_the_streams_of_a_revoked_token_end(kind):
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await going_on
+
+    asyncio.run(main())
+
+
+def test_a_token_revoked_between_its_admission_and_the_response_ends_only_streams():
+    async def main():
+        tokens, messages = Tokens([ALICE]), []
+
+        async def send(message):
+            messages.append(message)
+
+        async def respond(scope, receive, send, then):
+            tokens.replace([BOB])
+            await then(scope, receive, send)
+
+        async def brief(scope, _receive, send):
+            await send(STARTS["http"])
+            await send({"type": "http.response.body", "body": b"all"})
+
+        for app in (brief, Endless()):
+            tokens.replace([ALICE])
+            guard = Guard(partial(respond, then=app), tokens)
+            await asyncio.wait_for(asyncio.create_task(guard(scope("http", ALICE), None, send)), 10)
+        assert [message.get("body") for message in messages] == [None, b"all", None, b""]
 
     asyncio.run(main())

@@ -309,7 +309,7 @@ class TokenStreams:
 
     async def run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the app for one request, of which only a stream is ended early."""
-        token = request_token(Headers(scope=scope), scope) if self._tokens else None
+        token = request_token(Headers(scope=scope), scope) if self._tokens and scope[ADMITTED] else None
         task = asyncio.current_task()
         if token is None or task is None or scope.get("method", "GET") != "GET":
             await app(scope, receive, send)
@@ -318,8 +318,8 @@ class TokenStreams:
         async def send_noted(message: Message) -> None:
             if message["type"] in ("http.response.start", "websocket.accept"):
                 self._loop, self._open[task] = task.get_loop(), token
-                if not self._tokens.admits(token):  # revoked since it was looked at
-                    self._end()
+                if not self._tokens.admits(token):  # revoked since it was admitted
+                    self._replaced()  # later: a task that cancels itself and never waits again ends as cancelled
             await send(message)
 
         try:
