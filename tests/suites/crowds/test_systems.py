@@ -1,6 +1,9 @@
 """Servers and crowds as processes: fragments that are renewed, live behind the service; all answers are right."""
 
+import asyncio
+import json
 import shutil
+from io import StringIO
 
 import pytest
 
@@ -9,6 +12,7 @@ from streamgauge.formats.stream import write
 from streamgauge.harness.process import JsonProgram, ProgramError
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse
+from streamgauge.suites.crowds.clients import run_clients
 from streamgauge.suites.crowds.runs import run
 from streamgauge.suites.crowds.scenario import Scenario
 from streamgauge.suites.crowds.systems import CrowdData
@@ -94,3 +98,19 @@ def test_a_program_that_fails_says_why():
         JsonProgram("streamgauge.suites.crowds.clients.watchers", {}) as program,
     ):
         program.wait_for("ready")
+
+
+def test_a_client_that_fails_is_told(monkeypatch, capsys):
+    async def fail(line):
+        raise ValueError(line)
+
+    async def begin(_task, _stack):
+        yield fail("not a number")
+        yield asyncio.Event().wait()
+
+    monkeypatch.setattr("sys.stdin", StringIO("{}\n"))
+    run_clients(begin)
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [
+        {"ready": 2},
+        {"failed": "ValueError: not a number"},
+    ]

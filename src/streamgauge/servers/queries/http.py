@@ -192,7 +192,7 @@ def _routes(service: "QueryService") -> list[BaseRoute]:
     """The routes with their descriptions."""
     query = body("application/json", {"$ref": "#/components/schemas/Query"})
     source, elements = body("application/json", _SOURCE), body("application/x-ndjson", _TEXT)
-    after = parameter("after", "The number of the last answer that was got.")
+    after = parameter("after", "The id of the last answer received.")
     publishing = (_KEY, parameter("t", "Time of the elements: ms, or now."), parameter("form", "A format."))
     pushed = operation("Answers as server-sent events, or by WebSocket.", parameters=[after])
     registered = operation("Register a query.", "201", query, [_KEY])

@@ -70,4 +70,6 @@ async def _run(begin: Begin, settle: float) -> None:
         await over.wait()
         for client in clients:
             client.cancel()
-        await asyncio.gather(*clients, return_exceptions=True)
+        for outcome in await asyncio.gather(*clients, return_exceptions=True):
+            if isinstance(outcome, Exception):  # all others were cancelled, or their query ended
+                say(failed=f"{type(outcome).__name__}: {outcome}")

@@ -28,7 +28,7 @@ class AnswerSubscriber:
     number: int
     witness: bool
     heard: int = 0
-    last: int = 0
+    last: str = "0"
     over: bool = False
 
     async def take(self) -> None:
@@ -45,7 +45,7 @@ class AnswerSubscriber:
     def _hear(self, line: str) -> None:
         self.heard += len(line) + 1
         if line.startswith("id: "):
-            self.last = int(line[4:])
+            self.last = line[4:]
         if not line.startswith("data: "):
             return
         answer = json.loads(line[6:])
