@@ -68,7 +68,7 @@ def test_a_query_whose_sink_does_not_answer_ends_in_time(tmp_path):
                 _, err = query.communicate(timeout=120)
                 assert time.monotonic() - begin < 5
     assert query.returncode == 143
-    assert "1 answer not delivered: not taken yet" in err
+    assert "1 answer not delivered: not accepted yet" in err
     assert "hush" not in err
 
 

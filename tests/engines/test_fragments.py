@@ -142,6 +142,6 @@ def test_what_it_refuses():
     named = ContinuousQuery(parse_sparql(ASKED[0]), (StreamWindow(STREAM, Window(5, 5, "landmark"), "urn:w"),))
     assert "use a landmark window" in fragments.refuse(over, FRAGMENTS)
     assert "a named window" in fragments.refuse(named, FRAGMENTS)
-    assert "take fragments, not csparql" in fragments.refuse(query(ASKED[0]), CSPARQL)
+    assert "use fragments instead of csparql" in fragments.refuse(query(ASKED[0]), CSPARQL)
     assert FRAGMENTS_PROTOTYPE.borders is Borders.OPEN_CLOSED
-    assert "not fragments-prototype" in fragments.refuse(query(ASKED[0]), FRAGMENTS_PROTOTYPE)
+    assert "instead of fragments-prototype" in fragments.refuse(query(ASKED[0]), FRAGMENTS_PROTOTYPE)

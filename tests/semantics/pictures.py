@@ -11,12 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import streamgauge
-from streamgauge.formats.streams import read_stream
-from streamgauge.query import parse
 from streamgauge.report import timeline
 from streamgauge.report.timeline import WIDTH, TimelinePanel
 from streamgauge.suites.conformance.cases import load
-from tests.incremental.changes_picture import changes_picture
 
 __all__ = ["FOLDER", "PICTURES", "WIDTH", "Panel", "picture"]
 
@@ -75,7 +72,11 @@ def judged() -> str:
 
 
 def changed() -> str:
-    """What changes in the average over readings when its window slides."""
+    """What changes in the average over readings when its window slides; the build of the site has no engine."""
+    from streamgauge.formats.streams import read_stream
+    from streamgauge.query import parse
+    from tests.incremental.changes_picture import changes_picture
+
     return changes_picture(parse((EXAMPLES / "average.rq").read_text("utf-8")), read_stream(EXAMPLES / "readings.nq"))
 
 

@@ -230,7 +230,7 @@ def test_a_bridge_whose_sink_does_not_answer_ends_in_time():
                 _, said = carried.communicate(timeout=60)
                 assert time.monotonic() - begin < 5
         assert carried.returncode == 143
-        assert "1 notification not delivered, the next bridge sends it again: not taken yet" in said
+        assert "1 notification not delivered, the next bridge sends it again: not accepted yet" in said
         assert made.channel("people").acknowledged == {"me": 0}
 
 

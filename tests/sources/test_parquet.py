@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgauge.cli.main import app
+from streamgauge.formats import tables
 from streamgauge.formats.lines import encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.sources import SourceError, open_sink
@@ -77,7 +78,7 @@ def test_a_killed_sink_goes_on_and_passes_over_what_it_has(tmp_path):
         folder = shutil.copytree(folder, tmp_path / str(life + 1))  # as kill -9 leaves it
         (opened,) = folder.glob("open-*.jsonl")
         with opened.open("ab") as file:
-            file.write(b"\t{half")
+            file.write(b"00000000\t\t{half")
         sink.close()
     open_sink(f"parquet:{folder}").close()
     assert numbers(folder) == list(range(1, 13))
@@ -86,7 +87,7 @@ def test_a_killed_sink_goes_on_and_passes_over_what_it_has(tmp_path):
 def test_a_disk_that_refuses_a_file_keeps_the_answers(tmp_path, monkeypatch):
     sink = open_sink(f"parquet:{tmp_path}?answers=2")
     with monkeypatch.context() as patch:
-        patch.setattr(pq, "write_table", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        patch.setattr(tables, "writer", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         for number in range(1, 4):
             sink.send(line(number))
     assert numbers(tmp_path) == []
@@ -118,3 +119,13 @@ def test_the_answers_of_a_durable_query_are_there_once(tmp_path):
         stream.write_text("".join(lines))
         assert CliRunner().invoke(app, [*words, "--to", f"parquet:{out}"]).exit_code == 0
     assert [(row["number"], row["v"]) for row in rows(out)] == [(n + 1, str(n)) for n in range(8)]
+
+
+def test_a_line_that_waits_and_was_changed_is_not_written(tmp_path):
+    sink = open_sink(f"parquet:{tmp_path}")
+    sink.send(line(1))
+    sink.settle()
+    (waiting,) = tmp_path.glob("open-*.jsonl")
+    waiting.write_bytes(waiting.read_bytes().replace(b"1", b"2"))
+    assert "damaged" in sink.close().why
+    assert numbers(tmp_path) == []

@@ -148,5 +148,5 @@ def test_a_pipeline_runs_there_and_goes_on(spark, hdfs, tmp_path):
 def test_an_empty_folder_is_no_table(spark, hdfs):
     from streamgauge.spark.hadoop_tables import manifest
 
-    with pytest.raises(TableError, match="missing: a folder of Parquet files"):
+    with pytest.raises(TableError, match="not found: a folder of Parquet files is expected"):
         manifest(spark, hdfs / "nowhere")

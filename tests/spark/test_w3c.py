@@ -41,7 +41,7 @@ def refused(case: Case) -> str:
     try:
         reason = refuse(parse_sparql(case.query))
     except QueryError as error:
-        return str(error).partition(" names ")[0].rpartition(" ")[2]
+        return str(error).partition(" is not supported")[0].rpartition(" ")[2]
     return (reason or "").removeprefix("spark does not evaluate ")
 
 

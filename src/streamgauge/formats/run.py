@@ -366,6 +366,8 @@ def read_json(file: Path, form: str, version: int) -> dict[str, Any]:
         raise RunError(f"{file}: not readable JSON: wrong from {where} on: was it changed by hand, or cut?") from error
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{file}: cannot be read: {obstacle(error)}") from error
+    except (ValueError, RecursionError) as error:  # a number of too many digits, or values nested too deep
+        raise RunError(f"{file}: not readable JSON: {error}") from error
     if not isinstance(data, dict) or data.get("format") != form:
         raise RunError(f"{file}: field format: expected {form!r}, so this is another kind of file")
     if data.get("version") != version:

@@ -1,5 +1,6 @@
 """Jobs that fail: the errors that they raise, and what these say."""
 
+import pyspark.sql  # noqa: F401 - the one door into PySpark
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 

@@ -100,7 +100,7 @@ def read(term: Term) -> Value:
 
 
 def _read(term: Term) -> Value:
-    first = term[0]
+    first = term[:1]  # a recorded answer may have an empty cell
     if first == '"':
         return _literal(term)
     if first == "_":

@@ -150,7 +150,7 @@ def test_the_best_placing_of_a_wrong_run_shows_what_differs():
     [
         ({"answers": [Answer(("s",), ((None,),))]}, "leaves ?s unbound"),
         ({"semantics": replace(CSPARQL, report=frozenset({Report.PERIODIC}), period=1000)}, "periodic"),
-        ({"sparql": "ASK { ?s ?p ?o }"}, "no SELECT"),
+        ({"sparql": "ASK { ?s ?p ?o }"}, "not a SELECT"),
     ],
 )
 def test_what_it_does_not_know_is_unknown(changed, reason):

@@ -205,7 +205,7 @@ def test_a_verdict_that_took_other_borders_says_so():
     [
         ([], YABENCH, TEXT, "scores no window"),
         ([said(5, "a")], replace(YABENCH, report=frozenset({Report.PERIODIC}), period=5), TEXT, "reports otherwise"),
-        ([said(5, "a")], YABENCH, "ASK { ?s ?p ?o }", "no SELECT"),
+        ([said(5, "a")], YABENCH, "ASK { ?s ?p ?o }", "not a SELECT"),
     ],
 )
 def test_what_it_does_not_know_is_unknown(answers, semantics, sparql, reason):

@@ -53,7 +53,7 @@ def packed(text):
         (packed('{"query": 3}'), "query is not text"),
         (packed('{"query": "", "syntax": "morse"}'), "morse"),
         (packed('{"query": "", "advance": "soon"}'), "whole number of ms"),
-        (packed("[" * 5000), "no JSON"),
+        (packed("[" * 5000), "not JSON"),
     ],
     ids=range(8),
 )
@@ -105,7 +105,7 @@ def test_an_element_that_the_simple_notation_cannot_say_is_said_in_another(terms
 @pytest.mark.parametrize(
     ("text", "syntax", "line", "words"),
     [
-        ("0: a p b.\n5 a p b.", "simple", 2, "no element"),
+        ("0: a p b.\n5 a p b.", "simple", 2, "not an element"),
         ("0: a p b.\n\n7: a p.", "simple", 3, "has 2 terms"),
         ("0: a p b. | 7:", "simple", 1, "no triple"),
         ("9..3: a p b.", "simple", 1, "after its time"),

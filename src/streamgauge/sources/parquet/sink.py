@@ -1,4 +1,4 @@
-"""Answers as Parquet files in a folder, one for so many answers or so much time: ``parquet:FOLDER``.
+"""The files of Parquet in the folder of a sink, and the journal of the answers that are in none yet.
 
 Answers are lines of a journal, ``open-N.jsonl``, until ``part-N.parquet`` is written from them and appears whole, N
 being the number of its first answer in the folder. So readers of ``part-*.parquet`` see nothing unfinished, and a
@@ -14,18 +14,17 @@ from pathlib import Path
 from threading import Condition, Thread
 from time import monotonic
 from typing import IO, Any, Final
+from zlib import crc32
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from streamgauge.formats import tables
 from streamgauge.formats.lines import LineError, decode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import plain
-from streamgauge.sources.contract import Address, Delivery, SourceError, read_options
-
-SCHEMES = ("parquet",)
+from streamgauge.sources.contract import Address, Delivery, SourceError
 
 _TIME: Final = pa.timestamp("ms", "UTC")
 _FIXED: Final = {
@@ -49,11 +48,6 @@ class ParquetOptions:
     every: int = 3_600_000
 
 
-def open_sink(address: Address) -> "ParquetSink":
-    """The files of a folder, which is made when it is not there; SourceError where they cannot be written."""
-    return ParquetSink(address, read_options(ParquetOptions, address))
-
-
 class ParquetSink:
     """Writes a row for each row of an answer: its number, instant, scope (start, end), ``+`` or ``-``, plain values."""
 
@@ -64,7 +58,7 @@ class ParquetSink:
         self._why: str | None = None
         try:
             self._journal = AnswerJournal(Path(address.path))
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, pa.ArrowException, tables.TableError) as error:
             raise SourceError(f"{address.text}: no answers can be kept there: {_why(error)}") from error
         self._begun = clock() if self._journal.count else None
         self._thread = Thread(target=self._watch, name="streamgauge-parquet", daemon=True)
@@ -159,8 +153,9 @@ class AnswerJournal:
         return self._first - 1 + self.count
 
     def append(self, message: bytes, key: str | None) -> None:
-        """Add an answer: a line of its key, a tab, and itself."""
-        data = (key or "").encode() + b"\t" + message.rstrip(b"\n") + b"\n"
+        """Add an answer: a line of its checksum, its key and itself, with tabs between."""
+        text = (key or "").encode() + b"\t" + message.rstrip(b"\n")
+        data = b"%08x\t%s\n" % (crc32(text), text)
         before = self._file.tell()
         try:
             self._file.write(data)
@@ -182,7 +177,9 @@ class AnswerJournal:
         self._file.seek(0)
         table = table_of(map(_kept, self._file.readlines()))
         scratch, part = self._folder / f".part-{self._first:012}.tmp", self._folder / f"part-{self._first:012}.parquet"
-        pq.write_table(table.replace_schema_metadata({_END: str(self.end).encode()}), scratch)
+        table = table.replace_schema_metadata({_END: str(self.end).encode()})
+        with tables.writer(scratch, table.schema) as out:
+            out.write_table(table)
         with scratch.open("rb+") as file:
             os.fsync(file.fileno())
         scratch.replace(part)
@@ -212,15 +209,19 @@ class AnswerJournal:
 
 def _end_of(file: Path) -> int:
     """The number of the last answer of a file in its folder; OSError for a file of another program."""
-    metadata = pq.read_metadata(file).metadata or {}
+    with tables.opened(file) as part:
+        metadata = part.metadata.metadata or {}
     if _END not in metadata:
         raise OSError(f"{file.name} is not of this sink: name a folder of its own")
     return int(metadata[_END])
 
 
 def _kept(line: bytes) -> tuple[int | None, Answer]:
-    """The number of an answer and itself, of a line of the journal."""
-    key, _, message = line.partition(b"\t")
+    """The number of an answer and itself, of a line of the journal; OSError for one that has changed since."""
+    checksum, _, text = line.rstrip(b"\n").partition(b"\t")
+    if checksum != b"%08x" % crc32(text):
+        raise OSError("a line of the answers that wait is damaged: move open-*.jsonl away, their answers are lost")
+    key, _, message = text.partition(b"\t")
     number = int(key.rpartition(b"/")[2]) if b"/" in key else _numbered(message).number
     return number, decode_answer(message)
 
