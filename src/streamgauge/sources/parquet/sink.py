@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from streamgauge.formats import tables
 from streamgauge.formats.lines import LineError, decode_answer
+from streamgauge.formats.manifest import TableError
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import plain
@@ -58,7 +59,7 @@ class ParquetSink:
         self._why: str | None = None
         try:
             self._journal = AnswerJournal(Path(address.path))
-        except (OSError, pa.ArrowException, tables.TableError) as error:
+        except (OSError, pa.ArrowException, TableError) as error:
             raise SourceError(f"{address.text}: no answers can be kept there: {_why(error)}") from error
         self._begun = clock() if self._journal.count else None
         self._thread = Thread(target=self._watch, name="streamgauge-parquet", daemon=True)
