@@ -316,6 +316,7 @@ class KafkaSink:
             self._producer.list_topics(timeout=_FIRST)
         except self._library.KafkaException as error:
             self._producer.poll(0)
+            del self._producer
             raise SourceError(f"{address.text}: {error.args[0].str()}: {self._last_trouble}") from error
         self._stopping = Event()
         self._thread = Thread(target=self._serve, name=f"kafka {address.host}", daemon=True)
@@ -361,6 +362,8 @@ class KafkaSink:
                 self._stopping.set()
                 self._thread.join()
                 self._producer.flush(1.0)
+                # Its callbacks are ours: kept alive by that cycle it would log that it cannot reach its brokers.
+                del self._producer
             return self._result
 
     def _serve(self) -> None:
