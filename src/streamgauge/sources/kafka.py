@@ -324,7 +324,8 @@ class KafkaSink:
 
     def send(self, message: bytes, key: str | None = None) -> None:
         """Hand over a message; messages of one key stay in order in one partition."""
-        if self._result is not None:
+        producer = self._producer
+        if self._result is not None or producer is None:
             raise SourceError(f"{self._address.text}: the sink is closed")
         if not self._pending.enter(letter := Letter(message, key)):
             return
@@ -332,9 +333,7 @@ class KafkaSink:
             self._pending.delivered()
             return
         try:
-            self._producer.produce(
-                self._topic, message, key=key, headers=self._sent.headers, on_delivery=self._delivered
-            )
+            producer.produce(self._topic, message, key=key, headers=self._sent.headers, on_delivery=self._delivered)
         except (self._library.KafkaException, BufferError) as error:
             self._pending.lost(str(error), letter)
 
@@ -363,7 +362,7 @@ class KafkaSink:
                 self._thread.join()
                 self._producer.flush(1.0)
                 # Its callbacks are ours: kept alive by that cycle it would log that it cannot reach its brokers.
-                del self._producer
+                self._producer = None
             return self._result
 
     def _serve(self) -> None:
