@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
-from streamgauge.query.traversal import children, every_expression, every_pattern, expressions, parts, with_pattern
+from streamgauge.query.traversal import (
+    children,
+    every_expression,
+    every_pattern,
+    expressions,
+    parts,
+    repeats,
+    with_pattern,
+)
 from tests.sparql import draw
 
 NAMES: tuple[Term, ...] = ("<urn:x:w1>", "<urn:x:w2>")
@@ -208,11 +216,17 @@ def nullable(path: al.Path) -> bool:
 
 def pyoxigraph_differs(form: al.QueryForm) -> str | None:
     """The name of what pyoxigraph is known to answer otherwise in this query, ``None`` when nothing is known."""
-    for pattern in every_pattern(form.pattern):
-        for inner in _inside_exists(pattern):
-            if isinstance(inner, al.Minus):
-                return "MINUS inside EXISTS counts what the outer solution binds as shared by both of its sides"
+    patterns = list(every_pattern(form.pattern))
+    for inner in (inner for pattern in patterns for inner in _inside_exists(pattern)):
+        if isinstance(inner, al.Minus):
+            return "MINUS inside EXISTS counts what the outer solution binds as shared by both of its sides"
+        if _repeats(inner) and any(isinstance(pattern, al.Graph) for pattern in patterns):
+            return "a path of length zero inside EXISTS joins no term of another graph with itself"
     return None
+
+
+def _repeats(pattern: al.Pattern) -> bool:
+    return isinstance(pattern, al.BGP) and any(repeats(triple.predicate) for triple in pattern.patterns)
 
 
 def _inside_exists(pattern: al.Pattern) -> Iterator[al.Pattern]:
