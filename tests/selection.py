@@ -11,6 +11,7 @@ the rest to that: a quick test that starts a program or listens at a port fails,
 
 import atexit
 import gc
+import os
 import platform
 import subprocess
 import sys
@@ -37,6 +38,9 @@ SHARED: Final = ("spark", "kafka", "browser", "realtime")
 
 SESSIONS: Final = 1
 """Spark sessions, each on a worker of its own; a session costs 11 s of CPU to start and 20 s to warm up."""
+
+NICE: Final = 3
+"""How much workers without Spark's tests step back: that group is the longest, and the suite takes as long as it does."""
 
 RARELY: Final = (100_000, 20, 100)
 """Thresholds of the collection of garbage: at Python's own (700, 10, 10) it takes a tenth of the suite's CPU."""
@@ -111,6 +115,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
     )
     return found
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A worker steps back with its first test that is not Spark's."""
+    alone = "PYTEST_XDIST_WORKER" not in os.environ
+    if not alone and not group(item).startswith("spark") and os.getpriority(os.PRIO_PROCESS, 0) == 0:
+        os.nice(NICE)
 
 
 @pytest.hookimpl(trylast=True)

@@ -125,7 +125,7 @@ semantics = "rspql"
 """
 
 
-@pytest.mark.heavy("all stages on another file system, twice")
+@pytest.mark.prove
 def test_a_pipeline_runs_there_and_goes_on(spark, hdfs, tmp_path):
     from streamgauge.spark.hadoop import HadoopFiles
 

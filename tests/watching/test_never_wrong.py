@@ -70,7 +70,7 @@ def test_a_fact_that_static_data_hold_too_ends_for_the_query_streamer():
 
 @pytest.mark.usefixtures("spark")
 @given(spark_cases())
-@examples(suite=4, prove=150)
+@examples(suite=2, prove=150)
 def test_what_spark_answers_is_never_wrong(case: WatchCase):
     assert judged(case, "spark") is not Judgement.WRONG
 
