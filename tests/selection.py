@@ -40,7 +40,7 @@ SESSIONS: Final = 1
 """Spark sessions, each on a worker of its own; a session costs 11 s of CPU to start and 20 s to warm up."""
 
 NICE: Final = 3
-"""How much workers without Spark's tests step back: that group is the longest, and the suite takes as long as it does."""
+"""How much workers without Spark's tests step back: that group is the longest, and the suite lasts as long as it."""
 
 RARELY: Final = (100_000, 20, 100)
 """Thresholds of the collection of garbage: at Python's own (700, 10, 10) it takes a tenth of the suite's CPU."""
