@@ -1,5 +1,6 @@
 """parse(print(q)) = q, for every query of the repository, the recorded ones and drawn ones, in every dialect."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,11 @@ def one_said_or_refused(query: ContinuousQuery, dialect: str) -> None:
 @given(continuous())
 def test_a_drawn_query(query: ContinuousQuery) -> None:
     said_or_refused(query)
+
+
+@pytest.mark.parametrize("dialect", dialect_names())
+def test_values_after_an_aggregate_are_in_no_window(dialect: str) -> None:
+    head = "SELECT ?s (SUM(?v) AS ?t) FROM NAMED WINDOW <urn:w> ON <urn:s> [NOW]"
+    where = "WHERE { WINDOW <urn:w> { ?s <urn:v> ?v } }"
+    query = parse(f"{head} {where} GROUP BY ?s VALUES (?s ?z) {{ (<urn:a> UNDEF) (<urn:b> 1) }}")
+    comes_back(replace(query, windows=tuple(replace(window, name=None) for window in query.windows)), dialect)

@@ -78,6 +78,8 @@ def streamed(form: al.QueryForm, name: Term) -> al.QueryForm:
 def _streamed(pattern: al.Pattern, name: Term) -> al.Pattern:
     below = partial(_streamed, name=name)
     if _is_outside_where(pattern):
+        if isinstance(pattern, al.Join):  # with VALUES after the WHERE, which are in no window
+            return al.Join(below(pattern.left), pattern.right)
         return parts(pattern, below, lambda tree: tree)
     if isinstance(pattern, al.Filter) and not any(map(_is_exists, every_expression(pattern.condition))):
         return al.Filter(pattern.condition, below(pattern.pattern))
