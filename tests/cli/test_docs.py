@@ -73,7 +73,7 @@ def test_the_commands_of_illustrations_can_be_typed(page):
             for line in block.text.splitlines():
                 command = re.match(r"(?:\$ |.*\| )?streamgauge (.*)", line)
                 if command:
-                    context(shlex.split(command[1], comments=True))
+                    assert context(shlex.split(command[1], comments=True)).command.name
 
 
 BLOCKS = {

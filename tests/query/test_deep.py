@@ -180,7 +180,7 @@ def test_what_is_too_deep_is_refused_with_its_place(name: str) -> None:
     ],
 )
 def test_large_texts_that_are_not_deep_are_accepted(text: str) -> None:
-    parse_sparql(text, bounds=SERVED)
+    assert parse_sparql(text, bounds=SERVED).pattern != parse_sparql("SELECT * {}").pattern
 
 
 def test_data_of_an_update_may_be_long_but_not_deep() -> None:

@@ -39,7 +39,7 @@ _POINTS: Final = {
 
 
 def register(app: typer.Typer) -> None:
-    """Add this command."""
+    """Add the command ``compare``."""
     app.command("compare")(compare)
 
 

@@ -220,7 +220,7 @@ SparqlOption = Annotated[
 
 
 def strategy_names() -> Iterable[str]:
-    """The broker's strategies."""
+    """The names of the broker's strategies of notification."""
     from streamgauge.servers.broker.strategies import strategies
 
     return strategies()

@@ -104,7 +104,7 @@ class LineForm:
         return encode_advance(time)
 
     def encoded(self, items: Sequence[bytes]) -> bytes:
-        """The lines, concatenated."""
+        """The bytes of several lines, each of which ends with a line feed."""
         return b"".join(items)
 
     def end(self) -> bytes:

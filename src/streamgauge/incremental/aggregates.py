@@ -82,7 +82,7 @@ class CountAccumulator(Accumulator):
         self._count += sum(copies if None not in values else compress(copies, (value is not None for value in values)))
 
     def result(self) -> Cell:
-        """An xsd:integer."""
+        """The number as an xsd:integer."""
         return typed(str(self._count), "integer")
 
 
@@ -372,7 +372,7 @@ _MAKE: Final[dict[str, Callable[[Aggregate], Accumulator]]] = {
 
 
 def accumulator(aggregate: Aggregate) -> Accumulator:
-    """A fresh accumulator."""
+    """The accumulator of an aggregate, over no rows yet."""
     plain = _MAKE[aggregate.function](aggregate)
     return DistinctAccumulator(plain) if aggregate.distinct else plain
 

@@ -132,7 +132,7 @@ class ChangeBudget:
     """Whether a query was refused more because of the others."""
 
     def begin(self, limit: int, whole: int) -> None:
-        """Another change begins."""
+        """Start counting anew for the next change, which may look at ``whole`` facts and rows."""
         self.most, self.whole, self.left, self.full = limit, whole, whole, False
         self.part = whole // (self.asking or 1)
 

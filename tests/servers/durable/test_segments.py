@@ -11,7 +11,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.durable.journal import Change
-from streamgauge.servers.durable.segments import ItemColumns, JournalItem, SegmentExtent, extent_of, one_by_one
+from streamgauge.servers.durable.segments import ItemColumns, JournalItem, SegmentExtent, extent_of
 from streamgauge.servers.durable.state import SessionState
 
 STREAMS = ("urn:a", "urn:b")
@@ -23,6 +23,13 @@ def kept_by_a_query(folder: Path) -> SessionState:
     state = SessionState(folder)
     state.follow("q", parse(QUERY), profile("rspql"), -1)
     return state
+
+
+def one_by_one(items):
+    """The items as a state gives them, none of them in batches."""
+    for number, item in items:
+        batch = isinstance(item, ElementBatch)
+        yield from enumerate(((item.stream, one) for one in item.elements()), number) if batch else [(number, item)]
 
 
 def drawn(draw: random.Random, begin: int, count: int, *, plain: bool) -> list[JournalItem]:

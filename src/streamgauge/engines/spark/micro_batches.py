@@ -176,7 +176,7 @@ class Batches:
 
     @property
     def state(self) -> State:
-        """The current state."""
+        """The state after the last committed batch."""
         return self._log.latest()
 
     def _begun(self, state: State) -> State:

@@ -221,7 +221,7 @@ class StateLog:
         return State()
 
     def latest(self) -> State:
-        """The latest state."""
+        """The state after the last batch in the folder; the initial one if there is none."""
         numbers = [int(file.stem.removesuffix("-drained")) for file in self.folder.glob("[-0-9]*.json")]
         return self.before(max(numbers) + 1) if numbers else State()
 

@@ -316,9 +316,3 @@ def since(begin: int, number: int, batch: ElementBatch, processed: int) -> list[
 
 def _elements(number: int, batch: ElementBatch) -> Iterator[tuple[int, JournalItem]]:
     return ((number + at, (batch.stream, element)) for at, element in enumerate(batch.elements()))
-
-
-def one_by_one(items: Iterable[tuple[int, KeptItem]]) -> Iterator[tuple[int, JournalItem]]:
-    """The same items, none of them in batches."""
-    for number, item in items:
-        yield from _elements(number, item) if isinstance(item, ElementBatch) else [(number, item)]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import lcm
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from streamgauge.formats.batches import ElementBatch, Taken
 from streamgauge.formats.lines import Advance, Input
@@ -66,6 +66,9 @@ class Question:
             and self.query.static == other.query.static
         )
 
+
+_UNCOUNTED: Final = 1 << 62
+"""Bytes of answers beyond every limit: so they are counted before the first limit is checked."""
 
 NumberedItem: TypeAlias = tuple[int, Taken]
 """An element or advance with its number in the journal, -1 where there is none; elements in columns with the last."""
@@ -348,7 +351,7 @@ class EvaluationGroup:
             for evaluation, emit in zip(self._evaluations, emits, strict=True)
         ]
         session = EngineSession(context.engine, queries, moves, context.failed, settled=settled)
-        self._held, self._kept, self._late, self.replays = WindowEstimate(question.query), 2**62, 0, True
+        self._held, self._kept, self._late, self.replays = WindowEstimate(question.query), _UNCOUNTED, 0, True
         progress = Progress(max(self.start, log.begin))
         for _, item in log.part(progress.next, self.progress.next):
             watched.steps += 1

@@ -332,7 +332,7 @@ class QueryWorker:
             return
         with self._changed:
             self._groups = [group for group in self._groups if group.evaluations or group is self._fresh]
-            if log.end - self._joined_at >= log.end - log.begin:
+            if log.begin >= self._joined_at:
                 self._join_groups()
 
     def _join_groups(self) -> None:
