@@ -131,6 +131,17 @@ ROUND = [[element(0)], [element(300, "b p c.")], [element(700, "a p c. c p b.")]
 @example(
     [asked(PATTERNS[0], "ISTREAM", "cqels"), [element(0)], asked(PATTERNS[0], "ISTREAM", "cqels"), 1, SAME[0], *ROUND]
 )
+@example(
+    [
+        *([SAME[0]] * 3),
+        [Advance(0)],
+        SAME[0],
+        [element(0, "a p b.")],
+        SAME[0],
+        [element(0, "b p c.")],
+        [element(0, "a p b.")],
+    ]
+)
 def test_different_queries_are_each_answered_as_if_they_were_alone(acts):
     queries = service(queries=100)
     seen, asks = {}, {}

@@ -238,7 +238,8 @@ class GroupContext:
 class EvaluationGroup:
     """Questions with the same windows that have seen the same items, those of a log from the place ``start`` on.
 
-    ``apart``: it was parted from others and is not joined with any again.
+    ``apart``: it was parted from others and is not joined with any again. ``lacking``: it needs items that the log does
+    not have, until the log begins at ``start``.
     """
 
     def __init__(self, context: GroupContext, question: Question, start: int) -> None:
@@ -249,7 +250,7 @@ class EvaluationGroup:
         self.progress = Progress(start)
         self.session: EngineSession | None = None
         self.watched: Watched | None = None
-        self.replays = self.apart = False
+        self.replays = self.apart = self.lacking = False
         self.need = Need(question.query, question.semantics)
         self._admitted = question.t0
         self._held, self._kept, self._late = WindowEstimate(question.query), 0, 0
@@ -269,6 +270,7 @@ class EvaluationGroup:
         group = EvaluationGroup(self._context, self._question, self.start)
         group.progress = Progress(self.progress.next, greatest=self.progress.greatest)
         group.begun, group.need, group._admitted, group.apart = self.begun, self.need, self._admitted, apart
+        group.lacking = self.lacking
         group._evaluations = list(evaluations)
         for evaluation in evaluations:
             evaluation.move(group)
@@ -317,7 +319,7 @@ class EvaluationGroup:
 
     def alike(self, begin: int) -> object:
         """The key of groups that may be joined, ``None`` where none may, for a log from the place ``begin`` on."""
-        if self.apart or self.begun is None or self.session is None:
+        if self.apart or self.begun is None or self.session is None or (self.lacking and self.start > begin):
             return None
         semantics, windows = self._question.semantics, self._question.query.windows
         step = lcm(semantics.period or 1, semantics.time_unit, *(window.window.slide for window in windows))

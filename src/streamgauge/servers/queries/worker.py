@@ -131,7 +131,7 @@ class QueryWorker:
                 return None
         if self._fresh is None:
             if self._single:  # what it needs is not in the log before the next item is no longer needed
-                self._groups[0].start = self._put + 1
+                self._groups[0].start, self._groups[0].lacking = self._put + 1, True
             self._fresh = EvaluationGroup(self._context, question, self._put)
             self._groups = [*self._groups, self._fresh]
         return self._fresh.add(question)
