@@ -107,6 +107,17 @@ def test_one_that_fails_ends_alone():
     queries.close("over")
 
 
+def test_nobody_is_ended_by_a_question_that_nobody_asks_any_more():
+    queries = service()
+    stays, fails = queries.register(asked(PATTERNS[0])), queries.register(asked(FAILS))
+    queries.deregister(fails.name)
+    for item in (element(0, "a fails b."), element(1000), element(2500)):
+        queries.publish(IN, [item])
+        assert queries.settle(WAIT)
+    assert (stays.state, stays.elements, groups(stays)) == ("running", 3, [1])
+    queries.close("over")
+
+
 steps = st.sampled_from([1, 1, 1, 2])
 operators = st.sampled_from(["RSTREAM", "RSTREAM", "ISTREAM", "DSTREAM"])
 bounds = {"lateness": st.sampled_from([None, 700]), "t0": st.sampled_from([None, 0])}

@@ -301,9 +301,8 @@ class EvaluationGroup:
         return [one for one in self.evaluations if self.memory + one.kept > self._context.limits.memory]
 
     def alone(self) -> list[SharedEvaluation]:
-        """The evaluation that there is, none where there are several."""
-        evaluations = self.evaluations
-        return evaluations if len(evaluations) == 1 else []
+        """The evaluation that its session is for, none if that began with several."""
+        return self.evaluations if self.size == 1 else []
 
     def operator_tree(self, evaluation: SharedEvaluation) -> "OperatorTree | None":
         """The operators of an evaluation, where the engine shows them and the session has begun."""

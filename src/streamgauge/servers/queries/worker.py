@@ -265,7 +265,10 @@ class QueryWorker:
             return True
 
     def _feed(self, group: EvaluationGroup) -> None:
-        """Answer what a group has not answered; where that costs too much, it is parted, or its only question ends."""
+        """Answer what a group has not answered; where that costs too much, it is parted, or its only question ends.
+
+        Questions that nobody asks any more may be the cause: the others first go on without them.
+        """
         try:
             with DEADLINES.within(self._limits.seconds, self._limits.growth) as group.watched:
                 self._answer(group, group.watched)
@@ -282,9 +285,10 @@ class QueryWorker:
         for evaluation in ended:
             self._over(evaluation, end)
         rest = group.evaluations
-        parts = [rest] if ended else [suspects, [one for one in rest if one not in suspects]]
+        together = ended or len(rest) < group.size
+        parts = [rest] if together else [suspects, [one for one in rest if one not in suspects]]
         with self._changed:
-            parted = [group.anew(part, apart=not ended) for part in parts if part]
+            parted = [group.anew(part, apart=not together) for part in parts if part]
             self._groups = [*(other for other in self._groups if other is not group), *parted]
             for other in self._groups if ended else ():
                 other.apart = False
