@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from streamgauge.formats.run import read_verdict
 from tests.cli.test_check import folder
@@ -32,6 +33,7 @@ def test_the_late_window_is_shown_by_check(tmp_path, command):
     assert found["delay_bound"] == 1000
 
 
+@pytest.mark.slow
 def test_it_is_kept_and_shown_by_explain_and_by_the_page(tmp_path, command):
     run = folder(tmp_path, second_is_late)
     command("check", run, "--max-delay", "1s")

@@ -38,6 +38,7 @@ def unit() -> ConfigParser:
     return parser
 
 
+@pytest.mark.server
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
 def test_systemd_has_nothing_to_say_of_the_unit(tmp_path):
     service = unit()["Service"]

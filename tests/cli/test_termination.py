@@ -114,6 +114,7 @@ with Termination():
 """
 
 
+@pytest.mark.server
 def test_a_signal_while_a_text_is_executed_is_like_any_other(tmp_path):
     """Imports execute texts (of dataclasses), and CPython treats an interrupt there as one that nothing handles."""
     (tmp_path / "command.py").write_text(WITHIN_EXEC)

@@ -108,6 +108,7 @@ def test_a_coding_that_arrow_was_built_without_is_named(monkeypatch):
         unpack(HTTP["br"], "br", len(BODY))
 
 
+@pytest.mark.slow
 @given(text=st.text(st.characters(codec="utf-8"), min_size=1), size=st.integers(1, 9))
 def test_every_charset_comes_as_utf8_however_it_is_cut(text, size):
     text = text.lstrip("\ufeff\x00") or "x"  # the mark of UTF-16 and a null are the mark of UTF-32

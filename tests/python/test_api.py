@@ -17,7 +17,9 @@ import pytest
 import streamgauge
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import write
+from streamgauge.model.own_data import OWN_DATA_NAMES
 from streamgauge.model.tabular import native
+from streamgauge.sources.decoders import OwnDataOptions
 from tests.notation import STREAM, stream
 from tests.oracle.runs import TEXT, right_run
 
@@ -287,3 +289,7 @@ def test_static_data_that_are_no_triples_are_refused(static, words):
 def test_help_names_every_option(function, options):
     for name in pydoc.locate(options).__annotations__:
         assert f"``{name}``" in getattr(streamgauge, function).__doc__, name
+
+
+def test_functions_take_every_option_of_own_data():
+    assert set(OwnDataOptions.__annotations__) == {"reading", *OWN_DATA_NAMES}

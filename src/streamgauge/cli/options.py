@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.own_data import OWN_DATA, OWN_DATA_NAMES
 from streamgauge.model.phrases import meant, spelled
 from streamgauge.workloads.parameters import duration
 from streamgauge.workloads.parameters import instant as to_instant
@@ -245,19 +246,6 @@ OwnData: TypeAlias = Mapping[str, str | None]
 
 NO_OPTIONS: Final[OwnData] = {}
 
-_OWN_DATA: Final = {
-    "time_property": ("PROPERTY", "The property, column or member that states the time: sosa:resultTime."),
-    "time_in": ("UNIT", "What times that are numbers count: ms, s, us or ns."),
-    "time_zone": ("ZONE", "The zone of times without one: Z, +01:00, Europe/Vienna."),
-    "fold": ("INSTANT", "Which instant a local time is that occurs twice: earlier or later."),
-    "parts": ("PROPERTY,...", "Properties whose objects belong to an element: sosa:hasResult."),
-    "csv_mapping": ("FILE", "What the columns of a CSV file are, as CSV on the Web says it."),
-    "json_mapping": ("FILE", "What the members of plain JSON are, in the same words."),
-    "base": ("IRI", "The IRI that relative ones are relative to."),
-    "context": ("IRI=FILE,...", "Files for the contexts that JSON-LD names, or one for all documents."),
-    "charset": ("NAME", "The charset of text that is not UTF-8: windows-1252."),
-}
-
 
 def own_data(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose parameter ``own`` is the options of one's own data, each of them an option of the command."""
@@ -265,16 +253,18 @@ def own_data(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def commanded(**options: Any) -> None:
-        command(**{name: value for name, value in options.items() if name not in _OWN_DATA}, own=options)
+        command(**{name: value for name, value in options.items() if name not in OWN_DATA_NAMES}, own=options)
 
     options = [
         inspect.Parameter(
-            name,
+            option.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=None,
-            annotation=Annotated[str | None, typer.Option(metavar=metavar, help=text)],
+            annotation=Annotated[
+                str | None, typer.Option(metavar=option.metadata["metavar"], help=option.metadata["description"])
+            ],
         )
-        for name, (metavar, text) in _OWN_DATA.items()
+        for option in OWN_DATA
     ]
     plain = list(signature.parameters.values())
     place = list(signature.parameters).index("own")
@@ -298,7 +288,7 @@ def own_reading(text: str, lateness: int | None, own: OwnData, *, checked: bool 
     from streamgauge.formats.streams import Reading
     from streamgauge.query.prologue import declared_prefixes
 
-    named = {name: own[name] for name in _OWN_DATA if own.get(name) is not None}
+    named = {name: own[name] for name in OWN_DATA_NAMES if own.get(name) is not None}
     prefixes = declared_prefixes(text)
     return Reading(lateness=lateness, checked=checked, prefixes=prefixes, note=tell_note, **named)  # type: ignore[arg-type]
 

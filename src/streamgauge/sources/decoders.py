@@ -12,8 +12,9 @@ from typing import Literal, NamedTuple, TypedDict
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading, message_decoder, stream_formats
-from streamgauge.formats.streams.format import OWN_DATA, Format, OwnData
+from streamgauge.formats.streams.format import Format
 from streamgauge.model.mistake import obstacle
+from streamgauge.model.own_data import OWN_DATA_NAMES, OwnData
 from streamgauge.sources.contract import Address, Delivery, SourceError
 
 
@@ -130,30 +131,19 @@ _REASONS = 10
 
 
 class OwnDataOptions(TypedDict, total=False):
-    """The options of Python functions that read streams."""
+    """The options of Python functions that read streams: ``reading`` holds defaults for the options of ``OwnData``."""
 
     reading: Reading | None
-    """Default reading options."""
     time_property: str | None
-    """The property, or CSV column, that states the time of elements (docs/own-data.md)."""
     time_in: str | None
-    """The unit of times that are numbers: ms, s, us or ns."""
     time_zone: str | None
-    """The zone of times without one."""
     fold: str | None
-    """``earlier`` or ``later``: the instant of a local time that occurs twice when clocks go back."""
     parts: str | None
-    """Properties, separated by commas, whose objects belong to an element."""
     csv_mapping: str | None
-    """The file with the mapping of columns."""
     json_mapping: str | None
-    """The file with the mapping of members of plain JSON."""
     base: str | None
-    """The base IRI for relative ones."""
     context: str | None
-    """``IRI=FILE``, separated by commas: the files of JSON-LD contexts."""
     charset: str | None
-    """The charset of text without a byte order mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +160,7 @@ class ReadingOptions(OwnData):
 
     def over(self, reading: Reading | None) -> Reading:
         """The reading, overridden by the URL's options."""
-        names = ("stream", "interval", "lateness", "limit", "once", *OWN_DATA)
+        names = ("stream", "interval", "lateness", "limit", "once", *OWN_DATA_NAMES)
         options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         under = reading or Reading()
         return replace(under, named=under.named | self.extra | ({"stream"} & set(options)), **options)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, Unpack, cast, overloa
 from streamgauge.engines import load, option_names, sharding_of
 from streamgauge.formats.lines import Input
 from streamgauge.formats.pipe import PipeError
-from streamgauge.formats.streams.format import OWN_DATA, Reading
+from streamgauge.formats.streams.format import Reading
 from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Emit
+from streamgauge.model.own_data import OWN_DATA_NAMES
 from streamgauge.model.semantics import Semantics
 from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved, resumed
 from streamgauge.sources.decoders import OwnDataOptions
@@ -120,7 +121,7 @@ def _opened(
 def read_as(arguments: Mapping[str, Any], queries: Sequence[Understood], lateness: int | None) -> Reading:
     """How sources are read: as the options say, with the queries' prefixes and lateness where no others are given."""
     reading = arguments.get("reading") or Reading()
-    timing = {name: arguments[name] for name in OWN_DATA if arguments.get(name) is not None}
+    timing = {name: arguments[name] for name in OWN_DATA_NAMES if arguments.get(name) is not None}
     prefixes = {prefix: iri for query in queries for prefix, iri in query.prefixes.items()} | dict(reading.prefixes)
     late = lateness if reading.lateness is None else reading.lateness
     return replace(reading, lateness=late, prefixes=prefixes, **timing)

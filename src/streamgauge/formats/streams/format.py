@@ -18,6 +18,7 @@ from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.lines import Input
 from streamgauge.model.controls import visible
 from streamgauge.model.element import StreamElement
+from streamgauge.model.own_data import OWN_DATA_NAMES, OwnData
 from streamgauge.model.terms import Term, Triple, is_triple_of, misplaced, with_blank_nodes
 
 STREAM = "http://ex.org/streams/test"
@@ -32,26 +33,7 @@ def logged(sentence: str) -> None:
     logging.getLogger("streamgauge").warning(visible(sentence))
 
 
-@dataclass(frozen=True, slots=True)
-class OwnData:
-    """How data are read that were not made as streams (docs/own-data-reference.md)."""
-
-    time_property: str | None = None
-    time_in: str | None = None
-    time_zone: str | None = None
-    fold: str | None = None
-    parts: str | None = None
-    csv_mapping: str | None = None
-    json_mapping: str | None = None
-    base: str | None = None
-    context: str | None = None
-    charset: str | None = None
-
-
-OWN_DATA: Final = tuple(option.name for option in fields(OwnData))
-"""The names of these options."""
-
-OPTIONS: Final = (*OWN_DATA, "interval", "once")
+OPTIONS: Final = (*OWN_DATA_NAMES, "interval", "once")
 """The fields of ``Reading`` that a format honours or not; a bound as ``limit`` changes no element."""
 
 Way: TypeAlias = Literal["read", "timed", "follow", "decoder"]

@@ -7,15 +7,24 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from streamgauge import engines
-from streamgauge.formats.contexts import contexts_near
-from streamgauge.formats.streams.format import OWN_DATA
+from streamgauge.formats.contexts import context_files, contexts_near
 from streamgauge.formats.toml import line_of, not_toml
 from streamgauge.model.mistake import MistakeError, obstacle
+from streamgauge.model.own_data import OWN_DATA_NAMES
 from streamgauge.model.phrases import expectation, meant, spelled
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.sources.contract import parse_address
@@ -126,7 +135,12 @@ def _named_streams(value: object) -> str | dict[str, str] | None:
     raise ValueError('expected the IRI of the stream, or a table from IRI to file: { "http://a.example/s" = "a.nq" }')
 
 
-class WorkloadPart(_Part):
+_OPTIONS: Final[dict[str, Any]] = dict.fromkeys(OWN_DATA_NAMES, (str | None, None))
+_ReadPart: Final[type[_Part]] = create_model("_ReadPart", __base__=_Part, **_OPTIONS)
+"""The reading options of a recorded stream."""
+
+
+class WorkloadPart(_ReadPart):
     """The source of the stream: a workload with its parameters, or the files of a recorded stream.
 
     ``stream`` is the IRI of a recorded stream, or a table from IRI to file; for a workload it is a parameter.
@@ -136,16 +150,6 @@ class WorkloadPart(_Part):
     name: str | None = None
     file: Annotated[tuple[str, ...], BeforeValidator(_listed_files)] = ()
     stream: Annotated[str | dict[str, str] | None, BeforeValidator(_named_streams)] = None
-    time_property: str | None = None
-    time_in: str | None = None
-    time_zone: str | None = None
-    fold: str | None = None
-    parts: str | None = None
-    csv_mapping: str | None = None
-    json_mapping: str | None = None
-    base: str | None = None
-    context: str | None = None
-    charset: str | None = None
 
     @model_validator(mode="after")
     def _one(self) -> "WorkloadPart":
@@ -157,7 +161,7 @@ class WorkloadPart(_Part):
         if self.name is not None and (wrong := ["stream"] if table else list(self.timing)):
             raise ValueError(f"{wrong[0]} is for a recorded stream (file), not for a workload")
         if self.name is None and self.model_extra:
-            known = ", ".join(("file", "stream", *OWN_DATA))
+            known = ", ".join(("file", "stream", *OWN_DATA_NAMES))
             raise ValueError(
                 f"{next(iter(self.model_extra))} does not apply to a recorded stream, whose keys are {known}"
             )
@@ -182,7 +186,14 @@ class WorkloadPart(_Part):
     @property
     def timing(self) -> dict[str, Any]:
         """The reading options of a recorded stream that the file sets."""
-        return {name: value for name in OWN_DATA if (value := getattr(self, name)) is not None}
+        return {name: value for name in OWN_DATA_NAMES if (value := getattr(self, name)) is not None}
+
+    @property
+    def option_files(self) -> tuple[Path, ...]:
+        """The files that these options name."""
+        options = self.timing
+        mappings = [Path(options[name]) for name in ("csv_mapping", "json_mapping") if name in options]
+        return (*mappings, *context_files(options.get("context")))
 
 
 class QueryPart(_Part):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from streamgauge.engines import load as load_engine
-from streamgauge.formats.contexts import context_files
 from streamgauge.formats.files import hardlink
 from streamgauge.formats.manifest import NAME as MANIFEST
 from streamgauge.formats.manifest import commit, files, manifest
@@ -93,8 +92,7 @@ def identity(part: WorkloadPart, query: ContinuousQuery) -> dict[str, str]:
         for file in _files(source):
             state = file.stat()
             digest.update(file.name.encode() + _digest(file, state.st_size, state.st_mtime_ns))
-    mappings = [Path(name) for name in (part.csv_mapping, part.json_mapping) if name is not None]
-    for file in (*mappings, *context_files(part.context)):
+    for file in part.option_files:
         digest.update(file.read_bytes() if file.is_file() else b"")
     beside = {**part.timing, "streams": " ".join(query.streams)}
     digest.update(repr(sorted(beside.items())).encode())

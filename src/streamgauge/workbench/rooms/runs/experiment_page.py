@@ -10,7 +10,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, NoReturn
 
-from streamgauge.formats.contexts import context_files
 from streamgauge.harness import Trial
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted, elapsed
@@ -359,7 +358,7 @@ def _facts(file: ExperimentFile) -> list[tuple[str, str]]:
 def _files(experiment: Experiment) -> Iterator[Path]:
     """The files and folders that an experiment names."""
     part, query = experiment.workload, experiment.query
-    for path in (query.file, query.static, part.csv_mapping, part.json_mapping, *context_files(part.context)):
+    for path in (query.file, query.static, *part.option_files):
         if path is not None:
             yield Path(path)
     for source in part.sources:
