@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from streamgauge.incremental.conditions import is_fast, variables_of
 from streamgauge.incremental.operators import Take
 from streamgauge.model import algebra as al
-from streamgauge.model.algebra import BGP, Call, Expression, Node, TriplePattern, Var, expression_variables
+from streamgauge.model.algebra import BGP, Call, Expression, Node, TriplePattern, Var, expression_variables, nodes_of
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.query.traversal import conjuncts, reads_patterns
 
@@ -218,13 +218,6 @@ def pushable(condition: Expression, bgp: BGP) -> bool:
         return False
     bound = {node.name for triple in bgp.patterns for node in nodes_of(triple) if isinstance(node, Var)}
     return bound.issuperset(variables_of(condition))
-
-
-def nodes_of(triple: TriplePattern) -> tuple[Node, Node, Node]:
-    """Subject, predicate and object of a pattern without a path; ValueError."""
-    if not isinstance(triple.predicate, Var | str):
-        raise ValueError("a property path is not a triple pattern: normalise the query first")
-    return triple.subject, triple.predicate, triple.object
 
 
 def _relation(nodes: tuple[Node, ...], single: Sequence[Expression]) -> TripleRelation:

@@ -70,6 +70,13 @@ class TriplePattern:
     object: Node
 
 
+@dataclass(frozen=True, slots=True)
+class GraphTriplePattern(TriplePattern):
+    """A triple pattern in a named graph, in the template of an update."""
+
+    graph: Node
+
+
 # Expressions: https://www.w3.org/TR/sparql11-query/#expressions
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -265,6 +272,18 @@ class Construct:
 
 
 QueryForm: TypeAlias = Select | Ask | Construct
+
+
+def graph_of(pattern: TriplePattern) -> Node | None:
+    """The graph of a pattern in a template; ``None`` for the default graph."""
+    return pattern.graph if isinstance(pattern, GraphTriplePattern) else None
+
+
+def nodes_of(pattern: TriplePattern) -> tuple[Node, Node, Node]:
+    """Subject, predicate and object of a pattern without a path; ValueError."""
+    if not isinstance(pattern.predicate, Var | str):
+        raise ValueError("a property path is not a triple pattern: normalise the query first")
+    return pattern.subject, pattern.predicate, pattern.object
 
 
 def triple_variables(pattern: TriplePattern) -> tuple[Var, ...]:

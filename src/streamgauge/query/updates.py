@@ -13,7 +13,21 @@ from typing import Final, TypeAlias
 
 from streamgauge.formats.bounds import SERVED, TextBounds
 from streamgauge.formats.syntaxes import most_characters
-from streamgauge.model.algebra import BGP, Call, Graph, Node, Path, Pattern, TriplePattern, Union, Var
+from streamgauge.model.algebra import (
+    BGP,
+    Call,
+    Graph,
+    GraphTriplePattern,
+    Node,
+    Path,
+    Pattern,
+    TriplePattern,
+    Union,
+    Var,
+    graph_of,
+    nodes_of,
+    triple_variables,
+)
 from streamgauge.model.fact import in_graph, is_named
 from streamgauge.model.terms import Term, Triple, is_triple_of, misplaced, triple_term
 from streamgauge.query.prologue import Prologue, read_on, read_prologue
@@ -33,18 +47,6 @@ _OF_GRAPHS: Final = ("GRAPH", "WITH", "USING", "CREATE", "COPY", "MOVE", "ADD", 
 """Keywords that are accepted only if facts have graphs."""
 
 NewNode: TypeAlias = Callable[[str], Term]
-
-
-@dataclass(frozen=True, slots=True)
-class GraphTriplePattern(TriplePattern):
-    """A triple pattern in a named graph."""
-
-    graph: Node
-
-
-def graph_of(pattern: TriplePattern) -> Node | None:
-    """The graph of a pattern; ``None`` for the default graph."""
-    return pattern.graph if isinstance(pattern, GraphTriplePattern) else None
 
 
 def _within(graph: Node | None, pattern: TriplePattern) -> TriplePattern:
@@ -236,7 +238,7 @@ class _UpdateReader(QueryReader):
     def _deleted(self) -> tuple[TriplePattern, ...]:
         """A template of DELETE, which has no blank nodes (SPARQL 1.1 Update, 3.1.3.2)."""
         token, template = self._token, self._quads()
-        if any(_is_blank(node) for triple in template for node in (triple.subject, triple.predicate, triple.object)):
+        if any(node.name.startswith("_:") for triple in template for node in triple_variables(triple)):
             self._refuse("a blank node is not allowed in DELETE: use an IRI or a variable", token)
         return template
 
@@ -270,8 +272,7 @@ class _UpdateReader(QueryReader):
         token = self._token
         for graph, triples in self._sections("template"):
             for triple in triples:
-                nodes = (triple.subject, triple.predicate, triple.object)
-                subject, predicate, item = (intern(self._ground(node)) for node in nodes)
+                subject, predicate, item = (intern(self._ground(node)) for node in nodes_of(triple))
                 if not is_triple_of(subject, predicate, item):
                     self._refuse(f"a triple of the data {misplaced((subject, predicate, item))}", token)
                 self._room -= len(subject) + len(predicate) + len(item)
@@ -378,10 +379,6 @@ class _UpdateReader(QueryReader):
         if kind:
             self._at += 1
         return self._iri() if kind in ("GRAPH", "") else {"DEFAULT": None, "NAMED": Var("g"), "ALL": "ALL"}[kind]
-
-
-def _is_blank(node: object) -> bool:
-    return isinstance(node, Var) and node.name.startswith("_:")
 
 
 def _triple(number: int) -> TriplePattern:

@@ -6,24 +6,26 @@ solution replace its variables everywhere in the pattern (``fixed``). They are t
 in the domain that MINUS compares, and paths of length zero may begin at them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain, count, islice
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Group, Var
-from streamgauge.model.terms import XSD, Row, Term, Triple, is_blank, is_triple, is_triple_of
+from streamgauge.model.fact import in_graph
+from streamgauge.model.terms import XSD, Row, Term, Triple, is_blank, is_iri, is_triple, is_triple_of
 from streamgauge.query.traversal import conjuncts, every_expression, expression_parts, reads_patterns, written_variables
 from streamgauge.sparql.aggregates import aggregate
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.sparql.blocks import Block, Solution, block_extensions, is_plain_block
 from streamgauge.sparql.comparison import value_key
+from streamgauge.sparql.expression import ExistsTest, compiled, condition
 from streamgauge.sparql.expression import Solution as Bindings
-from streamgauge.sparql.expression import compiled, condition
 from streamgauge.sparql.values import read
 
 _LABEL = ".label "
+_Result = TypeVar("_Result")
 
 
 class BlankNodes:
@@ -130,8 +132,8 @@ def _set_function(
     set_aggregate: Aggregate, valuation: Callable[[Expression], Valuation]
 ) -> Callable[[Sequence[Solution]], Term | None]:
     if set_aggregate.argument is None:
-        counted = ['"*"']
-        return lambda members: aggregate("COUNT", counted * _rows(members, set_aggregate.distinct))
+        counted = _distinct if set_aggregate.distinct else list[Solution]
+        return lambda members: aggregate("COUNT", ['"*"'] * len(counted(members)))
     value = valuation(set_aggregate.argument)
     return lambda members: aggregate(
         set_aggregate.function,
@@ -141,9 +143,9 @@ def _set_function(
     )
 
 
-def _rows(members: Sequence[Solution], distinct: bool) -> int:
-    """COUNT(*) or COUNT(DISTINCT *): the number of solutions or of distinct ones."""
-    return len({frozenset(member.items()) for member in members}) if distinct else len(members)
+def _distinct(solutions: Iterable[Solution]) -> Collection[Solution]:
+    """Each solution once; a dict keeps the first one's place, so that DISTINCT over ORDER BY stays sorted."""
+    return {frozenset(solution.items()): solution for solution in solutions}.values()
 
 
 Names: TypeAlias = tuple[str, ...]
@@ -264,7 +266,7 @@ def answer(form: al.QueryForm, dataset: Dataset) -> tuple[Row, ...]:
         case al.Ask():
             return ((TRUE if next(solutions, None) is not None else FALSE,),)
         case al.Construct(template=template):
-            return tuple(dict.fromkeys(constructed(template, solutions, blank_nodes)))
+            return tuple(dict.fromkeys(constructed(template, solutions, blank_nodes.new)))
 
 
 class _Evaluation:
@@ -308,8 +310,7 @@ class _Evaluation:
         solutions = self.solutions(pattern.pattern)
         match pattern:
             case al.Distinct():
-                # A dict keeps the first solution's place, so that DISTINCT over ORDER BY stays sorted.
-                return iter({frozenset(row.items()): row for row in solutions}.values())
+                return iter(_distinct(solutions))
             case al.Reduced():
                 return solutions
             case al.OrderBy(keys=keys):
@@ -352,13 +353,14 @@ class _Evaluation:
         return reduce(lambda solutions, required: filter(self._test(required), solutions), conditions, filtered)
 
     def _test(self, required: al.Expression) -> Callable[[Solution], bool]:
-        holds, fixed, exists = condition(required), self._fixed, self._exists
-        if fixed:
-            return lambda solution: holds({**fixed, **solution}, exists)
-        return lambda solution: holds(solution, exists)
+        return self._seeing(condition(required))
 
     def _valuation(self, value: al.Expression) -> Valuation:
-        compute, fixed, exists = compiled(value), self._fixed, self._exists
+        return self._seeing(compiled(value))
+
+    def _seeing(self, compute: Callable[[Bindings, ExistsTest], _Result]) -> Callable[[Solution], _Result]:
+        """A compiled expression on solutions together with the substitutions."""
+        fixed, exists = self._fixed, self._exists
         if fixed:
             return lambda solution: compute({**fixed, **solution}, exists)
         return lambda solution: compute(solution, exists)
@@ -468,25 +470,26 @@ def _order_key(term: Term | None) -> tuple[object, ...]:
 
 
 def constructed(
-    template: tuple[al.TriplePattern, ...], solutions: Iterable[Solution], blank_nodes: BlankNodes
+    template: Sequence[al.TriplePattern], solutions: Iterable[Solution], new: Callable[[], Term]
 ) -> Iterator[Triple]:
-    """The template's triples for each solution (16.2), with new blank nodes; ill-formed triples are left out."""
+    """The template's triples for each solution (16.2), with ``new`` blank nodes; ill-formed triples are left out.
+
+    Those in a graph are facts of it (``model.fact``).
+    """
     nodes = dict.fromkeys(node for triple in template for node in al.triple_variables(triple))
     blank = [node for node in nodes if node.name.startswith("_:")]
     for solution in solutions:
-        bound = {**solution, **{variable.name: blank_nodes.new() for variable in blank}}
-        for triple in template:
-            subject, predicate, item = (_instance(node, bound) for node in plain_nodes(triple))
-            if subject is None or predicate is None or item is None:
+        bound = {**solution, **{variable.name: new() for variable in blank}}
+        for pattern in template:
+            subject, predicate, item = (_instance(node, bound) for node in al.nodes_of(pattern))
+            if subject is None or predicate is None or item is None or not is_triple_of(subject, predicate, item):
                 continue
-            if is_triple_of(subject, predicate, item):
+            graph = al.graph_of(pattern)
+            name = None if graph is None else _instance(graph, bound)
+            if graph is None:
                 yield subject, predicate, item
-
-
-def plain_nodes(triple: al.TriplePattern) -> tuple[al.Node, al.Node, al.Node]:
-    """The nodes of a triple pattern whose predicate is not a path."""
-    assert isinstance(triple.predicate, al.Var | str)
-    return triple.subject, triple.predicate, triple.object
+            elif name is not None and is_iri(name):
+                yield in_graph(name, (subject, predicate, item))
 
 
 def _instance(node: al.Node, bound: Solution) -> Term | None:

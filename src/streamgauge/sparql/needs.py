@@ -9,7 +9,7 @@ could hide that the right side has a solution (SPARQL 1.1, 18.6). Aggregates and
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import Final, TypeAlias
 
 from streamgauge.model import algebra as al
@@ -18,7 +18,9 @@ from streamgauge.model.fact import NOT_HERE, apart, question
 from streamgauge.model.terms import Term, Triple, is_literal
 from streamgauge.query.traversal import bound, every_expression, expressions, needs_triple
 from streamgauge.query.updates import GraphNames
+from streamgauge.sparql.algebra import Partners, inline, joined, merges
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
+from streamgauge.sparql.blocks import Solution, is_plain_block
 
 Facts: TypeAlias = Callable[[Term | None, Term | None, Term | None], Iterable[Triple]]
 """A lookup: the facts with these terms, ``None`` for any; a named graph is part of the subject (``question``)."""
@@ -43,23 +45,9 @@ class Looks:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class PartialSolutions:
-    """Partial solutions over the same variables: ``rows`` of terms in the order of ``names``."""
-
-    names: tuple[str, ...] = ()
-    rows: Sequence[tuple[Term, ...]] = ((),)
-
-    def cut(self, names: Iterable[str]) -> "PartialSolutions":
-        """The distinct rows projected to the known ones of these names."""
-        projected = set(names)
-        places = [place for place, name in enumerate(self.names) if name in projected]
-        rows = dict.fromkeys(tuple(row[place] for place in places) for row in self.rows)
-        return PartialSolutions(tuple(self.names[place] for place in places), tuple(rows))
-
-
-_UNIT: Final = (PartialSolutions(),)
-_Known: TypeAlias = Sequence[PartialSolutions]
+_Known: TypeAlias = Sequence[Solution]
+"""Partial solutions."""
+_UNIT: Final[_Known] = ({},)
 _Match: TypeAlias = tuple[Term | None, Triple]
 """The name of a graph, ``None`` for the default graph, and a triple in it."""
 
@@ -67,8 +55,8 @@ _Match: TypeAlias = tuple[Term | None, Triple]
 def is_plain(pattern: al.Pattern) -> bool:
     """Whether a pattern's partial solutions are its solutions: only triple patterns without paths, joins and GRAPH."""
     match pattern:
-        case al.BGP(patterns=patterns):
-            return all(isinstance(triple.predicate, Var | str) for triple in patterns)
+        case al.BGP():
+            return is_plain_block(pattern)
         case al.Join(left=left, right=right):
             return is_plain(left) and is_plain(right)
         case al.Graph(pattern=inner):
@@ -111,8 +99,9 @@ class Needs:
                 return self.of(second, self.of(first, known, graph), graph)
             case al.Union(left=left, right=right):
                 return [*self.of(left, known, graph), *self.of(right, known, graph)]
-            case al.Values():
-                return self._inline(pattern, known)
+            case al.Values(variables=variables):
+                partners = Partners(inline(pattern, {}), [var.name for var in variables])
+                return self._bounded(joined(known, merges(partners)))
             case al.Graph(name=name, pattern=inner):
                 if not needs_triple(inner):
                     known = self._existing(name, known)
@@ -122,7 +111,7 @@ class Needs:
                 self._tested(pattern, inner, _UNIT, graph)
                 return known
             case al.Project(pattern=inner, variables=variables):
-                self.of(inner, [rows.cut(var.name for var in variables) for rows in known], graph)
+                self.of(inner, _cut(known, [var.name for var in variables]), graph)
                 return known
         return self._around(pattern, known, graph)
 
@@ -148,21 +137,7 @@ class Needs:
                     self.of(part.pattern, self._inside(inner, solutions, graph), graph)
 
     def _inside(self, left: al.Pattern, solutions: _Known, graph: Node | None) -> _Known:
-        names = bound(left) | ({graph.name} if isinstance(graph, Var) else frozenset())
-        return [solution.cut(names) for solution in solutions]
-
-    def _inline(self, data: al.Values, known: _Known) -> _Known:
-        """The partial solutions joined with the rows of VALUES."""
-        joined: list[PartialSolutions] = []
-        for row in data.rows:
-            terms = {var.name: term for var, term in zip(data.variables, row, strict=True) if term is not None}
-            for relation in known:
-                new = [name for name in terms if name not in relation.names]
-                places = [(place, terms[name]) for place, name in enumerate(relation.names) if name in terms]
-                tail = tuple(terms[name] for name in new)
-                rows = [(*old, *tail) for old in relation.rows if all(old[place] == term for place, term in places)]
-                joined.append(PartialSolutions((*relation.names, *new), rows))
-        return self._bounded(_together(joined))
+        return _cut(solutions, bound(left) | ({graph.name} if isinstance(graph, Var) else frozenset()))
 
     # Triple patterns
 
@@ -170,7 +145,7 @@ class Needs:
         """The partial solutions extended by the patterns, those with the most known terms first."""
         left = list(patterns)
         while left:
-            names = frozenset.intersection(*[frozenset(rows.names) for rows in known]) if known else frozenset()
+            names = frozenset.intersection(*map(frozenset, known)) if known else frozenset()
             best = min(left, key=lambda triple: _open_places(triple, names))
             left.remove(best)
             known = self._triple(best, known, graph)
@@ -178,41 +153,28 @@ class Needs:
 
     def _triple(self, triple: TriplePattern, known: _Known, graph: Node | None) -> _Known:
         if isinstance(triple.predicate, Var | str):
-            nodes = (triple.subject, triple.predicate, triple.object)
-            return self._bounded([self._extended(nodes, rows, graph) for rows in known])
+            nodes = al.nodes_of(triple)
+            return self._bounded(chain.from_iterable(self._extended(nodes, solution, graph) for solution in known))
         return self._path(triple.predicate, triple.subject, triple.object, known, graph)
 
-    def _bounded(self, known: _Known) -> _Known:
-        if sum(len(relation.rows) for relation in known) > self.most:
+    def _bounded(self, solutions: Iterable[Solution]) -> _Known:
+        known = list(islice(solutions, self.most + 1))
+        if len(known) > self.most:
             raise TooManySolutionsError(
                 f"WHERE has more than {self.most} solutions: use more constants in its patterns"
             )
-        return [relation for relation in known if relation.rows]
+        return known
 
-    def _extended(
-        self, nodes: tuple[Node, Node, Node], known: PartialSolutions, graph: Node | None
-    ) -> PartialSolutions:
-        """The partial solutions joined with the triples that they match."""
-        slots = {name: place for place, name in enumerate(known.names)}
-        sources = [slots.get(node.name) if isinstance(node, Var) else node for node in (graph, *nodes)]
-        fresh: dict[str, int] = {}
-        same: list[tuple[int, int]] = []
-        for place, node in enumerate((graph, *nodes)):
-            if isinstance(node, Var) and node.name not in slots:
-                first = fresh.setdefault(node.name, place)
-                same += [(first, place)] if first != place else []
-        rows: list[tuple[Term, ...]] = []
-        for row in known.rows:
-            quad = [row[node] if isinstance(node, int) else node for node in sources]
-            name = graph if quad[0] is None else quad[0]
-            for match in self.matches(name, quad[1], quad[2], quad[3]):
-                terms = (match[0], *match[1])
-                if all(terms[one] == terms[other] for one, other in same):
-                    rows.append((*row, *[str(terms[at]) for at in fresh.values()]))
-            # Enough to know that the bound is exceeded: _bounded raises the error.
-            if len(rows) > self.most:
-                break
-        return PartialSolutions((*known.names, *fresh), rows)
+    def _extended(self, nodes: tuple[Node, Node, Node], solution: Solution, graph: Node | None) -> Iterator[Solution]:
+        """The merges of a partial solution with the triples that it matches."""
+        terms = [solution.get(node.name) if isinstance(node, Var) else node for node in nodes]
+        for name, triple in self.matches(_in(graph, solution), *terms):
+            merged = dict(solution)
+            for node, term in zip((graph, *nodes), (name, *triple), strict=True):
+                if isinstance(node, Var) and merged.setdefault(node.name, str(term)) != term:
+                    break
+            else:
+                yield merged
 
     def matches(
         self, graph: Node | None, subject: Term | None, predicate: Term | None, end: Term | None
@@ -224,28 +186,24 @@ class Needs:
         if answer is not None:
             self.looks.spend(len(answer))
             return answer
-        answer = self._answers[key] = []
-        for name, triple in self._looked_up(graph, subject, predicate, end):
-            answer.append((name, triple))
-            (self.default if name is None else self.named.setdefault(name, {}))[triple] = None
+        answer = self._answers[key] = list(self._fetched(graph, subject, predicate, end))
         return answer
 
-    def _looked_up(
+    def _fetched(
         self, graph: Node | None, subject: Term | None, predicate: Term | None, end: Term | None
     ) -> Iterator[_Match]:
         if subject is not None and is_literal(subject):
             return
-        if graph is None and self.graphs.default is None:
-            for triple in self.facts(subject, predicate, end):
-                self.looks.spend(1)
-                yield None, triple
-            return
-        for name in self._named(graph):
-            for fact in self.facts(question(name, subject), predicate, end):
-                self.looks.spend(1)
-                if fact is not NOT_HERE:
-                    own, triple = apart(fact)
-                    yield (None if graph is None else own), triple
+        of_facts = graph is None and self.graphs.default is None
+        subjects = [subject] if of_facts else [question(name, subject) for name in self._named(graph)]
+        for fact in chain.from_iterable(self.facts(asked, predicate, end) for asked in subjects):
+            self.looks.spend(1)
+            if fact is NOT_HERE:
+                continue
+            own, triple = (None, fact) if of_facts else apart(fact)
+            name = None if graph is None else own
+            (self.default if name is None else self.named.setdefault(name, {}))[triple] = None
+            yield name, triple
 
     def _named(self, graph: Node | None) -> Sequence[Term | None]:
         """The named graphs to look up in; ``None`` stands for all of them."""
@@ -257,11 +215,14 @@ class Needs:
 
     def _existing(self, name: Node, known: _Known) -> _Known:
         """Look up whether graphs exist, for a pattern that may have solutions without matching a triple."""
-        nodes = (Var(".s"), Var(".p"), Var(".o"))
         if isinstance(name, str):
             self.matches(name, None, None, None)
             return known
-        return [self._extended(nodes, relation, name).cut((*relation.names, name.name)) for relation in known]
+        return [
+            {**solution, name.name: graph}
+            for solution in known
+            for graph in dict.fromkeys(str(own) for own, _ in self.matches(_in(name, solution), None, None, None))
+        ]
 
     # Property paths
 
@@ -304,15 +265,14 @@ class Needs:
             near, far = waiting.pop(), self._new()
             ends: tuple[Node, Node] = (near, far) if forward else (far, near)
             for reached in self._path(path.path, *ends, _UNIT, graph):
-                fresh = [term for (term,) in reached.cut((far.name,)).rows if term not in seen]
-                seen.update(fresh)
-                waiting += fresh
+                if (term := reached[far.name]) not in seen:
+                    seen.add(term)
+                    waiting.append(term)
 
     def _node(self, term: Term, graph: Term | None) -> None:
         """Look up a triple that makes a term a node of the graph, because paths of length zero connect nodes."""
         for subject, end in ((term, None), (None, term)):
-            for name, triple in islice(self._looked_up(graph, subject, None, end), 1):
-                (self.default if name is None else self.named.setdefault(name, {}))[triple] = None
+            next(self._fetched(graph, subject, None, end), None)
 
 
 def _binds(path: al.Path) -> bool:
@@ -330,11 +290,19 @@ def _binds(path: al.Path) -> bool:
 
 def _terms(node: Node, known: _Known) -> list[Term] | None:
     """The terms that partial solutions have for a node; ``None`` if some leave it unbound."""
-    if isinstance(node, str):
-        return [node]
-    if not all(node.name in relation.names for relation in known):
-        return None
-    return list(dict.fromkeys(row[relation.names.index(node.name)] for relation in known for row in relation.rows))
+    terms = dict.fromkeys(node if isinstance(node, str) else solution.get(node.name) for solution in known)
+    return None if None in terms else [str(term) for term in terms]
+
+
+def _in(graph: Node | None, solution: Solution) -> Node | None:
+    """The name of the graph that a solution gives."""
+    return solution.get(graph.name, graph) if isinstance(graph, Var) else graph
+
+
+def _cut(known: _Known, names: Iterable[str]) -> _Known:
+    """The distinct partial solutions over these variables."""
+    names = tuple(names)
+    return [dict(row) for row in {tuple((name, row[name]) for name in names if name in row): None for row in known}]
 
 
 def _open_places(triple: TriplePattern, bound: frozenset[str]) -> int:
@@ -347,11 +315,3 @@ def _open_places(triple: TriplePattern, bound: frozenset[str]) -> int:
 def _is_opaque(pattern: al.Pattern) -> bool:
     """Whether a pattern is a subquery, whose partial solutions do not bind its variables."""
     return isinstance(pattern, al.Project | al.Distinct | al.Reduced | al.Slice | al.Group | al.OrderBy)
-
-
-def _together(known: Sequence[PartialSolutions]) -> _Known:
-    """The same partial solutions, with those over the same variables merged."""
-    rows: dict[tuple[str, ...], list[tuple[Term, ...]]] = {}
-    for relation in known:
-        rows.setdefault(relation.names, []).extend(relation.rows)
-    return [PartialSolutions(names, members) for names, members in rows.items()]

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from streamgauge.formats.streams import FormatError
+from streamgauge.model.algebra import graph_of
 from streamgauge.model.fact import in_graph, parted
 from streamgauge.query import QueryError, parse_sparql
-from streamgauge.query.updates import graph_of
 from streamgauge.reasoning.closure import NO_RULES
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import ExistingChannelError

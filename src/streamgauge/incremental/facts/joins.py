@@ -39,8 +39,7 @@ from streamgauge.incremental.ir import (
     Scan,
     Test,
 )
-from streamgauge.incremental.plan import nodes_of
-from streamgauge.model.algebra import Expression, Node, TriplePattern, Var
+from streamgauge.model.algebra import Expression, Node, TriplePattern, Var, nodes_of
 from streamgauge.model.terms import RDF_TYPE, Term
 
 

@@ -396,6 +396,6 @@ def answers(form: a.QueryForm, dataset: Dataset) -> list[PossibleRow]:
             triples = [
                 (dict(zip(("subject", "predicate", "object"), triple, strict=True)), condition)
                 for row, condition in evaluation.decided(rows, bound)
-                for triple in constructed(template, [row], blank_nodes)
+                for triple in constructed(template, [row], blank_nodes.new)
             ]
             return [PossibleRow(tuple(row.values()), condition) for row, condition in evaluation._distinct(triples)]

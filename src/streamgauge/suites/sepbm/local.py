@@ -26,7 +26,7 @@ from streamgauge.reasoning.lifetimes import Masks, closure_of_states
 from streamgauge.reasoning.rules import instance, is_unnamed, passes
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.refusal import volatile
-from streamgauge.sparql.algebra import answer, plain_nodes
+from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.sparql.blocks import Block
 from streamgauge.suites.sepbm import (
@@ -194,7 +194,7 @@ class _States:
         every = al.Select(al.Project(body, variables), tuple(var.name for var in variables))
         for solution in answer(every, self._dataset):
             bound = dict(zip(every.variables, solution, strict=True))
-            facts = (tuple(_term(node, bound) for node in plain_nodes(pattern)) for pattern in patterns)
+            facts = (tuple(_term(node, bound) for node in al.nodes_of(pattern)) for pattern in patterns)
             mask = reduce(and_, (self._masks[fact] for fact in facts), _mask(0, self._last))  # type: ignore[index]
             if mask:
                 yield tuple(map(bound.get, names)), mask
