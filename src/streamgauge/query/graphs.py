@@ -4,19 +4,23 @@ Source: https://www.w3.org/TR/sparql11-query/#defn_evalGraph
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Final, TypeGuard
+from typing import Any, Final
 
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Term
 from streamgauge.query.traversal import (
     children,
-    every_expression,
     every_pattern,
     exists_parts,
-    expressions,
+    exists_patterns,
+    is_subquery,
     parts,
+    patterns_replaced,
+    reads_patterns,
+    with_parts,
     with_pattern,
 )
 
@@ -35,25 +39,18 @@ def _reads(pattern: al.Pattern, graph: al.Node | None) -> list[al.Node | None]:
             return [graph] if patterns else []
         case al.Graph(name=name, pattern=inner):
             return [name, *_reads(inner, name)]
-    inside = [part.pattern for tree in expressions(pattern) for part in every_expression(tree) if _is_exists(part)]
-    return [name for below in (*children(pattern), *inside) for name in _reads(below, graph)]
-
-
-def _is_exists(part: al.Expression) -> TypeGuard[al.Exists]:
-    return isinstance(part, al.Exists)
+    return [name for below in (*children(pattern), *exists_patterns(pattern)) for name in _reads(below, graph)]
 
 
 def renamed(form: al.QueryForm, names: Mapping[Term, Term]) -> al.QueryForm:
     """The form with graphs renamed; other names are unchanged."""
-    return with_pattern(form, _renamed(form.pattern, names))
 
+    def new(part: Any) -> Any:
+        if isinstance(part, al.Graph) and isinstance(part.name, str):
+            return replace(part, name=names.get(part.name, part.name))
+        return part
 
-def _renamed(pattern: al.Pattern, names: Mapping[Term, Term]) -> al.Pattern:
-    below = partial(_renamed, names=names)
-    result = parts(pattern, below, partial(exists_parts, on_pattern=below))
-    if isinstance(result, al.Graph) and isinstance(result.name, str):
-        return al.Graph(names.get(result.name, result.name), result.pattern)
-    return result
+    return with_parts(form, new)
 
 
 def enclosed(form: al.QueryForm, name: Term) -> al.QueryForm:
@@ -81,7 +78,7 @@ def _streamed(pattern: al.Pattern, name: Term) -> al.Pattern:
         if isinstance(pattern, al.Join):  # with VALUES after the WHERE, which are in no window
             return al.Join(below(pattern.left), pattern.right)
         return parts(pattern, below, lambda tree: tree)
-    if isinstance(pattern, al.Filter) and not any(map(_is_exists, every_expression(pattern.condition))):
+    if isinstance(pattern, al.Filter) and not reads_patterns(pattern.condition):
         return al.Filter(pattern.condition, below(pattern.pattern))
     return al.Graph(name, pattern)
 
@@ -89,12 +86,10 @@ def _streamed(pattern: al.Pattern, name: Term) -> al.Pattern:
 def _is_outside_where(pattern: al.Pattern) -> bool:
     """Whether a SELECT writes this operator outside of its WHERE."""
     match pattern:
-        case al.Group() | al.Project() | al.Distinct() | al.Reduced() | al.Slice() | al.OrderBy():
-            return True
         case al.Extend(pattern=inner) | al.Filter(pattern=inner) | al.Join(left=inner, right=al.Values()):
             return isinstance(inner, al.Group | al.Extend | al.Filter | al.Join) and _is_outside_where(inner)
         case _:
-            return False
+            return is_subquery(pattern)
 
 
 def unnamed(query: ContinuousQuery) -> bool:
@@ -141,8 +136,7 @@ def _push(pattern: al.Pattern, graph: Term | None, names: tuple[Term, ...]) -> a
             known = name in names or name.startswith(f"<{STAMPS}")
             return _push(inner, name, names) if known else _nothing(inner)
         case _:
-            below = partial(_push, graph=graph, names=names)
-            return parts(pattern, below, partial(exists_parts, on_pattern=below))
+            return patterns_replaced(pattern, partial(_push, graph=graph, names=names))
 
 
 def _over_all(variable: al.Var, inner: al.Pattern, names: tuple[Term, ...]) -> al.Pattern:

@@ -6,7 +6,6 @@ Source: SPARQL 1.1, 17.4.5.1: all calls in one execution return the same value; 
 """
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Final, cast
 
 from streamgauge.formats.instants import date_time
@@ -16,11 +15,10 @@ from streamgauge.query.graphs import STAMPS
 from streamgauge.query.traversal import (
     every_expression,
     every_pattern,
-    exists_parts,
-    expression_parts,
     expressions,
-    parts,
+    patterns_replaced,
     with_pattern,
+    with_value,
 )
 
 NOW: Final = "NOW"
@@ -79,15 +77,15 @@ class _NowRewriter:
 
     def pattern(self, pattern: al.Pattern) -> al.Pattern:
         """The pattern, in which each operator whose own expressions call NOW() is over a join with ``NOW_GRAPH``."""
-        result = parts(pattern, self.pattern, partial(exists_parts, on_pattern=self.pattern))
+        result = patterns_replaced(pattern, self.pattern)
         if not any(map(calls_now, expressions(result))):
             return result
         variable = al.Var(f".now{self.count}")
         self.count += 1
         below = "right" if isinstance(result, al.LeftJoin) else "pattern"
         fact = al.Graph(NOW_GRAPH, al.BGP((al.TriplePattern(_SUBJECT, _PREDICATE, variable),)))
-        joined = replace(cast(Any, result), **{below: al.Join(getattr(result, below), fact)})
-        return parts(joined, lambda inner: inner, partial(_with, variable=variable))
+        joined: al.Pattern = replace(cast(Any, result), **{below: al.Join(getattr(result, below), fact)})
+        return with_value(joined, al.Call(NOW, ()), variable)
 
 
 def calls_now(tree: al.Expression) -> bool:
@@ -97,9 +95,3 @@ def calls_now(tree: al.Expression) -> bool:
 
 def _is_now(part: al.Expression) -> bool:
     return isinstance(part, al.Call) and part.operator.upper() == NOW and not part.arguments
-
-
-def _with(tree: al.Expression, variable: al.Var) -> al.Expression:
-    if _is_now(tree):
-        return variable
-    return expression_parts(tree, lambda inner: inner, partial(_with, variable=variable))

@@ -17,7 +17,13 @@ from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.query.graphs import reads
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.query.traversal import every_pattern, exists_parts, parts, variable_names, with_names, with_pattern
+from streamgauge.query.traversal import (
+    every_pattern,
+    patterns_replaced,
+    variable_names,
+    with_names,
+    with_pattern,
+)
 
 WINDOW: Final = "urn:streamgauge:window"
 
@@ -65,8 +71,7 @@ def _merged(pattern: al.Pattern, fresh: Iterator[al.Var]) -> al.Pattern:
     if isinstance(pattern, al.BGP):
         groups = [_path(triple.predicate, triple.subject, triple.object, fresh) for triple in pattern.patterns]
         return reduce(al.Join, groups) if groups else pattern
-    below = partial(_merged, fresh=fresh)
-    return parts(pattern, below, partial(exists_parts, on_pattern=below))
+    return patterns_replaced(pattern, partial(_merged, fresh=fresh))
 
 
 def _path(path: al.Path | al.Var, subject: al.Node, end: al.Node, fresh: Iterator[al.Var]) -> al.Pattern:

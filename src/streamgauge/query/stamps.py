@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
+from itertools import chain
 from typing import Any, Final, cast
 from urllib.parse import quote
 
@@ -19,15 +20,18 @@ from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.graphs import STAMPS
 from streamgauge.query.instants import uses_now, with_instant
 from streamgauge.query.traversal import (
+    BELOW,
+    children,
     every_expression,
     every_pattern,
-    exists_parts,
-    expression_parts,
     expressions,
+    is_subquery,
     parts,
+    patterns_replaced,
     variable_names,
     with_names,
     with_pattern,
+    with_value,
 )
 
 TIMESTAMP: Final = "TIMESTAMP"
@@ -159,11 +163,7 @@ class _StampRewriter:
     def pattern(self, pattern: al.Pattern, window: Term | None = None) -> al.Pattern:
         """The pattern under the active graph ``window``, with all calls replaced whose triple pattern is below them."""
         inside = pattern.name if isinstance(pattern, al.Graph) and isinstance(pattern.name, str) else window
-        result = parts(
-            pattern,
-            partial(self.pattern, window=inside),
-            partial(exists_parts, on_pattern=partial(self.pattern, window=window)),
-        )
+        result = patterns_replaced(pattern, partial(self.pattern, window=inside))
         for call in dict.fromkeys(call for tree in expressions(result) for call in _open_calls(tree)):
             result = self._resolved(call, result, window)
         return result
@@ -174,7 +174,7 @@ class _StampRewriter:
             if site:
                 below, variable = self._put(call, getattr(pattern, scope), site)
                 holder = _replaced(pattern, (scope,), below)
-                return parts(holder, lambda inner: inner, partial(_with, call=call, variable=variable))
+                return parts(holder, lambda inner: inner, partial(with_value, call=call, value=variable))
         return pattern
 
     def _put(self, call: al.Call, pattern: al.Pattern, sites: list[_Site]) -> tuple[al.Pattern, al.Var]:
@@ -200,30 +200,16 @@ def _open_calls(tree: al.Expression) -> Iterator[al.Call]:
     yield from _calls(tree)
     for part in every_expression(tree):
         if isinstance(part, al.Exists):
-            for pattern in _visible(part.pattern):
-                for inner in expressions(pattern):
-                    yield from _open_calls(inner)
+            for inner in chain.from_iterable(map(expressions, _visible(part.pattern))):
+                yield from _open_calls(inner)
 
 
 def _visible(pattern: al.Pattern) -> Iterator[al.Pattern]:
     """The pattern and those below it, without subqueries, whose variables are local."""
-    if not isinstance(pattern, al.Project | al.Group | al.Distinct | al.Reduced | al.Slice | al.OrderBy):
+    if not is_subquery(pattern):
         yield pattern
-        for name in ("pattern", "left", "right"):
-            if hasattr(pattern, name):
-                yield from _visible(getattr(pattern, name))
-
-
-def _with(tree: al.Expression, call: al.Call, variable: al.Var) -> al.Expression:
-    """The expression with the call replaced, also in its EXISTS."""
-    if tree == call:
-        return variable
-    on_expression = partial(_with, call=call, variable=variable)
-
-    def on_pattern(pattern: al.Pattern) -> al.Pattern:
-        return parts(pattern, on_pattern, on_expression)
-
-    return expression_parts(tree, on_pattern, on_expression)
+        for child in children(pattern):
+            yield from _visible(child)
 
 
 def _sites(pattern: al.Pattern, depth: int, way: tuple[str, ...], window: Term | None) -> Iterator[_Site]:
@@ -236,19 +222,12 @@ def _sites(pattern: al.Pattern, depth: int, way: tuple[str, ...], window: Term |
             yield _Site(depth, way, pattern, window)
         case al.Graph(name=str() as name, pattern=inner) if not name.startswith(f"<{STAMPS}"):
             yield from _sites(inner, depth + 1, (*way, "pattern"), name)
-        case al.Join(left=left, right=right):
-            yield from _sites(left, depth, (*way, "left"), window)
-            yield from _sites(right, depth, (*way, "right"), window)
-        case al.LeftJoin(left=left, right=right):
-            yield from _sites(left, depth, (*way, "left"), window)
-            yield from _sites(right, depth + 1, (*way, "right"), window)
-        case al.Union(left=left, right=right):
-            yield from _sites(left, depth + 1, (*way, "left"), window)
-            yield from _sites(right, depth + 1, (*way, "right"), window)
         case al.Minus(left=left):
             yield from _sites(left, depth, (*way, "left"), window)
-        case al.Filter(pattern=inner) | al.Extend(pattern=inner):
-            yield from _sites(inner, depth, (*way, "pattern"), window)
+        case al.Join() | al.LeftJoin() | al.Union() | al.Filter() | al.Extend():
+            for name in filter(partial(hasattr, pattern), BELOW):
+                deeper = isinstance(pattern, al.Union) or (isinstance(pattern, al.LeftJoin) and name == "right")
+                yield from _sites(getattr(pattern, name), depth + deeper, (*way, name), window)
 
 
 def _nearest(call: al.Call, pattern: al.Pattern, window: Term | None) -> list[_Site]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
@@ -25,6 +25,15 @@ KEYWORDS: Final[Mapping[type[al.Pattern], str]] = {
 """The SPARQL keywords of operators."""
 
 
+BELOW: Final = ("left", "right", "pattern")
+"""The fields of patterns that are their sub-patterns."""
+
+
+def is_subquery(pattern: al.Pattern) -> bool:
+    """Whether a group that is this pattern is written as a SELECT."""
+    return isinstance(pattern, al.Group | al.Project | al.Distinct | al.Reduced | al.Slice | al.OrderBy)
+
+
 def keyword(pattern: al.Pattern) -> str:
     """The words of an operator for sentences to users, who know OPTIONAL and not LeftJoin."""
     others = {al.Reduced: "REDUCED", al.OrderBy: "ORDER BY", al.Slice: "LIMIT and OFFSET", al.Project: "subquery"}
@@ -38,34 +47,20 @@ def with_pattern(form: al.QueryForm, pattern: al.Pattern) -> al.QueryForm:
 
 def parts(pattern: al.Pattern, on_pattern: OnPattern, on_expression: OnExpression) -> al.Pattern:
     """The pattern with its direct sub-patterns and own expressions replaced; patterns in EXISTS are not entered."""
+    own: dict[str, Any] = {}
     match pattern:
-        case al.Join(left=left, right=right):
-            return al.Join(on_pattern(left), on_pattern(right))
-        case al.Union(left=left, right=right):
-            return al.Union(on_pattern(left), on_pattern(right))
-        case al.Minus(left=left, right=right):
-            return al.Minus(on_pattern(left), on_pattern(right))
-        case al.LeftJoin(left=left, right=right, condition=condition):
-            wanted = None if condition is None else on_expression(condition)
-            return al.LeftJoin(on_pattern(left), on_pattern(right), wanted)
-        case al.Filter(condition=condition, pattern=inner):
-            return al.Filter(on_expression(condition), on_pattern(inner))
-        case al.Extend(pattern=inner, variable=variable, expression=value):
-            return al.Extend(on_pattern(inner), variable, on_expression(value))
-        case al.OrderBy(pattern=inner, keys=keys):
-            return al.OrderBy(on_pattern(inner), tuple((on_expression(key), down) for key, down in keys))
-        case al.Group():
-            return _grouped(pattern, on_pattern, on_expression)
-        case al.BGP() | al.Values():
-            return pattern
-        case _:
-            return replace(pattern, pattern=on_pattern(pattern.pattern))
-
-
-def _grouped(group: al.Group, on_pattern: OnPattern, on_expression: OnExpression) -> al.Group:
-    keys = tuple((var, on_expression(key)) for var, key in group.keys)
-    aggregates = tuple((var, _aggregate(value, on_expression)) for var, value in group.aggregates)
-    return al.Group(on_pattern(group.pattern), keys, aggregates)
+        case al.LeftJoin(condition=condition) | al.Filter(condition=condition) if condition is not None:
+            own["condition"] = on_expression(condition)
+        case al.Extend(expression=value):
+            own["expression"] = on_expression(value)
+        case al.OrderBy(keys=keys):
+            own["keys"] = tuple((on_expression(key), down) for key, down in keys)
+        case al.Group(keys=keys, aggregates=aggregates):
+            own["keys"] = tuple((var, on_expression(key)) for var, key in keys)
+            own["aggregates"] = tuple((var, _aggregate(value, on_expression)) for var, value in aggregates)
+    below = {name: on_pattern(getattr(pattern, name)) for name in BELOW if hasattr(pattern, name)}
+    changed: al.Pattern = replace(cast(Any, pattern), **own, **below) if below else pattern
+    return changed
 
 
 def _aggregate(aggregate: al.Aggregate, on_expression: OnExpression) -> al.Aggregate:
@@ -90,18 +85,20 @@ def exists_parts(tree: al.Expression, on_pattern: OnPattern) -> al.Expression:
     return expression_parts(tree, on_pattern, lambda inner: exists_parts(inner, on_pattern))
 
 
+def patterns_replaced(pattern: al.Pattern, on_pattern: OnPattern) -> al.Pattern:
+    """The pattern with its direct sub-patterns and those of EXISTS in its expressions replaced."""
+    return parts(pattern, on_pattern, lambda tree: exists_parts(tree, on_pattern))
+
+
 def with_parts(tree: Tree, changed: Callable[[Any], Any]) -> Tree:
-    """A pattern or expression in which ``changed`` replaces parts of any kind; parts that it returns are entered."""
+    """A pattern or expression in which ``changed`` replaces parts of any kind, bottom up."""
 
     def new(part: Any) -> Any:
-        other = changed(part)
-        if other is not part:
-            return other
         if isinstance(part, tuple):
-            return tuple(map(new, part))
-        if is_dataclass(part) and not isinstance(part, type):
-            return replace(part, **{field.name: new(getattr(part, field.name)) for field in fields(part)})
-        return part
+            part = tuple(map(new, part))
+        elif is_dataclass(part) and not isinstance(part, type):
+            part = replace(part, **{field.name: new(getattr(part, field.name)) for field in fields(part)})
+        return changed(part)
 
     result: Tree = new(tree)
     return result
@@ -112,8 +109,8 @@ def with_names(tree: Tree, names: Mapping[al.Var, al.Node]) -> Tree:
     return with_parts(tree, lambda part: names.get(part, part) if isinstance(part, al.Var) else part)
 
 
-def with_value(tree: Tree, call: al.Call, value: Term) -> Tree:
-    """A pattern or expression with a call replaced by a term, everywhere."""
+def with_value(tree: Tree, call: al.Call, value: al.Node) -> Tree:
+    """A pattern or expression with a call replaced by a term or a variable, everywhere."""
 
     def is_call(part: Any) -> bool:
         return isinstance(part, al.Call) and part.arguments == call.arguments and part.operator.upper() == call.operator
@@ -141,24 +138,24 @@ def expressions(pattern: al.Pattern) -> tuple[al.Expression, ...]:
 
 def children(pattern: al.Pattern) -> tuple[al.Pattern, ...]:
     """The direct sub-patterns, left before right."""
-    match pattern:
-        case al.BGP() | al.Values():
-            return ()
-        case al.Join() | al.LeftJoin() | al.Union() | al.Minus():
-            return pattern.left, pattern.right
-        case _:
-            return (pattern.pattern,)
+    return tuple(getattr(pattern, name) for name in BELOW if hasattr(pattern, name))
 
 
 def every_pattern(pattern: al.Pattern) -> Iterator[al.Pattern]:
     """The pattern and all patterns below it, including those in EXISTS, top down."""
     yield pattern
-    for tree in expressions(pattern):
-        for part in every_expression(tree):
-            if isinstance(part, al.Exists):
-                yield from every_pattern(part.pattern)
-    for child in children(pattern):
-        yield from every_pattern(child)
+    for inner in (*exists_patterns(pattern), *children(pattern)):
+        yield from every_pattern(inner)
+
+
+def every_part(pattern: al.Pattern) -> Iterator[al.Expression]:
+    """All parts of the operator's own expressions, top down; patterns in EXISTS are not entered."""
+    return (part for tree in expressions(pattern) for part in every_expression(tree))
+
+
+def exists_patterns(pattern: al.Pattern) -> Iterator[al.Pattern]:
+    """The patterns of EXISTS in the operator's own expressions."""
+    return (part.pattern for part in every_part(pattern) if isinstance(part, al.Exists))
 
 
 def every_expression(tree: al.Expression) -> Iterator[al.Expression]:
@@ -189,8 +186,7 @@ def written_variables(pattern: al.Pattern) -> set[al.Var]:
     variables: set[al.Var] = set()
     for inner in every_pattern(pattern):
         variables.update(al.pattern_variables(inner))
-        for tree in expressions(inner):
-            variables.update(part for part in every_expression(tree) if isinstance(part, al.Var))
+        variables.update(part for part in every_part(inner) if isinstance(part, al.Var))
     return variables
 
 
@@ -216,10 +212,9 @@ def assigned_in_exists(pattern: al.Pattern, around: frozenset[al.Var] = frozense
     """The names of outer variables that an EXISTS computes, whose meaning SPARQL does not define (18.6)."""
     below = children(pattern)
     outer = around.union(*map(al.pattern_variables, below))
-    for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
-        if isinstance(part, al.Exists):
-            yield from (var.name for var in assigned(part.pattern) if var in outer)
-            yield from assigned_in_exists(part.pattern, outer)
+    for inner in exists_patterns(pattern):
+        yield from (var.name for var in assigned(inner) if var in outer)
+        yield from assigned_in_exists(inner, outer)
     for child in below:
         yield from assigned_in_exists(child, around)
 

@@ -34,7 +34,7 @@ from streamgauge.query.prologue import Prologue, read_on, read_prologue
 from streamgauge.query.reader import QueryReader, joined
 from streamgauge.query.stamps import TIMESTAMP
 from streamgauge.query.text import Token, check_bounds, refusal, tokens, unanswered
-from streamgauge.query.traversal import every_expression, every_pattern, expressions, with_value
+from streamgauge.query.traversal import every_part, every_pattern, with_value
 from streamgauge.query.versions import decoded, is_earlier
 
 WITH_DATA: Final = TextBounds(4 * 2**20, 1_000_000, SERVED.values)
@@ -347,10 +347,9 @@ class _UpdateReader(QueryReader):
             raise self._unanswered
         if self._context.now is not None:
             where = with_value(where, Call("NOW", ()), self._context.now)
-        for tree in (tree for inner in every_pattern(where) for tree in expressions(inner)):
-            for call in every_expression(tree):
-                if isinstance(call, Call) and call.operator.upper() in _NO_VALUE:
-                    self._refuse(f"{call.operator} is not supported in an update: write the value instead", token)
+        for call in chain.from_iterable(map(every_part, every_pattern(where))):
+            if isinstance(call, Call) and call.operator.upper() in _NO_VALUE:
+                self._refuse(f"{call.operator} is not supported in an update: write the value instead", token)
         return where
 
     # Whole graphs

@@ -16,7 +16,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import NOT_HERE, apart, question
 from streamgauge.model.terms import Term, Triple, is_literal
-from streamgauge.query.traversal import bound, every_expression, expressions, needs_triple
+from streamgauge.query.traversal import bound, exists_patterns, is_subquery, needs_triple
 from streamgauge.query.updates import GraphNames
 from streamgauge.sparql.algebra import Partners, inline, joined, merges
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
@@ -95,7 +95,7 @@ class Needs:
                 return self._block(patterns, known, graph)
             case al.Join(left=left, right=right):
                 # A subquery binds nothing for the other side, so the other side goes first and restricts the subquery.
-                first, second = (right, left) if _is_opaque(left) else (left, right)
+                first, second = (right, left) if is_subquery(left) else (left, right)
                 return self.of(second, self.of(first, known, graph), graph)
             case al.Union(left=left, right=right):
                 return [*self.of(left, known, graph), *self.of(right, known, graph)]
@@ -131,10 +131,8 @@ class Needs:
 
     def _tested(self, pattern: al.Pattern, inner: al.Pattern, solutions: _Known, graph: Node | None) -> None:
         """Fetch what EXISTS in the expressions of a pattern can match."""
-        for tree in expressions(pattern):
-            for part in every_expression(tree):
-                if isinstance(part, al.Exists):
-                    self.of(part.pattern, self._inside(inner, solutions, graph), graph)
+        for tested in exists_patterns(pattern):
+            self.of(tested, self._inside(inner, solutions, graph), graph)
 
     def _inside(self, left: al.Pattern, solutions: _Known, graph: Node | None) -> _Known:
         return _cut(solutions, bound(left) | ({graph.name} if isinstance(graph, Var) else frozenset()))
@@ -310,8 +308,3 @@ def _open_places(triple: TriplePattern, bound: frozenset[str]) -> int:
     nodes = (triple.subject, triple.object, triple.predicate)
     path = not isinstance(triple.predicate, Var | str)
     return path + sum(isinstance(node, Var) and node.name not in bound for node in nodes)
-
-
-def _is_opaque(pattern: al.Pattern) -> bool:
-    """Whether a pattern is a subquery, whose partial solutions do not bind its variables."""
-    return isinstance(pattern, al.Project | al.Distinct | al.Reduced | al.Slice | al.Group | al.OrderBy)
