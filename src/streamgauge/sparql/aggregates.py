@@ -23,9 +23,8 @@ from streamgauge.sparql.values import (
     STRING,
     TAGGED,
     Value,
-    around,
     read,
-    single,
+    single_of,
     written,
 )
 
@@ -109,13 +108,9 @@ def rounded(top: int, bottom: int, kind: int) -> float:
         return math.inf if top > 0 else -math.inf
     if kind != FLOAT:
         return near
-    # The double may be exactly between two floats although the fraction is not: then its sign of error decides.
-    pair = around(near)
-    if pair is None:
-        return single(near)
     above, below = near.as_integer_ratio()
     apart = top * below - above * bottom
-    return single(near) if not apart else max(pair) if apart > 0 else min(pair)
+    return single_of(near, (apart > 0) - (apart < 0))
 
 
 def extreme(function: str, terms: Sequence[Term | None]) -> Term | None:

@@ -40,8 +40,7 @@ from streamgauge.sparql.values import (
 )
 
 _DATE_TIME, _DATE, _TIME = MOMENTS["dateTime"], MOMENTS["date"], MOMENTS["time"]
-_STAMP: Final = MOMENTS["dateTimeStamp"]
-_PARTS: Final = ("gYearMonth", "gYear", "gMonthDay", "gDay", "gMonth")
+_DATES: Final = ("dateTime", "date", "gYearMonth", "gYear", "gMonthDay", "gDay", "gMonth")
 _SPACE: Final = " \t\n\r"
 Cast = Callable[[Value], Value | None]
 
@@ -55,32 +54,16 @@ def _cast(name: str, convert: Cast) -> Cast:
     return run
 
 
-def _to_integer(value: Value) -> Value | None:
-    if value.kind > BOOLEAN or (value.kind in (FLOAT, DOUBLE) and not math.isfinite(value.value)):
-        return None
-    return Value(INTEGER, int(value.value))
+def _of_number(kind: int, convert: Callable[[Any], Any], finite: bool = False) -> Cast:
+    """A cast of numbers and booleans; of finite ones only if the datatype has no infinities."""
 
+    def run(value: Value) -> Value | None:
+        number = value.value
+        if value.kind > BOOLEAN or (finite and isinstance(number, float) and not math.isfinite(number)):
+            return None
+        return Value(kind, convert(number))
 
-def _to_decimal(value: Value) -> Value | None:
-    if value.kind > BOOLEAN or (value.kind in (FLOAT, DOUBLE) and not math.isfinite(value.value)):
-        return None
-    return Value(DECIMAL, Decimal(value.value) or Decimal(0))
-
-
-def _to_double(value: Value) -> Value | None:
-    return Value(DOUBLE, nearest_double(value.value)) if value.kind <= BOOLEAN else None
-
-
-def _to_float(value: Value) -> Value | None:
-    if value.kind > BOOLEAN:
-        return None
-    return Value(FLOAT, single(value.value) if value.kind == DOUBLE else nearest_single(value.value))
-
-
-def _to_boolean(value: Value) -> Value | None:
-    if value.kind > BOOLEAN:
-        return None
-    return Value(BOOLEAN, bool(value.value) and value.value == value.value)
+    return run
 
 
 def text(value: Value) -> str | None:
@@ -113,32 +96,12 @@ def _to_string(value: Value) -> Value | None:
     return None if string is None else Value(STRING, string)
 
 
-def _to_date_time(value: Value) -> Value | None:
-    if value.kind not in (_DATE_TIME, _STAMP, _DATE):
-        return None
-    return Value(_DATE_TIME, value.value)
-
-
-def _to_date(value: Value) -> Value | None:
-    if value.kind not in (_DATE_TIME, _STAMP, _DATE):
-        return None
-    now = moments.fields(value.value)
-    return Value(_DATE, moments.moment(now.year, now.month, now.day, 0, value.value.zone))
-
-
-def _to_time(value: Value) -> Value | None:
-    if value.kind == _TIME:
-        return Value(_TIME, value.value)
-    return Value(_TIME, moments.on_the_clock(value.value)) if value.kind in (_DATE_TIME, _STAMP) else None
-
-
-def _to_part(name: str) -> Cast:
-    """A cast to gYear, gMonthDay and so on: written in that datatype and parsed again, which drops the other fields."""
+def _of_moment(name: str, *sources: str) -> Cast:
+    """A cast of dates and times: written in the datatype and parsed again, which drops the other fields."""
+    kinds = frozenset(MOMENTS[source] for source in (name, *sources))
 
     def run(value: Value) -> Value | None:
-        if value.kind not in (_DATE_TIME, _STAMP, _DATE, MOMENTS[name]):
-            return None
-        return from_text(moments.write_date_time(value.value, name), name)
+        return from_text(moments.write_date_time(value.value, name), name) if value.kind in kinds else None
 
     return run
 
@@ -159,18 +122,16 @@ def _to_duration(kind: int) -> Cast:
 CASTS: Final[dict[str, Cast]] = {
     f"<{XSD}{name}>": _cast(name, convert)
     for name, convert in {
-        "integer": _to_integer,
-        "decimal": _to_decimal,
-        "double": _to_double,
-        "float": _to_float,
-        "boolean": _to_boolean,
-        "dateTime": _to_date_time,
-        "date": _to_date,
-        "time": _to_time,
+        "integer": _of_number(INTEGER, int, finite=True),
+        "decimal": _of_number(DECIMAL, lambda number: Decimal(number) or Decimal(0), finite=True),
+        "double": _of_number(DOUBLE, nearest_double),
+        "float": _of_number(FLOAT, nearest_single),
+        "boolean": _of_number(BOOLEAN, lambda number: abs(number) > 0),
+        "time": _of_moment("time", "dateTime", "dateTimeStamp"),
         "duration": _to_duration(DURATION),
         "yearMonthDuration": _to_duration(MONTHS),
         "dayTimeDuration": _to_duration(SECONDS),
-        **{name: _to_part(name) for name in _PARTS},
+        **{name: _of_moment(name, "dateTime", "dateTimeStamp", "date") for name in _DATES},
     }.items()
 } | {f"<{XSD}string>": _to_string}
 """Constructor functions by their datatype's IRI in angle brackets."""
@@ -182,7 +143,6 @@ _BITS: Final = 200_000
 _FAR: Final = Decimal("1e1000")
 _BOUNDED: Final = Context(prec=60_000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
 _DURATIONS: Final = frozenset({DURATION, MONTHS, SECONDS})
-_DATE_TIME, _DATE, _TIME = MOMENTS["dateTime"], MOMENTS["date"], MOMENTS["time"]
 _DATED: Final = frozenset({_DATE_TIME, _DATE, _TIME, MOMENTS["dateTimeStamp"]})
 
 

@@ -6,7 +6,7 @@ everything else is an error (``None``).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final
@@ -81,11 +81,9 @@ def equal_values(left: Value, right: Value) -> bool | None:
     family = _FAMILY.get(one, one)
     if family != _FAMILY.get(other, other):
         return False
-    if family < DURATION:
+    if family <= DURATION:
         return bool(left.value == right.value)
-    order = _compared(family, left.value, right.value, moments.compare_durations)
-    if family == DURATION:
-        return bool(left.value == right.value)
+    order = moments.compare(left.value, right.value)
     return None if order is None else order == 0
 
 
@@ -107,12 +105,9 @@ def less_values(left: Value, right: Value) -> bool | None:
         return None
     if family in (STRING, BOOLEAN):
         return bool(left.value < right.value)
-    order = _compared(family, left.value, right.value, moments.compare_durations)
+    compare = moments.compare_durations if family == DURATION else moments.compare
+    order = compare(left.value, right.value)
     return None if order is None else order < 0
-
-
-def _compared(family: int, left: Any, right: Any, durations: Callable[[Any, Any], int | None]) -> int | None:
-    return durations(left, right) if family == DURATION else moments.compare(left, right)
 
 
 def promoted(left: Value, right: Value) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ from streamgauge.model.algebra import Call, Exists, Expression, Var, expression_
 from streamgauge.model.terms import Row, Term
 from streamgauge.query.traversal import every_expression
 from streamgauge.sparql.comparison import equal_values
-from streamgauge.sparql.functions import ANY, ONE, TWO, boolean, effective, made_pattern, regex_by, replace_by
+from streamgauge.sparql.functions import ANY, ONE, PATTERN, TWO, boolean, effective
 from streamgauge.sparql.values import FALSE, TRUE, Value, read, written
 
 Solution: TypeAlias = Mapping[str, Term | None]
@@ -23,9 +23,6 @@ _Access: TypeAlias = Callable[[str], _Step]
 
 VOLATILE: Final = frozenset({"RAND", "NOW", "UUID", "STRUUID", "BNODE"})
 """Functions whose value differs at each call, which are not evaluated here."""
-_COUNTS: Final = {"SUBSTR": (2, 3), "REGEX": (2, 3), "REPLACE": (3, 4), "CONCAT": (0, 1 << 30), "IF": (3, 3),
-    "TRIPLE": (3, 3), "STRLANGDIR": (3, 3)}  # fmt: skip
-
 
 EXTENSIONS: Final[dict[str, Callable[..., Value | None]]] = {}
 """Custom functions on values by IRI in angle brackets; not called if an argument is an error."""
@@ -142,7 +139,8 @@ class _Compiler:
 
     def _call(self, call: Call) -> _Step:
         name = call.operator if call.operator[0] == "<" and len(call.operator) > 2 else call.operator.upper()
-        steps = [self._compiled(argument) for argument in call.arguments]
+        arguments = _patterned(name, *call.arguments) if name in ("REGEX", "REPLACE") else call.arguments
+        steps = [self._compiled(argument) for argument in arguments]
         if name == "BOUND":
             return _bound(steps[0])
         if name in EXTENSIONS:
@@ -194,40 +192,24 @@ def _exists(node: Exists) -> _Step:
 
 def _function(name: str, call: Call, steps: Sequence[_Step]) -> _Step:
     """The step of a function or operator; UnsupportedFunctionError for an unknown name or number of arguments."""
-    form = _FORMS.get(name)
-    count = len(steps)
-    low, high = _COUNTS.get(name, (0, 1 << 30))
-    if (
-        name in _PATTERNED
-        and low <= count <= high
-        and all(isinstance(call.arguments[at], str) for at in _fixed(name, count))
-    ):
-        return _patterned(name, call.arguments, steps)
-    if form is not None and low <= count <= high:
-        return form(steps)
-    if name in ONE and count == 1:
+    if name in _FORMS:
+        return _FORMS[name](steps)
+    if name in ONE and len(steps) == 1:
         return _one(ONE[name], steps[0])
-    if name in TWO and count == 2:
+    if name in TWO and len(steps) == 2:
         return _two(TWO[name], *steps)
-    if name in ANY and low <= count <= high:
+    if name in ANY:
         return _many(ANY[name], steps)
-    raise UnsupportedFunctionError(_why(call.operator, count))
+    raise UnsupportedFunctionError(_why(call.operator, len(steps)))
 
 
-_PATTERNED: Final = {"REGEX": 2, "REPLACE": 3}
-"""Functions whose argument 1 is a regular expression, with the position of its flags."""
+def _patterned(name: str, text: Expression, source: Expression, *others: Expression) -> tuple[Expression, ...]:
+    """The arguments of REGEX or REPLACE with its regular expression as a call, which is folded if it is constant.
 
-
-def _fixed(name: str, count: int) -> tuple[int, ...]:
-    """The positions of the pattern and of its flags, if given."""
-    return (1, _PATTERNED[name]) if count > _PATTERNED[name] else (1,)
-
-
-def _patterned(name: str, arguments: Sequence[Expression], steps: Sequence[_Step]) -> _Step:
-    """REGEX or REPLACE with a constant pattern, which is compiled once per query rather than per row."""
-    source, *flags = [read(str(arguments[at])) for at in _fixed(name, len(arguments))]
-    compiled = made_pattern(source, flags[0] if flags else None)
-    return _one(regex_by(compiled), steps[0]) if name == "REGEX" else _two(replace_by(compiled), steps[0], steps[2])
+    A constant one is thus compiled once per query rather than per row.
+    """
+    replacement, flags = (others[:1], others[1:]) if name == "REPLACE" else ((), others)
+    return (text, Call(PATTERN, (source, *flags)), *replacement)
 
 
 def _why(operator: str, count: int) -> str:

@@ -16,7 +16,7 @@ from streamgauge.sparql import moments
 from streamgauge.sparql.arithmetic import CASTS, OPERATORS, negated, unsigned
 from streamgauge.sparql.comparison import equal_values, less_values, same_term
 from streamgauge.sparql.moments import Duration, Moment
-from streamgauge.sparql.regular import Pattern, PatternError, pattern
+from streamgauge.sparql.regular import PatternError, pattern
 from streamgauge.sparql.values import (
     BLANK,
     BOOLEAN,
@@ -29,6 +29,7 @@ from streamgauge.sparql.values import (
     IRI,
     LANG_STRING,
     MOMENTS,
+    OTHER,
     SECONDS,
     STRING,
     TAGGED,
@@ -41,6 +42,8 @@ from streamgauge.sparql.values import (
 )
 
 Function = Callable[..., Value | None]
+PATTERN: Final = ".PATTERN"
+"""The regular expression of REGEX or REPLACE as a function of its text and flags, under a name that no query has."""
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
 _TAG: Final = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 _TEXTS: Final = frozenset({STRING, TAGGED})
@@ -55,9 +58,9 @@ _DATED: Final = {
 _ZONE: Final = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})$")
 
 
-def boolean(answer: bool | None) -> Value | None:
-    """An xsd:boolean, or the error."""
-    return None if answer is None else TRUE if answer else FALSE
+boolean: Final[Callable[[bool | None], Value | None]] = {None: None, False: FALSE, True: TRUE}.__getitem__
+"""An xsd:boolean, or the error."""
+_negated: Final[Callable[[bool | None], Value | None]] = {None: None, False: TRUE, True: FALSE}.__getitem__
 
 
 def effective(value: Value | None) -> bool | None:
@@ -93,19 +96,15 @@ def _str(value: Value) -> Value | None:
     return None if kind in (BLANK, TRIPLE) else Value(STRING, lexical(written(value)))
 
 
-def _lang(value: Value) -> Value | None:
-    if value.kind in (IRI, BLANK, TRIPLE):
-        return None
-    if value.kind != TAGGED:
-        return Value(STRING, "")
-    return Value(STRING, value.value[1].partition("--")[0])
+def _tag_part(place: int) -> Function:
+    """LANG (0) or LANGDIR (2): the language or the base direction of a literal, "" without one (SPARQL 1.2, 17.4.2)."""
 
+    def run(value: Value) -> Value | None:
+        if value.kind in (IRI, BLANK, TRIPLE):
+            return None
+        return Value(STRING, value.value[1].partition("--")[place] if value.kind == TAGGED else "")
 
-def _lang_direction(value: Value) -> Value | None:
-    """LANGDIR: the base direction of a literal, "" without one (SPARQL 1.2, 17.4.2)."""
-    if value.kind in (IRI, BLANK, TRIPLE):
-        return None
-    return Value(STRING, value.value[1].partition("--")[2] if value.kind == TAGGED else "")
+    return run
 
 
 def _has_direction(value: Value) -> Value | None:
@@ -174,17 +173,14 @@ def _like(value: Value, characters: str) -> Value:
     return Value(STRING, characters) if value.kind == STRING else Value(TAGGED, (characters, value.value[1]))
 
 
-def _on_text(change: Callable[[str], str]) -> Function:
+def _on_text(result: Callable[[Value, str], Value | None]) -> Function:
+    """A function of a string, with or without a language tag, and of its characters."""
+
     def run(value: Value) -> Value | None:
         characters = _characters(value)
-        return None if characters is None else _like(value, change(characters))
+        return None if characters is None else result(value, characters)
 
     return run
-
-
-def _strlen(value: Value) -> Value | None:
-    characters = _characters(value)
-    return None if characters is None else Value(INTEGER, len(characters))
 
 
 def _compatible(one: Value, other: Value) -> tuple[str, str] | None:
@@ -204,20 +200,17 @@ def _on_pair(test: Callable[[str, str], bool]) -> Function:
     return run
 
 
-def _strbefore(one: Value, other: Value) -> Value | None:
-    pair = _compatible(one, other)
-    if pair is None:
-        return None
-    before, separator, _ = pair[0].partition(pair[1]) if pair[1] else ("", "found", "")
-    return _like(one, before) if separator else Value(STRING, "")
+def _beside(place: int) -> Function:
+    """STRBEFORE (0) or STRAFTER (2)."""
 
+    def run(one: Value, other: Value) -> Value | None:
+        pair = _compatible(one, other)
+        if pair is None:
+            return None
+        parts = pair[0].partition(pair[1]) if pair[1] else ("", "found", pair[0])
+        return _like(one, parts[place]) if parts[1] else Value(STRING, "")
 
-def _strafter(one: Value, other: Value) -> Value | None:
-    pair = _compatible(one, other)
-    if pair is None:
-        return None
-    _, separator, after = pair[0].partition(pair[1]) if pair[1] else ("", "found", pair[0])
-    return _like(one, after) if separator else Value(STRING, "")
+    return run
 
 
 def _substr(value: Value, start: Value, length: Value | None = None) -> Value | None:
@@ -240,11 +233,6 @@ def _concat(*values: Value) -> Value | None:
     return Value(STRING, joined) if tag is None else Value(TAGGED, (joined, tag))
 
 
-def _encode_for_uri(value: Value) -> Value | None:
-    characters = _characters(value)
-    return None if characters is None else Value(STRING, quote(characters, safe="-_.~", errors="replace"))
-
-
 def _langmatches(tag: Value, wanted: Value) -> Value | None:
     """LANGMATCHES: basic filtering (RFC 4647, 3.3.1)."""
     if tag.kind != STRING or wanted.kind != STRING:
@@ -253,50 +241,30 @@ def _langmatches(tag: Value, wanted: Value) -> Value | None:
     return boolean(bool(language) if within == "*" else f"{language}-".startswith(f"{within}-") and bool(language))
 
 
-def _regex(value: Value, source: Value, flags: Value | None = None) -> Value | None:
-    return regex_by(made_pattern(source, flags))(value)
-
-
-def _replace(value: Value, source: Value, replacement: Value, flags: Value | None = None) -> Value | None:
-    return replace_by(made_pattern(source, flags))(value, replacement)
-
-
-def regex_by(pattern: Pattern | None) -> Callable[[Value], Value | None]:
-    """REGEX with a compiled pattern; ``None`` is an invalid pattern, which is an error."""
-
-    def run(value: Value) -> Value | None:
-        characters = _characters(value)
-        if characters is None or pattern is None:
-            return None
-        try:
-            return boolean(pattern.found(characters))
-        except PatternError:
-            return None
-
-    return run
-
-
-def replace_by(pattern: Pattern | None) -> Callable[[Value, Value], Value | None]:
-    """REPLACE with a compiled pattern, as a function of text and replacement; ``None`` as in ``regex_by``."""
-
-    def run(value: Value, replacement: Value) -> Value | None:
-        characters = _characters(value)
-        if characters is None or pattern is None or replacement.kind != STRING:
-            return None
-        try:
-            return _like(value, pattern.replaced(characters, replacement.value))
-        except PatternError:
-            return None
-
-    return run
-
-
-def made_pattern(source: Value, flags: Value | None) -> Pattern | None:
-    """The compiled pattern of REGEX or REPLACE; ``None`` if it is not a string or not a valid pattern of XPath."""
+def _pattern(source: Value, flags: Value | None = None) -> Value | None:
+    """The compiled regular expression of REGEX or REPLACE; an error unless it is a valid pattern of XPath."""
     if source.kind != STRING or (flags is not None and flags.kind != STRING):
         return None
     try:
-        return pattern(source.value, "" if flags is None else flags.value)
+        return Value(OTHER, pattern(source.value, "" if flags is None else flags.value))
+    except PatternError:
+        return None
+
+
+def _regex(value: Value, expression: Value) -> Value | None:
+    characters = _characters(value)
+    try:
+        return None if characters is None else boolean(expression.value.found(characters))
+    except PatternError:
+        return None
+
+
+def _replace(value: Value, expression: Value, replacement: Value) -> Value | None:
+    characters = _characters(value)
+    if characters is None or replacement.kind != STRING:
+        return None
+    try:
+        return _like(value, expression.value.replaced(characters, replacement.value))
     except PatternError:
         return None
 
@@ -371,27 +339,6 @@ def _tz(value: Value) -> Value | None:
     return Value(STRING, match.group() if match else "")
 
 
-def _comparison(test: Callable[[Value, Value], bool | None]) -> Function:
-    def run(one: Value, other: Value) -> Value | None:
-        answer = test(one, other)
-        return None if answer is None else TRUE if answer else FALSE
-
-    return run
-
-
-def _reversed(test: Callable[[Value, Value], bool | None]) -> Function:
-    def run(one: Value, other: Value) -> Value | None:
-        answer = test(other, one)
-        return None if answer is None else TRUE if answer else FALSE
-
-    return run
-
-
-def _unequal(one: Value, other: Value) -> Value | None:
-    equal = equal_values(one, other)
-    return None if equal is None else FALSE if equal else TRUE
-
-
 def _at_most(one: Value, other: Value) -> bool | None:
     """``<=`` as less or equal (17.3), not as the negation of ``>``: it is false for NaN."""
     less = less_values(one, other)
@@ -399,20 +346,20 @@ def _at_most(one: Value, other: Value) -> bool | None:
 
 
 COMPARISONS: Final[dict[str, Function]] = {
-    "=": _comparison(equal_values),
-    "!=": _unequal,
-    "<": _comparison(less_values),
-    ">": _reversed(less_values),
-    "<=": _comparison(_at_most),
-    ">=": _reversed(_at_most),
+    "=": lambda one, other: boolean(equal_values(one, other)),
+    "!=": lambda one, other: _negated(equal_values(one, other)),
+    "<": lambda one, other: boolean(less_values(one, other)),
+    ">": lambda one, other: boolean(less_values(other, one)),
+    "<=": lambda one, other: boolean(_at_most(one, other)),
+    ">=": lambda one, other: boolean(_at_most(other, one)),
 }
 
 ONE: Final[dict[str, Function]] = {
     "+": unsigned,
     "-": negated,
     "STR": _str,
-    "LANG": _lang,
-    "LANGDIR": _lang_direction,
+    "LANG": _tag_part(0),
+    "LANGDIR": _tag_part(2),
     "HASLANG": _is(TAGGED),
     "HASLANGDIR": _has_direction,
     "DATATYPE": _datatype,
@@ -425,10 +372,10 @@ ONE: Final[dict[str, Function]] = {
     "ISBLANK": _is(BLANK),
     "ISLITERAL": _is_literal,
     "ISNUMERIC": _is(INTEGER, DECIMAL, FLOAT, DOUBLE),
-    "STRLEN": _strlen,
-    "UCASE": _on_text(str.upper),
-    "LCASE": _on_text(str.lower),
-    "ENCODE_FOR_URI": _encode_for_uri,
+    "STRLEN": _on_text(lambda _value, text: Value(INTEGER, len(text))),
+    "UCASE": _on_text(lambda value, text: _like(value, text.upper())),
+    "LCASE": _on_text(lambda value, text: _like(value, text.lower())),
+    "ENCODE_FOR_URI": _on_text(lambda _value, text: Value(STRING, quote(text, safe="-_.~", errors="replace"))),
     **{name: _hash(name) for name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},
     "ABS": _abs,
     "CEIL": _rounding(lambda number: number.to_integral_value(ROUND_CEILING, EXACT), math.ceil),
@@ -453,16 +400,17 @@ TWO: Final[dict[str, Function]] = {
     "STRSTARTS": _on_pair(str.startswith),
     "STRENDS": _on_pair(str.endswith),
     "CONTAINS": _on_pair(str.__contains__),
-    "STRBEFORE": _strbefore,
-    "STRAFTER": _strafter,
+    "STRBEFORE": _beside(0),
+    "STRAFTER": _beside(2),
     "LANGMATCHES": _langmatches,
+    "REGEX": _regex,
 }
 ANY: Final[dict[str, Function]] = {
     "TRIPLE": _triple,
     "STRLANGDIR": _strlangdir,
     "CONCAT": _concat,
     "SUBSTR": _substr,
-    "REGEX": _regex,
     "REPLACE": _replace,
+    PATTERN: _pattern,
 }
 """Functions by name, with any number of arguments; ``ONE`` and ``TWO`` have those of one and two arguments."""

@@ -4,7 +4,9 @@ A moment is a number of seconds of local time, and its zone. Years are unbounded
 """
 
 import re
+from calendar import isleap
 from dataclasses import dataclass
+from datetime import date
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Final
 
@@ -53,7 +55,7 @@ _MAX_CHARACTERS: Final = 900
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """``local``: seconds since 0000-03-01T00:00:00 of local time; ``zone``: minutes east of UTC, or ``None``."""
+    """``local``: seconds since 0000-12-31T00:00:00 of local time; ``zone``: minutes east of UTC, or ``None``."""
 
     local: Decimal
     zone: int | None
@@ -80,30 +82,22 @@ class LocalFields:
 
 
 def day_number(year: int, month: int, day: int) -> int:
-    """Days since 0000-03-01, counting years from March so that the leap day is the last day of a year.
-
-    Worked example, 2000-03-01: 2000 years of 365 days, 2000 // 4 - 2000 // 100 + 2000 // 400 leap days, and no days
-    within the year. (153 m + 2) // 5 are the days before the m-th month after March: 0, 31, 61, 92, ...
-    """
-    if month < 3:
-        year, month = year - 1, month + 12
-    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 1
+    """The proleptic Gregorian ordinal: 0001-01-01 is 1. Every 400 years have 146,097 days."""
+    era, rest = divmod(year - 1, 400)
+    return era * 146_097 + date(rest + 1, month, day).toordinal()
 
 
 def civil(number: int) -> tuple[int, int, int]:
-    """Year, month and day of a day number: the inverse of ``day_number``, by 400-year eras of 146,097 days."""
-    era, rest = divmod(number, 146_097)
-    year = (rest - rest // 1460 + rest // 36_524 - rest // 146_096) // 365
-    day = rest - (365 * year + year // 4 - year // 100)
-    month = (5 * day + 2) // 153
-    first = day - (153 * month + 2) // 5 + 1
-    return era * 400 + year + (month >= 10), month + 3 if month < 10 else month - 9, first
+    """Year, month and day of an ordinal: the inverse of ``day_number``."""
+    era, rest = divmod(number - 1, 146_097)
+    day = date.fromordinal(rest + 1)
+    return era * 400 + day.year, day.month, day.day
 
 
 def days_in(year: int, month: int) -> int:
     """The number of days of a month."""
     if month == 2:
-        return 29 if year % 4 == 0 and (year % 100 or year % 400 == 0) else 28
+        return 29 if isleap(year) else 28
     return 30 if month in (4, 6, 9, 11) else 31
 
 
@@ -244,31 +238,34 @@ def write_duration(duration: Duration, kind: str) -> str:
     seconds = abs(duration.seconds)
     days, rest = divmod(int(seconds), DAY)
     second = _EXACT.add(Decimal(rest % 60), _EXACT.subtract(seconds, Decimal(int(seconds))))
-    date = _named((years, "Y"), (months, "M"), (days, "D"))
-    time = _named((rest // 3600, "H"), (rest // 60 % 60, "M"), (second, "S"))
-    return f"{sign}P{date}{'T' if time else ''}{time}"
+    whole = _named((years, "Y"), (months, "M"), (days, "D"))
+    part = _named((rest // 3600, "H"), (rest // 60 % 60, "M"), (second, "S"))
+    return f"{sign}P{whole}{'T' if part else ''}{part}"
 
 
 def _named(*parts: tuple[int | Decimal, str]) -> str:
-    return "".join(f"{_plain(number)}{letter}" for number, letter in parts if number)
+    return "".join(f"{plain(Decimal(number))}{letter}" for number, letter in parts if number)
 
 
-def _plain(number: int | Decimal) -> str:
-    text = f"{number:f}" if isinstance(number, Decimal) else str(number)
-    return text.rstrip("0").rstrip(".") if "." in text else text
+def plain(number: Decimal) -> str:
+    """A decimal without exponent and without trailing zeros."""
+    text = f"{number:f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
 
 
 def write_date_time(at: Moment, kind: str) -> str:
     """The canonical form of a moment, in its own zone."""
     now = fields(at)
     sign, year = ("-" if now.year < 0 else ""), f"{abs(now.year):04d}"
-    second = _plain(now.second)
+    second = plain(now.second)
     clock = f"{now.hour:02d}:{now.minute:02d}:{second if now.second >= 10 else f'0{second}'}"
-    date = f"{sign}{year}-{now.month:02d}-{now.day:02d}"
+    day = f"{sign}{year}-{now.month:02d}-{now.day:02d}"
     text = {
-        "dateTime": f"{date}T{clock}",
-        "dateTimeStamp": f"{date}T{clock}",
-        "date": date,
+        "dateTime": f"{day}T{clock}",
+        "dateTimeStamp": f"{day}T{clock}",
+        "date": day,
         "time": clock,
         "gYearMonth": f"{sign}{year}-{now.month:02d}",
         "gYear": f"{sign}{year}",

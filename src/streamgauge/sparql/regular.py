@@ -11,7 +11,7 @@ steps of a pattern over a text.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -77,10 +77,7 @@ class Pattern:
 
     def found(self, text: str) -> bool:
         """fn:matches: whether a part of the text matches; PatternError if it takes too long."""
-        try:
-            return self._matcher(text).search(text) is not None
-        except TimeoutError as error:
-            raise PatternError("the pattern takes too long on this text") from error
+        return self._matcher(text).search(text) is not None
 
     def replaced(self, text: str, replacement: str) -> str:
         """fn:replace: all matches replaced; PatternError if the pattern matches the empty string (FORX0003)."""
@@ -89,12 +86,12 @@ class Pattern:
         matcher = self._matcher(text)
         parts: list[str | int] = [replacement] if "q" in self._source[1] else _parts(replacement, matcher.groups)
         pieces, at = [], 0
-        try:
-            for match in matcher.finditer(text):
-                pieces += [text[at : match.start()], *_filled(parts, match)]
-                at = match.end()
-        except TimeoutError as error:
-            raise PatternError("the pattern takes too long on this text") from error
+        for match in matcher.finditer(text):
+            pieces += [
+                text[at : match.start()],
+                *(part if isinstance(part, str) else match[part] or "" for part in parts),
+            ]
+            at = match.end()
         return "".join((*pieces, text[at:]))
 
 
@@ -165,11 +162,6 @@ def _refuse_large(text: str, flags: str) -> None:
         )
 
 
-def _filled(parts: list[str | int], match: Any) -> Iterator[str]:
-    for part in parts:
-        yield part if isinstance(part, str) else match.group(part) or ""
-
-
 def _parts(replacement: str, groups: int) -> list[str | int]:
     r"""A replacement as literal texts and numbers of groups (F&O 3.1, 5.6.4).
 
@@ -210,7 +202,7 @@ def _compiled(text: str, flags: str) -> Any:
 
 
 class _Limited:
-    """A pattern of the module ``regex``, which may backtrack: TimeoutError after 0.05 s, and at once from then on."""
+    """A pattern of the module ``regex``, which may backtrack: PatternError after 0.05 s, and at once from then on."""
 
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
@@ -225,13 +217,12 @@ class _Limited:
         return iter(self._timed(lambda *arguments, **limits: list(self._compiled.finditer(*arguments, **limits)), text))
 
     def _timed(self, match: Callable[..., Any], text: str) -> Any:
-        if self.slow:
-            raise TimeoutError("the pattern took too long on another text")
-        try:
-            return match(text, timeout=_SECONDS, concurrent=True)
-        except TimeoutError:
-            self.slow = True
-            raise
+        if not self.slow:
+            try:
+                return match(text, timeout=_SECONDS, concurrent=True)
+            except TimeoutError:
+                self.slow = True
+        raise PatternError("the pattern takes too long on this text, or did on another one")
 
 
 def _translated(text: str, flags: str) -> str:

@@ -19,6 +19,7 @@ from streamgauge.sparql.moments import (
     DATE_TIME_KINDS,
     Duration,
     date_time,
+    plain,
     read_duration,
     write_date_time,
     write_duration,
@@ -223,39 +224,25 @@ def _nearest_double(exact: int | Decimal) -> float:
 
 
 def nearest_single(exact: int | Decimal) -> float:
-    """The nearest 32-bit float, rounded once.
-
-    Rounding to 64 bits first may give the midpoint of two 32-bit floats; then the exact number decides.
-    """
+    """The nearest 32-bit float, rounded once."""
     return _nearest_single(exact) if exact else float(exact)
 
 
 @lru_cache(maxsize=4096)
 def _nearest_single(exact: int | Decimal) -> float:
     near = nearest_double(exact)
-    pair = around(near)
-    if pair is None or exact == near:
-        return single(near)
-    return max(pair) if exact > near else min(pair)
+    return single_of(near, (exact > near) - (exact < near))
 
 
-def around(middle: float) -> tuple[float, float] | None:
-    """The two 32-bit floats whose midpoint a 64-bit float is; ``None`` if it is not a midpoint."""
-    nearest = single(middle)
-    if nearest == middle or not math.isfinite(nearest):
-        return None
-    other = _neighbour(nearest, up=middle > nearest)
-    return (nearest, other) if (nearest + other) / 2 == middle else None
+def single_of(near: float, error: int) -> float:
+    """The 32-bit float nearest to a number of which ``near`` is the nearest 64-bit float.
 
-
-def _neighbour(value: float, *, up: bool) -> float:
-    """The next 32-bit float above or below a finite one."""
-    if value == 0:
-        return math.copysign(2.0**-149, 1 if up else -1)
-    # The bit patterns of floats of one sign, read as integers, are in the order of their absolute values.
-    (bits,) = struct.unpack("i", struct.pack("f", value))
-    neighbour: float = struct.unpack("f", struct.pack("i", bits + (1 if (value > 0) is up else -1)))[0]
-    return neighbour
+    ``error`` is the sign of their difference. Rounding twice would err at the midpoint of two 32-bit floats, so the
+    first result is rounded to odd (Boldo and Melquiond, 2008): to the neighbour whose last bit is set.
+    """
+    if error and not struct.unpack("q", struct.pack("d", near))[0] & 1:
+        near = math.nextafter(near, math.copysign(math.inf, error))
+    return single(near)
 
 
 # Writing: the form of computed values is short, has no exponent, and reads back as the same value.
@@ -295,22 +282,13 @@ def digits(number: int) -> str:
     return str(number) if -(1 << 4096) < number < 1 << 4096 else f"{Decimal(number):f}"
 
 
-def plain(number: Decimal) -> str:
-    """A decimal without exponent and without trailing zeros."""
-    text = f"{number:f}"
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text
-
-
 def _real_text(number: float, kind: int) -> str:
     if not math.isfinite(number):
         return "NaN" if math.isnan(number) else "INF" if number > 0 else "-INF"
     text = shortest(number, kind)
     if "e" not in text:
         return text.removesuffix(".0")
-    text = f"{Decimal(text):f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return plain(Decimal(text))
 
 
 def shortest(number: float, kind: int) -> str:
