@@ -10,7 +10,7 @@ from streamgauge.query.prologue import Prologue, read_prologue
 from streamgauge.query.reader import PlainQuery, QueryReader
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP, stamped
 from streamgauge.query.text import EVENT_SEQUENCES, QueryError, Token, check_bounds, refusal, tokens
-from streamgauge.query.versions import decoded, is_earlier
+from streamgauge.query.versions import decoded, encoded_position, is_earlier
 
 _UPDATES: Final = ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH")
 
@@ -29,12 +29,12 @@ def read_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL) 
     check_bounds(text, bounds)
     words = tokens(text)
     prologue = read_prologue(text, words, default=base)
-    if is_earlier(prologue.version) and "\\" in text and (plain := decoded(text)).text != text:
+    if is_earlier(prologue.version) and "\\" in text and (plain := decoded(text)) != text:
         try:
-            check_bounds(plain.text, bounds)
-            return _read(plain.text, base)
+            check_bounds(plain, bounds)
+            return _read(plain, base)
         except QueryError as error:
-            raise refusal(error.what, text, plain.original(error.position)) from None
+            raise refusal(error.what, text, encoded_position(text, error.position)) from None
     return _read(text, base)
 
 

@@ -23,11 +23,11 @@ def sparql(form: al.QueryForm, dataset: str = "", where: Wrap | None = None) -> 
     layout = _Layout(dataset, lambda pattern: (where or str)("\n  ".join(("{", *_inside(pattern))) + "\n}"), "\n")
     match form:
         case al.Select(pattern=pattern):
-            return _select(pattern, layout)
+            return _query("", pattern, layout)
         case al.Ask(pattern=pattern):
-            return _modified("ASK", pattern, layout)
+            return _query("ASK", pattern, layout)
         case al.Construct(template=template, pattern=pattern):
-            return _modified(" ".join(("CONSTRUCT {", *map(_triple, template), "}")), pattern, layout)
+            return _query(" ".join(("CONSTRUCT {", *map(_triple, template), "}")), pattern, layout)
 
 
 def expression(tree: al.Expression) -> str:
@@ -104,7 +104,7 @@ def _inside(pattern: al.Pattern) -> tuple[str, ...]:
         case al.Filter(condition=condition, pattern=inner):
             return (*_first(inner), _filter(condition))
         case al.Project() | al.Distinct() | al.Reduced() | al.Slice() | al.OrderBy() | al.Group():
-            return (_select(pattern, _Layout("", group, " ")),)
+            return (_query("", pattern, _Layout("", group, " ")),)
         case _:
             return (_element(pattern),)
 
@@ -205,19 +205,6 @@ def _find_group(parts: _Parts, projects: bool) -> None:
         parts.group, parts.where = below, below.pattern
 
 
-def _select(pattern: al.Pattern, layout: _Layout) -> str:
-    parts = _take_apart(pattern, projects=True)
-    prints = _Expressions(dict(parts.group.aggregates) if parts.group else {})
-    columns = [_column(var, parts, prints) for var in parts.variables or ()]
-    return _assemble(f"{parts.keyword} {' '.join(columns) or '*'}", parts, prints, layout)
-
-
-def _modified(head: str, pattern: al.Pattern, layout: _Layout) -> str:
-    parts = _take_apart(pattern, projects=False)
-    prints = _Expressions(dict(parts.group.aggregates) if parts.group else {})
-    return _assemble(head, parts, prints, layout)
-
-
 def _column(var: al.Var, parts: _Parts, prints: _Expressions) -> str:
     name = _variable(var)
     if var in parts.extends:
@@ -225,8 +212,12 @@ def _column(var: al.Var, parts: _Parts, prints: _Expressions) -> str:
     return f"({prints.text(var)} AS {name})" if var in prints.computed else name
 
 
-def _assemble(head: str, parts: _Parts, prints: _Expressions, layout: _Layout) -> str:
-    clauses = [head, layout.dataset, f"WHERE {layout.body(parts.where)}"]
+def _query(head: str, pattern: al.Pattern, layout: _Layout) -> str:
+    """A query or subquery that begins with ``head``, or with SELECT and its columns if that is empty."""
+    parts = _take_apart(pattern, projects=not head)
+    prints = _Expressions(dict(parts.group.aggregates) if parts.group else {})
+    columns = " ".join(_column(var, parts, prints) for var in parts.variables or ())
+    clauses = [head or f"{parts.keyword} {columns or '*'}", layout.dataset, f"WHERE {layout.body(parts.where)}"]
     if parts.group and parts.group.keys:
         clauses.append(f"GROUP BY {' '.join(_key(var, value) for var, value in parts.group.keys)}")
     if parts.having is not None:

@@ -6,7 +6,7 @@ parser and pyoxigraph's.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
@@ -44,15 +44,6 @@ class PlainQuery:
         return self
 
 
-@dataclass(slots=True)
-class _Graphs:
-    """The graphs of FROM and of FROM NAMED, and the token of the first FROM."""
-
-    default: list[str] = field(default_factory=list)
-    named: list[str] = field(default_factory=list)
-    first: Token | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class _Solutions:
     """The clauses after SELECT's columns: WHERE with grouping, HAVING and VALUES; ORDER BY; LIMIT and OFFSET."""
@@ -76,15 +67,21 @@ class QueryReader(ExpressionReader):
 
     def query(self) -> PlainQuery:
         """Read the whole query, up to the end of the text."""
-        self._graphs = _Graphs()
+        self._default_graphs: list[str] = []
+        self._named_graphs: list[str] = []
+        self._from: Token | None = None
         self._notes: list[str] = []
         form = self._form()
         if self._token.text:
             self._expect("the end of the query")
-        graphs, first = self._graphs, self._graphs.first
-        dataset = unanswered(_FROM, self._text, first.start) if first is not None else None
-        default, named = tuple(graphs.default), tuple(graphs.named)
-        return PlainQuery(form, default, named, dataset, self._unanswered, tuple(dict.fromkeys(self._notes)))
+        return PlainQuery(
+            form,
+            tuple(self._default_graphs),
+            tuple(self._named_graphs),
+            None if self._from is None else unanswered(_FROM, self._text, self._from.start),
+            self._unanswered,
+            tuple(dict.fromkeys(self._notes)),
+        )
 
     def _form(self) -> al.QueryForm:
         if self._says("ASK"):
@@ -101,9 +98,9 @@ class QueryReader(ExpressionReader):
     def _dataset(self) -> None:
         """Read FROM and FROM NAMED, which subqueries do not have."""
         while self._word() == "FROM":
-            self._graphs.first = self._graphs.first or self._token
+            self._from = self._from or self._token
             self._at += 1
-            graphs = self._graphs.named if self._says("NAMED") else self._graphs.default
+            graphs = self._named_graphs if self._says("NAMED") else self._default_graphs
             graphs.append(self._iri()[1:-1])
 
     def _describe(self) -> al.QueryForm:
@@ -199,14 +196,11 @@ class QueryReader(ExpressionReader):
         for var, expression, token in columns:
             if var in seen and expression is not None:
                 self._refuse(f"SELECT already has ?{var.name}: give the expression another name", token)
-            if expression is None:
-                if solutions.grouped:
-                    self._check_grouped(var, known, token)
-            else:
-                if var in known:
-                    self._refuse(f"?{var.name} already has a value: give the expression another name", token)
-                if solutions.grouped:
-                    self._check_expression(expression, known, token)
+            if expression is not None and var in known:
+                self._refuse(f"?{var.name} already has a value: give the expression another name", token)
+            if solutions.grouped:
+                self._check_grouped(expression or var, known, token)
+            if expression is not None:
                 if solutions.having is not None and var in al.expression_variables(solutions.having):
                     self._notes.append(
                         f"HAVING uses ?{var.name}, which SELECT computes after it (SPARQL 18.2.4), so it is unbound "
@@ -217,16 +211,12 @@ class QueryReader(ExpressionReader):
             seen.add(var)
         return pattern
 
-    def _check_expression(self, expression: al.Expression, known: set[al.Var], token: Token) -> None:
-        """Raise QueryError for a variable in a SELECT expression that is not grouped."""
-        for part in every_expression(expression):
-            if isinstance(part, al.Var):
-                self._check_grouped(part, known, token)
-
-    def _check_grouped(self, var: al.Var, known: set[al.Var], token: Token) -> None:
-        if var not in known:
-            what = f"?{var.name} in SELECT is unbound: add it to GROUP BY, or use it in an aggregate"
-            self._refuse(f"{what} such as COUNT(?{var.name})", self._mention(var, token))
+    def _check_grouped(self, column: al.Expression, known: set[al.Var], token: Token) -> None:
+        """Raise QueryError for a variable in SELECT that is not grouped."""
+        for var in every_expression(column):
+            if isinstance(var, al.Var) and var not in known:
+                what = f"?{var.name} in SELECT is unbound: add it to GROUP BY, or use it in an aggregate"
+                self._refuse(f"{what} such as COUNT(?{var.name})", self._mention(var, token))
 
     def _mention(self, var: al.Var, token: Token) -> Token:
         """The first token of a variable at or after another token."""

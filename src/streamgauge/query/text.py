@@ -128,7 +128,7 @@ class QueryError(MistakeError, ValueError):
 
     def __reduce__(self) -> tuple[type["QueryError"], tuple[str, str, int, int]]:
         """Pickle by the constructor's arguments, as an exception's own pickling has only the message."""
-        return QueryError, (self.what, self.text, self.line, self.column)
+        return type(self), (self.what, self.text, self.line, self.column)
 
     def within(self, text: str) -> "QueryError":
         """The error with another text that has the same positions."""
@@ -137,10 +137,6 @@ class QueryError(MistakeError, ValueError):
 
 class UnansweredError(QueryError):
     """A valid SPARQL query with an unsupported part; the message says what to write instead."""
-
-    def __reduce__(self) -> tuple[type["QueryError"], tuple[str, str, int, int]]:
-        """Pickle as ``QueryError`` does."""
-        return UnansweredError, (self.what, self.text, self.line, self.column)
 
 
 def unanswered(what: str, text: str, position: int) -> UnansweredError:

@@ -119,7 +119,7 @@ def read_update(text: str, context: UpdateContext) -> list[UpdateOperation]:
     try:
         prologue = read_prologue(text, tokens(text))
         if is_earlier(prologue.version) and "\\" in text:
-            text = decoded(text).text
+            text = decoded(text)
             check_bounds(text, WITH_DATA)
             prologue = read_prologue(text, tokens(text))
         return list(_joined(_UpdateReader(text, tokens(text), prologue, context).operations()))

@@ -9,8 +9,6 @@ r"""Differences between SPARQL 1.1 and 1.2 in the meaning of a text; ``VERSION "
 """
 
 import re
-from bisect import bisect_right
-from dataclasses import dataclass, field
 from typing import Final
 
 from streamgauge.model import algebra as al
@@ -52,34 +50,18 @@ def is_earlier(version: str | None) -> bool:
     return version in ("1.0", "1.1")
 
 
-@dataclass(frozen=True, slots=True)
-class DecodedText:
-    """A text with code point escapes replaced, and the original positions of its characters."""
-
-    text: str
-    ends: tuple[int, ...] = field(repr=False)
-    shifts: tuple[int, ...] = field(repr=False)
-    """The number of characters that the text lost up to each of ``ends``."""
-
-    def original(self, position: int) -> int:
-        """The position in the original text with its escapes."""
-        at = bisect_right(self.ends, position)
-        return position + (self.shifts[at - 1] if at else 0)
-
-
-def decoded(text: str) -> DecodedText:
+def decoded(text: str) -> str:
     """The text with all code point escapes replaced (SPARQL 1.1, 19.2)."""
-    parts: list[str] = []
-    ends: list[int] = []
-    shifts: list[int] = []
-    last = length = 0
-    for match in _ESCAPE.finditer(text):
-        parts += (text[last : match.start()], chr(int(match[1] or match[2], 16)))
-        length += match.start() - last + 1
-        last = match.end()
-        ends.append(length)
-        shifts.append(last - length)
-    return DecodedText("".join((*parts, text[last:])), tuple(ends), tuple(shifts))
+    return _ESCAPE.sub(lambda escape: chr(int(escape[1] or escape[2], 16)), text)
+
+
+def encoded_position(text: str, position: int) -> int:
+    """The position in a text of a position in ``decoded(text)``."""
+    for escape in _ESCAPE.finditer(text):
+        if escape.start() >= position:
+            break
+        position += len(escape[0]) - 1
+    return position
 
 
 def truth(expression: al.Expression) -> al.Expression:
