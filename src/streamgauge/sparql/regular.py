@@ -12,6 +12,7 @@ steps of a pattern over a text.
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
@@ -55,7 +56,10 @@ class Pattern:
         if not set(flags) <= set("imsxq"):
             raise PatternError(f"unknown flag in {flags!r}: i, m, s, x and q are allowed")
         _refuse_large(text, flags)
-        self._quick = re.compile(text.replace("$", r"\Z")) if not flags and _CALM.fullmatch(text) else None
+        self._quick: re.Pattern[str] | None = None
+        if not flags and _CALM.fullmatch(text):
+            with suppress(re.error):  # such as "*" and "[]", which elementpath refuses
+                self._quick = re.compile(text.replace("$", r"\Z"))
         self._general: Any = None
         self._source = text, flags
         if self._quick is None:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from streamgauge.model.terms import XSD, Term, datatype, quoted, unescaped
@@ -50,8 +50,8 @@ _NAMES: Final = {
     BOOLEAN: "boolean",
     **{kind: name for name, kind in (_DURATIONS | MOMENTS).items()},
 }
-_RANGES: Final[dict[str, tuple[int | None, int | None]]] = {
-    "integer": (None, None),
+_RANGES: Final[dict[str, tuple[float, float]]] = {
+    "integer": (-math.inf, math.inf),
     "byte": (-(1 << 7), (1 << 7) - 1),
     "short": (-(1 << 15), (1 << 15) - 1),
     "int": (-(1 << 31), (1 << 31) - 1),
@@ -60,10 +60,10 @@ _RANGES: Final[dict[str, tuple[int | None, int | None]]] = {
     "unsignedShort": (0, (1 << 16) - 1),
     "unsignedInt": (0, (1 << 32) - 1),
     "unsignedLong": (0, (1 << 64) - 1),
-    "positiveInteger": (1, None),
-    "negativeInteger": (None, -1),
-    "nonPositiveInteger": (None, 0),
-    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, math.inf),
+    "negativeInteger": (-math.inf, -1),
+    "nonPositiveInteger": (-math.inf, 0),
+    "nonNegativeInteger": (0, math.inf),
 }
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 _POINT: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
@@ -166,22 +166,12 @@ def _reader(kind: int, parse: Callable[[str], Any]) -> Callable[[str], Value | N
     return run
 
 
-def _ranged(least: int | None, upper: int | None) -> Callable[[str], int | None]:
+def _ranged(least: float, upper: float) -> Callable[[str], int | None]:
     def parse(text: str) -> int | None:
         number = whole(text)
-        if number is None or (least is not None and number < least) or (upper is not None and number > upper):
-            return None
-        return number
+        return number if number is not None and least <= number <= upper else None
 
     return parse
-
-
-def _moment(name: str) -> Callable[[str], Any]:
-    return lambda text: date_time(text, name)
-
-
-def _duration(name: str) -> Callable[[str], Any]:
-    return lambda text: read_duration(text, name)
 
 
 _READERS: Final[dict[str, Callable[[str], Value | None]]] = {
@@ -191,8 +181,8 @@ _READERS: Final[dict[str, Callable[[str], Value | None]]] = {
     XSD + "float": _reader(FLOAT, single_real),
     XSD + "boolean": _reader(BOOLEAN, _BOOLEANS.get),
     **{XSD + name: _reader(INTEGER, _ranged(*bounds)) for name, bounds in _RANGES.items()},
-    **{XSD + name: _reader(kind, _duration(name)) for name, kind in _DURATIONS.items()},
-    **{XSD + name: _reader(kind, _moment(name)) for name, kind in MOMENTS.items()},
+    **{XSD + name: _reader(kind, partial(read_duration, kind=name)) for name, kind in _DURATIONS.items()},
+    **{XSD + name: _reader(kind, partial(date_time, kind=name)) for name, kind in MOMENTS.items()},
 }
 
 
