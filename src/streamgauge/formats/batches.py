@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.formats.lines import Advance, Input, LineError
+from streamgauge.formats.lines import Advance, Input, LineError, decode_columns
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple
 
@@ -164,6 +164,29 @@ class ElementBatch:
 
 Taken: TypeAlias = ElementBatch | Input
 """Input of an engine that takes batches."""
+
+
+def count_of(items: Sequence[Taken]) -> int:
+    """How many elements and advances there are."""
+    return sum([len(item) if isinstance(item, ElementBatch) else 1 for item in items])
+
+
+def batch_of_lines(lines: bytes, stream: str, arrived: int | None) -> ElementBatch | None:
+    """Lines of elements of a stream in columns, numbered from 0; ``None`` where they are few or not alike.
+
+    ``arrived`` is the time (ms) of elements without one.
+    """
+    read = decode_columns(lines, arrived)
+    if read is None or len(read.times) < FEW:
+        return None
+    numbers = NumberedTerms()
+    added = numbers.of(read.terms)
+    borders = np.cumsum([0, *read.counts])
+    try:
+        times = np.array(read.times, np.int64)
+    except OverflowError:
+        return None
+    return ElementBatch(numbers.terms, stream, times, np.arange(len(times)), borders, added)
 
 
 def triples_of(terms: Sequence[Term], numbers: Numbers) -> list[Triple]:

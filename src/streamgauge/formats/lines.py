@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from json.encoder import encode_basestring_ascii
 from operator import itemgetter
-from typing import Any, Final, Protocol, TypeAlias, cast, get_args
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast, get_args
 
 import msgspec
 import pyoxigraph as ox
@@ -134,6 +135,33 @@ def decode_together(lines: bytes, known: bool) -> list[Input] | None:
         begin, end = end, end + text.count("\n")
         inputs.append(StreamElement(line.stream, time, line.n, tuple(triples[begin:end])))
     return inputs
+
+
+class LineColumns(NamedTuple):
+    """Elements in columns: times (ms), how many triples each has, and the terms of all, three for each triple."""
+
+    times: list[int]
+    counts: list[int]
+    terms: list[Term]
+
+
+def decode_columns(lines: bytes, arrived: int | None) -> LineColumns | None:
+    """Lines of elements that only add triples; ``None`` for others, and where a field is unknown.
+
+    Their streams and numbers are left out. ``arrived`` is the time (ms) of those that do not say one.
+    """
+    try:
+        read = _known_lines(lines)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    times = [arrived if line.t is None else line.t for line in read]
+    if None in times or any(line.advance is not None or line.remove or line.until is not None for line in read):
+        return None
+    texts = [line.add if line.add[-1:] in _ENDS else f"{line.add}\n" for line in read]
+    if any(text and text[-3:] != " .\n" for text in texts) or len(read) != lines.rstrip().count(b"\n") + 1:
+        return None
+    terms = _terms_of("".join(texts))
+    return None if terms is None else LineColumns(cast(list[int], times), [text.count("\n") for text in texts], terms)
 
 
 class Unsaid(Protocol):
@@ -322,17 +350,23 @@ def _triples(text: Any, name: str) -> tuple[Triple, ...]:
 
 def _split(text: str) -> list[Triple] | None:
     """The triples of text in canonical layout and syntax; ``None`` for other text."""
+    terms = _terms_of(text)
+    return None if terms is None else list(zip(terms[0::3], terms[1::3], terms[2::3], strict=True))
+
+
+def _terms_of(text: str) -> list[Term] | None:
+    """The same, three terms for each triple."""
     if _STRING in text or ('"@' in text and _TAG.search(text)) or ("\\" in text and _ODD_ESCAPE.search(text)):
         return None
     count = text.count("\n")
     parts = text.replace(" .\n", " . ").split(" ")
     if len(parts) != 4 * count + 1 or parts.pop() or parts[3::4] != _DOTS * count:
         return _spaced(text)
-    columns = parts[0::4], parts[1::4], parts[2::4]
-    return list(zip(*columns, strict=True)) if _laid_out(columns) else None
+    del parts[3::4]
+    return parts if _laid_out((parts[0::3], parts[1::3], parts[2::3])) else None
 
 
-def _spaced(text: str) -> list[Triple] | None:
+def _spaced(text: str) -> list[Term] | None:
     """The same for text whose literals have blanks."""
     lines = text.split(" .\n")
     if lines.pop() or text.count("\n") != len(lines):
@@ -340,7 +374,7 @@ def _spaced(text: str) -> list[Triple] | None:
     triples = [tuple(line.split(" ", 2)) for line in lines]
     if any(len(triple) != 3 for triple in triples) or not _laid_out(list(zip(*triples, strict=True))):
         return None
-    return cast(list[Triple], triples) if all(_OBJECT.fullmatch(triple[2]) for triple in triples) else None
+    return [*chain.from_iterable(triples)] if all(_OBJECT.fullmatch(triple[2]) for triple in triples) else None
 
 
 def _laid_out(columns: Sequence[Sequence[str]]) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from streamgauge.incremental.crossovers import COLUMNAR_CHANGE, COLUMNAR_PATTERNS
-from streamgauge.incremental.operators import Bag, Take
+from streamgauge.incremental.pattern_shapes import Leaf
 from streamgauge.incremental.plan import BgpRequest, Feed, disconnected, unheard
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.incremental.window_pieces import WindowBegins, size_of
@@ -39,7 +39,6 @@ class ColumnJoins(WindowJoins):
     def __init__(self, begins: WindowBegins | None) -> None:
         super().__init__()
         self._begins, self._t0 = begins, 0
-        self._asked: list[BgpRequest] = []
         self._graph: Term | None = None
         self._content: WindowContent
         self._waits = False
@@ -58,22 +57,15 @@ class ColumnJoins(WindowJoins):
         """The pool itself while changes are joined in columns."""
         return None if self._columns is None else self
 
-    def leaf(self, request: BgpRequest) -> Take:
-        """Request the solutions of a pattern."""
-        take = super().leaf(request)
-        self._asked.append(request)
-        return take
-
     def over(self, graph: Term | None) -> None:
         """The content is of this graph; what comes waits for the first look where all its patterns are joins."""
         self._graph = graph
-        joined = all(len(request.bgp.patterns) > 1 for request in self._asked)
+        joined = all(len(request.bgp.patterns) > 1 for request, _ in self.leaves)
         self._waits = self._begins is not None and self._possible and joined
 
     @property
-    def _requests(self) -> list[tuple[BgpRequest, Bag]]:
-        pairs = zip(self._asked, self._found, strict=False)
-        return [(request, bag) for request, bag in pairs if request.graph == self._graph]
+    def _requests(self) -> list[Leaf]:
+        return [leaf for leaf in self.leaves if leaf[0].graph == self._graph]
 
     @property
     def _possible(self) -> bool:

@@ -63,10 +63,21 @@ def _countable(expression: Expression) -> bool:
 
 def test(condition: Expression, names: Sequence[str]) -> Test:
     """A cached test of terms, one per name of ``names`` and in that order."""
+    if len(names) == 1 and (iris := _listed(condition)) is not None:
+        return iris.__contains__
     decide = row_condition(condition, names)
     if len(names) == 1:
         return lru_cache(REMEMBERED_RESULTS)(lambda cell: decide((cell,)))
     return lru_cache(REMEMBERED_RESULTS)(lambda *cells: decide(cells))
+
+
+def _listed(condition: Expression) -> frozenset[Term] | None:
+    """The IRIs of a condition that a variable is among some; ``None`` for any other condition."""
+    match condition:
+        case Call(operator="IN", arguments=(Var(), *terms)) if all(isinstance(term, str) for term in terms):
+            listed = frozenset(map(str, terms))
+            return listed if all(term.startswith("<") and not term.startswith("<<") for term in listed) else None
+    return None
 
 
 class Batch:

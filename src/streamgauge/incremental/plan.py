@@ -13,21 +13,13 @@ often as it was there, which is once. ``?s`` agrees with no row on the left for 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from streamgauge.incremental.conditions import is_fast, variables_of
-from streamgauge.incremental.operators import Take
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import BGP, Call, Expression, Node, TriplePattern, Var, expression_variables, nodes_of
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.query.traversal import conjuncts, reads_patterns
-
-if TYPE_CHECKING:
-    from streamgauge.formats.batches import ElementBatch
-    from streamgauge.incremental.column_joins import ColumnJoins
-    from streamgauge.incremental.drivers.content import WindowContent
-    from streamgauge.incremental.stamp_rows import StampRows
-    from streamgauge.incremental.term_ids import IdTriples
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,56 +95,6 @@ class BgpRequest:
 
 Feed: TypeAlias = Callable[[Iterable[Triple]], None]
 """Takes triples that enter a graph, or that leave it."""
-
-
-class JoinPool:
-    """The solutions of patterns over graphs that move: followed as triples enter and leave, or found at each look."""
-
-    @property
-    def moved(self) -> bool:
-        """Whether solutions may have changed since they were taken."""
-        return True
-
-    def leaf(self, request: BgpRequest) -> Take:
-        """Request the solutions of a pattern, before the graphs are fed."""
-        raise NotImplementedError
-
-    def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:  # noqa: ARG002
-        """Functions that take the triples that enter and leave a graph; they do nothing when no pattern needs them."""
-        return unheard, unheard
-
-    def stamps(self, graph: Term) -> "Sequence[StampRows]":  # noqa: ARG002
-        """The rows of stamps that are asked of a graph of stamps without facts."""
-        return ()
-
-    def bind(self, graph: Term | None, content: "WindowContent") -> None:
-        """One content of a graph, ``None`` for the default graph, which is seen when it is looked at."""
-
-    def over(self, graph: Term | None) -> None:
-        """Patterns are all asked for, and the first content is of this graph."""
-
-    @property
-    def in_columns(self) -> "ColumnJoins | None":
-        """The pool itself while changes are joined in columns."""
-        return None
-
-    def enter_columns(self, triples: int) -> bool:  # noqa: ARG002
-        """Whether changes are joined in columns from now on, beside one of so many triples."""
-        return False
-
-    def numbered(self, batch: "ElementBatch") -> "IdTriples | None":  # noqa: ARG002
-        """The triples of a batch by numbers, ``None`` where they are taken as they are."""
-        return None
-
-    def cut(self, time: int, t0: int) -> int | None:  # noqa: ARG002
-        """Time comes to ``time`` (ms) and windows begin at ``t0``: what came before is apart; when the next cut is."""
-        return None
-
-    def look(self) -> None:
-        """A look at the contents begins."""
-
-    def release(self) -> None:
-        """The look is over."""
 
 
 def unheard(_triples: Iterable[Triple]) -> None:

@@ -8,6 +8,7 @@ Nothing is kept between two looks, and the order of joins follows the sizes that
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,14 @@ from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.conditions import Test
 from streamgauge.incremental.crossovers import FEW_ROWS, WHOLE_BY_NUMBERS
 from streamgauge.incremental.evaluator import KeptAnswer
+from streamgauge.incremental.join_pool import JoinPool
 from streamgauge.incremental.list_joins import JoinSide, PendingCondition, SolutionTable, pending, relation_tests, rows
 from streamgauge.incremental.operators import Bag, Delta, Take, difference, repeated
-from streamgauge.incremental.plan import BgpRequest, JoinPool, PlannedBgp, TripleRelation, plan
+from streamgauge.incremental.plan import BgpRequest, PlannedBgp, TripleRelation, plan
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.window_pieces import PartedTriples, WindowBegins
 from streamgauge.model import algebra as al
-from streamgauge.model.algebra import Var
+from streamgauge.model.algebra import Node, Var
 from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Row, Term, Triple
 
@@ -48,29 +50,36 @@ class SnapshotContents(JoinPool):
         begins: WindowBegins | None = None,
         in_columns: bool = False,
     ) -> None:
+        super().__init__()
         self._begins = begins
-        self._parted: dict[Term | None, Parted] = {}
+        self._parted: dict[Node | None, Parted] = {}
         self._seen: list[tuple[Term | None, WindowContent]] = []
-        self._matches: list[Matches] = []
+        self._matches: dict[int, Matches] = {}
         self._least, self._again = least, again
         self._numbers: IdConditions | None = None
         self._in_columns = in_columns
 
-    def leaf(self, bgp_request: BgpRequest) -> Take:
+    def ask(self, request: BgpRequest) -> Bag:
         """Request the solutions of a pattern at each look."""
-        return self.matches(bgp_request).take
-
-    def matches(self, bgp_request: BgpRequest) -> "Matches":
-        """Request the matches of a pattern, which give its solutions as a bag or as rows at each look."""
-        if isinstance(bgp_request.graph, Var):
+        if isinstance(request.graph, Var):
             raise UnsupportedError("GRAPH over each graph: spread the query first")
-        parted = self._parted.setdefault(bgp_request.graph, Parted())
-        matches = Matches(plan(bgp_request.bgp, bgp_request.conditions), bgp_request.output, parted)
-        self._matches.append(matches)
-        return matches
+        return super().ask(request)
+
+    def change(self, bag: Bag) -> Bag:
+        """The solutions of a pattern, nothing when they were taken before."""
+        matches = self._matches.get(id(bag))
+        return super().change(bag) if matches is None else matches.take()
+
+    def rows(self, bag: Bag) -> list[Row]:
+        """The same as rows, in which equal ones stand as often as they are found."""
+        matches = self._matches.get(id(bag))
+        return list(repeated(self.taken(bag).items())) if matches is None else matches.rows()
 
     def bind(self, graph: Term | None, content: "WindowContent") -> None:
         """One more content of a graph, ``None`` for the default graph, which is seen when it is looked at."""
+        for request, bag in self.leaves if not self._matches else ():
+            parted = self._parted.setdefault(request.graph, Parted())
+            self._matches[id(bag)] = Matches(plan(request.bgp, request.conditions), request.output, parted)
         if graph in self._parted:
             self._seen.append((graph, content))
 
@@ -86,7 +95,7 @@ class SnapshotContents(JoinPool):
 
     def look(self) -> None:
         """Take in what is held now."""
-        multiplying = any(matches.multiplied for matches in self._matches)
+        multiplying = any(matches.multiplied for matches in self._matches.values())
         for graph, parted in self._parted.items():
             contents = [content for name, content in self._seen if name == graph]
             graphs = [triples for content in contents for triples in content.graphs()]
@@ -95,7 +104,7 @@ class SnapshotContents(JoinPool):
                 parted.fill_numbers(self._graph(contents))
             else:
                 parted.fill(graphs)
-        for matches in self._matches:
+        for matches in self._matches.values():
             matches.renew()
 
     def _graph(self, contents: "Sequence[WindowContent]") -> "IdGraph":
@@ -141,15 +150,14 @@ class Snapshots(KeptAnswer):
         names: Sequence[Term] = (),
         ranked: bool = False,
     ) -> None:
-        matches: list[Matches] = []
 
-        def leaf(bgp_request: BgpRequest) -> Take:
-            matches.append(contents.matches(bgp_request))
-            return matches[-1].take
+        def leaf(request: BgpRequest) -> Take:
+            self._only = contents.ask(request)
+            return partial(contents.taken, self._only)
 
         super().__init__(form, leaf, empty_aggregate, names, ranked=ranked)
         self.tree.forget()
-        self._only = matches[0] if self.tree.is_leaf else None
+        self._contents = contents
 
     def settle(self) -> Delta:
         """The change of the answer since this was last asked for."""
@@ -169,9 +177,9 @@ class Snapshots(KeptAnswer):
 
     def rows(self) -> tuple[Row, ...]:
         """Evaluate at this look, once: each row as often as it is there."""
-        if self._only is None or self.tree.watched:
+        if not self.tree.is_leaf or self.tree.watched:
             return repeated(self.answer().items())
-        return tuple(self._only.rows())
+        return tuple(self._contents.rows(self._only))
 
 
 class Parted:
@@ -181,8 +189,6 @@ class Parted:
         self._parts: dict[Term | None, list[Triple]] = {}
         self._tests: dict[TripleRelation, list[tuple[int, Test]]] = {}
         self._sides: dict[TripleRelation, JoinSide] = {}
-        self._alike = Counter[tuple[Term | None, tuple[int, ...]]]()
-        self._selected: dict[tuple[Term | None, tuple[int, ...]], dict[tuple[Term | None, ...], list[Triple]]] = {}
         self._numbers: IdGraph | None = None
         self.size = 0
         """How many triples there are."""
@@ -192,7 +198,6 @@ class Parted:
         self._parts.setdefault(relation.constants[1], [])
         if relation not in self._tests:
             self._tests[relation] = relation_tests(relation)
-            self._alike[_constant_places(relation)] += 1
 
     @property
     def predicates(self) -> list[Term] | None:
@@ -209,28 +214,15 @@ class Parted:
         if self._numbers is not None:
             return self._numbers.side(relation, self._tests[relation])
         if relation not in self._sides:
-            triples = rows(relation, self._part(relation), self._tests[relation])
+            triples = rows(relation, self._parts[relation.constants[1]], self._tests[relation])
             self._sides[relation] = JoinSide(triples, relation.columns)
         return self._sides[relation]
-
-    def _part(self, relation: TripleRelation) -> list[Triple]:
-        """The triples of its predicate; of its other constants too, where other relations differ in these."""
-        part, alike = self._parts[relation.constants[1]], _constant_places(relation)
-        places = alike[1]
-        if not places or self._alike[alike] < 2:
-            return part
-        if alike not in self._selected:
-            selected = self._selected[alike] = {}
-            for triple in part:
-                selected.setdefault(tuple([triple[at] for at in places]), []).append(triple)
-        return self._selected[alike].get(tuple([relation.constants[at] for at in places]), [])
 
     def fill(self, graphs: Sequence[Collection[Triple]]) -> None:
         """Put the triples of these graphs in the place of what was there."""
         self._numbers = None
         self.size = sum(map(len, graphs))
         self._sides.clear()
-        self._selected.clear()
         for part in self._parts.values():
             part.clear()
         if None in self._parts:
@@ -268,11 +260,6 @@ class Parted:
         if self._numbers is not None:
             columns = self._numbers.texts(columns)
         return list(zip(*columns, strict=True))
-
-
-def _constant_places(relation: TripleRelation) -> tuple[Term | None, tuple[int, ...]]:
-    """The predicate of a relation, and at which other places it has constants."""
-    return relation.constants[1], tuple(at for at in (0, 2) if relation.constants[at] is not None)
 
 
 class Matches:

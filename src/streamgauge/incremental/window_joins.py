@@ -19,7 +19,7 @@ which is passed over, because pattern 0 has counted that solution.
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from streamgauge.incremental.budget import TooMuchError
@@ -39,12 +39,13 @@ from streamgauge.incremental.ir import (
     row_of,
     tuple_of,
 )
+from streamgauge.incremental.join_pool import JoinPool
 from streamgauge.incremental.operators import Bag, Pull, Take
+from streamgauge.incremental.pattern_shapes import Leaf
 from streamgauge.incremental.plan import (
     BgpRequest,
     Feed,
     JoinPlan,
-    JoinPool,
     Path,
     PlannedBgp,
     TripleRelation,
@@ -66,10 +67,9 @@ class WindowJoins(JoinPool):
     """
 
     def __init__(self, static: Iterable[Triple] = (), stamped: bool = False) -> None:
+        super().__init__()
         self._stamped = stamped
         self._static = static if isinstance(static, Collection) else tuple(static)
-        self._leaves: list[tuple[BgpRequest, Bag]] = []
-        self._found: list[Bag] = []
         self._stamps: dict[Node | None, list[StampRows]] = {}
         self._joins: dict[Term | None, list[Joins | SkewedJoins]] = {}
         self._skewed: dict[int, SkewedJoins] = {}
@@ -88,22 +88,24 @@ class WindowJoins(JoinPool):
     @property
     def moved(self) -> bool:
         """Whether the solutions of a pattern have changed since they were taken."""
-        return any(self._found)
+        return any(self._bags)
+
+    @cached_property
+    def _bags(self) -> list[Bag]:
+        """The bags that changes are put into."""
+        return [bag for _, bag in self.leaves] + [rows.found for some in self._stamps.values() for rows in some]
 
     def leaf(self, request: BgpRequest) -> Take:
         """Request the solutions of a pattern."""
         stamps = stamp_rows(request) if self._stamped else None
-        bag: Bag = {} if stamps is None else stamps.found
         if stamps is None:
-            self._leaves.append((request, bag))
-        else:
-            self._stamps.setdefault(request.graph, []).append(stamps)
-        self._found.append(bag)
-        return partial(self._taken, bag)
+            return super().leaf(request)
+        self._stamps.setdefault(request.graph, []).append(stamps)
+        return partial(self.taken, stamps.found)
 
-    def _taken(self, bag: Bag) -> Bag:
-        change = bag.copy()
-        bag.clear()
+    def change(self, bag: Bag) -> Bag:
+        """The rows that a bag has, which it has no more, with those that a second plan finds."""
+        change = super().change(bag)
         if self._skewed and (skewed := self._skewed.get(id(bag))) is not None:
             skewed.add_to(change)
         return change
@@ -128,10 +130,10 @@ class WindowJoins(JoinPool):
 
         One pattern that is alone may have a second plan.
         """
-        leaves = [leaf for leaf in self._leaves if leaf[0].graph == graph]
+        leaves = [leaf for leaf in self.leaves if leaf[0].graph == graph]
         parts = band_parts(leaves[0][0]) if len(leaves) == 1 and not _is_open(leaves[0][0]) else None
         if parts is not None:
-            skewed = self._skewed[id(leaves[0][1])] = SkewedJoins(*leaves[0], parts, _joined, self._found)
+            skewed = self._skewed[id(leaves[0][1])] = SkewedJoins(*leaves[0], parts, _joined, self._bags)
             return [skewed]
         open_ = [leaf for leaf in leaves if _is_open(leaf[0])]
         groups = [[leaf for leaf in leaves if leaf not in open_], *([leaf] for leaf in open_)]
@@ -145,7 +147,7 @@ class WindowJoins(JoinPool):
         }
 
 
-def _joined(leaves: Sequence[tuple[BgpRequest, Bag]]) -> "Joins":
+def _joined(leaves: Sequence[Leaf]) -> "Joins":
     requests = [request for request, _ in leaves]
     return generate(plan_all(requests), [request.output for request in requests], [bag for _, bag in leaves])
 

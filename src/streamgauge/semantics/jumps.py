@@ -3,7 +3,7 @@
 A jump that would make too many reports due is refused before any is computed; usually a clock or a unit is wrong.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from streamgauge.model.query import StreamWindow
@@ -49,6 +49,18 @@ def clock_steps(windows: Sequence[StreamWindow], semantics: Semantics) -> list[i
         return [window.window.slide for window in windows if window.window.kind != "count"]
     timed = semantics.period is not None or semantics.tick is Tick.TIME
     return [semantics.period or semantics.time_unit] if timed else []
+
+
+def refuse_jumps(
+    windows: Sequence[StreamWindow], semantics: Semantics, now: int | None, times: Iterable[int], limit: int
+) -> None:
+    """As ``refuse_jump``, for times (ms) that come one after the other, from ``now`` on: the farthest jump counts."""
+    before, after = 0, 0
+    for time in times:
+        if now is not None and time - now > after - before:
+            before, after = now, time
+        now = time if now is None else max(now, time)
+    refuse_jump(windows, semantics, before, after, limit)
 
 
 def refuse_jump(windows: Sequence[StreamWindow], semantics: Semantics, before: int, after: int, limit: int) -> None:

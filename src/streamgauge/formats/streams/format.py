@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import starmap
 from pathlib import Path
-from typing import IO, Any, Final, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyoxigraph as ox
 
@@ -20,6 +20,9 @@ from streamgauge.model.controls import visible
 from streamgauge.model.element import StreamElement
 from streamgauge.model.own_data import OWN_DATA_NAMES, OwnData
 from streamgauge.model.terms import Term, Triple, is_triple_of, misplaced, with_blank_nodes
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import ElementBatch
 
 STREAM = "http://ex.org/streams/test"
 """The stream's IRI where a file names none (YABench's and CSRBench's queries use it)."""
@@ -137,7 +140,8 @@ class Format:
     column: always if there is no ``read``, else when the user names such a property. ``honours`` lists the options of
     each way of reading; others are refused. ``binary``: its bytes are not text. ``recognises`` decides by first bytes
     between formats with the same endings. ``guesses_time``: the time column need not be named. ``lines``: each line
-    stands alone. ``media_types`` identify it in requests whose body is messages.
+    stands alone. ``columns`` reads a message, with the time of its arrival (ms), in columns if its elements are
+    alike. ``media_types`` identify it in requests whose body is messages.
     """
 
     name: str
@@ -154,6 +158,7 @@ class Format:
     recognises: Callable[[bytes], bool] | None = None
     guesses_time: bool = False
     lines: bool = False
+    columns: Callable[[bytes, Reading, int | None], "ElementBatch | None"] | None = None
     media_types: tuple[str, ...] = ()
 
     @property

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from streamgauge.formats.documents import FormatError
 from streamgauge.formats.lines import Advance, Input, LineError, decode_input, decode_together, encode_element
@@ -21,6 +21,9 @@ from streamgauge.formats.streams.format import (
 )
 from streamgauge.formats.streams.options import STREAM, honoured
 from streamgauge.formats.streams.quads import write_each
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import ElementBatch
 
 
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[Input]:
@@ -61,6 +64,13 @@ def decoder(reading: Reading) -> Decode:
         return [item for line, where in zip(lines, places, strict=True) for item in lines_decoder.take(line, where)]
 
     return decode
+
+
+def columns(payload: bytes, reading: Reading, arrived: int | None) -> "ElementBatch | None":
+    """The elements of a message of lines in columns, of the reading's stream; ``None`` where lines are not alike."""
+    from streamgauge.formats.batches import batch_of_lines
+
+    return batch_of_lines(message_text(payload, "body", reading), reading.stream, arrived)
 
 
 _OURS = re.compile(
@@ -152,6 +162,7 @@ FORMATS = (
         write=write_each(encode_element),
         follow=follow,
         lines=True,
+        columns=columns,
         decoder=decoder,
         encode=encode_element,
         recognises=recognised,

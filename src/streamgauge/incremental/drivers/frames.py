@@ -16,7 +16,8 @@ from streamgauge.incremental.common_groups import CommonGroups
 from streamgauge.incremental.crossovers import WHOLE_LOOKS
 from streamgauge.incremental.drivers.content import AnyChange, BufferedContent, Latest, WindowContent, change_detector
 from streamgauge.incremental.evaluator import KeptAnswer
-from streamgauge.incremental.plan import Feed, JoinPool
+from streamgauge.incremental.join_pool import JoinPool
+from streamgauge.incremental.plan import Feed
 from streamgauge.incremental.snapshot import SnapshotContents, Snapshots
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.incremental.window_pieces import WindowBegins

@@ -20,8 +20,9 @@ from typing import Final, TypeAlias
 
 from streamgauge.incremental.budget import ChangeBudget, EvaluationBudget, TooMuchError
 from streamgauge.incremental.facts.facts import Facts
-from streamgauge.incremental.facts.shapes import PatternOwner, ShapeJoins, ShapePool, Taker, original
+from streamgauge.incremental.facts.shapes import PatternOwner, ShapeJoins, ShapePool, Taker
 from streamgauge.incremental.operators import Bag, add, add_all
+from streamgauge.incremental.pattern_shapes import original
 from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.release import let_go
 from streamgauge.model.algebra import Var

@@ -7,7 +7,7 @@ Functions are compiled when they are first needed, and facts come to them throug
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol, TypeAlias
 
@@ -28,10 +28,11 @@ from streamgauge.incremental.ir import (
     tuple_of,
 )
 from streamgauge.incremental.operators import Bag
+from streamgauge.incremental.pattern_shapes import PatternShape, shape
 from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.rewrite import UnsupportedError
-from streamgauge.model.algebra import Call, Expression, Node, TriplePattern, Var
-from streamgauge.model.terms import RDF_TYPE, Term
+from streamgauge.model.algebra import Var
+from streamgauge.model.terms import Term
 
 
 class PatternOwner(Protocol):
@@ -47,63 +48,6 @@ class PatternOwner(Protocol):
 
     def fail(self) -> None:
         """More would have to be looked at than may be: what was found is not all."""
-
-
-@dataclass(frozen=True, slots=True)
-class PatternShape:
-    """Patterns over variables ``v0``, ``v1`` ... and, for constants, ``c0``, ``c1`` ...; rows are over ``output``."""
-
-    patterns: tuple[TriplePattern, ...]
-    conditions: tuple[Expression, ...]
-    output: tuple[str, ...]
-    keys: tuple[str, ...]
-
-
-@dataclass
-class _Naming:
-    """The new names of variables and constants, in order of first appearance."""
-
-    variables: dict[str, str] = field(default_factory=dict)
-    constants: dict[Term, str] = field(default_factory=dict)
-
-    def node(self, node: Node) -> Var:
-        if isinstance(node, Var):
-            return Var(self.variables.setdefault(node.name, f"v{len(self.variables)}"))
-        return Var(self.constants.setdefault(node, f"c{len(self.constants)}"))
-
-    def pattern(self, pattern: TriplePattern) -> TriplePattern:
-        """A predicate and a class stay: they say which facts are of concern at all."""
-        predicate = pattern.predicate
-        if not isinstance(predicate, Var | str):
-            raise TypeError("a property path is not a triple pattern: normalise the query first")
-        named = predicate == RDF_TYPE and isinstance(pattern.object, str)
-        subject = self.node(pattern.subject)
-        kept = self.node(predicate) if isinstance(predicate, Var) else predicate
-        return TriplePattern(subject, kept, pattern.object if named else self.node(pattern.object))
-
-    def condition(self, condition: Expression) -> Expression:
-        if isinstance(condition, Var):
-            return Var(self.variables[condition.name])
-        if isinstance(condition, Call):
-            return Call(condition.operator, tuple(map(self.condition, condition.arguments)))
-        return condition
-
-
-def shape(bgp_request: BgpRequest) -> tuple[PatternShape, tuple[Term, ...]]:
-    """The shape of what is asked, and the constants with which it is."""
-    naming = _Naming()
-    patterns = tuple(map(naming.pattern, bgp_request.bgp.patterns))
-    conditions = tuple(map(naming.condition, bgp_request.conditions))
-    output = tuple(naming.variables[name] for name in bgp_request.output)
-    return PatternShape(patterns, conditions, output, tuple(naming.constants.values())), tuple(naming.constants)
-
-
-def original(bgp_request: BgpRequest, name: str) -> str:
-    """The name in the pattern of a variable of the shape."""
-    naming = _Naming()
-    for pattern in bgp_request.bgp.patterns:
-        naming.pattern(pattern)
-    return next(own for own, variable in naming.variables.items() if variable == name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

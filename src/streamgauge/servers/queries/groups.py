@@ -11,16 +11,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from math import lcm
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from streamgauge.formats.batches import ElementBatch, Taken
-from streamgauge.formats.lines import Advance, Input
+from streamgauge.formats.lines import Advance
 from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.semantics.jumps import refuse_jump
+from streamgauge.semantics.jumps import refuse_jumps
 from streamgauge.servers.durable.needs import Need, not_durable
 from streamgauge.servers.http.deadlines import Watched
 from streamgauge.servers.http.events import Answers, End
@@ -106,6 +107,11 @@ class ItemLog:
 def latest_time(item: Taken) -> int:
     """The time of an element or advance, or the greatest of elements in columns (ms)."""
     return int(item.times.max()) if isinstance(item, ElementBatch) else item.time
+
+
+def _times(item: Taken) -> Sequence[int]:
+    """The times of elements, or of an advance (ms)."""
+    return item.times.tolist() if isinstance(item, ElementBatch) else (item.time,)
 
 
 class WindowEstimate:
@@ -330,13 +336,11 @@ class EvaluationGroup:
         """Items up to a time (ms) are to come."""
         self._admitted = time if self._admitted is None else max(self._admitted, time)
 
-    def refuse(self, items: Sequence[Input]) -> None:
+    def refuse(self, items: Sequence[Taken]) -> None:
         """Raise TimeJumpError for items with which time would jump past too many reports."""
-        question, now = self._question, self._admitted
-        for item in items:
-            if now is not None and item.time > now:
-                refuse_jump(question.query.windows, question.semantics, now, item.time, self._context.limits.jump)
-            now = item.time if now is None else max(now, item.time)
+        question, limit = self._question, self._context.limits.jump
+        times = chain.from_iterable(map(_times, items))
+        refuse_jumps(question.query.windows, question.semantics, self._admitted, times, limit)
 
     def begin(self, log: ItemLog, watched: Watched) -> None:
         """Begin the session, in the state that it has after the items before the next one."""

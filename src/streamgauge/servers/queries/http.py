@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from streamgauge.formats.batches import count_of
 from streamgauge.formats.bounds import read_json
 from streamgauge.formats.fields import FieldError
 from streamgauge.formats.streams import FormatError
@@ -102,11 +103,8 @@ def status(running: RegisteredQuery) -> dict[str, object]:
 
 
 TICK_S = 0.1
-PROMPT_BYTES: Final = 4096
-"""The largest body of lines that the event loop itself reads and hands out: two changes of thread cost more.
-
-``python -m benchmarks.service --parts posts`` measures it.
-"""
+PROMPT_BYTES: Final = 2**15
+"""The largest body of lines that the event loop itself reads and hands out (``benchmarks.service --parts posts``)."""
 
 PATIENCE_S = 5.0
 """How long a publisher waits for room before it is told to come again."""
@@ -372,14 +370,15 @@ class QueryService:
         prompt = len(body) <= PROMPT_BYTES and form_of(kind, form).lines
         reading = partial(read_items, body, kind, form, stream, request.query_params.get("t"), self._queries.now)
         items, waited = reading() if prompt else await run_in_threadpool(reading), 0.0
+        size = count_of(items)
         publish = partial(self._queries.publish, stream, items, self._owner(request))
-        noted = partial(self._note_key, key, len(items))
+        noted = partial(self._note_key, key, size)
         while True:
             try:
                 with self._queries.at_once() as free:
                     if prompt and free:
-                        return _published(len(items), publish(noted))
-                return _published(len(items), await run_in_threadpool(publish, noted))
+                        return _published(size, publish(noted))
+                return _published(size, await run_in_threadpool(publish, noted))
             except QueriesBusyError:
                 if waited >= PATIENCE_S:
                     raise

@@ -8,10 +8,10 @@ from logging import getLogger
 from threading import RLock
 from typing import Any
 
-from streamgauge.formats.lines import Advance, Input
+from streamgauge.formats.batches import Taken, count_of
+from streamgauge.formats.lines import Advance
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.answer import Answer
-from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
 from streamgauge.model.logs import fields
 from streamgauge.model.query import ContinuousQuery
@@ -30,7 +30,10 @@ from streamgauge.servers.queries.replay import replay
 from streamgauge.servers.queries.requests import (
     QueryRegistration,
     RequestError,
+    elements_in,
     number_of,
+    numbered,
+    one_by_one,
     question_of,
     read_registration,
     understand,
@@ -80,7 +83,7 @@ class Queries:
         self._outputs: dict[str, str] = {}
         self._shared: dict[str, tuple[Triple, ...]] = {}
         self._counts: dict[str, int] = {}
-        self._names, self._sequence = count(1), count()
+        self._names, self._sequence = count(1), 0
         self._rates: dict[str, Rate] = {}
         self._per_second = self.limits.elements_per_second
         self._owners: dict[str, str] = {}
@@ -338,7 +341,7 @@ class Queries:
             self.journal.wait(self.journal.note("shared", name, triples), DURABLE_S)
 
     def publish(
-        self, stream: str, items: Sequence[Input], owner: str = OPEN, noted: Callable[[int], None] = lambda _: None
+        self, stream: str, items: Sequence[Taken], owner: str = OPEN, noted: Callable[[int], None] = lambda _: None
     ) -> int:
         """Elements and advances of a stream, to every query that reads it, all or none; how many queries that are.
 
@@ -362,7 +365,7 @@ class Queries:
                 worker.refuse(items)
             if self.journal is not None:
                 self.journal.refuse()
-            self._keep_to_rate(owner, len(items))
+            self._keep_to_rate(owner, count_of(items))
             if self.journal is None:
                 self._hand_out(stream, items, workers)
                 return readers
@@ -397,20 +400,21 @@ class Queries:
             self._reading[stream] = _workers(running), len(running)
         return self._reading[stream]
 
-    def _hand_out(self, stream: str, items: Sequence[Input], workers: Sequence[QueryWorker]) -> None:
-        self._counts[stream] = self._counts.get(stream, 0) + sum(isinstance(item, StreamElement) for item in items)
+    def _hand_out(self, stream: str, items: Sequence[Taken], workers: Sequence[QueryWorker]) -> None:
+        self._counts[stream] = self._counts.get(stream, 0) + sum(map(elements_in, items))
         if self.journal is None:
-            numbered = [(-1, _numbered(stream, item, next(self._sequence))) for item in items]
+            own = [(-1, item) for item in numbered(stream, items, self._sequence)]
+            self._sequence += count_of(items)
             for worker in workers:
-                worker.hear(stream, numbered)
+                worker.hear(stream, own)
             return
         with self.journal.together():
             begin = self.journal.next
-            numbered = [(number, _numbered(stream, item, number)) for number, item in enumerate(items, begin)]
-            self.journal.add(stream, [item for _, item in numbered])
+            kept = [*one_by_one(numbered(stream, items, begin))]
+            self.journal.add(stream, kept)
             self.journal.note("stream", stream, self._counts[stream])
             for worker in workers:
-                worker.hear(stream, numbered)
+                worker.hear(stream, [*enumerate(kept, begin)])
 
     def _pass(self, name: str, answer: Answer) -> None:
         """An answer becomes an element of the query's output; the query waits for those that read it."""
@@ -487,12 +491,6 @@ class Queries:
             running.over(End(why))  # its worker was awaited as long as there was patience
         if self.journal is not None:
             self.journal.close(patience)
-
-
-def _numbered(stream: str, item: Input, number: int) -> Input:
-    if isinstance(item, Advance):
-        return item
-    return StreamElement(stream, item.time, number, item.added, item.removed, item.until)
 
 
 def _workers(queries: Sequence[RegisteredQuery]) -> list[QueryWorker]:

@@ -1,15 +1,17 @@
 """Requests of clients: a query to be registered, static data, and elements for a stream, read and checked."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
 import pyoxigraph as ox
 
+from streamgauge.formats.batches import ElementBatch, Taken, count_of
 from streamgauge.formats.bounds import SERVED, BoundError, check_turtle
 from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.fields import FieldError, decode
-from streamgauge.formats.lines import Input
+from streamgauge.formats.lines import Advance, Input
 from streamgauge.formats.streams import Format, Reading, formats_by_media_type, stream_formats
 from streamgauge.formats.syntaxes import charset_of, media_type
 from streamgauge.model.element import StreamElement
@@ -147,6 +149,13 @@ _ANY_LATENESS: Final = 2**53
 """Lateness is judged by each query, not by the reader."""
 
 
+TOGETHER: Final = 64
+"""Elements of a body that a query takes at once: a limit of its CPU time is that of so many elements.
+
+``python -m benchmarks.service --parts queries`` measures it.
+"""
+
+
 def form_of(kind: str, form: str | None) -> Format:
     """The format of a body, by the name ``form`` or its media type; RequestError where no message has it."""
     media = media_type(kind)
@@ -159,9 +168,10 @@ def form_of(kind: str, form: str | None) -> Format:
 
 def read_items(
     body: bytes, kind: str, form: str | None, stream: str, time: str | None, now: Callable[[], int]
-) -> Sequence[Input]:
-    """The elements and advances of a body. ``kind`` is its media type, ``form`` a format's name that goes before it.
+) -> Sequence[Taken]:
+    """The elements and advances of a body, in columns where they are many and alike.
 
+    ``kind`` is its media type, ``form`` a format's name that goes before it.
     ``time`` is the time (ms, or ``now``) of all its elements; Turtle and N-Triples without it are of now. RequestError,
     FormatError and RefusedError say what is wrong.
     """
@@ -170,11 +180,38 @@ def read_items(
     arrived = now() if time == "now" or (time is None and form_.name in _OF_NOW) else _milliseconds(time)
     reading = Reading(stream=stream, lateness=_ANY_LATENESS, charset=None if form_.binary else charset_of(kind))
     with document_turn(body, ox.RdfFormat.JSON_LD if form_.name == "jsonld" else None):
+        batch = None if form_.columns is None else form_.columns(body, reading, arrived)
+        if batch is not None:
+            return [batch.part(at, min(at + TOGETHER, len(batch))) for at in range(0, len(batch), TOGETHER)]
         items = form_.decoder(reading)(body, "body", arrived)
     for item in items:
         if isinstance(item, StreamElement):
             refuse_removal(item)
     return items
+
+
+def numbered(stream: str, items: Iterable[Taken], number: int) -> Iterator[Taken]:
+    """Items as those of a stream, the elements numbered on from a number."""
+    for item in items:
+        match item:
+            case ElementBatch():
+                yield replace(item, stream=stream, sequences=np.arange(number, number + len(item)))
+            case StreamElement():
+                yield StreamElement(stream, item.time, number, item.added, item.removed, item.until)
+            case _:
+                yield item
+        number += count_of((item,))
+
+
+def one_by_one(items: Iterable[Taken]) -> Iterator[Input]:
+    """Items without columns."""
+    for item in items:
+        yield from item.elements() if isinstance(item, ElementBatch) else (item,)
+
+
+def elements_in(item: Taken) -> int:
+    """How many elements an item is."""
+    return 0 if isinstance(item, Advance) else count_of((item,))
 
 
 def _milliseconds(time: str | None) -> int | None:

@@ -9,8 +9,8 @@ from threading import Condition, Thread, current_thread, get_ident
 from time import thread_time
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from streamgauge.formats.batches import Taken
-from streamgauge.formats.lines import Advance, Input, encode_answer
+from streamgauge.formats.batches import Taken, count_of
+from streamgauge.formats.lines import Advance, encode_answer
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Engine
@@ -82,6 +82,8 @@ class QueryWorker:
         self._groups = [self._fresh]
         self._log, self._put, self._joined_at = ItemLog(), 0, 0
         self._waiting: deque[NumberedItem] = deque()
+        self.waiting = 0
+        """How many elements and advances wait."""
         self._changed = Condition()
         self._busy = self._ending = self._replays = False
         self._unbegun = durability is not None and durability.before is None
@@ -99,14 +101,9 @@ class QueryWorker:
         return -1 if self._durability is None else self._durability.processed
 
     @property
-    def waiting(self) -> int:
-        """How many elements and advances wait."""
-        return len(self._waiting)
-
-    @property
     def full(self) -> bool:
         """Whether no more should be put for now."""
-        return not self._ending and len(self._waiting) >= self._limits.waiting
+        return not self._ending and self.waiting >= self._limits.waiting
 
     def join(self, member: AnsweredQuery) -> SharedEvaluation | None:
         """Have a query answered here, from the next input on; ``None`` where it cannot be."""
@@ -156,6 +153,7 @@ class QueryWorker:
         with self._changed:
             self._ending = True
             self._waiting.clear()
+            self.waiting = 0
             self._changed.notify_all()
 
     def await_end(self, patience: float) -> None:
@@ -193,6 +191,7 @@ class QueryWorker:
                 group.admit(latest)
             self._put += len(items)
             self._waiting.extend(items)
+            self.waiting += count_of([item for _, item in items])
             self._changed.notify_all()
 
     def refuse_when_full(self) -> None:
@@ -200,7 +199,7 @@ class QueryWorker:
         if self.full:
             raise QueriesBusyError(f"{self.name} cannot keep up: {self.waiting} elements wait for it", RETRY_S)
 
-    def refuse(self, items: Sequence[Input]) -> None:
+    def refuse(self, items: Sequence[Taken]) -> None:
         """Raise TimeJumpError for items with which time would jump past too many reports; none of them was taken."""
         for group in self._groups:
             if group.evaluations:
@@ -260,6 +259,7 @@ class QueryWorker:
                 return False
             self._log.add(self._waiting)
             self._waiting.clear()
+            self.waiting = 0
             self._busy = True
             self._changed.notify_all()
             return True

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from streamgauge.formats.batches import count_of
 from streamgauge.formats.bounds import BoundError
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import XSD
@@ -289,7 +290,7 @@ class LiveRoom:
         body, form = fields.get("elements", "").encode(), fields.get("form", "jsonl")
         items = read_items(body, "", form, stream, fields.get("time") or None, queries.now)
         queries.publish(stream, items)
-        return len(items), readers
+        return count_of(items), readers
 
     def _published(
         self, request: Request, fields: Mapping[str, str], error: str, status: int, notice: str = ""
