@@ -1,6 +1,7 @@
 """Different queries over the same windows share a session, each answered as if it were alone, whatever happens."""
 
 from dataclasses import replace
+from itertools import groupby
 from types import SimpleNamespace
 
 import pytest
@@ -8,10 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgauge.engines import live
+from streamgauge.formats.batches import NumberedTerms
 from streamgauge.formats.lines import Advance, decode_answer
+from streamgauge.model.element import StreamElement
 from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
+from tests.engines.test_live_batches import in_columns as columns
 from tests.examples import examples
 from tests.servers.queries.asks import IN, element
 
@@ -24,6 +28,12 @@ PATTERNS = (
     "SELECT ?s ?q {} WHERE {{ WINDOW <urn:w> {{ ?s <urn:p> ?o . ?o <urn:p> ?q }} }}",
     "SELECT ?p (COUNT(*) AS ?n) {} WHERE {{ WINDOW <urn:w> {{ ?s ?p ?o }} }} GROUP BY ?p",
 )
+ALIKE = (
+    "SELECT * {} WHERE {{ WINDOW <urn:w> {{ ?x <urn:p> <urn:c> }} }}",
+    "SELECT ?q {} WHERE {{ WINDOW <urn:w> {{ <urn:a> <urn:p> ?o . ?o <urn:p> ?q }} }}",
+    "SELECT ?o {} WHERE {{ WINDOW <urn:w> {{ <urn:c> <urn:p> ?q . ?q <urn:p> ?o }} }}",
+)
+"""Beside ``PATTERNS``: patterns that differ in a constant."""
 FAILS = "SELECT ?bad {} WHERE {{ WINDOW <urn:w> {{ ?s <urn:fails> ?bad }} }}"
 
 
@@ -122,9 +132,9 @@ steps = st.sampled_from([1, 1, 1, 2])
 operators = st.sampled_from(["RSTREAM", "RSTREAM", "ISTREAM", "DSTREAM"])
 bounds = {"lateness": st.sampled_from([None, 700]), "t0": st.sampled_from([None, 0])}
 wishes = (
-    st.builds(asked, st.sampled_from([*PATTERNS, FAILS]), operators, step=steps)
-    | st.builds(asked, st.sampled_from(PATTERNS), operators, **bounds)
-    | st.builds(asked, st.sampled_from(PATTERNS), st.just("ISTREAM"), st.just("cqels"), **bounds)
+    st.builds(asked, st.sampled_from([*PATTERNS, *ALIKE, FAILS]), operators, step=steps)
+    | st.builds(asked, st.sampled_from(PATTERNS + ALIKE), operators, **bounds)
+    | st.builds(asked, st.sampled_from(PATTERNS + ALIKE), st.just("ISTREAM"), st.just("cqels"), **bounds)
 )
 elements = st.builds(
     element, st.integers(0, 900), st.sampled_from(["a p b.", "b p c.", "a p c. c p b.", "a q b.", "a fails b."])
@@ -165,7 +175,7 @@ def test_different_queries_are_each_answered_as_if_they_were_alone(acts):
                 batch = [replace(item, time=item.time + place * 400) for item in act]
                 for running in queries.queries():
                     seen[running].append(batch)
-                queries.publish(IN, batch)
+                queries.publish(IN, batch if place % 2 else [*in_columns(batch)])
                 assert queries.settle(WAIT)
             elif open_ := queries.queries():
                 queries.deregister(open_[act % len(open_)].name)
@@ -173,6 +183,13 @@ def test_different_queries_are_each_answered_as_if_they_were_alone(acts):
             assert outcome(running) == alone(ask, seen[running], running)
     finally:
         queries.close("over")
+
+
+def in_columns(items):
+    """The elements that follow each other together."""
+    for kind, group in groupby(items, type):
+        alike = list(group)
+        yield from [columns(NumberedTerms(), alike)] if kind is StreamElement else alike
 
 
 def alone(ask, batches, other):
