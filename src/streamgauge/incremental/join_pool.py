@@ -1,4 +1,4 @@
-"""What the joins over windows have in common: patterns are asked for, graphs fed, and solutions taken at each look."""
+"""The common side of joins over windows: patterns are asked for, graphs fed, and solutions taken at each look."""
 
 from collections.abc import Sequence
 from functools import cached_property, partial
