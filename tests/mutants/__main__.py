@@ -19,7 +19,7 @@ import streamgauge
 from tests.mutants.equivalent import entry, proofs
 from tests.mutants.mutations import MutableFile, Mutant
 from tests.mutants.reached import Reached, kept, measured, print_of, prints_of, told
-from tests.mutants.sample import draw, files
+from tests.mutants.sample import draw, files, texts
 from tests.mutants.table import Ended, share, survivors, table
 from tests.mutants.trial import Steady, Trials, Tried, fails, forked
 
@@ -50,6 +50,8 @@ OPTIONS = (
     ),
 )
 KEPT = Path(".mutants")
+AT_ONCE = 400
+"""Tests that are measured in one process."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -61,7 +63,8 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--most", type=float, default=20.0, help="seconds of tests without a mutant, the fastest, for each"
     )
-    parser.add_argument("--file", action="append", help="only this file, as judging/align.py")
+    parser.add_argument("--file", action="append", default=[], help="only this file, as judging/align.py")
+    parser.add_argument("tests", nargs="*", default=TESTS, help="only the tests of these files and folders")
     parser.add_argument("--again", action="store_true", help="try the survivors of the last run again")
     return parser
 
@@ -79,11 +82,10 @@ class Session:
         """After the collection."""
         if session.testsfailed:
             raise session.Interrupted("the tests cannot be collected")
-        mutable = files(self.sources, FOLDERS, WITHOUT)
-        reached = self._reached(session.items, {each.name: each.source for each in mutable})
-        drawn = self._drawn(mutable)
+        originals = texts(self.sources, FOLDERS, WITHOUT)
+        reached = self._reached(session.items, originals)
+        drawn = self._drawn(files(originals, self._asked.file))
         known = proofs()
-        originals = {each.name: each.source for each in mutable}
         trials = Trials(self.sources, session.items, reached.seconds, OPTIONS)
         gc.freeze()
         for mutant in drawn:
@@ -97,7 +99,9 @@ class Session:
                 self._refuse_broken(tried, session.items)
             self.ended.append(Ended(mutant, tried, before))
             print(f"{tried.ended:10} {mutant.file}:{mutant.line} {tried.by} {tried.ran or ''}", flush=True)
-        keep([each.mutant for each in self.ended if each.tried.ended == "survived"])
+            if tried.ended == "survived":
+                print(survivors(self.ended[-1:]), flush=True)
+                keep([each.mutant for each in self.ended if each.tried.ended == "survived"])
         return True
 
     def _reached(self, items: Sequence[pytest.Item], mutable: Mapping[str, str]) -> Reached:
@@ -107,11 +111,13 @@ class Session:
         self._sound = {item.nodeid for item in new}
         if new:
             print(f"{len(new)} tests are run once without a mutant", flush=True)
-            found.add(told(forked(lambda say: asdict(measured(new, self.sources, mutable, say)))))
+        for first in range(0, len(new), AT_ONCE):  # kept piece by piece: an interrupted run goes on where it was
+            some = new[first : first + AT_ONCE]
+            found.add(told(forked(lambda say: asdict(measured(some, self.sources, mutable, say)))))  # noqa: B023
             found.keep(path)
         if found.failed:
             raise pytest.UsageError(f"these tests fail without any mutant: {', '.join(found.failed)}")
-        return found
+        return found.only({item.nodeid for item in items})
 
     def _refuse_broken(self, tried: Tried, items: Sequence[pytest.Item]) -> None:
         """UsageError where the test that caught a mutant, measured in an earlier state, fails without one now."""
@@ -124,8 +130,6 @@ class Session:
 
     def _drawn(self, mutable: Sequence[MutableFile]) -> list[Mutant]:
         drawn = draw(mutable, self._asked.count, self._asked.seed)
-        if self._asked.file:
-            drawn = [each for each in drawn if each.file.endswith(tuple(self._asked.file))]
         if self._asked.again:
             left = {tuple(key) for key in json.loads((KEPT / "survivors.json").read_text("utf-8"))}
             drawn = [each for each in drawn if each.key in left]
@@ -143,7 +147,7 @@ def main() -> int:
     asked = parser().parse_args()
     session = Session(asked)
     KEPT.mkdir(exist_ok=True)  # pytest makes no parents of its basetemp
-    code = pytest.main([*OPTIONS, *TESTS], plugins=[session, Steady()])
+    code = pytest.main([*OPTIONS, *asked.tests], plugins=[session, Steady()])
     if code != pytest.ExitCode.OK or not session.ended:
         return int(code) or 1
     print(f"\n{survivors(session.ended)}\n\n{table(session.ended)}\n")

@@ -4,9 +4,9 @@ mutmut itself mutates undecorated functions only and starts pytest anew for each
 the mutants are tried here. Left alone is what decides no verdict:
 
 - annotations, type aliases, decorators and docstrings;
-- texts for people, that is string literals with a space in them;
+- texts for people, that is string literals with a space in them, also where one is a constant or an argument;
 - assertions: ``assert`` statements and the ``strict`` of ``zip``;
-- the arguments of ``isinstance``, and defaults that are calls or functions.
+- the arguments of ``isinstance``, and defaults that are calls or functions, of parameters and of fields.
 """
 
 from collections.abc import Iterator
@@ -125,7 +125,7 @@ class _Changes(cst.CSTVisitor):
             for kind, operator in mutation_operators
             if isinstance(node, kind)
             for new in operator(node)
-            if not _drops_strict(node, new)
+            if not _drops(node, new)
         ]
         return True
 
@@ -147,8 +147,12 @@ def _is_left_alone(node: cst.CSTNode) -> bool:
             return True
         case cst.Param(default=default) if default is not None:
             return not isinstance(default, _PLAIN_DEFAULTS)
-        case cst.Assign(targets=(cst.AssignTarget(target=cst.Name(value=name)),)):
-            return _is_type(name)
+        case cst.Assign(targets=(cst.AssignTarget(target=cst.Name(value=name)),)) if _is_type(name):
+            return True
+        case cst.Assign(value=cst.BaseString() as value) | cst.AnnAssign(value=cst.BaseString() as value):
+            return _is_text(value)
+        case cst.AnnAssign(value=cst.Lambda()):
+            return True
         case cst.AnnAssign(annotation=cst.Annotation(annotation=cst.Name(value="TypeAlias"))):
             return True
         case _:
@@ -178,10 +182,14 @@ def _is_type(name: str) -> bool:
     return plain[:1].isupper() and not plain.isupper()
 
 
-def _drops_strict(old: cst.CSTNode, new: cst.CSTNode) -> bool:
-    """Whether a call is mutated in its ``strict`` only."""
-    return isinstance(old, cst.Call) and isinstance(new, cst.Call) and set(_stricts(old)) != set(_stricts(new))
+def _drops(old: cst.CSTNode, new: cst.CSTNode) -> bool:
+    """Whether a call is mutated in its ``strict`` or in a text for people only."""
+    return isinstance(old, cst.Call) and isinstance(new, cst.Call) and set(_kept(old)) != set(_kept(new))
 
 
-def _stricts(call: cst.Call) -> Iterator[cst.CSTNode]:
-    return (each.value for each in call.args if each.keyword is not None and each.keyword.value == "strict")
+def _kept(call: cst.Call) -> Iterator[cst.CSTNode]:
+    """The arguments that are left alone."""
+    for each in call.args:
+        is_strict = each.keyword is not None and each.keyword.value == "strict"
+        if is_strict or (isinstance(each.value, cst.BaseString) and _is_text(each.value)):
+            yield each.value

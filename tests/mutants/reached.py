@@ -46,9 +46,10 @@ class Reached:
     functions: "dict[str, Functions]" = field(default_factory=dict)
 
     def fresh(self, prints: Mapping[str, str]) -> "Reached":
-        """Without the tests whose files have changed, and those that failed."""
-        same = {test for test in self.seconds if self.prints.get(file := file_of(test)) == prints.get(file)}
-        return replace(self._only(same - set(self.failed)), prints=dict(prints))
+        """Without the tests whose files have changed, and those that failed; a file without a print is taken as is."""
+        now = {**self.prints, **prints}
+        same = {test for test in self.seconds if self.prints.get(file := file_of(test)) == now.get(file)}
+        return replace(self.only(same - set(self.failed)), prints=now)
 
     def moved(self, sources: Mapping[str, str]) -> "Reached":
         """For other sources: the lines of a function where it is now, without the tests that reached a changed one."""
@@ -64,9 +65,10 @@ class Reached:
                 else:
                     shift = 0 if name is None else after[name][0] - before[name][0]
                     lines.setdefault(file, {})[line + shift] = tests
-        return replace(replace(self, lines=lines, functions=now)._only(self.seconds.keys() - changed), failed=[])
+        return replace(replace(self, lines=lines, functions=now).only(self.seconds.keys() - changed), failed=[])
 
-    def _only(self, kept_tests: Set[str]) -> "Reached":
+    def only(self, kept_tests: Set[str]) -> "Reached":
+        """What some of the tests reach."""
         lines = {
             file: {line: [test for test in tests if test in kept_tests] for line, tests in line.items()}
             for file, line in self.lines.items()

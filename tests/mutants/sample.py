@@ -7,13 +7,18 @@ from random import Random
 from tests.mutants.mutations import MutableFile, Mutant
 
 
-def files(sources: Path, folders: Sequence[str], without: Sequence[str] = ()) -> list[MutableFile]:
-    """The source files of some folders, without those whose tests are not run here, that have something to mutate."""
+def texts(sources: Path, folders: Sequence[str], without: Sequence[str] = ()) -> dict[str, str]:
+    """The source files of some folders by name, without those whose tests are not run here."""
     found = (
         path.relative_to(sources).as_posix() for folder in folders for path in sorted((sources / folder).glob("*.py"))
     )
-    read = [MutableFile(name, (sources / name).read_text("utf-8")) for name in found if name not in without]
-    return [each for each in read if each.lines]
+    return {name: (sources / name).read_text("utf-8") for name in found if name not in without}
+
+
+def files(originals: Mapping[str, str], only: Sequence[str] = ()) -> list[MutableFile]:
+    """The files that have something to mutate, of those whose names end so if any are given."""
+    wanted = (name for name in originals if not only or name.endswith(tuple(only)))
+    return [file for name in wanted if (file := MutableFile(name, originals[name])).lines]
 
 
 def shares(lines: Mapping[str, int], count: int) -> dict[str, int]:

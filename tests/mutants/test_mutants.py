@@ -64,6 +64,14 @@ def test_what_decides_nothing_is_left_alone():
     assert "return all(one <= two for one, two in pairs)" in found[26]
 
 
+def test_texts_for_people_and_default_functions_are_left_alone_where_they_stand():
+    source = 'WHY: Final = "no such place"\nKEY = "a"\nsay: Say = lambda _: None\nraise_(Error("too large", at))\n'
+    found = changes(source)
+    assert found.keys() == {2, 4}
+    assert all('"too large"' in text for text in found[4])
+    assert 'raise_(Error("too large", None))' in found[4]
+
+
 def test_every_mutant_is_python_and_differs():
     for several in changes(SOURCE).values():
         assert "" not in several
