@@ -175,9 +175,13 @@ class LegalUnits:
 
     def _with_silent(self, plain: Sequence[Unit]) -> Alignment:
         """The alignment with reports added that only another legal answer than the evaluator's makes due."""
-        known = {report.due for report in self._plain.expected}
-        if self._semantics.notify_empty or not any(unit.report is None for unit in plain):
+        if self._semantics.notify_empty:  # every evaluated instant is expected to send something
             return self._plain
+        # An answer that names such a report's instant is surplus; one without may be aligned with any other report.
+        named = all(answer.instant is not None for answer in self._plain.answers)
+        if named and not any(unit.report is None for unit in plain):
+            return self._plain
+        known = {report.due for report in self._plain.expected}
         reports = self._everything()
         silent = [
             report
