@@ -4,7 +4,6 @@ from math import inf
 
 import pytest
 
-from streamgauge.model.answer import Answer
 from streamgauge.oracle.judging.units import may_be_open
 from streamgauge.oracle.worlds.intervals import read
 from streamgauge.query import parse_sparql
@@ -13,23 +12,21 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
 @pytest.mark.parametrize(
-    ("sparql", "rows", "open_"),
+    ("sparql", "open_"),
     [
-        ("SELECT ?s { ?s <urn:p> ?v }", (), False),
-        ("SELECT ?s { ?s <urn:p> ?v }", (("<urn:a>",), ('"x"',), ('"1"^^<urn:t>',), (None,)), False),
-        ("SELECT ?s { ?s <urn:p> ?v }", (('"x"@en-GB',),), True),
-        ("SELECT DISTINCT ?s { { ?s <urn:p> ?v } UNION { ?s <urn:q> ?v } MINUS { ?s <urn:r> ?v } }", (), False),
-        ("SELECT ?s { ?s <urn:p> ?v FILTER(?v != 'x') }", (), True),
-        ("SELECT (COUNT(*) AS ?n) { ?s <urn:p> ?v }", (), True),
-        ("SELECT REDUCED ?s { ?s <urn:p> ?v }", (), True),
-        ("SELECT ?s { ?s <urn:p> ?v } LIMIT 3", (), True),
-        ("SELECT ?s { ?s <urn:p> ?v BIND(STR(?v) AS ?w) }", (), True),
-        ("CONSTRUCT { ?s <urn:q> ?v } WHERE { ?s <urn:p> ?v }", (), False),
+        ("SELECT ?s { ?s <urn:p> ?v }", False),
+        ("SELECT DISTINCT ?s { { ?s <urn:p> ?v } UNION { ?s <urn:q> ?v } MINUS { ?s <urn:r> ?v } }", False),
+        ("SELECT ?s { ?s <urn:p> ?v FILTER(?v != 'x') }", True),
+        ("SELECT (COUNT(*) AS ?n) { ?s <urn:p> ?v }", True),
+        ("SELECT REDUCED ?s { ?s <urn:p> ?v }", True),
+        ("SELECT ?s { ?s <urn:p> ?v } LIMIT 3", True),
+        ("SELECT ?s { ?s <urn:p> ?v BIND(STR(?v) AS ?w) }", True),
+        ("CONSTRUCT { ?s <urn:q> ?v } WHERE { ?s <urn:p> ?v }", False),
     ],
 )
-def test_which_queries_may_have_several_legal_answers(sparql, rows, open_):
+def test_which_queries_may_have_several_legal_answers(sparql, open_):
     form = parse_sparql(sparql)
-    assert may_be_open(form, [Answer(("s",), rows)]) is open_
+    assert may_be_open(form) is open_
 
 
 @pytest.mark.parametrize(

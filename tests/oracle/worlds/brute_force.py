@@ -70,14 +70,7 @@ class Worlds:
         if isinstance(self.form, a.Ask):
             return [(TRUE if rows else FALSE,)]
         assert isinstance(self.form, a.Select)
-        return [tuple(self.cased(row.get(name)) for name in self.form.variables) for row in rows]
-
-    def cased(self, value: Any) -> Any:
-        """A term of the answer with the case that its language tag has in this world."""
-        if not is_tagged(value):
-            return value
-        text, _, tag = value.rpartition("@")
-        return f"{text}@{self.choose(list(dict.fromkeys((tag, tag.lower()))), ('tag', tag))}"
+        return [tuple(row.get(name) for name in self.form.variables) for row in rows]
 
     # Patterns
     def rows(self, pattern: a.Pattern, fixed: Solution) -> list[Solution]:
@@ -282,7 +275,8 @@ class Worlds:
         if isinstance(value, tuple) or value[0] != '"':
             return None
         tag = value.rpartition("@")[2] if value[-1] not in '">' else ""
-        return f'"{self.choose(list(dict.fromkeys((tag, tag.lower()))), ("tag", tag))}"'
+        country = tag.partition("-")[2]
+        return f'"{self.choose([tag, tag.removesuffix(country) + country.upper()], ("tag", tag)) if country else tag}"'
 
     def compared(self, name: str, one: Any, two: Any) -> str | None:
         if name in ("=", "!="):

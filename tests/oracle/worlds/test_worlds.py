@@ -53,7 +53,7 @@ SOURCES: dict[str, tuple[str, list[str]]] = {
               [literal(1, "integer"), literal(2, "integer"), '"a"']),
     "offset": ("{ SELECT ?s ?c { ?s :v ?c } OFFSET 1 }", [literal(1, "integer"), literal(2, "integer")]),
     "text": ("{ ?s :v ?o BIND(STR(?o + 0.5) AS ?c) }", [literal("0.5", "decimal"), literal("1.5", "decimal")]),
-    "tag": ("{ ?s :v ?o BIND(LANG(?o) AS ?c) }", ['"x"@en-GB', '"y"@en-GB', '"x"@de-AT']),
+    "tag": ("{ ?s :v ?o BIND(LANG(?o) AS ?c) }", ['"x"@en-gb', '"y"@en-gb', '"x"@de-at']),
     "extension": ("?s :v ?c ; :w ?o FILTER(?c != ?o)", ['"x"@en', '"x"^^<urn:t>', '"y"^^<urn:t>']),
 }  # fmt: skip
 CONSTANTS = [literal(1, "integer"), literal(2, "integer"), literal("50.0002", "decimal"), '"a b"', '"en-gb"', '"1"']

@@ -63,7 +63,7 @@ def by_changes(run: Run, changes: ExpectChanges, rows: RowScores, rules: Judging
         if any(map(has_blanks, (*nets_received, *nets))):
             return rows(t0)
         windows = tuple(_units(reports, answers, names, Beside(nets, nets_received), due_time(run), rules.witnesses))
-        if may_be_open(form, answers) and not all(window.right for window in windows):
+        if may_be_open(form) and not all(window.right for window in windows):
             return rows(t0)
         return Scored(names, windows)
 

@@ -258,7 +258,7 @@ def matched(
     answers = answers if both else list(whole(answers))
     plain = Alignment(expected, answers, query, semantics, exact_datatypes=rules.exact_datatypes)
     units = plain.units()
-    if not all(map(is_right, units)) and may_be_open(query.form, answers):
+    if not all(map(is_right, units)) and may_be_open(query.form):
         looking = cache(lambda: expect.look(query, semantics, t0))
         legality = ReportLegality(lambda due: looking()(due), query, semantics, exact_datatypes=rules.exact_datatypes)
         units = LegalUnits(run, expect, t0, legality, plain).units(units)

@@ -36,16 +36,12 @@ def is_right(unit: Unit) -> bool:
     return unit.report is not None and unit.answer is not None and not unit.both.differs
 
 
-def may_be_open(form: a.QueryForm, answers: Sequence[Answer]) -> bool:
+def may_be_open(form: a.QueryForm) -> bool:
     """Whether a query may have several legal answers: it computes, compares, samples or slices."""
-    for pattern in every_pattern(form.pattern):
-        if isinstance(pattern, a.Slice | a.Reduced) or expressions(pattern):
-            return True
-        if isinstance(pattern, a.Group) and pattern.aggregates:
-            return True
-    # Without any of these only the case of a received language tag is open (docs/semantics.md, Choices).
-    terms = (term for answer in answers for row in answer.added for term in row if term)
-    return any(term[0] == '"' and term[-1] not in '">' for term in terms)
+    return any(
+        isinstance(pattern, a.Slice | a.Reduced | a.Group) or expressions(pattern)
+        for pattern in every_pattern(form.pattern)
+    )
 
 
 def in_order(unit: Unit, keys: Sequence[tuple[int, bool]]) -> Unit:

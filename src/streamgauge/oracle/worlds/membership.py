@@ -40,8 +40,6 @@ from streamgauge.oracle.worlds.openings import (
     Openings,
     OpenTerm,
     SentTexts,
-    tag_choice,
-    tag_forms,
 )
 from streamgauge.oracle.worlds.slices import Precedence
 from streamgauge.sparql.values import FLOAT, INTEGER
@@ -135,9 +133,7 @@ class PossibleAnswers:
             yield options
 
     def _is_flexible(self, place: int, term: Term | None) -> bool:
-        return term is not None and (
-            place in self.computed or self.openings.is_open(term) or (term[0] == '"' and term[-1] not in '">')
-        )
+        return term is not None and (place in self.computed or self.openings.is_open(term))
 
     def _row_condition(self, row: PossibleRow, other: Row) -> Condition | None:
         case: Condition | None = row.condition
@@ -150,8 +146,10 @@ class PossibleAnswers:
 
     def _cell(self, term: Term | None, received: Term | None, computed: bool) -> Condition | None:
         """The condition under which a possible term is the received one; ``None`` if it never is."""
+        if term == received:
+            return ALWAYS
         if term is None:
-            return ALWAYS if received is None else None
+            return None
         choice = self.openings.open_term(term)
         if choice is not None:
             if isinstance(choice, Concatenation):
@@ -162,16 +160,12 @@ class PossibleAnswers:
             return chosen(choice, *options) if options else None
         if received is None:
             return None
-        if term == received:
-            return _tagged(term, received)
         if computed and self._exact_datatypes and self._datatype(term) != datatype(received):
             return None
         number = self.openings.open_number(term)
         if number is not None:
             return _shown(number, received)
-        if computed:
-            return ALWAYS if intervals.is_form_of(term, received) else None
-        return _tagged(term, received)
+        return ALWAYS if computed and intervals.is_form_of(term, received) else None
 
     def _datatype(self, term: Term) -> str | None:
         number = self.openings.open_number(term)
@@ -366,7 +360,7 @@ class PossibleAnswers:
             yield [rows[place] for place in places]
 
     def canonical(self, received: Collection[Row]) -> dict[Row, Row]:
-        """Received rows that a possible row may be, mapped to the form with its exact numbers and its language tags."""
+        """Received rows that a possible row may be, mapped to the form with its exact numbers."""
         token = CURRENT.set(self.openings)
         own: dict[Row, Row] = {}
         try:
@@ -378,7 +372,7 @@ class PossibleAnswers:
         return own
 
     def _own(self, row: PossibleRow, received: Row) -> Row:
-        """The received row with the numbers and language tags of the possible row."""
+        """The received row with the numbers of the possible row."""
         return tuple(
             term_received if self.openings.open_term(term) is not None else self._legal(term)
             for term, term_received in zip(row.terms, received, strict=True)
@@ -424,20 +418,6 @@ class PossibleAnswers:
 def _as_term(option: object) -> Term | None:
     assert option is None or isinstance(option, str)
     return option
-
-
-def _tagged(term: Term, term_received: Term) -> Condition | None:
-    """The condition under which two terms are equal up to the case of a language tag; ``None`` if they are not."""
-    if term[0] != '"' or term[-1] in '">' or term_received[-1] in '">':
-        return ALWAYS if term == term_received else None
-    text, _, tag = term.rpartition("@")
-    other, _, received = term_received.rpartition("@")
-    if text != other or tag.lower() != received.lower():
-        return None
-    if tag == received and len(tag_forms(tag)) == 1:
-        return ALWAYS
-    choice = tag_choice(tag)
-    return chosen(choice, received) if received in choice.options else None
 
 
 def _shown(number: OpenNumber, term: Term) -> Condition | None:

@@ -428,10 +428,10 @@ def number_texts(kind: int, value: int | Decimal | float) -> list[str]:
 
 
 def tag_forms(tag: str) -> tuple[str, ...]:
-    """The forms of a language tag: unchanged, in lower case (RDF 1.1 Concepts, 3.3), or by BCP 47 (2.1.1)."""
-    first, *others = tag.lower().split("-")
+    """The forms of a language tag: in lower case, as terms have it (RDF 1.1 Concepts, 3.3), or by BCP 47 (2.1.1)."""
+    first, *others = tag.split("-")
     cased = {2: str.upper, 4: str.capitalize}
-    return tuple(dict.fromkeys((tag, tag.lower(), "-".join([first, *(cased.get(len(x), str)(x) for x in others)]))))
+    return tuple(dict.fromkeys((tag, "-".join([first, *(cased.get(len(x), str)(x) for x in others)]))))
 
 
 def tag_choice(tag: str) -> OpenChoice:
