@@ -1,6 +1,8 @@
 """The command ``import``: what others recorded becomes run folders."""
 
 import json
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +13,7 @@ from streamgauge.cli.options import (
     AsJson,
     OwnData,
     Parameters,
+    known_master,
     milliseconds,
     naming,
     one_of,
@@ -18,11 +21,14 @@ from streamgauge.cli.options import (
     own_reading,
     values,
 )
+from streamgauge.cli.spark import spark
 from streamgauge.cli.terminal import Terminal, telling
 from streamgauge.formats.files import read_text
-from streamgauge.harness.importing import AnswerTimes, ImportRequest, import_runs
+from streamgauge.formats.places import Place, place
+from streamgauge.formats.streams import Reading
+from streamgauge.harness.importing import AnswerTimes, ImportRequest, import_runs, write_here
 from streamgauge.semantics.profiles import profile
-from streamgauge.sources.named import named_source
+from streamgauge.sources.named import Course, NamedSource, named_source
 
 
 def register(app: typer.Typer) -> None:
@@ -51,6 +57,16 @@ def import_(
         str | None, typer.Option(metavar="DURATION", help="How far the stream's time came: 30s.")
     ] = None,
     test: Annotated[str | None, typer.Option(help="Only this test of a folder.")] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="PLACE", help="Where the streams go: a folder, hdfs:// or s3a://; OUT unless given."),
+    ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            help="The Spark master whose tasks read the stream: JSON lines or YABench's.", callback=known_master
+        ),
+    ] = None,
     define: Parameters = None,
     as_json: AsJson = False,
 ) -> None:
@@ -74,7 +90,18 @@ def import_(
     console = Terminal(stderr=True)
     written = []
     with naming(query), telling(console, "import"):
-        for folder, imported in import_runs(sources, request, out, format):
+        write_stream = write_here if master is None else partial(_on_spark, master)
+        for folder, imported in import_runs(
+            sources, request, out, format, write_stream, None if at is None else place(at)
+        ):
             written.append({"run": str(folder), "source": imported.name, "notes": list(imported.notes)})
             console.print(f"{imported.name}: {folder}", *imported.notes, sep="\n  ")
     typer.echo(json.dumps(written, indent=2) if as_json else f"judge with: streamgauge check {written[0]['run']}")
+
+
+def _on_spark(master: str, source: NamedSource, streams: Sequence[str], reading: Reading, folder: Place) -> Course:
+    """Write a stream table by tasks of Spark."""
+    session = spark(master)
+    from streamgauge.spark.recorded_streams import write_recorded
+
+    return write_recorded(session, source, streams, reading, folder)

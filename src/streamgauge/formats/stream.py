@@ -186,7 +186,7 @@ def _last_start(batch: pa.RecordBatch) -> int:
 
 def to_table(stream: Iterable[StreamElement]) -> pa.Table:
     """The stream table of elements in memory, with ``until`` when one ends; StreamError for one that it cannot hold."""
-    return _without_nulls(pa.Table.from_batches(_record_batches(stream), schema=_WITH_UNTIL))
+    return _without_nulls(pa.Table.from_batches(record_batches(stream), schema=_WITH_UNTIL))
 
 
 def _without_nulls(table: pa.Table) -> pa.Table:
@@ -210,7 +210,7 @@ def _write(stream: Iterable[StreamElement], path: Path) -> int:
     count = 0
     try:
         with tables.writer(path, _WITH_UNTIL) as parquet:
-            for batch in _record_batches(stream):
+            for batch in record_batches(stream):
                 parquet.write_batch(batch)
                 count += pc.sum(pc.equal(batch.column("position"), 0)).as_py()
     except OSError as error:
@@ -297,7 +297,8 @@ def _element(columns: list[list[Any]], begin: int, end: int, last: int, where: s
     return StreamElement(streams[begin], times[begin], sequence, triples, (), ends[begin])
 
 
-def _record_batches(stream: Iterable[StreamElement]) -> Iterator[pa.RecordBatch]:
+def record_batches(stream: Iterable[StreamElement]) -> Iterator[pa.RecordBatch]:
+    """The rows of elements, with ``until``; StreamError for an element that a stream table cannot hold."""
     iterator = iter(stream)
     last = -1
     while chunk := list(islice(iterator, _CHUNK)):

@@ -102,6 +102,12 @@ class Course:
             if isinstance(item, StreamElement):
                 yield item
 
+    def extend(self, first: int | None, latest: int | None) -> None:
+        """Add items that were read elsewhere: the time (ms) of the first, and the latest; ``None`` for no item."""
+        if first is not None and latest is not None:
+            self.first = first if self.first is None else self.first
+            self.last = latest if self.last is None else max(self.last, latest)
+
 
 def recorded(
     sources: Sequence[NamedSource], streams: Sequence[str], reading: Reading, course: Course | None = None

@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from streamgauge.formats.manifest import NAME, Manifest, Range, TableError, TablePart, decoded, encoded
+from streamgauge.formats.manifest import commit as commit_folder
 from streamgauge.formats.places import Place, RemotePlace
-from streamgauge.formats.tables import check
+from streamgauge.formats.tables import check, seal_folder
 from streamgauge.spark.failures import JOB_ERRORS
 from streamgauge.spark.files import location
 from streamgauge.spark.hadoop import HadoopError, HadoopFile, HadoopFiles, reason
@@ -24,8 +25,12 @@ _CHECKED: Final = {"parquet.page.verify-checksum.enabled": "true"}
 _RANGES: Final = (("sequence", "report", "index"), ("time", "instant", "at"))
 
 
-def write_table(frame: DataFrame, folder: RemotePlace) -> Manifest:
-    """Write a frame as Parquet files with a manifest to a new folder; HadoopError."""
+def write_table(frame: DataFrame, folder: Place) -> Manifest:
+    """Write a frame as Parquet files with a manifest to a new folder; HadoopError, TableError."""
+    if isinstance(folder, Path):
+        frame.write.mode("error").parquet(str(folder.absolute()))
+        seal_folder(folder)
+        return commit_folder(folder)
     files = HadoopFiles(frame.sparkSession)
     if files.exists(folder):
         raise HadoopError(f"{folder} already exists: remove it or choose another folder")

@@ -23,6 +23,9 @@ _STARTING = threading.Lock()
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """A local session listens on the loopback address only; on a cluster the executors must reach the driver."""
 
+MASTER_S = 5.0
+"""Seconds that an address of a standalone master may take to accept a connection."""
+
 T = TypeVar("T")
 
 
@@ -104,14 +107,14 @@ def _created(create: Callable[[], T], place: str) -> T:
         raise SparkStartError(f"Spark did not start on {place}: {words(error)}") from error
 
 
-def reach(master: str, seconds: float = 5.0) -> None:
-    """SparkStartError if no standalone master answers at its addresses, after ``seconds`` for each."""
+def reach(master: str) -> None:
+    """SparkStartError if no standalone master answers at its addresses, after MASTER_S for each."""
     if not master.startswith("spark://"):
         return
     for place in master.removeprefix("spark://").split(","):
         host, _, port = place.rpartition(":")
         try:
-            check_reachable(host or place, int(port) if port.isdecimal() else 7077, seconds)
+            check_reachable(host or place, int(port) if port.isdecimal() else 7077, MASTER_S)
         except OSError:
             continue
         else:

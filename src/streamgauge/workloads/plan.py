@@ -1,7 +1,7 @@
 """Tables generated in blocks by pure functions, in this process or on Spark; vectorised construction of terms."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from streamgauge.formats.files import made_folder
 from streamgauge.formats.manifest import commit
 from streamgauge.formats.places import Place, RemotePlace
-from streamgauge.formats.tables import seal_folder, writer
+from streamgauge.formats.tables import writer
 from streamgauge.model.terms import XSD, Triple
 from streamgauge.workloads import Workload
 from streamgauge.workloads.draws import Ints
@@ -281,16 +281,15 @@ class Maker:
 
     def write_stream(self, workload: Workload, seed: int, parameters: Mapping[str, object], folder: Place) -> None:
         """Write the stream table as Parquet files into a new folder; on other file systems by Spark."""
-        if isinstance(folder, RemotePlace):
-            self._write_remotely(workload, seed, parameters, folder)
-            return
-        stream = self.stream(workload, seed, parameters)
+        maker = replace(self, always=True) if isinstance(folder, RemotePlace) else self
+        stream = maker.stream(workload, seed, parameters)
         if not isinstance(stream, TablePlan):
-            self.tell("generating the stream on Spark", 0.0)
-            stream.write.mode("error").parquet(str(folder.absolute()))
-            seal_folder(folder)
-            commit(folder)
+            from streamgauge.spark.hadoop_tables import write_table
+
+            self.tell(f"generating the stream on Spark, in {folder}", 0.0)
+            write_table(stream, folder)
             return
+        assert isinstance(folder, Path)
         made_folder(folder)
         rows = 0
         with writer(folder / "part-0.parquet", stream.schema) as parquet:
@@ -299,15 +298,6 @@ class Maker:
                 rows += batch.num_rows
                 self.tell(f"{rows:,} of about {stream.rows:,} triples", min(1.0, rows / max(1, stream.rows)))
         commit(folder)
-
-    def _write_remotely(
-        self, workload: Workload, seed: int, parameters: Mapping[str, object], folder: RemotePlace
-    ) -> None:
-        session = self.spark()
-        from streamgauge.spark.hadoop_tables import write_table
-
-        self.tell(f"generating the stream on Spark, in {folder}", 0.0)
-        write_table(workload.generate(session, seed, partitions=None, **parameters), folder)
 
     def static(self, workload: Workload, seed: int, parameters: Mapping[str, object]) -> "Iterable[pa.RecordBatch]":
         """The static triples in batches; empty if the workload has none. ParameterError."""

@@ -5,15 +5,17 @@ import pytest
 from streamgauge.model.query import StreamWindow, Window
 from streamgauge.model.semantics import Semantics
 from streamgauge.oracle.expected import stretches as cutting
+from streamgauge.oracle.expected.due_table import DueTable
 from streamgauge.oracle.expected.stretches import stretches
 from streamgauge.semantics.arrivals import Arrivals
-from streamgauge.semantics.due import candidates
+from streamgauge.semantics.due import candidates, candidates_in_order
 
 
 def closes(size: int, slide: int, until: int):
     """The reports of windows from 0 on (s)."""
     windows = (StreamWindow("urn:s", Window(size, slide)),)
-    return candidates(Arrivals((), (), ()), windows, Semantics("closes", time_unit=1), 0, until)
+    reports = candidates_in_order(Arrivals((), (), ()), windows, Semantics("closes", time_unit=1), 0, until)
+    return DueTable.of(reports, 1)
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,14 @@ def test_a_stretch_reaches_back_to_the_report_before(monkeypatch):
     assert [one.instant for one in second.all] == [14, 16, 18, 20]
     (view,) = second.reach.views
     assert (view.first, view.last) == (4, 19)
+
+
+def test_a_table_of_reports_has_the_reports():
+    windows = (StreamWindow("urn:s", Window(10, 5)), StreamWindow("urn:t", Window(3, 2)))
+    reports = candidates(Arrivals((), (), ()), windows, Semantics("closes", time_unit=1), 0, 30)
+    table = DueTable.of(reports, 2)
+    assert tuple(table) == table[:] == reports
+    assert tuple(table.take([1, 3])) == (reports[1], reports[3])
+    assert list(table.lasts) == [report.last for report in reports]
+    assert list(table.firsts) == [min(view.first for view in report.views) for report in reports]
+    assert (len(DueTable.of((), 2)), DueTable.of((), 2)[:]) == (0, ())

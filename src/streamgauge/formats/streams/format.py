@@ -53,7 +53,8 @@ class Reading(OwnData):
     which an element that names none would have to choose, which is refused; then ``stream`` does not count.
 
     ``prefixes`` are those of prefixed names beside the well-known ones. ``note`` hears what was taken for granted.
-    ``named`` are options that were named although they have their default value.
+    ``named`` are options that were named although they have their default value. ``numbered_from`` is the number of the
+    first element that has none.
     """
 
     stream: str = STREAM
@@ -66,6 +67,7 @@ class Reading(OwnData):
     prefixes: Mapping[str, str] = field(default_factory=dict, hash=False)
     note: Note = logged
     named: frozenset[str] = frozenset()
+    numbered_from: int = 0
 
     @property
     def chosen(self) -> frozenset[str]:
@@ -140,8 +142,9 @@ class Format:
     column: always if there is no ``read``, else when the user names such a property. ``honours`` lists the options of
     each way of reading; others are refused. ``binary``: its bytes are not text. ``recognises`` decides by first bytes
     between formats with the same endings. ``guesses_time``: the time column need not be named. ``lines``: each line
-    stands alone. ``columns`` reads a message, with the time of its arrival (ms), in columns if its elements are
-    alike. ``media_types`` identify it in requests whose body is messages.
+    stands alone. ``parts``: files may be cut between any lines, of which each is an element, or consecutive ones with
+    one time are. ``columns`` reads a message, with the time of its arrival (ms), in columns if its elements are alike.
+    ``media_types`` identify it in requests whose body is messages.
     """
 
     name: str
@@ -158,6 +161,7 @@ class Format:
     recognises: Callable[[bytes], bool] | None = None
     guesses_time: bool = False
     lines: bool = False
+    parts: Literal["lines", "times"] | None = None
     columns: Callable[[bytes, Reading, int | None], "ElementBatch | None"] | None = None
     media_types: tuple[str, ...] = ()
 
@@ -234,7 +238,7 @@ class Numbering:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._next = 0
+        self._next = reading.numbered_from
         self._last: int | None = None
         self._numbers: dict[str, int] = {}
 

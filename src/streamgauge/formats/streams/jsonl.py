@@ -162,6 +162,7 @@ FORMATS = (
         write=write_each(encode_element),
         follow=follow,
         lines=True,
+        parts="lines",
         columns=columns,
         decoder=decoder,
         encode=encode_element,

@@ -106,5 +106,6 @@ FORMATS = (
         read,
         write,
         honours={"read": honoured(STREAM, "charset")},
+        parts="times",
     ),
 )

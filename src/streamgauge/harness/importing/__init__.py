@@ -11,10 +11,11 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from streamgauge.formats.files import made_folder, overwrite, stage
 from streamgauge.formats.manifest import commit
+from streamgauge.formats.places import Place, local
 from streamgauge.formats.results import ResultsError, read_term
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import StreamError, write
@@ -298,12 +299,30 @@ def formats() -> dict[str, Importer]:
     return {one.NAME: one for one in sorted(importers, key=lambda one: one.NAME)}
 
 
+WriteStream: TypeAlias = Callable[[NamedSource, Sequence[str], Reading, Place], Course]
+"""Writes a recorded source, read for streams of a query, as a stream table to a new folder."""
+
+
+def write_here(source: NamedSource, streams: Sequence[str], reading: Reading, folder: Place) -> Course:
+    """Write a stream table in this process."""
+    course, target = Course(), made_folder(folder if isinstance(folder, Path) else local(str(folder), "import alone"))
+    write(recorded((source,), streams, reading, course), target / "part-0.parquet")
+    commit(target)
+    return course
+
+
 def import_runs(
-    sources: Sequence[Path], request: ImportRequest, out: Path, form: str | None = None
+    sources: Sequence[Path],
+    request: ImportRequest,
+    out: Path,
+    form: str | None = None,
+    write_stream: WriteStream = write_here,
+    at: Place | None = None,
 ) -> Iterator[tuple[Path, ImportedRun]]:
     """Write every run of the sources as a run folder, which is ``out`` itself for one run, else a folder in it.
 
-    ForeignError names the source, and the invalid line or field; nothing is overwritten.
+    Stream tables go into the run folders, or into folders of the same names ``at`` another place. ForeignError names
+    the source, and the invalid line or field; nothing is overwritten.
     """
     runs_ = [imported for source in sources for imported in _importer(source, form).read(source, request)]
     names = [imported.name for imported in runs_]
@@ -311,11 +330,11 @@ def import_runs(
         if names.count(imported.name) > 1:
             raise ForeignError(f"two runs are named {imported.name}: import them one by one")
     targets = [out if len(runs_) == 1 else out / imported.name for imported in runs_]
-    for target in targets:
+    for target in (*targets, *(at / target.name for target in targets if isinstance(at, Path))):
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise ForeignError(f"{target} already exists: remove it or name another place with --out")
+            raise ForeignError(f"{target} already exists: remove it or name another place")
     for target, imported in zip(targets, runs_, strict=True):
-        until = _write(target, imported)
+        until = _write(target, imported, write_stream, at)
         note = f"time is assumed to end at {until:,} ms, so no later report is expected (--advance-to changes it)"
         yield target, replace(imported, notes=(*imported.notes, note))
 
@@ -333,20 +352,18 @@ def _importer(source: Path, form: str | None) -> Importer:
     raise ForeignError(f"{source}: its format is not recognised: name it with --format {', '.join(formats())}")
 
 
-def _write(target: Path, imported: ImportedRun) -> int:
+def _write(target: Path, imported: ImportedRun, write_stream: WriteStream, at: Place | None) -> int:
     """Write the run folder atomically and return the end of stream time (ms)."""
-    with stage(target) as place:
-        made_folder(place / "stream")
-        course = Course()
-        elements = recorded((imported.stream,), imported.streams, imported.reading, course)
+    with stage(target) as folder:
+        made_folder(folder)
+        stream = folder / "stream" if at is None else at / target.name
         try:
-            write(elements, place / "stream" / "part-0.parquet")
-            commit(place / "stream")
+            course = write_stream(imported.stream, imported.streams, imported.reading, stream)
         except StreamError as error:
             raise ForeignError(f"{imported.stream.address}: {error}") from error
         run = begun_run(imported.run(course.last or 0), course.first)
-        write_run(place, run)
+        write_run(folder, run, None if at is None else str(stream.absolute() if isinstance(stream, Path) else stream))
         for name, text in imported.files.items():
-            (place / name).write_text(text, encoding="utf-8")
-        overwrite(place, target)
+            (folder / name).write_text(text, encoding="utf-8")
+        overwrite(folder, target)
         return run.header.advanced_to

@@ -4,9 +4,10 @@ Nothing of the compiled plans is used, so an engine on Spark can be judged: a ta
 may contain, and the code of ``semantics`` decides the contents and the answers.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -15,7 +16,8 @@ from pyspark import StorageLevel
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Report, Semantics
-from streamgauge.oracle.expected.stretches import Stretch, near, rows_of, stretches, unit_by_unit
+from streamgauge.oracle.expected.due_table import DueTable
+from streamgauge.oracle.expected.stretches import Stretch, near, stretches, task_of, unit_by_unit, with_tasks
 from streamgauge.semantics.arrivals import Contents, size
 from streamgauge.semantics.definition import selected
 from streamgauge.semantics.evaluate import Loaded, snapshot_under
@@ -39,9 +41,9 @@ class Answered(NamedTuple):
 
 
 def by_definition(
-    session: SparkSession, stream: DataFrame, due: Sequence[DueReport], query: ContinuousQuery, semantics: Semantics
+    session: SparkSession, stream: DataFrame, due: DueTable, query: ContinuousQuery, semantics: Semantics
 ) -> Answered:
-    """The answers of the candidate reports ``due``, ascending in time, over a stream table, by the definition.
+    """The answers of the candidate reports ``due`` over a stream table, by the definition.
 
     A unit is an index into ``due``. The answers stay on disk until they are released.
     """
@@ -63,34 +65,33 @@ def by_definition(
 
 
 def due_by_content(
-    session: SparkSession, stream: DataFrame, due: Sequence[DueReport], query: ContinuousQuery, semantics: Semantics
-) -> tuple[DueReport, ...]:
+    session: SparkSession, stream: DataFrame, due: DueTable, query: ContinuousQuery, semantics: Semantics
+) -> DueTable:
     """The reports among the candidates ``due`` that their contents make due, by the definition."""
 
     def name(chosen: Iterator[tuple[int, DueReport, Contents]]) -> Iterator[tuple[int, None, int]]:
         return ((unit, None, 0) for unit, _report, _contents in chosen)
 
     units = _by_stretch(session, stream, due, query, semantics, name).select("unit").toArrow().column("unit")
-    return tuple(due[unit] for unit in sorted(units.to_pylist()))
+    return due.take(np.sort(units.to_numpy()))
 
 
 def _by_stretch(
     session: SparkSession,
     stream: DataFrame,
-    due: Sequence[DueReport],
+    due: DueTable,
     query: ContinuousQuery,
     semantics: Semantics,
     answer: Callable[[Iterator[tuple[int, DueReport, Contents]]], Iterator[tuple[int, list[str | None] | None, int]]],
 ) -> DataFrame:
     """The rows (``_ANSWER``) that ``answer`` makes of the due reports of each stretch and their indices in ``due``."""
-    cut = list(stretches(due, cores(session), before=Report.CONTENT_CHANGE in semantics.report))
+    cut = stretches(due, cores(session), before=Report.CONTENT_CHANGE in semantics.report)
 
-    def evaluate(unit: int, rows: pa.Table) -> pa.Table:
-        answered = answer(_chosen(cut[unit], rows, query, semantics))
+    def evaluate(_unit: int, rows: pa.Table) -> pa.Table:
+        answered = answer(_chosen(task_of(rows), rows, query, semantics))
         return pa.Table.from_pylist([dict(zip(_SCHEMA.names, line, strict=True)) for line in answered], _SCHEMA)
 
-    every = session.range(len(cut)).select(fn.col("id").cast("int").alias("unit"))  # also for empty windows
-    rows = rows_of(stream, [stretch.reach for stretch in cut], query).unionByName(every, allowMissingColumns=True)
+    rows = with_tasks(session, stream, ((stretch.reach, stretch) for stretch in cut), query)
     return fn.arrow_udtf(unit_by_unit(evaluate), returnType=_ANSWER)(rows.asTable().partitionBy("unit"))
 
 

@@ -4,8 +4,7 @@ The driver keeps the times of the arrivals, and each row on Spark gets the rank 
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -14,15 +13,15 @@ from pyspark.sql import functions as fn
 
 from streamgauge.formats.stream import UNTIL
 from streamgauge.model.query import StreamWindow
-from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Due, Report, Semantics, Tick
+from streamgauge.oracle.expected.due_table import Numbers
 from streamgauge.semantics.arrivals import Arrivals, by_triple
 
 RANK: Final = "arrival"
 """The column of a row's rank (``Arrivals``)."""
 
 MAX_REPORTS: Final = 300_000
-"""Reports that arrivals make due, each of which takes about a kilobyte in the driver."""
+"""Reports that arrivals make due whose rows are counted: each takes about a kilobyte in the driver."""
 
 MAX_ARRIVALS: Final = 10_000_000
 """Arrivals that the driver orders, each of which takes about 50 bytes there."""
@@ -63,17 +62,15 @@ def arrived(table: DataFrame, triples: int, windows: Sequence[StreamWindow], sem
     )
 
 
-def _integers(values: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> "array[int]":
+def _integers(values: Numbers) -> "array[int]":
     """The values in 8 bytes each, as Python's integers when they are read."""
     return array("q", values.tobytes())
 
 
-def bounded(reports: Iterable[DueReport]) -> tuple[DueReport, ...]:
-    """The reports that arrivals make due; ArrivalsError for too many."""
-    first = tuple(islice(reports, MAX_REPORTS + 1))
-    if len(first) > MAX_REPORTS:
+def refuse_reports(number: int) -> None:
+    """ArrivalsError if more reports than MAX_REPORTS, which arrivals make due, would be compared in the driver."""
+    if number > MAX_REPORTS:
         raise ArrivalsError(f"more than {MAX_REPORTS:,} reports that arrivals make due")
-    return first
 
 
 def ranked(table: DataFrame, arrivals: Arrivals, windows: Sequence[StreamWindow], tick: Tick) -> DataFrame:

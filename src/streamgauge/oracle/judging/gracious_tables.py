@@ -19,7 +19,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.expected.stretches import rows_of, seen_elements, unit_by_unit, whole
+from streamgauge.oracle.expected.stretches import seen_elements, task_of, unit_by_unit, whole, with_tasks
 from streamgauge.oracle.judging.border_fits import BorderFit
 from streamgauge.oracle.judging.gracious import NARROW, FittedWindow, cautions, fit_alone, fitted, refuse, ungracious
 from streamgauge.oracle.judging.metrics import Unit
@@ -101,16 +101,15 @@ def _sought(
         return
     query = run.header.query
     reports = [whole(answered[one.index]) for one in wrong]
-    near = [_widened(report, query.windows[0].window.slide // narrow) for report in reports]
+    near = (_widened(report, query.windows[0].window.slide // narrow) for report in reports)
     answers = recorded({one.report: unit for unit, one in enumerate(wrong) if one.report is not None})
-    rows = rows_of(stream, near, query).unionByName(answers, allowMissingColumns=True).asTable()
+    rows = with_tasks(stream.sparkSession, stream, zip(near, reports, strict=True), query)
     # The run is pickled into every task: without its recorded rows it is a query and a semantics.
     bare = replace(run, answers=(), fed=(), samples=(), folder=None)
-    fit = fn.arrow_udtf(unit_by_unit(_fitting(bare, verdict, reports, narrow)), returnType=from_arrow_schema(_FITTED))
-    fits_by_unit = {row["unit"]: row for row in fit(rows.partitionBy("unit")).toArrow().to_pylist()}
-    nothing = dict.fromkeys(_FITTED.names)
-    for unit in range(len(reports)):
-        row = fits_by_unit.get(unit, nothing)
+    fitting = unit_by_unit(_fitting(bare, verdict.variables, verdict.t0, len(wrong), narrow))
+    fit = fn.arrow_udtf(fitting, returnType=from_arrow_schema(_FITTED))
+    found = fit(rows.unionByName(answers, allowMissingColumns=True).asTable().partitionBy("unit")).toArrow()
+    for row in found.sort_by("unit").to_pylist():
         borders = [row[name] for name in _FITTED.names[1:5]]
         yield FittedWindow(None if None in borders else BorderFit(*borders), row["near"])
 
@@ -122,18 +121,20 @@ def _widened(report: DueReport, reach: int) -> DueReport:
 
 
 def _fitting(
-    run: Run, verdict: Verdict, reports: Sequence[DueReport], narrow: int
+    run: Run, variables: tuple[str, ...], t0: int, number: int, narrow: int
 ) -> Callable[[int, pa.Table], pa.Table]:
-    """A function from a unit and its rows (elements, then answer) to one row of ``_FITTED``."""
+    """A function from a unit and its rows (elements, answer, task) to one row of ``_FITTED``.
+
+    The task is the declared report, one of ``number``, over the columns ``variables``.
+    """
 
     def fit(unit: int, rows: pa.Table) -> pa.Table:
-        nearby = seen_elements(rows)
+        due: DueReport = task_of(rows)
         received = tuple(lists(rows.filter(pc.is_valid(rows.column("row"))).column("row")))
-        answer = Answer(verdict.variables, received, (), "solutions", reports[unit].instant, None, 0)
-        report = ExpectedReport(reports[unit], verdict.variables, (), 0)
+        answer = Answer(variables, received, (), "solutions", due.instant, None, 0)
         # A missing row of any kind marks the unit as wrong: the search skips units without missing and surplus rows.
-        wrong = Unit(report, answer, 0, Overlap(0, ((),), received))
-        best = fit_alone(run, nearby, verdict.t0 or 0, wrong, len(reports), narrow)
+        wrong = Unit(ExpectedReport(due, variables, (), 0), answer, 0, Overlap(0, ((),), received))
+        best = fit_alone(run, seen_elements(rows), t0, wrong, number, narrow)
         borders = (
             (None,) * 4 if best.fit is None else (best.fit.first, best.fit.last, best.fit.precision, best.fit.recall)
         )

@@ -6,12 +6,12 @@ choices that a query leaves open, the order of rows, and differences. A stretch'
 memory; one row per window, with at most ``witnesses`` rows of each kind, reaches the driver.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -26,10 +26,12 @@ from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Grain, Report, Semantics
 from streamgauge.model.terms import Row
+from streamgauge.oracle.expected.due_table import DueTable
 from streamgauge.oracle.expected.in_tasks import due_by_content
 from streamgauge.oracle.expected.reports import Look
-from streamgauge.oracle.expected.stretches import Stretch, near, rows_of, stretches, unit_by_unit
-from streamgauge.oracle.judging.metrics import DueTime, Unit, judge
+from streamgauge.oracle.expected.stretches import Stretch, near, stretches, task_of, unit_by_unit, with_tasks
+from streamgauge.oracle.judging.hand_overs import due_times, hand_overs
+from streamgauge.oracle.judging.metrics import Unit, due_time, judge
 from streamgauge.oracle.judging.oracle import JudgingRules, Scored, in_columns, matched
 from streamgauge.oracle.judging.units import is_right
 from streamgauge.oracle.worlds.legality import ReportLegality
@@ -75,13 +77,13 @@ class NotByInstantError(ValueError):
 class JudgedStretch(NamedTuple):
     """A stretch of reports, and the answers that name an instant of its time, without their rows.
 
-    ``places`` are the answers' positions in the run, ``chosen`` says that all of its reports are known to be due.
+    ``places`` are the answers' positions in the run, ``handed`` the reports' hand-overs (``hand_overs``).
     """
 
     reports: Stretch
     answers: tuple[Answer, ...]
     places: tuple[int, ...]
-    chosen: bool
+    handed: tuple[int, ...] | None
 
 
 @dataclass(frozen=True)
@@ -98,43 +100,46 @@ class InstantJudging:
     recorded: Callable[[Mapping[int, int]], DataFrame]
     rules: JudgingRules
 
-    def score(self, t0: int, due: Sequence[DueReport], when: DueTime) -> Scored:
+    def score(self, t0: int, due: DueTable) -> Scored:
         """The scores under one t0 (ms), with the candidate reports ``due``.
 
         NotByInstantError if stretches of them are not independent.
         """
-        query = self.run.header.query
-        units = self._units(due)
-        places = {place: number for number, unit in enumerate(units) for place in unit.places}
-        every = self.session.range(len(units)).select(fn.col("id").cast("int").alias("unit"))
-        reaches = [unit.reports.reach for unit in units if unit.reports.all]
-        rows = rows_of(self.stream, reaches, query).unionByName(self.recorded(places), allowMissingColumns=True)
+        query, semantics = self.run.header.query, self.run.header.semantics
+        chosen = operator(query, semantics) is not R2S.RSTREAM and bool(semantics.report & CONTENT)
+        if chosen:  # or the report before could be any number of them back
+            due = due_by_content(self.session, self.stream, due, query, semantics)
+        units: dict[int, int] = {}
+        rows = with_tasks(self.session, self.stream, self._tasks(due, units), query)
+        rows = rows.unionByName(self.recorded(units), allowMissingColumns=True)
         bare = replace(self.run, answers=(), fed=(), samples=(), folder=None)
-        judging = unit_by_unit(_judging(bare, t0, units, when, self.rules))
+        judging = unit_by_unit(_judging(bare, t0, self.rules, chosen=chosen))
         judged = fn.arrow_udtf(judging, returnType=from_arrow_schema(_JUDGED))
-        table = judged(rows.unionByName(every, allowMissingColumns=True).asTable().partitionBy("unit")).toArrow()
+        table = judged(rows.asTable().partitionBy("unit")).toArrow()
         if pc.any(table.column("depends")).as_py():
             raise NotByInstantError("differences to an answer that the query leaves open")
-        return _scored(table, columns(Snapshot(query).variables, operator(query, self.run.header.semantics)))
+        return _scored(table, columns(Snapshot(query).variables, operator(query, semantics)))
 
-    def _units(self, due: Sequence[DueReport]) -> list[JudgedStretch]:
-        """The stretches of ``due``: each with the answers up to its last instant, the last one with all that follow."""
-        query, semantics = self.run.header.query, self.run.header.semantics
-        differs = operator(query, semantics) is not R2S.RSTREAM
-        chosen = differs and bool(semantics.report & CONTENT)  # or the report before could be any number of them back
-        if chosen:
-            due = due_by_content(self.session, self.stream, due, query, semantics)
-        before = differs or Report.CONTENT_CHANGE in semantics.report
-        cut = list(stretches(due, cores(self.session), before=before)) or [Stretch(0, (), ())]
-        lasts = [stretch.reports[-1].instant for stretch in cut[:-1]]
-        places: list[list[int]] = [[] for _ in cut]
-        for instant in sorted(self.named):
-            places[bisect_left(lasts, instant)] += self.named[instant]
-        answers = self.run.answers
-        return [
-            JudgedStretch(stretch, tuple(answers[place] for place in own), tuple(own), chosen)
-            for stretch, own in zip(cut, places, strict=True)
-        ]
+    def _tasks(self, due: DueTable, units: dict[int, int]) -> Iterator[tuple[DueReport | None, JudgedStretch]]:
+        """The stretches of ``due`` with their reach; ``units`` gets the unit of the answer at each position.
+
+        Each has the answers up to its last instant, the last one all that follow.
+        """
+        query, semantics, answers = self.run.header.query, self.run.header.semantics, self.run.answers
+        before = operator(query, semantics) is not R2S.RSTREAM or Report.CONTENT_CHANGE in semantics.report
+        handed, instants = hand_overs(self.run, due), np.array(sorted(self.named), np.int64)
+        begin = 0
+        for unit, stretch in enumerate(stretches(due, cores(self.session), before=before) if due else [_NO_REPORTS]):
+            end, last = stretch.start + len(stretch.reports), stretch.start + len(stretch.reports) == len(due)
+            until = len(instants) if last else int(np.searchsorted(instants, stretch.reports[-1].instant, "right"))
+            places = tuple(place for at in instants[begin:until].tolist() for place in self.named[at])
+            units.update(dict.fromkeys(places, unit))
+            times = None if handed is None else tuple(handed[stretch.start : end])
+            yield stretch.reach, JudgedStretch(stretch, tuple(answers[place] for place in places), places, times)
+            begin = until
+
+
+_NO_REPORTS: Final = Stretch(0, (), ())
 
 
 def _scored(table: pa.Table, names: tuple[str, ...]) -> Scored:
@@ -152,15 +157,18 @@ def _scored(table: pa.Table, names: tuple[str, ...]) -> Scored:
     return Scored(names, tuple(numbered), tuple(names[place] for place in retyped), unknown)
 
 
-def _judging(
-    run: Run, t0: int, stretches_: Sequence[JudgedStretch], when: DueTime, rules: JudgingRules
-) -> Callable[[int, pa.Table], pa.Table]:
-    """A function from a unit and its rows (elements and recorded answers) to its verdicts (``_JUDGED``)."""
+def _judging(run: Run, t0: int, rules: JudgingRules, *, chosen: bool) -> Callable[[int, pa.Table], pa.Table]:
+    """A function from a unit and its rows (elements, recorded answers, task) to its verdicts (``_JUDGED``).
+
+    ``chosen`` if all reports of the tasks are known to be due.
+    """
     variables = Snapshot(run.header.query).variables
 
     def judged(unit: int, rows: pa.Table) -> pa.Table:
-        stretch = stretches_[unit]
-        expect = StretchReports(stretch, rows, run.header)
+        stretch: JudgedStretch = task_of(rows)
+        handed = stretch.handed
+        when = due_time(run) if handed is None else due_times(stretch.reports.reports, handed)
+        expect = StretchReports(stretch.reports, rows, run.header, chosen=chosen)
         received = (in_columns(answer, variables) for answer in _with_rows(stretch, rows))
         units = matched(replace(run, answers=tuple(received)), expect, t0, rules)[1]
         windows = [
@@ -214,8 +222,8 @@ def _with_rows(stretch: JudgedStretch, rows: pa.Table) -> list[Answer]:
 class StretchReports:
     """The expected reports of one stretch (an ``Expect``), by the definition, from the elements near it."""
 
-    def __init__(self, stretch: JudgedStretch, rows: pa.Table, header: RunHeader) -> None:
-        self._stretch, self._chosen, self._header = stretch.reports, stretch.chosen, header
+    def __init__(self, stretch: Stretch, rows: pa.Table, header: RunHeader, *, chosen: bool) -> None:
+        self._stretch, self._chosen, self._header = stretch, chosen, header
         self._differs = operator(header.query, header.semantics) is not R2S.RSTREAM
         self._near = near(rows, header.query, header.semantics)
 

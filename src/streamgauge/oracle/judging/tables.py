@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 from pyspark import StorageLevel
@@ -22,9 +23,10 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Clock, Counting, EmptyAggregate, Grain, Report
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Verdict, WindowVerdict
+from streamgauge.oracle.expected.due_table import DueTable
 from streamgauge.oracle.expected.extent import Extent, admitted, extent
 from streamgauge.oracle.expected.in_tasks import Answered, by_definition
-from streamgauge.oracle.expected.ranks import ArrivalsError, arrived, bounded, needs_arrivals, ranked
+from streamgauge.oracle.expected.ranks import ArrivalsError, arrived, needs_arrivals, ranked, refuse_reports
 from streamgauge.oracle.expected.reports import refuse_spark
 from streamgauge.oracle.judging.align import BAND, Pair, align
 from streamgauge.oracle.judging.compare import similarity
@@ -40,7 +42,7 @@ from streamgauge.query.stamps import reads_time
 from streamgauge.semantics.arrivals import Arrivals
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import operator
-from streamgauge.semantics.due import candidates, candidates_in_order
+from streamgauge.semantics.due import candidates_in_order
 from streamgauge.semantics.honoured import DEFINED, SHARED, not_honoured
 from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers
@@ -204,9 +206,8 @@ class TableJudging:
         """The scores of the run under one t0 (ms)."""
         due = self._candidates(t0)
         if self.rules.evaluator == "definition" and self.named is not None:
-            when = handed_over(self.run, due)
             judging = InstantJudging(self.session, self._seen(t0), self.run, self.named, self._recorded, self.rules)
-            return judging.score(t0, due, when)
+            return judging.score(t0, due)
         answered = self._answered(due, t0)
         try:
             return self._scored(answered, len(due))
@@ -264,7 +265,7 @@ class TableJudging:
     def impossible(self, t0: int) -> tuple[bool, float, int]:
         """An upper bound of the rank of a t0 (``oracle.best_possible``), without counting rows."""
         semantics, named = self.run.header.semantics, self.named or {}
-        due = {report.instant for report in self._candidates(t0) if is_sent(report.instant, semantics)}
+        due = {instant for instant in self._candidates(t0).instants.tolist() if is_sent(instant, semantics)}
         apart = sum(self._number(places) for instant, places in named.items() if instant not in due)
         return not apart, 1.0 if len(named) > apart or not apart else 0.0, -apart
 
@@ -300,12 +301,11 @@ class TableJudging:
         assert isinstance(form, Select)
         return form.variables
 
-    def _candidates(self, t0: int) -> tuple[DueReport, ...]:
+    def _candidates(self, t0: int) -> DueTable:
         header = self.run.header
         windows, semantics, until = header.query.windows, header.semantics, header.advanced_to
-        if not needs_arrivals(windows, semantics):
-            return candidates(Arrivals((), (), ()), windows, semantics, t0, until)
-        return bounded(candidates_in_order(self._arrivals(t0), windows, semantics, t0, until))
+        arrivals = self._arrivals(t0) if needs_arrivals(windows, semantics) else Arrivals((), (), ())
+        return DueTable.of(candidates_in_order(arrivals, windows, semantics, t0, until), len(windows))
 
     def _arrivals(self, t0: int) -> Arrivals:
         """The arrivals under a t0 (ms), which matters to late ones only."""
@@ -315,9 +315,11 @@ class TableJudging:
             self.known[key] = arrived(self._admitted(t0), self.reach.triples, windows, semantics)
         return self.known[key]
 
-    def _answered(self, due: Sequence[DueReport], t0: int) -> Answered:
+    def _answered(self, due: DueTable, t0: int) -> Answered:
         """The due reports among these candidates, and their rows, by compiled plans or by the definition."""
         query, semantics, seen = self.run.header.query, self.run.header.semantics, self._seen(t0)
+        if needs_arrivals(query.windows, semantics):
+            refuse_reports(len(due))
         if self.rules.evaluator == "definition":
             return by_definition(self.session, seen, due, query, semantics)
         sizes: ContentSizes = contents(seen, due, query.windows, semantics.content, semantics.changes)
@@ -356,7 +358,8 @@ class TableJudging:
 
     def _recorded(self, units: Mapping[int, int]) -> DataFrame:
         """The recorded rows (``instant_tasks.RECORDED``), by the unit that their answer (a position) belongs to."""
-        places = self.session.createDataFrame([*units.items()], f"{_ANSWER} long, {_UNIT} int")
+        columns = [pa.array(list(units), pa.int64()), pa.array(list(units.values()), pa.int32())]
+        places = self.session.createDataFrame(pa.table(columns, [_ANSWER, _UNIT]))
         return self._rows.join(fn.broadcast(places), _ANSWER).select(*RECORDED)
 
     def _windows(

@@ -202,7 +202,7 @@ def _run_variant(
             refuse_other(folder, kept[0].header, trial)
             yield folder, *kept
             continue
-        stream, facts = _stream(experiment, planned, trial.seed, context)
+        stream, facts = made_stream(experiment, planned, trial.seed, context)
         refuse_window(planned.query, facts.triples, facts.span, experiment.memory_limit_mb)
         if foretold:
             context.foretell(estimate(foretold, facts, context))
@@ -230,7 +230,7 @@ def refuse_other(folder: Path, kept: RunHeader, trial: Trial) -> None:
         )
 
 
-def _stream(
+def made_stream(
     experiment: Experiment, planned: PlannedQuery, seed: int, context: ExperimentContext
 ) -> tuple[Path, StreamFacts]:
     """The stream table for a seed, generated if missing; RefusedError for one of another query's streams."""

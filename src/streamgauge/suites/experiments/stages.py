@@ -28,7 +28,7 @@ from streamgauge.formats.run import (
     write_run,
     write_verdict,
 )
-from streamgauge.harness import PlannedQuery, Trial, made_once
+from streamgauge.harness import PlannedQuery, Trial
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.diagnosis.prefix import NoPrefixError
@@ -47,14 +47,13 @@ from streamgauge.suites.experiments.plan import (
     refuse_streams,
     stream_facts,
     stream_folder,
-    write_recorded,
-    write_workload,
 )
 from streamgauge.suites.experiments.runner import (
     STREAM,
     ExperimentContext,
     beside_static,
     header_of,
+    made_stream,
     recorded_run,
     refuse_other,
 )
@@ -198,16 +197,12 @@ class Pipeline:
         began, what = self.clock(), f"stream, seed {seed}"
         context, where = self._placed()
         kept = self._is_made(stream)
-        if not kept:
+        if not kept and isinstance(stream, Path):
+            made_stream(self.experiment, self.planned, seed, replace(context, streams=stream.parent))
+        elif not kept and isinstance(stream, RemotePlace):
             self.context.tell(f"generate: {what}", 0.0)
-            if isinstance(stream, RemotePlace):
-                self._remove(stream)
-                workload = load_workload(part.name or "")
-                context.tables.write_stream(workload, seed, parameters_of(self.experiment), stream)
-            elif part.sources:
-                made_once(stream, partial(write_recorded, self.experiment, self.planned.query, self.planned.text))
-            else:
-                made_once(stream, partial(write_workload, part, seed, tables=context.tables))
+            self._remove(stream)
+            context.tables.write_stream(load_workload(part.name or ""), seed, parameters_of(self.experiment), stream)
         self._tell(Stage.GENERATE, what, self.facts(seed).triples, began, kept=kept, where=where())
 
     def _is_made(self, stream: Place) -> bool:

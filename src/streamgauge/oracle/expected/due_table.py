@@ -1,0 +1,70 @@
+"""Due reports in columns of numbers, from which each is made when it is read: a twentieth of their size as objects."""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias, overload
+
+import numpy as np
+
+from streamgauge.model.report import DueReport, View
+
+Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+
+_VIEW = ("start", "end", "first", "last", "seen", "after")
+_FIRST, _LAST = _VIEW.index("first"), _VIEW.index("last")
+
+
+class DueTable(Sequence[DueReport]):
+    """Reports, ascending in time: 8 bytes per report, and 48 per window of it."""
+
+    def __init__(self, rows: "np.ndarray[tuple[int, int], np.dtype[np.int64]]") -> None:
+        """``rows`` has a row per report: its instant, then the fields of each view."""
+        self._rows = rows
+
+    @classmethod
+    def of(cls, reports: Iterable[DueReport], windows: int) -> "DueTable":
+        """The table of reports over that many windows."""
+        numbers = array("q")
+        for report in reports:
+            numbers.append(report.instant)
+            for view in report.views:
+                numbers.extend((view.start, view.end, view.first, view.last, view.seen, view.after))
+        return cls(np.array(numbers, np.int64).reshape(-1, 1 + windows * len(_VIEW)))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> DueReport: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[DueReport, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> DueReport | tuple[DueReport, ...]:
+        """A report, or a tuple of them."""
+        rows = self._rows[place].tolist()
+        return tuple(map(_report, rows)) if isinstance(place, slice) else _report(rows)
+
+    def take(self, places: "Sequence[int] | Numbers") -> "DueTable":
+        """The reports at these places."""
+        return DueTable(self._rows[np.asarray(places, np.int64)])
+
+    @property
+    def instants(self) -> Numbers:
+        """The instant (ms) of each report."""
+        return self._rows[:, 0]
+
+    @property
+    def firsts(self) -> Numbers:
+        """The earliest time (ms) that each report may contain."""
+        return self._rows[:, 1 + _FIRST :: len(_VIEW)].min(axis=1)
+
+    @property
+    def lasts(self) -> Numbers:
+        """The latest time (ms) that each report may contain."""
+        return self._rows[:, 1 + _LAST :: len(_VIEW)].max(axis=1)
+
+
+def _report(numbers: Sequence[int]) -> DueReport:
+    instant, *views = numbers
+    return DueReport(instant, tuple(View(*views[at : at + len(_VIEW)]) for at in range(0, len(views), len(_VIEW))))
