@@ -172,8 +172,8 @@ class Border:
 
     def __init__(self, form: Format, reading: Reading) -> None:
         self._form, self._reading, self.course = form, reading, Course()
-        self._file, self._next, self._time, self._rows = "", 0, None, 0
-        self._last = -1
+        self._file, self._next, self._rows, self._last = "", 0, 0, -1
+        self._time: int | None = None
 
     def passed(self, key: Key, part: PartSummary) -> tuple[int, int]:
         """Go on by a part; what its relative numbers, and the positions in its first element, are shifted by."""
@@ -185,7 +185,7 @@ class Border:
         if part.first is None or part.last is None:
             return 0, 0
         (first, time, _), (last, end, rows) = part.first, part.last
-        joined = self._form.parts == "times" and (key[0], time) == (self._file, self._time)
+        joined = self._form.parts == "times" and key[0] == self._file and time == self._time
         if not joined and self._reading.lateness is None and self._time is not None and time < self._time:
             where = place_of(*key)
             raise SourceError(

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -50,19 +50,24 @@ class DueTable(Sequence[DueReport]):
         return DueTable(self._rows[np.asarray(places, np.int64)])
 
     @property
-    def instants(self) -> Numbers:
+    def instants(self) -> Sequence[int]:
         """The instant (ms) of each report."""
-        return self._rows[:, 0]
+        return integers(self._rows[:, 0])
 
     @property
-    def firsts(self) -> Numbers:
+    def firsts(self) -> Sequence[int]:
         """The earliest time (ms) that each report may contain."""
-        return self._rows[:, 1 + _FIRST :: len(_VIEW)].min(axis=1)
+        return integers(self._rows[:, 1 + _FIRST :: len(_VIEW)].min(axis=1))
 
     @property
-    def lasts(self) -> Numbers:
+    def lasts(self) -> Sequence[int]:
         """The latest time (ms) that each report may contain."""
-        return self._rows[:, 1 + _LAST :: len(_VIEW)].max(axis=1)
+        return integers(self._rows[:, 1 + _LAST :: len(_VIEW)].max(axis=1))
+
+
+def integers(values: Any) -> Sequence[int]:
+    """The numbers of an array as Python's integers when they are read, without a copy."""
+    return memoryview(values)
 
 
 def _report(numbers: Sequence[int]) -> DueReport:

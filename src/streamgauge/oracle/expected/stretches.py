@@ -75,7 +75,7 @@ def stretches(reports: DueTable, cores: int, *, before: bool) -> Iterator[Stretc
     than 15 s. Windows that do not overlap are stretches of their own.
     """
     limit = min(MAX_REPORTS, max(1, len(reports) // (TASKS_A_CORE * cores)))
-    instants, firsts, lasts = map(memoryview, (reports.instants, reports.firsts, reports.lasts))
+    instants, firsts, lasts = reports.instants, reports.firsts, reports.lasts
     start, taken = 0, 0
     for _, together in groupby(range(len(reports)), key=instants.__getitem__):
         *_, last = together

@@ -12,7 +12,7 @@ from streamgauge.formats import tables
 from streamgauge.model.report import DueReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Borders
-from streamgauge.oracle.expected.due_table import Numbers
+from streamgauge.oracle.expected.due_table import Numbers, integers
 from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Trigger, due_time, trigger
 from streamgauge.semantics.arrivals import by_triple
 from streamgauge.spark.hadoop_tables import read_parquet
@@ -64,7 +64,7 @@ def hand_overs(run: Run, due: Sequence[DueReport]) -> Sequence[int] | None:
             shown = np.maximum.accumulate(np.concatenate([[greatest[kind]], shown]))[1:]
             greatest[kind] = shown[-1] if len(shown) else greatest[kind]
             own.meet(shown, counts if kind is Trigger.ARRIVAL else None, at)
-    return memoryview(handed)
+    return integers(handed)
 
 
 class _Waiting:

@@ -265,7 +265,7 @@ class TableJudging:
     def impossible(self, t0: int) -> tuple[bool, float, int]:
         """An upper bound of the rank of a t0 (``oracle.best_possible``), without counting rows."""
         semantics, named = self.run.header.semantics, self.named or {}
-        due = {instant for instant in self._candidates(t0).instants.tolist() if is_sent(instant, semantics)}
+        due = {instant for instant in self._candidates(t0).instants if is_sent(instant, semantics)}
         apart = sum(self._number(places) for instant, places in named.items() if instant not in due)
         return not apart, 1.0 if len(named) > apart or not apart else 0.0, -apart
 
