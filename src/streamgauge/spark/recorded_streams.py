@@ -146,13 +146,13 @@ def write_recorded(
     rows = rows.persist(StorageLevel.DISK_ONLY)
     try:
         parts = _summaries(rows, [file.name for file in recorded.files])
-        border = Border(recorded.form, reading)
-        shifts = [(*key, *border.passed(key, summary)) for key, summary in parts]
+        borders = PartBorders(recorded.form, reading)
+        shifts = [(*key, *borders.passed(key, summary)) for key, summary in parts]
         for note in dict.fromkeys(note for _, summary in parts for note in summary.notes):
             reading.note(note)
         count = sum(summary.rows for _, summary in parts)
         write_table(_in_files(_numbered(session, rows, shifts), count), folder)
-        return border.course
+        return borders.course
     finally:
         rows.unpersist()
 
@@ -167,7 +167,7 @@ def _summaries(rows: DataFrame, names: Sequence[str]) -> list[tuple[Key, PartSum
     ]
 
 
-class Border:
+class PartBorders:
     """What the parts so far say of the next: the number of its first element, and whether it goes on with the last."""
 
     def __init__(self, form: Format, reading: Reading) -> None:
