@@ -168,7 +168,7 @@ def _summaries(rows: DataFrame, names: Sequence[str]) -> list[tuple[Key, PartSum
 
 
 class PartBorders:
-    """What the parts so far say of the next: the number of its first element, and whether it goes on with the last."""
+    """The state between two parts: the number of the next element, and the last one, which the next part may continue."""
 
     def __init__(self, form: Format, reading: Reading) -> None:
         self._form, self._reading, self.course = form, reading, Course()
@@ -176,7 +176,7 @@ class PartBorders:
         self._time: int | None = None
 
     def passed(self, key: Key, part: PartSummary) -> tuple[int, int]:
-        """Go on by a part; what its relative numbers, and the positions in its first element, are shifted by."""
+        """Add a part; return the shift of its relative numbers, and that of the positions in its first element."""
         if part.error:
             raise SourceError(part.error)
         self.course.extend(part.began, part.reached)
