@@ -168,7 +168,7 @@ def _summaries(rows: DataFrame, names: Sequence[str]) -> list[tuple[Key, PartSum
 
 
 class PartBorders:
-    """The state between two parts: the number of the next element, and the last one, which the next part may continue."""
+    """The state between two parts: the next number, and the last element, which the next part may continue."""
 
     def __init__(self, form: Format, reading: Reading) -> None:
         self._form, self._reading, self.course = form, reading, Course()
