@@ -269,7 +269,7 @@ class DurableWatch(Watch[Any]):
         self._last, self._told = counts.get("last"), counts.get("told")
         self._ready.extend(map(DurableAnswer.read, self._session.answers(WHOLE)))
         for query in self.asked:
-            self._session.follow(query.name or WHOLE, query.query, query.semantics, self._session.next - 1)
+            self._session.follow(query.name or WHOLE, query.query, query.semantics)
 
     @property
     def late(self) -> int:

@@ -21,7 +21,7 @@ QUERY = "SELECT * FROM NAMED WINDOW <urn:w> ON <urn:a> [RANGE PT1S STEP PT1S] WH
 def kept_by_a_query(folder: Path) -> SessionState:
     """A state whose query answers nothing unless it is told, so that all is kept."""
     state = SessionState(folder)
-    state.follow("q", parse(QUERY), profile("rspql"), -1)
+    state.follow("q", parse(QUERY), profile("rspql"))
     return state
 
 
@@ -63,15 +63,14 @@ def test_items_come_back_as_they_were_written(tmp_path, seed):
     state.close()
 
 
-def test_elements_of_one_stream_come_in_batches_whose_terms_are_numbered_together(tmp_path):
+def test_elements_of_one_stream_that_follow_each_other_come_in_one_batch(tmp_path):
     state = kept_by_a_query(tmp_path)
     for begin in (0, 100, 200):
         state.write(Change(), ItemColumns.of(drawn(random.Random(begin), begin, 100, plain=True)), {})
-    batches = [item for _, item in state.history()]
-    assert all(isinstance(batch, ElementBatch) for batch in batches)
-    assert [len(batch) for batch in batches] == [100, 100, 100]
-    assert len({id(batch.terms) for batch in batches}) == 1
-    assert len(set(batches[0].terms)) == len(batches[0].terms)
+    ((number, batch),) = state.history()
+    assert isinstance(batch, ElementBatch)
+    assert (number, len(batch), batch.sequences.tolist()) == (0, 300, [*range(300)])
+    assert len(set(batch.terms)) == len(batch.terms)
     state.close()
 
 

@@ -19,9 +19,9 @@ from streamgauge.servers.http.retries import RetryKey
 from streamgauge.servers.queries.attached import AttachedSources
 from streamgauge.servers.queries.durability import NotDurableError, ServiceJournal
 from streamgauge.servers.queries.measures import metrics
+from streamgauge.servers.queries.registered import RegisteredQuery
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
-from streamgauge.servers.queries.worker import RegisteredQuery
 from streamgauge.servers.sealed.soundness import JournalError, NotWrittenError
 from tests.servers import damages
 from tests.servers.queries.asks import IN, OUT, construct, element, select

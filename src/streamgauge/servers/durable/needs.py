@@ -9,7 +9,7 @@ came since 950, and the report before it what came since 940. Elements before 93
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -52,7 +52,7 @@ class _Mark:
 
 
 class Need:
-    """The need of one query, told of each segment as it is written, and of how far the query has come (times in ms).
+    """The need of queries, told of each segment as it is written, and of how far the queries have come (times in ms).
 
     ``floor``: elements before it are not needed; ``processed`` is the number of the last item that was answered.
     ``counts`` are the triples of each stream that windows of triples need.
@@ -68,6 +68,8 @@ class Need:
             if window.window.kind == "count":
                 self.counts[window.stream] = max(SPARE * window.window.size, self.counts.get(window.stream, 0))
         self.streams = frozenset(query.streams)
+        self.key: Hashable = (self._after, self._behind, self.streams, frozenset(self.counts.items()))
+        """That of queries which need the same of the same items."""
         self.floor: int | None = None
         self.processed = processed
         self._written = deque[SegmentExtent]()

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from streamgauge.formats.batches import FEW, ElementBatch, NumberedTerms, Numbers, Taken, Times, triples_of
+from streamgauge.formats.batches import FEW, ElementBatch, NumberedTerms, Numbers, Times, triples_of
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple
@@ -78,6 +78,18 @@ class ItemColumns(NamedTuple):
         return cls(streams.terms, numbers.terms, times, places, np.array(sizes, np.int32), ids, others)
 
     @classmethod
+    def together(cls, parts: Sequence["ItemColumns"]) -> "ItemColumns":
+        """Items behind each other, whose streams and terms are numbered anew."""
+        if len(parts) == 1:
+            return parts[0]
+        streams, terms = NumberedTerms(), NumberedTerms()
+        renumbered = [
+            part._replace(places=streams.of(part.streams)[part.places], ids=terms.of(part.terms)[part.ids])
+            for part in parts
+        ]
+        return cls.joined(renumbered)._replace(streams=streams.terms, terms=terms.terms)
+
+    @classmethod
     def joined(cls, parts: Sequence["ItemColumns"]) -> "ItemColumns":
         """Items behind each other, whose streams and terms are numbered together."""
         begins = accumulate((len(part.times) for part in parts), initial=0)
@@ -137,7 +149,7 @@ class OpenSegment:
         """Several items; as an engine takes them, with the number of each, or of the first of several."""
         self._close_part()
         number, part = self.end, self._part(items)
-        return _runs(number, part, part.terms, part.ids)
+        return _runs(number, part)
 
     @property
     def columns(self) -> ItemColumns:
@@ -243,37 +255,25 @@ def _latest(times: Times) -> int | None:
 
 def kept_items(segments: Iterable[tuple[SegmentExtent, bytes]]) -> Iterator[tuple[int, KeptItem]]:
     """The items of segments with the number of each, or of the first; a segment without a body is a rest."""
-    waiting, size = list[tuple[int, ItemColumns]](), 0
+    waiting, begin, size = list[ItemColumns](), 0, 0
     for extent, body in segments:
+        if waiting and (not body or extent.number != begin + size or size >= TOGETHER):
+            yield from _runs(begin, ItemColumns.together(waiting))
+            waiting = []
         if not body:
-            yield from _together(waiting)
-            waiting, size = [], 0
             yield from ((extent.number, item) for item in extent.rest())
             continue
-        columns = ItemColumns.decode(body)
-        waiting.append((extent.number, columns))
-        size += len(columns.times)
-        if size >= TOGETHER:
-            yield from _together(waiting)
-            waiting, size = [], 0
-    yield from _together(waiting)
+        if not waiting:
+            begin, size = extent.number, 0
+        waiting.append(ItemColumns.decode(body))
+        size += len(waiting[-1].times)
+    if waiting:
+        yield from _runs(begin, ItemColumns.together(waiting))
 
 
-def _together(segments: Sequence[tuple[int, ItemColumns]]) -> Iterator[tuple[int, KeptItem]]:
-    """The items of segments whose terms are numbered together."""
-    if len(segments) == 1:
-        terms, renumbered = segments[0][1].terms, [segments[0][1].ids]
-    else:
-        numbers = NumberedTerms()
-        renumbered = [numbers.of(columns.terms)[columns.ids] for _, columns in segments]
-        terms = numbers.terms
-    for (number, columns), ids in zip(segments, renumbered, strict=True):
-        yield from _runs(number, columns, terms, ids)
-
-
-def _runs(number: int, columns: ItemColumns, terms: list[Term], ids: Numbers) -> Iterator[tuple[int, KeptItem]]:
+def _runs(number: int, columns: ItemColumns) -> Iterator[tuple[int, KeptItem]]:
     """Items one by one, and in batches where elements of one stream follow each other."""
-    plain = columns.counts >= 0
+    terms, ids, plain = columns.terms, columns.ids, columns.counts >= 0
     plain[[at for at, _, _ in columns.others]] = False
     borders = np.concatenate([[0], np.cumsum(columns.counts.clip(0), dtype=np.int64)])
     ends = np.flatnonzero((np.diff(columns.places) != 0) | (plain[1:] != plain[:-1])) + 1
@@ -301,17 +301,6 @@ def _runs(number: int, columns: ItemColumns, terms: list[Term], ids: Numbers) ->
                 continue
             added = tuple(triples[borders[at] - first : borders[at + 1] - first])
             yield number + at, (stream, StreamElement(stream, time, number + at, added, *others[at]))
-
-
-def since(begin: int, number: int, batch: ElementBatch, processed: int) -> list[tuple[int, Taken]]:
-    """The elements of a batch, the first of which has a number, from another on: those up to ``processed`` together.
-
-    Together they have the number of the last one.
-    """
-    first = min(max(begin - number, 0), len(batch))
-    end = min(max(processed + 1 - number, first), len(batch))
-    together: list[tuple[int, Taken]] = [(number + end - 1, batch.part(first, end))] if first < end else []
-    return together + [(number + at, element) for at, element in enumerate(batch.part(end, len(batch)).elements(), end)]
 
 
 def _elements(number: int, batch: ElementBatch) -> Iterator[tuple[int, JournalItem]]:

@@ -1,6 +1,6 @@
 """The state of a session in its folder: items that windows may need, positions of sources, answers by number."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +31,8 @@ class SessionState:
 
     def __init__(self, folder: Path) -> None:
         self._journal = SessionJournal(folder)
-        self._needs: dict[str, Need] = {}
+        self._needs: dict[Hashable, Need] = {}
+        self._needs_of: dict[str, Hashable] = {}
         self._extents = self._journal.extents()
         self._greatest = max((extent.greatest for extent in self._extents if extent.greatest is not None), default=None)
         self.next: int = self._journal.records("session").get("next", 0)
@@ -55,22 +56,27 @@ class SessionState:
         """The items that may still be needed, each with its number, or the first of several with its."""
         return kept_items(self._journal.segments())
 
-    def latest(self, streams: Sequence[str], number: int) -> int | None:
-        """The latest time (ms) of an element of some streams among the items up to a number, as far as is known."""
-        extents = [extent for extent in self._extents if extent.end <= number + 1]
+    def latest(self, streams: Sequence[str], first: int, last: int) -> int | None:
+        """The latest time (ms) of an element of some streams among the items of some numbers, as far as is known."""
+        extents = [extent for extent in self._extents if first <= extent.number and extent.end <= last + 1]
         times = [extent.times[stream] for extent in extents for stream in streams if stream in extent.times]
         return max(times, default=None)
 
-    def follow(self, name: str, query: ContinuousQuery, semantics: Semantics, processed: int) -> None:
-        """Keep what a query may need, which was answered up to the item ``processed``."""
-        self._needs[name] = need = Need(query, semantics)
-        for extent in self._extents:
-            need.write(extent)
-        need.settle(processed)
+    def follow(self, name: str, query: ContinuousQuery, semantics: Semantics, start: int = 0) -> None:
+        """Keep what a query may need, which saw the items from a number on."""
+        need = Need(query, semantics)
+        seen = [extent for extent in self._extents if extent.number >= start]
+        self._needs_of[name] = key = (need.key, start if len(seen) < len(self._extents) else 0)
+        if key not in self._needs:
+            self._needs[key] = need
+            for extent in seen:
+                need.write(extent)
 
     def forget(self, name: str) -> None:
         """Nothing needs to be kept for a query any more."""
-        self._needs.pop(name, None)
+        key = self._needs_of.pop(name, None)
+        if key not in self._needs_of.values():
+            self._needs.pop(key, None)
 
     def looks(self, count: int) -> bool:
         """Whether segments are dropped with the next so many items."""
@@ -102,13 +108,19 @@ class SessionState:
         if came is not None:
             self._add(came)
             self.next, self._greatest = came.end, came.greatest
-        for name, number in processed.items():
-            if name in self._needs:
-                self._needs[name].settle(number)
+        self._settle(processed)
 
     def close(self) -> None:
         """Close the files."""
         self._journal.close()
+
+    def _settle(self, processed: Mapping[str, int]) -> None:
+        """Tell needs of the last items up to which all of their queries were answered."""
+        least = dict.fromkeys(self._needs, self.next)
+        for name, key in self._needs_of.items():
+            least[key] = min(least[key], processed.get(name, -1))
+        for key, number in least.items():
+            self._needs[key].settle(number)
 
     def _add(self, extent: SegmentExtent) -> None:
         self._extents.append(extent)

@@ -6,7 +6,7 @@ new is taken, and what was noted is written once there is room.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -18,7 +18,6 @@ import msgspec
 
 from streamgauge.formats.lines import Input
 from streamgauge.model.answer import Answer
-from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.servers.durable.gaps import Gap, Gaps, stated
@@ -26,8 +25,9 @@ from streamgauge.servers.durable.journal import Change, NumberedLine
 from streamgauge.servers.durable.segments import ItemColumns, JournalItem
 from streamgauge.servers.durable.state import SessionState
 from streamgauge.servers.http.retries import RetryKey
+from streamgauge.servers.queries.groups import EvaluationGroup, Resumption
+from streamgauge.servers.queries.registered import RegisteredQuery
 from streamgauge.servers.queries.requests import QueryRegistration, number_of
-from streamgauge.servers.queries.worker import QueryWorker, RegisteredQuery
 from streamgauge.servers.sealed.soundness import JournalError, NotWrittenError
 
 AGAIN_S: Final = 0.5
@@ -35,6 +35,10 @@ AGAIN_S: Final = 0.5
 
 KEYS: Final = 10_000
 """Idempotency keys that are remembered, the last ones: of a token, and on the disk of all."""
+
+
+PROGRESS_S: Final = 1.0
+"""How long what queries have answered may wait to be written by itself: a service that goes on answers it again."""
 
 
 QUIET_ITEMS: Final = 1000
@@ -77,24 +81,25 @@ class ServiceJournal:
         self._noted, self._writing = _Noted(), False
         self._next = self.state.next
         self._tickets = self._written = 0
-        self._processed: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
         self._gaps = {stream: Gaps(record) for stream, record in self.state.records("gap").items()}
         self._keys = deque(sorted(self.state.records("key")))
         self._beside = {name: record["beside"] for name, record in self.state.records("query").items()}
         self._ending = False
-        self._idle: Callable[[], Sequence[str]] = tuple
+        self._progress: Callable[[], dict[str, int]] = dict
+        self._answered: dict[str, Any] = self.state.records("session").get("answered", {"item": -1, "further": {}})
         self._thread = Thread(target=self._run, name="streamgauge-journal", daemon=True)
 
-    def start(self, idle: Callable[[], Sequence[str]]) -> None:
-        """Write from now on; ``idle`` gives the queries that have answered all that was noted, at any moment."""
-        self._idle = idle
+    def start(self, progress: Callable[[], dict[str, int]]) -> None:
+        """Write from now on; ``progress`` gives the number of the last item that each query has answered."""
+        self._progress = progress
         self._thread.start()
 
-    def follow(self, name: str, query: ContinuousQuery, semantics: Semantics, processed: int) -> None:
-        """Keep what a query needs that was answered up to an item."""
+    def follow(self, running: RegisteredQuery, start: int) -> None:
+        """Keep what a query needs that saw the items from a number on."""
+        name, question = running.name, running.question
         with self._changed:
-            self._noted.first.append(lambda: self.state.follow(name, query, semantics, processed))
+            self._noted.first.append(lambda: self.state.follow(name, question.query, question.semantics, start))
 
     @property
     def age(self) -> float:
@@ -141,26 +146,23 @@ class ServiceJournal:
         """The number of the next item."""
         return self._next
 
-    def answered(self, running: RegisteredQuery, item: int, emitted: Sequence[tuple[Answer, bytes]]) -> None:
-        """A query has answered an item: subscribers are told of the answers when they are durable."""
+    def answered(self, running: RegisteredQuery, item: int, line: bytes) -> None:
+        """A query has an answer to an item: subscribers are told of it when it is durable."""
         with self._changed:
-            self._processed[running.name] = item
-            if not emitted:
-                return
-            change, number = self._noted.change, self._numbers.get(running.name, 0)
-            for _, line in emitted:
-                number += 1
-                change.answers.append(NumberedLine(running.name, number, line))
-            self._numbers[running.name] = number
+            change = self._noted.change
+            self._numbers[running.name] = number = self._numbers.get(running.name, 0) + 1
+            change.answers.append(NumberedLine(running.name, number, line))
             change.records["progress", running.name] = {"item": item, "number": number}
             change.settled[running.name] = running.answers.oldest - 1
-            self._noted.then.append(lambda: _tell(running, emitted))
+            self._noted.then.append(lambda: running.answers.add(line, len(line)))
             self._noticed()
 
-    def begun(self, work: QueryWorker, t0: int, since: int | None) -> None:
-        """A session has begun, with its first window at ``t0`` (ms)."""
+    def begun(self, group: EvaluationGroup) -> None:
+        """A session has begun."""
+        assert group.begun is not None
+        t0, since = group.begun
         with self._changed:
-            for member in work.members:
+            for member in group.members:
                 if isinstance(member, RegisteredQuery):
                     self._noted.change.records["begun", member.name] = {"t0": t0, "since": since}
 
@@ -182,31 +184,31 @@ class ServiceJournal:
             self._noted.change.records["query", running.name] = record
             if number := number_of(running.name):
                 self._noted.change.records["names", "last"] = number
-            self._processed[running.name] = self._next - 1
-            question = running.question
-            self.follow(running.name, question.query, question.semantics, self._next - 1)
+            self.follow(running, self._next)
             return self._noticed()
 
     def shared(self, query: str) -> list[Triple]:
         """The shared data beside which a query was registered."""
         return [(s, p, o) for s, p, o in self.state.records("beside").get(self._beside[query], ())]
 
-    def restore(self, running: RegisteredQuery) -> int:
-        """Give a query the answers that were kept; the number of the last item that was answered."""
+    def restore(self, running: RegisteredQuery, start: int) -> Resumption:
+        """Give a query that saw the items from a number on the answers that were kept; how far it came."""
         progress = self.state.records("progress").get(running.name, {"item": -1, "number": 0})
         kept = self.state.answers(running.name)
         running.answers.number = kept[0].number - 1 if kept else progress["number"]
         for answer in kept:
             running.answers.add(answer.line, len(answer.line))
         self._numbers[running.name] = running.answers.number
-        self._processed[running.name] = item = progress["item"]
-        self.follow(running.name, running.question.query, running.question.semantics, item)
-        return int(item)
+        item = self._answered["further"].get(running.name, self._answered["item"])
+        running.processed = max(item, progress["item"], start - 1)
+        self.follow(running, start)
+        begun = self.state.records("begun").get(running.name)
+        latest = self.state.latest(running.question.query.streams, start, running.processed)
+        return Resumption(start, None if begun is None else (begun["t0"], begun["since"]), latest)
 
     def forget(self, query: str) -> int:
         """A query has ended."""
         with self._changed:
-            self._processed.pop(query, None)
             self._noted.first.append(lambda: self.state.forget(query))
             for kind in ("query", "begun", "progress"):
                 self._noted.change.records[kind, query] = None
@@ -278,18 +280,26 @@ class ServiceJournal:
     def _taken(self) -> tuple[_Noted, int, dict[str, int]] | None:
         """The next change to write, waited for; ``None`` at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._tickets > self._written or self._ending)
-            if self._tickets == self._written:
+            progress = self._waited()
+            before, self._answered = self._answered, _answered(progress)
+            if self._tickets == self._written and self._answered == before:
                 return None
             noted, self._noted = self._noted, _Noted()
-            self._processed |= dict.fromkeys(self._idle(), self._next - 1)
             for call in noted.first:
                 call()
-            if self.state.looks(len(noted.items)):  # what is dropped was answered: that must be known too
-                for query, item in self._processed.items():
-                    number = self._numbers.get(query, 0)
-                    noted.change.records["progress", query] = {"item": item, "number": number}
-            return noted, self._tickets, dict(self._processed)
+            noted.change.records["session", "answered"] = self._answered
+            return noted, self._tickets, progress
+
+    def _waited(self) -> dict[str, int]:
+        """How far queries have come, when something was noted, they have come further, or at the end."""
+        while True:
+            behind = self._answered["item"] < self.state.next - 1
+            if self._changed.wait_for(
+                lambda: self._tickets > self._written or self._ending, PROGRESS_S if behind else None
+            ):
+                return self._progress()
+            if _answered(progress := self._progress()) != self._answered:
+                return progress
 
     def _write(self, noted: _Noted, processed: dict[str, int]) -> bool:
         """Whether it was written, however long the disk refuses; false at the end and for a damaged file."""
@@ -309,6 +319,7 @@ class ServiceJournal:
                     return False
 
 
-def _tell(running: RegisteredQuery, emitted: Sequence[tuple[Answer, bytes]]) -> None:
-    for _, line in emitted:
-        running.answers.add(line, len(line))
+def _answered(progress: Mapping[str, int]) -> dict[str, Any]:
+    """The record of how far queries have come: the item that all have answered, and the last of those further on."""
+    item = min(progress.values(), default=-1)
+    return {"item": item, "further": {query: last for query, last in progress.items() if last > item}}

@@ -4,7 +4,7 @@ The questions of a worker read the same streams through the same windows, which 
 that have seen the same items are a group. A session can be begun anew over the items that the log keeps, because from
 those it reaches the same state (``servers/durable/needs.py``): without a query that costs too much, or together with
 queries that came later, once no window holds an item that these have not seen. Answers that were given are not given
-again.
+again. A service that begins again does the same with the items of its journal.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from math import lcm
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from streamgauge.formats.batches import ElementBatch, Taken
 from streamgauge.formats.lines import Advance
@@ -25,6 +25,7 @@ from streamgauge.semantics.jumps import refuse_jumps
 from streamgauge.servers.durable.needs import Need, not_durable
 from streamgauge.servers.http.deadlines import Watched
 from streamgauge.servers.http.events import Answers, End
+from streamgauge.servers.queries.item_log import ItemLog, latest_time
 from streamgauge.servers.queries.limits import TRIPLE_BYTES, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved, restored, resumed
 
@@ -71,43 +72,6 @@ class Question:
 _UNCOUNTED: Final = 1 << 62
 """Bytes of answers beyond every limit: so they are counted before the first limit is checked."""
 
-NumberedItem: TypeAlias = tuple[int, Taken]
-"""An element or advance with its number in the journal, -1 where there is none; elements in columns with the last."""
-
-
-class ItemLog:
-    """The items that a worker has taken, by their places from 0 on; those before ``begin`` are dropped."""
-
-    def __init__(self) -> None:
-        self._items: list[NumberedItem] = []
-        self._offset = self.begin = 0
-
-    @property
-    def end(self) -> int:
-        """The place of the next item."""
-        return self._offset + len(self._items)
-
-    def add(self, items: Sequence[NumberedItem]) -> None:
-        """Items have come."""
-        self._items += items
-
-    def part(self, first: int, end: int) -> list[NumberedItem]:
-        """The items of some places."""
-        return self._items[first - self._offset : end - self._offset]
-
-    def drop(self, end: int, floor: float) -> None:
-        """Drop items before a place, as far as their times are before ``floor`` (ms)."""
-        while self.begin < end and latest_time(self._items[self.begin - self._offset][1]) < floor:
-            self.begin += 1
-        if 2 * (self.begin - self._offset) > len(self._items):
-            del self._items[: self.begin - self._offset]
-            self._offset = self.begin
-
-
-def latest_time(item: Taken) -> int:
-    """The time of an element or advance, or the greatest of elements in columns (ms)."""
-    return int(item.times.max()) if isinstance(item, ElementBatch) else item.time
-
 
 def _times(item: Taken) -> Sequence[int]:
     """The times of elements, or of an advance (ms)."""
@@ -145,12 +109,27 @@ class AnsweredQuery(Protocol):
 
     question: Question
     answers: Answers[bytes]
+    processed: int
+    """The number of the last item that a process before has answered, -1 where none has."""
 
     def take(self, answer: Answer, line: bytes) -> None:
         """An answer, also as a line of JSON; ValueError when it cannot be passed on."""
 
     def over(self, end: End) -> None:
         """No more answers will come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """How far a query came in a process before: it saw the items from the number ``start`` on.
+
+    ``begun`` has the t0 and ``since`` (ms) of its session, ``latest`` the time (ms) of the latest element that it has
+    answered.
+    """
+
+    start: int
+    begun: tuple[int, int | None] | None
+    latest: int | None
 
 
 class Progress(NamedTuple):
@@ -174,6 +153,14 @@ class Counts(NamedTuple):
     memory: int
 
 
+class EmittedAnswer(NamedTuple):
+    """An answer of an evaluation, also as a line of JSON."""
+
+    evaluation: "SharedEvaluation"
+    answer: Answer
+    line: bytes
+
+
 class SharedEvaluation:
     """One question, evaluated for all queries that ask it from the same item on."""
 
@@ -183,6 +170,8 @@ class SharedEvaluation:
         self._before = (0, 0)
         self._last: Counts | None = None
         self._emitted = self._given = (-1, 0)
+        self.latest: int | None = None
+        """The time (ms) of the latest element that a process before has answered."""
 
     @property
     def over(self) -> bool:
@@ -201,6 +190,12 @@ class SharedEvaluation:
     def operator_tree(self) -> "OperatorTree | None":
         """Its operators in the session of its group, where the engine shows them."""
         return None if self.over else self.group.operator_tree(self)
+
+    def resume(self, member: AnsweredQuery, resumption: Resumption) -> None:
+        """A query that a process before answered is answered here."""
+        times = (resumption.latest, self.latest if self.members else resumption.latest)
+        self.latest = None if None in times else min(time for time in times if time is not None)
+        self.members = (*self.members, member)
 
     def end(self) -> None:
         """It is evaluated no more."""
@@ -228,35 +223,32 @@ class SharedEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class GroupContext:
-    """The common ground of the groups of a worker: ``emit`` gets all answers, ``failed`` the end of a program.
-
-    ``before`` is the t0 and ``since`` (ms) of a session before, whose reports before ``settled`` (ms) were given.
-    """
+    """The common ground of the groups of a worker: ``emit`` gets all answers, ``failed`` the end of a program."""
 
     engine: Engine
     limits: QueryLimits
     emit: Callable[[SharedEvaluation, Answer], None]
     failed: Callable[[str], None]
-    before: tuple[int, int | None] | None = None
-    settled: int | None = None
 
 
 class EvaluationGroup:
     """Questions with the same windows that have seen the same items, those of a log from the place ``start`` on.
 
     ``apart``: it was parted from others and is not joined with any again. ``lacking``: it needs items that the log does
-    not have, until the log begins at ``start``.
+    not have, until the log begins at ``start``. ``answered`` is the number of the last item whose answers were noted,
+    -1 where there is none; ``noted``: so was ``begun``.
     """
 
     def __init__(self, context: GroupContext, question: Question, start: int) -> None:
         self._context, self._question, self.start = context, question, start
         self._evaluations: list[SharedEvaluation] = []
-        self.begun: tuple[int, int | None] | None = context.before
+        self.begun: tuple[int, int | None] | None = None
         """The t0 and ``since`` (ms) of its session."""
+        self.answered = -1
         self.progress = Progress(start)
         self.session: EngineSession | None = None
         self.watched: Watched | None = None
-        self.replays = self.apart = self.lacking = False
+        self.replays = self.apart = self.lacking = self.noted = False
         self.need = Need(question.query, question.semantics)
         self._admitted = question.t0
         self._held, self._kept, self._late = WindowEstimate(question.query), 0, 0
@@ -266,17 +258,39 @@ class EvaluationGroup:
         """The evaluations that have not ended."""
         return [evaluation for evaluation in self._evaluations if not evaluation.over]
 
+    @property
+    def members(self) -> list[AnsweredQuery]:
+        """The queries that are answered."""
+        return [member for evaluation in self.evaluations for member in evaluation.members]
+
     def add(self, question: Question) -> SharedEvaluation:
-        """One more question, before the first item."""
+        """The evaluation of a question, one more unless it was asked before; before the first item."""
+        for evaluation in self.evaluations:
+            if evaluation.question == question:
+                return evaluation
         self._evaluations.append(SharedEvaluation(question, self))
         return self._evaluations[-1]
+
+    def behind(self, log: ItemLog) -> bool:
+        """Whether items of a log are to be answered, or those before them to be taken in."""
+        return self.progress.next < log.end or (self.session is None and self.start < self.progress.next)
+
+    def resume(self, begun: tuple[int, int | None] | None, log: ItemLog, answered: int) -> None:
+        """Go on behind all items of a log, which a process before has answered up to a number."""
+        self.begun, self.noted, self.answered, self.progress = begun, begun is not None, answered, Progress(log.end)
+        for _, item in log.part(log.begin, log.end):
+            self.admit(latest_time(item))
+
+    def answer(self, number: int) -> None:
+        """The answers to the item of a number were noted."""
+        self.answered = number
 
     def anew(self, evaluations: Sequence[SharedEvaluation], *, apart: bool = False) -> "EvaluationGroup":
         """A group that goes on where this one is, of its evaluations or others that have come as far."""
         group = EvaluationGroup(self._context, self._question, self.start)
         group.progress = Progress(self.progress.next, greatest=self.progress.greatest)
         group.begun, group.need, group._admitted, group.apart = self.begun, self.need, self._admitted, apart
-        group.lacking = self.lacking
+        group.lacking, group.answered, group.noted = self.lacking, self.answered, self.noted
         group._evaluations = list(evaluations)
         for evaluation in evaluations:
             evaluation.move(group)
@@ -324,7 +338,7 @@ class EvaluationGroup:
 
     def alike(self, begin: int) -> object:
         """The key of groups that may be joined, ``None`` where none may, for a log from the place ``begin`` on."""
-        if self.apart or self.begun is None or self.session is None or (self.lacking and self.start > begin):
+        if self.apart or self.begun is None or (self.lacking and self.start > begin):
             return None
         semantics, windows = self._question.semantics, self._question.query.windows
         step = lcm(semantics.period or 1, semantics.time_unit, *(window.window.slide for window in windows))
@@ -344,12 +358,12 @@ class EvaluationGroup:
 
     def begin(self, log: ItemLog, watched: Watched) -> None:
         """Begin the session, in the state that it has after the items before the next one."""
-        question, context, before = self._question, self._context, self.begun
-        moves, semantics, settled = moved if question.t0 is None else as_declared, question.semantics, context.settled
-        if before is not None:
-            moves, semantics = resumed, restored(semantics, *before)
-        if self.progress.greatest is not None:
-            settled = self.progress.greatest - (semantics.lateness or 0)
+        question, context, resumes = self._question, self._context, self.progress.greatest is None
+        moves, semantics = moved if question.t0 is None else as_declared, question.semantics
+        if self.begun is not None:
+            moves, semantics = resumed, restored(semantics, *self.begun)
+        latest = self._answered_time() if resumes else self.progress.greatest
+        settled = None if latest is None else latest - (semantics.lateness or 0)
         emits = [partial(self._emit, evaluation) for evaluation in self._evaluations]
         queries = [
             SessionQuery(evaluation.question.query, semantics, emit)
@@ -361,7 +375,11 @@ class EvaluationGroup:
         for _, item in log.part(progress.next, self.progress.next):
             watched.steps += 1
             progress = self._enter(session, item, progress)
-        self.session, self._late, self.replays = session, session.late, False
+            if resumes and progress.greatest is not None:
+                self.need.take(progress.greatest)
+        if resumes:
+            self.progress = progress._replace(next=self.progress.next)
+        self.session, self._late, self.replays = session, 0 if resumes else session.late, False
 
     def take(self, item: Taken) -> None:
         """The next item."""
@@ -371,6 +389,11 @@ class EvaluationGroup:
             semantics, t0 = self.session.begun[0]
             self.begun = t0, semantics.since
         self.progress = progress._replace(next=progress.next + 1)
+
+    def _answered_time(self) -> int | None:
+        """The time (ms) up to which a process before has answered all of its questions."""
+        times = [evaluation.latest for evaluation in self.evaluations]
+        return min((time for time in times if time is not None), default=None) if None not in times else None
 
     def settle(self) -> None:
         """All items have been answered: what came long before is needed no more."""

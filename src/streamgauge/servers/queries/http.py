@@ -66,6 +66,7 @@ from streamgauge.servers.queries.durability import KEYS, NotDurableError
 from streamgauge.servers.queries.folder import LOOK_S, QueryFolder
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
 from streamgauge.servers.queries.measures import folder_metrics, metrics
+from streamgauge.servers.queries.registered import RegisteredQuery
 from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
 from streamgauge.servers.queries.requests import (
     QueryRegistration,
@@ -76,7 +77,6 @@ from streamgauge.servers.queries.requests import (
     read_registration,
     read_static,
 )
-from streamgauge.servers.queries.worker import RegisteredQuery
 from streamgauge.servers.sealed.soundness import JournalError
 from streamgauge.sources import SourceError
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from streamgauge.servers.http.metrics import PAUSES, Metric
 from streamgauge.servers.queries.deliveries import AnswerDelivery
 from streamgauge.servers.queries.folder import QueryFolder
+from streamgauge.servers.queries.registered import RegisteredQuery
 from streamgauge.servers.queries.registry import Queries
-from streamgauge.servers.queries.worker import RegisteredQuery
 
 
 def metrics(queries: Queries) -> Iterator[Metric]:

@@ -24,9 +24,10 @@ from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.events import AnswerSubscription, End
 from streamgauge.servers.http.limits import Rate, load_parsers, refused_patterns
 from streamgauge.servers.queries.durability import WALL, ServiceJournal
-from streamgauge.servers.queries.groups import Question
+from streamgauge.servers.queries.groups import EmittedAnswer, Question
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
-from streamgauge.servers.queries.replay import replay
+from streamgauge.servers.queries.registered import RegisteredQuery
+from streamgauge.servers.queries.replay import ResumedWorker, replay
 from streamgauge.servers.queries.requests import (
     QueryRegistration,
     RequestError,
@@ -39,7 +40,7 @@ from streamgauge.servers.queries.requests import (
     understand,
 )
 from streamgauge.servers.queries.sessions import as_element
-from streamgauge.servers.queries.worker import END_S, Durability, QueryWorker, RegisteredQuery
+from streamgauge.servers.queries.worker import END_S, Durability, QueryWorker
 
 _LOG = getLogger(__name__)
 PATIENCE_S = 0.1
@@ -92,7 +93,7 @@ class Queries:
         if journal is not None:
             with self._lock:
                 self._restore(journal)
-            journal.start(self._idle)
+            journal.start(self._progress)
 
     def register(self, request: QueryRegistration, owner: str = OPEN, name: str = "") -> RegisteredQuery:
         """Begin to answer a query of an identity; it sees what is published from now on.
@@ -155,72 +156,71 @@ class Queries:
         running = RegisteredQuery(name, question, self.limits, lambda answer: self._pass(name, answer))
         if self._join(running):
             return running
-        running.begin(QueryWorker(name, question, self._load(question.engine), self.limits, self._durability()))
+        worker = self._worker(name, question)
+        running.begin(worker)
+        worker.start()
         with self._lock:
             self._enter(running)
         return running
 
-    def _durability(
-        self, before: tuple[int, int | None] | None = None, processed: int = -1, settled: int | None = None
-    ) -> Durability | None:
-        """The beginning of a worker whose answers are kept; ``None`` where nothing is."""
-        if self.journal is None:
-            return None
-        return Durability(self._answered, self.journal.begun, before, processed, settled, self.journal.stated)
+    def _worker(self, name: str, question: Question) -> QueryWorker:
+        """A worker for a question, named after the first query that asks it."""
+        journal = self.journal
+        durability = None if journal is None else Durability(self._answered, journal.begun, journal.stated)
+        return QueryWorker(name, question, self._load(question.engine), self.limits, durability)
 
-    def _answered(self, work: QueryWorker, number: int, emitted: Sequence[tuple[Answer, bytes]]) -> None:
+    def _answered(self, number: int, emitted: Sequence[EmittedAnswer], done: Callable[[], None]) -> None:
         """An item has caused answers: they are noted together with what other queries read of them."""
         assert self.journal is not None
-        members = [member for member in work.members if isinstance(member, RegisteredQuery)]
-        for member in members if emitted else ():
+        told = [
+            (member, answer, line)
+            for evaluation, answer, line in emitted
+            for member in evaluation.members
+            if isinstance(member, RegisteredQuery) and number > member.processed
+        ]
+        for member in {member.name: member for member, _, _ in told}.values():
             self._await_readers(member)
         with self._lock, self.journal.together():
-            for member in members:
-                self.journal.answered(member, number, emitted)
-                for answer, _ in emitted:
-                    member.hand_on(answer)
+            for member, answer, line in told:
+                self.journal.answered(member, number, line)
+                member.hand_on(answer)
+            done()
 
-    def _idle(self) -> list[str]:
-        """The queries that have answered all that was handed out."""
-        return [name for name, running in list(self._running.items()) if running.worker.idle]
+    def _progress(self) -> dict[str, int]:
+        """The number of the last item that each query has answered."""
+        assert self.journal is not None
+        last, running = self.journal.next - 1, list(self._running.items())
+        return {name: last if one.done else max(one.evaluation.group.answered, one.processed) for name, one in running}
 
     def _restore(self, journal: ServiceJournal) -> None:
         """Register and share again all that was, with its windows and answers."""
         self._shared = {name: tuple(map(tuple, triples)) for name, triples in journal.state.records("shared").items()}
         self._counts = dict(journal.state.records("stream"))
-        works: list[tuple[int, QueryWorker]] = []
+        workers: list[ResumedWorker] = []
         kept = sorted(
             journal.state.records("query").items(), key=lambda query: (query[1]["start"], number_of(query[0]))
         )
         for name, record in kept:
-            self._restore_query(journal, name, record, works)
+            self._restore_query(journal, name, record, workers)
         self._names = count(
             max([journal.state.records("names").get("last", 0), *(number_of(name) for name, _ in kept)]) + 1
         )
-        replay(journal.state.history(), works)
+        replay(journal.state.history(), workers)
 
-    def _restore_query(
-        self, journal: ServiceJournal, name: str, record: Any, works: list[tuple[int, QueryWorker]]
-    ) -> None:
-        """A query as it was registered, answered together with those that began with it."""
+    def _restore_query(self, journal: ServiceJournal, name: str, record: Any, workers: list[ResumedWorker]) -> None:
+        """A query as it was registered, answered by a worker that may take it too."""
         request = read_registration(record["request"])
         engine = request.engine or self.engines[0]
         query, semantics = understand(request, self._load(engine), self.limits)
         query = query.with_static((*query.static, *journal.shared(name)))
         question = question_of(name, request, query, semantics, engine)
         running = RegisteredQuery(name, question, self.limits, lambda answer: self._pass(name, answer))
-        processed = journal.restore(running)
-        for start, work in works:
-            if start == record["start"] and running.begin(work):
-                break
-        else:
-            begun = journal.state.records("begun").get(name)
-            begun_at = None if begun is None else (begun["t0"], begun["since"])
-            latest = journal.state.latest(query.streams, processed)
-            settled = None if latest is None else latest - (semantics.lateness or 0)
-            durability = self._durability(begun_at, processed, settled)
-            running.begin(QueryWorker(name, question, self._load(engine), self.limits, durability))
-            works.append((record["start"], running.worker))
+        resumption = journal.restore(running, record["start"])
+        resumed = next((worker for worker in workers if worker.takes(question, resumption.start)), None)
+        if resumed is None:
+            resumed = ResumedWorker(self._worker(name, question))
+            workers.append(resumed)
+        resumed.add(running, resumption)
         self._owners[name] = record["owner"]
         self._enter(running)
 

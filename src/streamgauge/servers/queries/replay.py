@@ -1,33 +1,83 @@
-"""Replay: what was kept goes to the queries of a service that goes on, each from the item on that it began with."""
+"""Replay: what was kept goes to the workers of a service that goes on, each item read once for all of them."""
 
-from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from streamgauge.formats.batches import ElementBatch
-from streamgauge.servers.durable.segments import KeptItem, since
+from streamgauge.servers.durable.segments import KeptItem
 from streamgauge.servers.queries.durability import WALL
+from streamgauge.servers.queries.groups import Question, Resumption
+from streamgauge.servers.queries.item_log import NumberedItem
+from streamgauge.servers.queries.registered import RegisteredQuery
 from streamgauge.servers.queries.worker import QueryWorker
 
-StartedWorker: TypeAlias = tuple[int, QueryWorker]
-"""The number of the first item that a worker is to see, and the worker."""
 
+class ResumedWorker:
+    """A worker that goes on with queries of a process before; each saw the items from a number of its own on."""
 
-def replay(history: Iterable[tuple[int, KeptItem]], works: Sequence[StartedWorker]) -> None:
-    """Each item is read once; elements that follow each other are handed on together, up to those not answered yet."""
-    for number, kept in history:
+    def __init__(self, worker: QueryWorker) -> None:
+        self._worker = worker
+        self._queries = list[tuple[RegisteredQuery, Resumption]]()
+        self._answered, self._due = list[NumberedItem](), list[tuple[int, KeptItem]]()
+        self._last, self._starts = -1, set[int]()
+
+    def takes(self, question: Question, start: int) -> bool:
+        """Whether it takes a query that saw the items from a number on."""
+        return self._worker.takes(question, fresh=self._starts == {start})
+
+    def add(self, running: RegisteredQuery, resumption: Resumption) -> None:
+        """A query goes on."""
+        self._last = min(self._last, running.processed) if self._queries else running.processed
+        self._queries.append((running, resumption))
+        self._starts.add(resumption.start)
+        running.worker = self._worker
+
+    def take(self, number: int, kept: KeptItem) -> None:
+        """An item of a number, or several in columns from a number on."""
+        worker = self._worker
         if isinstance(kept, ElementBatch):
-            for start, work in works:
-                if kept.stream in work.streams:
-                    work.hear(kept.stream, list(since(start, number, kept, work.processed)))
-        else:
-            _hand_on(number, kept, works)
+            for last, part in self._parts(number, kept) if kept.stream in worker.streams else ():
+                if last <= self._last:
+                    self._answered.append((last, part))
+                else:
+                    elements = enumerate(part.elements(), last + 1 - len(part))
+                    self._due += [(number, (part.stream, element)) for number, element in elements]
+            return
+        stream, item = kept
+        if number < min(self._starts) or not (worker.question.wall if stream == WALL else stream in worker.streams):
+            return
+        if number > self._last:
+            self._due.append((number, kept))
+        elif (known := worker.wall_advance(item.time) if stream == WALL else worker.known(stream, item)) is not None:
+            self._answered.append((number, known))
+
+    def _parts(self, number: int, batch: ElementBatch) -> Iterator[tuple[int, ElementBatch]]:
+        """The parts of a batch that all queries saw which saw the first element, each with the number of its last."""
+        begin, end = max(number, min(self._starts)), number + len(batch)
+        borders = [cut for cut in {*self._starts, self._last + 1} if begin < cut < end]
+        for first, last in pairwise(sorted({begin, *borders, end}) if begin < end else ()):
+            yield last - 1, batch.part(first - number, last - number)
+
+    def resume(self) -> None:
+        """Go on: nothing was answered of what is due."""
+        worker = self._worker
+        evaluations = worker.resume(self._queries, self._answered, self._last)
+        for (running, _), evaluation in zip(self._queries, evaluations, strict=True):
+            running.evaluation = evaluation
+        for number, kept in self._due:
+            assert not isinstance(kept, ElementBatch)
+            stream, item = kept
+            if stream == WALL:
+                worker.pass_time(item.time, number)
+            else:
+                worker.hear(stream, [(number, item)])
+        worker.start()
 
 
-def _hand_on(number: int, kept: KeptItem, works: Sequence[StartedWorker]) -> None:
-    assert not isinstance(kept, ElementBatch)
-    stream, item = kept
-    for start, work in works:
-        if number >= start and stream == WALL and work.question.wall:
-            work.pass_time(item.time, number)
-        elif number >= start and stream in work.streams:
-            work.hear(stream, [(number, item)])
+def replay(history: Iterable[tuple[int, KeptItem]], workers: Sequence[ResumedWorker]) -> None:
+    """Give workers all that was kept, and let them go on."""
+    for number, kept in history:
+        for worker in workers:
+            worker.take(number, kept)
+    for worker in workers:
+        worker.resume()

@@ -1,40 +1,32 @@
-"""Registered queries and their workers: input waits in order, a thread feeds the sessions of all that share it."""
+"""Workers: input waits in order, a thread feeds the sessions of all queries that share it."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from logging import ERROR, INFO, getLogger
 from math import inf
 from threading import Condition, Thread, current_thread, get_ident
 from time import thread_time
-from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from streamgauge.formats.batches import Taken, count_of
 from streamgauge.formats.lines import Advance, encode_answer
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Engine
-from streamgauge.model.logs import fields
 from streamgauge.semantics.jumps import TimeJumpError
+from streamgauge.servers.durable.needs import Need
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError, Interruption, Watched
-from streamgauge.servers.http.events import Answers, End
+from streamgauge.servers.http.events import End
 from streamgauge.servers.queries.groups import (
     AnsweredQuery,
+    EmittedAnswer,
     EvaluationGroup,
     GroupContext,
-    ItemLog,
-    NumberedItem,
     Question,
+    Resumption,
     SharedEvaluation,
-    latest_time,
 )
+from streamgauge.servers.queries.item_log import ItemLog, NumberedItem, latest_time
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
-
-if TYPE_CHECKING:
-    from streamgauge.incremental.evaluator import OperatorTree
-
-_LOG = getLogger(__name__)
-
 
 RETRY_S = 1.0
 """When a publisher that is refused may come again."""
@@ -45,18 +37,14 @@ END_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """The beginning of a worker whose answers are kept, and its listeners.
+    """The listeners of a worker whose answers are kept.
 
-    ``answered`` takes the number of an item with the answers that it caused; ``begun`` the t0 and ``since`` (ms) of the
-    session. Those of a session before are in ``before``; its items up to the number ``processed`` were answered, and
-    its reports before ``settled`` (ms) given. ``stated`` adds the gaps of streams to the line of an answer.
+    ``answered`` takes the number of an item, the answers that it caused, and a call that belongs to the same change.
+    ``begun`` takes a group whose session has begun. ``stated`` adds the gaps of streams to the line of an answer.
     """
 
-    answered: Callable[["QueryWorker", int, Sequence[tuple[Answer, bytes]]], None]
-    begun: Callable[["QueryWorker", int, int | None], None]
-    before: tuple[int, int | None] | None = None
-    processed: int = -1
-    settled: int | None = None
+    answered: Callable[[int, Sequence[EmittedAnswer], Callable[[], None]], None]
+    begun: Callable[[EvaluationGroup], None]
     stated: Callable[[Iterable[str], bytes, Answer], bytes] = lambda _streams, line, _answer: line
 
 
@@ -64,8 +52,8 @@ class QueryWorker:
     """Answers the questions that share its input, each for all who ask it: each gets what it would get alone.
 
     Where ``question`` may share a session, others beside it join at any time, else only those that ask the same before
-    the first input. A question that costs too much ends alone. Thread-safe. Items have numbers, -1 where nothing is
-    kept. ``cpu`` is the time (s) that its thread has computed.
+    the first input. A question that costs too much ends alone. Thread-safe after ``start``. Items have numbers, -1
+    where nothing is kept. ``cpu`` is the time (s) that its thread has computed.
     """
 
     def __init__(
@@ -73,11 +61,10 @@ class QueryWorker:
     ) -> None:
         self.question, self.name, self.cpu = question, name, 0.0
         self._durability, self._limits = durability, limits
-        self._shares = durability is None and question.shares(engine)
-        self._emitted: list[tuple[Answer, bytes]] = []
+        self._shares = question.shares(engine)
+        self._emitted: list[EmittedAnswer] = []
         self._streams: dict[str, int | None] = {window.stream: None for window in question.query.windows}
-        before, settled = (None, None) if durability is None else (durability.before, durability.settled)
-        self._context = GroupContext(engine, limits, self._emit, self._failed, before, settled)
+        self._context = GroupContext(engine, limits, self._emit, self._failed)
         self._fresh: EvaluationGroup | None = EvaluationGroup(self._context, question, 0)
         self._groups = [self._fresh]
         self._log, self._put, self._joined_at = ItemLog(), 0, 0
@@ -85,20 +72,17 @@ class QueryWorker:
         self.waiting = 0
         """How many elements and advances wait."""
         self._changed = Condition()
-        self._busy = self._ending = self._replays = False
-        self._unbegun = durability is not None and durability.before is None
+        self._busy, self._ending, self._number = False, False, -1
         self._thread = Thread(target=self._work, name=f"streamgauge-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Answer from now on, until the end."""
         self._thread.start()
 
     @property
     def streams(self) -> tuple[str, ...]:
         """The IRIs of the streams that are read."""
         return tuple(self._streams)
-
-    @property
-    def processed(self) -> int:
-        """The number of the last item that a session before has answered, -1 where none has."""
-        return -1 if self._durability is None else self._durability.processed
 
     @property
     def full(self) -> bool:
@@ -111,27 +95,62 @@ class QueryWorker:
         with self._changed:
             if self._ending:
                 return None
-            known = self._fresh.evaluations if self._fresh is not None else []
-            evaluation = next((evaluation for evaluation in known if evaluation.question == question), None)
-            if evaluation is None:
-                evaluation = self._added(question)
+            evaluation = self._added(question)
             if evaluation is not None:
                 evaluation.members = (*evaluation.members, member)
             return evaluation
 
     def _added(self, question: Question) -> SharedEvaluation | None:
         """A question that is asked from now on; ``None`` where it shares nothing with the others."""
-        if self._fresh is None or question != self.question:
-            one_clock = self._fresh is not None or len(self._streams) == 1
-            shares = self._shares and one_clock and question.shares(self._context.engine)
-            if not (shares and question.beside(self.question)):
-                return None
+        if not self.takes(question, fresh=self._fresh is not None):
+            return None
         if self._fresh is None:
             if self._single:  # what it needs is not in the log before the next item is no longer needed
                 self._groups[0].start, self._groups[0].lacking = self._put + 1, True
             self._fresh = EvaluationGroup(self._context, question, self._put)
             self._groups = [*self._groups, self._fresh]
         return self._fresh.add(question)
+
+    def takes(self, question: Question, *, fresh: bool) -> bool:
+        """Whether a question can be answered here; ``fresh``: it is to see all items that the first one has seen."""
+        if fresh and question == self.question:
+            return True
+        one_clock = fresh or len(self._streams) == 1
+        shares = self._shares and one_clock and question.shares(self._context.engine)
+        return shares and question.beside(self.question)
+
+    def resume(
+        self, queries: Sequence[tuple[AnsweredQuery, Resumption]], items: Sequence[NumberedItem], answered: int
+    ) -> list[SharedEvaluation]:
+        """Go on with queries that a process before answered, up to an item of a number; before ``start``.
+
+        The evaluation of each. Those that differ only in items that no window holds any more are in one group.
+        """
+        self._log.add(items)
+        self._put, self._busy = self._log.end, True
+        if self._shares:
+            self._log.drop(self._log.end, self._floor(items))
+        groups, evaluations = dict[object, EvaluationGroup](), list[SharedEvaluation]()
+        for query, resumption in queries:
+            start = self._log.place(resumption.start)
+            key = (start if start > self._log.begin else -1, resumption.begun)
+            if key not in groups:
+                groups[key] = EvaluationGroup(self._context, query.question, start)
+                groups[key].resume(resumption.begun, self._log, answered)
+            evaluations.append(groups[key].add(query.question))
+            evaluations[-1].resume(query, resumption)
+        self._groups = [*groups.values()]
+        self._fresh = next((group for group in self._groups if group.start == self._log.end), None)
+        self._join_groups()
+        return evaluations
+
+    def _floor(self, items: Sequence[NumberedItem]) -> float:
+        """Elements before this time (ms) are not needed once these items were answered."""
+        need = Need(self.question.query, self.question.semantics)
+        for _, item in items:
+            if not isinstance(item, Advance):
+                need.take(latest_time(item))
+        return -inf if need.floor is None else need.floor
 
     def leave(self, evaluation: SharedEvaluation, member: AnsweredQuery) -> None:
         """A query is answered no more; with the last one it all stops."""
@@ -158,7 +177,7 @@ class QueryWorker:
 
     def await_end(self, patience: float) -> None:
         """Wait until the sessions have ended, as long as ``patience`` (s)."""
-        if self._thread is not current_thread():
+        if self._thread is not current_thread() and self._thread.ident is not None:
             self._thread.join(patience)
 
     @property
@@ -177,8 +196,8 @@ class QueryWorker:
 
     @property
     def idle(self) -> bool:
-        """Whether all that was put has been taken in."""
-        return not (self._waiting or self._busy)
+        """Whether all that was put has been taken in, before the end."""
+        return not (self._waiting or self._busy or self._ending)
 
     def put(self, items: Sequence[NumberedItem]) -> None:
         """Let elements and advances wait their turn; nothing after its end."""
@@ -207,7 +226,7 @@ class QueryWorker:
 
     def pass_time(self, now: int, number: int = -1) -> None:
         """Time has come to ``now`` (ms) by the wall clock; queries end if their elements have another one."""
-        advance = Advance(now - (self.question.semantics.lateness or 0) - 1)
+        advance = self.wall_advance(now)
         for group in self._groups:
             try:
                 group.refuse([advance])
@@ -216,9 +235,13 @@ class QueryWorker:
                     self._over(evaluation, End(str(error)))
         self.put([(number, advance)])
 
+    def wall_advance(self, now: int) -> Advance:
+        """How far time has come for the queries when it is ``now`` (ms) by the wall clock."""
+        return Advance(now - (self.question.semantics.lateness or 0) - 1)
+
     def hear(self, stream: str, items: Sequence[NumberedItem]) -> None:
         """Items of one of its streams: time has come to an advance only when it has on all of them."""
-        self.put([(number, known) for number, item in items if (known := self._known(stream, item)) is not None])
+        self.put([(number, known) for number, item in items if (known := self.known(stream, item)) is not None])
 
     def room(self, timeout: float) -> bool:
         """Wait until more may be put."""
@@ -230,7 +253,8 @@ class QueryWorker:
         with self._changed:
             return self._changed.wait_for(lambda: self._ending or self.idle, timeout)
 
-    def _known(self, stream: str, item: Taken) -> Taken | None:
+    def known(self, stream: str, item: Taken) -> Taken | None:
+        """What an item of one of its streams tells: nothing for an advance that not all of them have reached."""
         if not isinstance(item, Advance):
             return item
         self._streams[stream] = item.time
@@ -239,13 +263,13 @@ class QueryWorker:
 
     def _work(self) -> None:
         """Feed the sessions until the end."""
-        while self._take():
-            while behind := [group for group in self._groups if group.progress.next < self._log.end]:
+        while True:
+            while not self._ending and (behind := [group for group in self._groups if group.behind(self._log)]):
                 for group in behind:
                     self._feed(group)
-                if self._ending:
-                    break
             self._tidy()
+            if not self._take():
+                break
         self._close()
 
     def _take(self) -> bool:
@@ -257,10 +281,10 @@ class QueryWorker:
             self._changed.wait_for(lambda: self._waiting or self._ending)
             if self._ending:
                 return False
+            self._busy = True  # before nothing waits: `idle` is read without the lock
             self._log.add(self._waiting)
             self._waiting.clear()
             self.waiting = 0
-            self._busy = True
             self._changed.notify_all()
             return True
 
@@ -283,6 +307,7 @@ class QueryWorker:
         suspects = group.suspects()
         group.abandon()
         for evaluation in ended:
+            self._note_last(evaluation)
             self._over(evaluation, end)
         rest = group.evaluations
         together = ended or len(rest) < group.size
@@ -299,24 +324,35 @@ class QueryWorker:
         durability = self._durability
         for number, item in self._log.part(group.progress.next, self._log.end):
             watched.steps += 1
-            self._replays = durability is not None and number <= self.processed
+            self._number = number
             group.take(item)
             if durability is not None:
-                self._keep(durability, group, number)
+                self._keep(durability, group, number, watched)
             if self._ending:
                 return
 
-    def _keep(self, durability: Durability, group: EvaluationGroup, number: int) -> None:
-        """Hand on what an item caused, unless that was before."""
-        if self._unbegun and group.begun is not None:
-            self._unbegun = False
-            durability.begun(self, *group.begun)
-        emitted, self._emitted = self._emitted, []
-        if not self._replays:
-            try:
-                durability.answered(self, number, emitted)
-            except ValueError as error:
-                self._end_all(End(str(error)))
+    def _keep(self, durability: Durability, group: EvaluationGroup, number: int, watched: Watched) -> None:
+        """Hand on what an item caused."""
+        if not group.noted and group.begun is not None:
+            group.noted = True
+            durability.begun(group)
+        emitted = self._emitted and [one for one in self._emitted if one.evaluation.group is group]
+        if not emitted:
+            group.answer(number)
+            return
+        self._emitted = [one for one in self._emitted if one.evaluation.group is not group]
+        try:
+            with DEADLINES.uninterrupted(watched):
+                durability.answered(number, emitted, lambda: group.answer(number))
+        except ValueError as error:
+            self._end_all(End(str(error)))
+
+    def _note_last(self, evaluation: SharedEvaluation) -> None:
+        """Note the answers of an evaluation before the one with which it ends."""
+        emitted = [one for one in self._emitted if one.evaluation is evaluation]
+        if emitted and self._durability is not None:
+            self._durability.answered(self._number, emitted, lambda: None)
+        self._emitted = [one for one in self._emitted if one.evaluation is not evaluation]
 
     def _tidy(self) -> None:
         """Drop items that nothing needs any more, and join groups that have come to the same state.
@@ -332,6 +368,7 @@ class QueryWorker:
         whole = [group.start for group in groups if group.need.floor is None]
         floors = [group.need.floor for group in groups if group.need.floor is not None]
         log.drop(min([log.end, *whole]), min(floors, default=inf))
+        log.pack(group.start for group in groups)
         if len(groups) == len(self._groups) == 1 and not groups[0].sparse:
             return
         with self._changed:
@@ -361,11 +398,12 @@ class QueryWorker:
             self._hand_on(evaluation, answer)
 
     def _hand_on(self, evaluation: SharedEvaluation, answer: Answer) -> None:
-        if self._replays or (self._shares and not evaluation.fresh(evaluation.group.progress.next)):
+        if self._shares and not evaluation.fresh(evaluation.group.progress.next):
             return
         line = encode_answer(answer).rstrip(b"\n")
         if self._durability is not None:
-            self._emitted.append((answer, self._durability.stated(self._streams, line, answer)))
+            line = self._durability.stated(self._streams, line, answer)
+            self._emitted.append(EmittedAnswer(evaluation, answer, line))
             return
         try:
             for member in evaluation.members:
@@ -398,79 +436,3 @@ class QueryWorker:
                 group.close()
             except (ValueError, RuntimeError) as error:
                 self._failed(str(error))
-
-
-Pass: TypeAlias = Callable[[Answer], None]
-"""Takes every answer for the stream that the query's output is."""
-
-
-class RegisteredQuery:
-    """A query being answered. Thread-safe; ``fault`` says why it ended, empty while it runs.
-
-    ``worker`` answers it; ``evaluation`` is its own part of that, and of those that ask the same, from the same element
-    on.
-    """
-
-    def __init__(self, name: str, question: Question, limits: QueryLimits, passing: Pass) -> None:
-        self.name, self.question, self.answers = name, question, Answers[bytes](limits)
-        self.fault = ""
-        self.state: Literal["running", "ended", "failed"] = "running"
-        self.worker: QueryWorker
-        self.evaluation: SharedEvaluation
-        self._passing = passing
-
-    @property
-    def memory(self) -> int:
-        """The estimated size of the query's windows and kept answers, bytes."""
-        return self.evaluation.counts.memory + self.answers.bytes
-
-    @property
-    def elements(self) -> int:
-        """How many elements of its streams have come."""
-        return self.evaluation.counts.elements
-
-    @property
-    def late(self) -> int:
-        """How many elements came too late to count."""
-        return self.evaluation.counts.late
-
-    @property
-    def time(self) -> int | None:
-        """The greatest time of an element that came (ms), ``None`` before the first."""
-        return self.evaluation.counts.time
-
-    @property
-    def operator_tree(self) -> "OperatorTree | None":
-        """Its operators; ``None`` before the first element, or where the engine does not show them."""
-        return self.evaluation.operator_tree
-
-    def begin(self, worker: QueryWorker) -> bool:
-        """Be answered by a worker; false when it cannot."""
-        evaluation = worker.join(self)
-        if evaluation is not None:
-            self.worker, self.evaluation = worker, evaluation
-        return evaluation is not None
-
-    def take(self, answer: Answer, line: bytes) -> None:
-        """An answer has come."""
-        self.answers.add(line, len(line))
-        self.hand_on(answer)
-
-    def hand_on(self, answer: Answer) -> None:
-        """An answer goes to those that read the query's output."""
-        if self.question.output is not None:
-            self._passing(answer)
-
-    def end(self, why: str) -> None:
-        """Stop; subscribers are told why."""
-        self.worker.leave(self.evaluation, self)
-        self.over(End(why))
-
-    def over(self, end: End) -> None:
-        """The worker has ended; the first reason stays."""
-        if not self.fault:
-            self.fault = end.why
-            self.state = "failed" if end.kind == "failed" else "ended"
-            level = ERROR if self.state == "failed" else INFO
-            _LOG.log(level, "the query has %s: %s", self.state, end.why, extra=fields(query=self.name))
-            self.answers.end(end)

@@ -28,9 +28,9 @@ from streamgauge.servers.http.events import AnswerSubscription, Numbered
 from streamgauge.servers.http.replies import clipped
 from streamgauge.servers.queries.http import REFUSALS
 from streamgauge.servers.queries.limits import QueryLimitError
+from streamgauge.servers.queries.registered import RegisteredQuery
 from streamgauge.servers.queries.registry import UnknownQueryError
 from streamgauge.servers.queries.requests import QueryRegistration, RequestError, read_items, read_registration
-from streamgauge.servers.queries.worker import RegisteredQuery
 from streamgauge.workbench.pages import HEADERS, page, read_form
 from streamgauge.workbench.rooms import Bench, Room, SearchHit, has_all
 from streamgauge.workbench.rooms.live.answer_lane import answer_picture

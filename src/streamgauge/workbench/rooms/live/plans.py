@@ -8,7 +8,7 @@ from typing import Final
 from streamgauge.incremental.evaluator import OperatorTree
 from streamgauge.incremental.observation import PlanStep, PlanWatch
 from streamgauge.servers.queries.limits import TRIPLE_BYTES
-from streamgauge.servers.queries.worker import RegisteredQuery
+from streamgauge.servers.queries.registered import RegisteredQuery
 
 WATCHED_S: Final = 10.0
 """How long operators are counted after the plan was last shown."""
