@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import count
 from logging import getLogger
 from threading import RLock
@@ -76,7 +77,7 @@ class Queries:
         journal: ServiceJournal | None = None,
     ) -> None:
         self.limits, self.engines = limits or QueryLimits(), tuple(engines)
-        self._load, self._clock, self._steady = load, clock, steady
+        self._load, self._clock, self._steady = cache(load), clock, steady
         self._lock, self._understanding = RLock(), RLock()
         self._running: dict[str, RegisteredQuery] = {}
         self._since: dict[str, float] = {}
@@ -202,9 +203,8 @@ class Queries:
         )
         for name, record in kept:
             self._restore_query(journal, name, record, workers)
-        self._names = count(
-            max([journal.state.records("names").get("last", 0), *(number_of(name) for name, _ in kept)]) + 1
-        )
+        numbers = [journal.state.records("names").get("last", 0), *(number_of(name) for name, _ in kept)]
+        self._names = count(max(numbers) + 1)
         replay(journal.state.history(), workers)
 
     def _restore_query(self, journal: ServiceJournal, name: str, record: Any, workers: list[ResumedWorker]) -> None:
