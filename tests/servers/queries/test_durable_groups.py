@@ -154,6 +154,7 @@ def test_queries_that_began_at_different_times_share_a_session_once_no_window_ho
             killed.queries.publish(IN, many("a p b.", 5))
         killed.queries.publish(IN, [element(30_000 + 500 * at) for at in range(20)])
         killed.settle()
+        killed.queries.publish(IN, [element(40_000)])  # how far queries have come is written with what comes next
         killed.kill()
         killed.settle()
         (groups,) = {id(one.worker): one.worker._groups for one in killed.queries.queries()}.values()
