@@ -25,7 +25,7 @@ from streamgauge.semantics.jumps import refuse_jumps
 from streamgauge.servers.durable.needs import Need, not_durable
 from streamgauge.servers.http.deadlines import Watched
 from streamgauge.servers.http.events import Answers, End
-from streamgauge.servers.queries.item_log import ItemLog, latest_time
+from streamgauge.servers.queries.item_log import ItemLog, latest_time, times_reached
 from streamgauge.servers.queries.limits import TRIPLE_BYTES, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved, restored, resumed
 
@@ -375,8 +375,8 @@ class EvaluationGroup:
         for _, item in log.part(progress.next, self.progress.next):
             watched.steps += 1
             progress = self._enter(session, item, progress)
-            if resumes and progress.greatest is not None:
-                self.need.take(progress.greatest)
+            for time in times_reached(item) if resumes else ():
+                self.need.take(time)
         if resumes:
             self.progress = progress._replace(next=self.progress.next)
         self.session, self._late, self.replays = session, 0 if resumes else session.late, False

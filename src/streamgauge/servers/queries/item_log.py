@@ -1,7 +1,7 @@
 """The log of a worker: the items from which a session can be begun anew, those that are older in columns."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
@@ -83,6 +83,19 @@ class ItemLog:
     def _latest(self, place: int) -> float:
         item = self._items[place - self._offset]
         return -inf if item is None else latest_time(item[1])
+
+
+STEPS: Final = 16
+"""Parts of elements in columns, after each of which it is looked what is needed no more."""
+
+
+def times_reached(item: Taken) -> Iterator[int]:
+    """The latest times (ms) that elements had, in steps where they are in columns; none of an advance."""
+    if isinstance(item, StreamElement):
+        yield item.time
+    elif isinstance(item, ElementBatch):
+        reached = np.maximum.accumulate(item.times)
+        yield from reached[len(item) - 1 :: -max(1, len(item) // STEPS)][::-1].tolist()
 
 
 def latest_time(item: Taken) -> int:

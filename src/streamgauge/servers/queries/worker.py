@@ -25,7 +25,7 @@ from streamgauge.servers.queries.groups import (
     Resumption,
     SharedEvaluation,
 )
-from streamgauge.servers.queries.item_log import ItemLog, NumberedItem, latest_time
+from streamgauge.servers.queries.item_log import ItemLog, NumberedItem, latest_time, times_reached
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
 
 RETRY_S = 1.0
@@ -148,8 +148,8 @@ class QueryWorker:
         """Elements before this time (ms) are not needed once these items were answered."""
         need = Need(self.question.query, self.question.semantics)
         for _, item in items:
-            if not isinstance(item, Advance):
-                need.take(latest_time(item))
+            for time in times_reached(item):
+                need.take(time)
         return -inf if need.floor is None else need.floor
 
     def leave(self, evaluation: SharedEvaluation, member: AnsweredQuery) -> None:
