@@ -66,7 +66,7 @@ def outcome(running):
     """What a client sees; rows of a report have no order."""
     answers = [decode_answer(each.line) for each in running.answers.subscribe(0, lambda: None).take()]
     rows = [replace(each, added=tuple(sorted(each.added)), removed=tuple(sorted(each.removed))) for each in answers]
-    counts = () if running.fault else (running.elements, running.late)  # an item that fails is not counted, nor its rest
+    counts = () if running.fault else (running.elements, running.late)  # of one that fails, by items
     return rows, counts, running.state, running.fault
 
 
