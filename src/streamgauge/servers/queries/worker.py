@@ -124,7 +124,7 @@ class QueryWorker:
     ) -> list[SharedEvaluation]:
         """Go on with queries that a process before answered, up to an item of a number; before ``start``.
 
-        The evaluation of each. Those that differ only in items that no window holds any more are in one group.
+        Queries that differ only in items that no window holds any more are in one group. The evaluation of each query.
         """
         self._log.add(items)
         self._put, self._busy = self._log.end, True
@@ -254,7 +254,7 @@ class QueryWorker:
             return self._changed.wait_for(lambda: self._ending or self.idle, timeout)
 
     def known(self, stream: str, item: Taken) -> Taken | None:
-        """What an item of one of its streams tells: nothing for an advance that not all of them have reached."""
+        """The item of a stream as the queries take it, ``None`` for an advance that not all of their streams reached."""
         if not isinstance(item, Advance):
             return item
         self._streams[stream] = item.time
