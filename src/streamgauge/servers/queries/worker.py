@@ -254,7 +254,7 @@ class QueryWorker:
             return self._changed.wait_for(lambda: self._ending or self.idle, timeout)
 
     def known(self, stream: str, item: Taken) -> Taken | None:
-        """The item of a stream as the queries take it, ``None`` for an advance that not all of their streams reached."""
+        """The item of a stream as queries take it, ``None`` for an advance that not all of their streams reached."""
         if not isinstance(item, Advance):
             return item
         self._streams[stream] = item.time
