@@ -22,7 +22,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run, RunHeader
-from streamgauge.model.semantics import R2S, Borders, Counting, Report, Semantics
+from streamgauge.model.semantics import R2S, Borders, Counting, EmptyAggregate, Report, Semantics
 from streamgauge.oracle.expected.reports import Expect, definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query.parser import parse_sparql
@@ -54,7 +54,7 @@ def semantics_of(case: Mapping[str, Any]) -> Semantics:
     """RSP-QL's, with the case's own values."""
     changes: dict[str, Any] = dict(case.get("semantics", {}))
     kinds = {
-        **{"borders": Borders, "r2s": R2S, "answers": Counting},
+        **{"borders": Borders, "r2s": R2S, "answers": Counting, "empty_aggregate": EmptyAggregate},
         "report": lambda names: frozenset(map(Report, names)),
     }
     return replace(RSPQL, **{name: kinds.get(name, lambda value: value)(value) for name, value in changes.items()})

@@ -1,13 +1,18 @@
 """A verdict over no report is unknown, with the likely cause, wherever verdicts are shown."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 import streamgauge
+from streamgauge.model.run import Fed
 from streamgauge.model.verdict import Judgement
+from streamgauge.oracle.judging.nothing_due import nothing_due
 from streamgauge.report import cards
+from streamgauge.semantics.profiles import RSPQL
 from streamgauge.testing import assert_right
+from tests.oracle.runs import right_run
 
 QUERY = """PREFIX : <urn:>
 SELECT ?x FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT1M STEP PT1M] WHERE { WINDOW <urn:w> { ?x :p ?v } }"""
@@ -23,6 +28,28 @@ def test_a_verdict_over_no_report_is_none():
     assert verdict.reason == cards.explanation("window", verdict)
     with pytest.raises(AssertionError, match="No report was due"):
         assert_right(QUERY, FRAMES, [])
+
+
+@pytest.mark.parametrize(
+    ("fed", "t0", "sentence"),
+    [
+        (
+            [],
+            None,
+            "No report was due: time reached 5 ms, but the first window closes at 10 ms (the window has 10 ms and",
+        ),
+        ([Fed(-1, 5, 0, 0)], 0, "No report was due, because no element was fed: is the stream empty, or another one?"),
+        ([Fed(0, 2, 0, 0), Fed(1, 4, 0, 0), Fed(-1, 5, 0, 0)], 0, "No report was due: 2 elements span 2 ms and time "),
+        (
+            [Fed(0, 2, 0, 0), Fed(-1, 5, 0, 0)],
+            0,
+            "No report was due: 1 element span 0 ms and time reached 5 ms, but the",
+        ),
+    ],
+)
+def test_the_cause_is_what_was_fed(fed, t0, sentence):
+    run = right_run(RSPQL, window=(10, 10), advance=5)
+    assert nothing_due(replace(run, fed=tuple(fed)), t0).startswith(sentence)
 
 
 @pytest.mark.server

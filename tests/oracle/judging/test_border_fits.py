@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.model.semantics import R2S, Borders, Counting, Report, Tick
+from streamgauge.formats.notation import term
+from streamgauge.model.semantics import R2S, Borders, Counting, EmptyAggregate, Report, Tick
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging import border_fits, gracious
 from streamgauge.oracle.judging.border_fits import reached
@@ -24,7 +25,7 @@ QUERIES = (
     "SELECT ?s ?t { ?s <urn:p> ?o . ?t <urn:q> ?o }",
     "SELECT ?o { ?s <urn:p> ?o . FILTER(?o != <urn:o1>) }",
     "SELECT ?s ?o { { ?s <urn:p> ?o } UNION { ?o <urn:q> ?s } } ORDER BY ?s",
-    "SELECT ?s { [] <urn:p> ?s . VALUES ?s { <urn:o1> <urn:o2> } }",
+    "SELECT ?s ?t { [] <urn:p> ?s . VALUES ?s { <urn:o1> <urn:o2> } BIND(?s AS ?t) }",
 )
 NUMBERS = (
     "SELECT (AVG(?o) AS ?m) { ?s <urn:v> ?o }",
@@ -35,6 +36,17 @@ NUMBERS = (
 OTHERS = (
     "SELECT ?s { ?s <urn:p> ?o FILTER NOT EXISTS { ?s <urn:q> ?o } }",
     "SELECT ?s (COUNT(*) AS ?n) { ?s <urn:p> ?o } GROUP BY ?s",
+    "SELECT ?s { ?s <urn:p>* ?o }",
+    "SELECT ?s { ?s <urn:p> ?o MINUS { ?s <urn:q> ?o } }",
+    "SELECT ?s ?b { ?s <urn:p> ?o BIND(BNODE() AS ?b) }",
+    "SELECT ?s { ?s <urn:p> ?o } LIMIT 1",
+    "SELECT (SUM(DISTINCT ?o) AS ?n) { ?s <urn:p> ?o }",
+    "SELECT (MIN(?o) AS ?n) { ?s <urn:p> ?o }",
+    "SELECT (SUM(?o + 1) AS ?n) { ?s <urn:p> ?o }",
+    "SELECT (?o + 1 AS ?n) { ?s <urn:p> ?o }",
+    "SELECT ?g { GRAPH ?g { ?s <urn:p> ?o } }",
+    "SELECT ?s { GRAPH <urn:g> { ?s <urn:p> ?o } }",
+    "ASK { ?s <urn:p> ?o }",
 )
 
 triple = st.tuples(st.sampled_from("abc"), st.sampled_from("pq"), st.sampled_from(("o1", "o2", "o3")))
@@ -137,6 +149,54 @@ def test_these_are_asked_between_each_pair(sparql):
     text = "1: a p o1. | 3: b p o2. | 5: c q o1."
     run = right_run(RSPQL, text=text, window=(8, 8), advance=16, sparql=sparql)
     assert fast(run, text) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(RSPQL, content=Counting.BAG),
+        replace(RSPQL, empty_aggregate=EmptyAggregate.NO_ROW),
+        replace(RSPQL, r2s=R2S.ISTREAM),
+    ],
+)
+def test_a_number_that_the_semantics_defines_otherwise_is_asked_between_each_pair(other):
+    text = "1: a p 1. | 3: b p 2. | 5: c q 1."
+    run = right_run(RSPQL, text=text, window=(8, 8), advance=16, sparql="SELECT (SUM(?o) AS ?n) { ?s <urn:p> ?o }")
+    assert fast(run, text) is not None
+    assert fast(replace(run, header=replace(run.header, semantics=other)), text) is None
+
+
+SUM = "SELECT (SUM(?o) AS ?n) { ?s <urn:p> ?o }"
+JOINED = "SELECT (COUNT(*) AS ?n) { ?s <urn:p> ?o . ?s <urn:q> ?t }"
+CROSSED = "SELECT ?s ?t { ?s <urn:p> ?o . ?t <urn:q> ?o }"
+
+
+@pytest.mark.parametrize(
+    ("sparql", "text", "answer", "borders", "fitted"),
+    [
+        (SUM, "1: a p 1. | 3: a p 1. | 5: b p 2. | 9: c p 4.", "7", (0, 10), (1.0, 1.0)),  # a triple comes again
+        (SUM, "1: a p 'x'. | 3: b p 2. | 9: c p 4.", "6", (3, 10), (1.0, 1.0)),  # not a number
+        (
+            JOINED,
+            "1: a p x. | 2: b p x. | 5: b q y. | 7: a q y. | 9: c p x.",
+            "1",
+            (0, 6),
+            (1.0, 1.0),
+        ),  # one in another
+        (CROSSED, "1: a p x. | 3: b q x. | 9: b q y. | 10: c p y.", "_:b b", (0, 8), (0.0, 0.0)),  # a blank node
+        (
+            *(CROSSED, " | ".join(f"{t}: {'a p x' if t % 2 else 'b q x'}." for t in range(36)) + " | 40: c p x."),
+            *("a b ; c b", (0, 41), (1.0, 1.0)),  # 18 times 18 ways
+        ),
+    ],
+)
+def test_contents_that_are_asked_between_each_pair_fit_as_others(monkeypatch, sparql, text, answer, borders, fitted):
+    until = 16 if sparql != CROSSED or "40:" not in text else 80
+    run = right_run(RSPQL, text=text, window=(until // 2, until // 2), advance=until, sparql=sparql)
+    added = tuple(tuple(map(term, row.split())) for row in answer.split(" ; "))
+    run = replace(run, answers=(replace(run.answers[0], added=added), *run.answers[1:]))
+    assert found(run, text, True, monkeypatch)[0] == (borders, fitted)
+    assert found(run, text, True, monkeypatch) == found(run, text, False, monkeypatch)
 
 
 span = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda pair: (min(pair), max(pair)))

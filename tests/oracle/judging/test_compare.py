@@ -58,6 +58,18 @@ def test_only_computed_variables_are_compared_by_value():
     assert {grouped.variables[i] for i in computed_columns(grouped)} == {"a"}
 
 
+def test_several_retyped_columns_are_named():
+    form = parse_sparql("SELECT (AVG(?v) AS ?a) (SUM(?v) AS ?b) { ?s <urn:p> ?v }")
+    assert "the datatype of ?a, ?b is another" in tolerance_sentence(form, ("a", "b"), exact_datatypes=False)
+
+
+def test_a_row_that_is_paired_already_retypes_nothing():
+    expected = [(number("1", "integer"), number("2", "integer"))]
+    received = [(number("1.0", "decimal"), number("2", "integer")), (number("1", "integer"), number("2.0", "decimal"))]
+    both = overlap(expected, received, frozenset({0, 1}))
+    assert (both.common, both.surplus, both.retyped) == (1, (received[1],), {0})
+
+
 def test_terms_that_only_look_alike_differ():
     rows = [(number("1", "integer"),)]
     assert overlap(rows, [(number("1", "decimal"),)], frozenset()).common == 0

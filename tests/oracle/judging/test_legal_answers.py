@@ -17,7 +17,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S
-from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.oracle.expected.reports import Header, definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
@@ -54,17 +54,22 @@ def run_of(case: dict[str, Any], answer: str) -> Run:
     reports = answer.split("|")
     until, ordered = 5 * len(reports), case.get("ordered", False)
     header = RunHeader("e", query, case["query"], "rspql", semantics, until, started=0, ordered=ordered)
-    return Run(header, tuple(answer_of(form, sends, text, 5 * at) for at, text in enumerate(reports, 1)), ())
+    signed = sends is R2S.CHANGES or case.get("signed", False)
+    return Run(header, tuple(answer_of(form, signed, text, 5 * at) for at, text in enumerate(reports, 1)), ())
 
 
-def answer_of(form: QueryForm, sends: R2S, text: str, instant: int) -> Answer:
+def rules_of(case: dict[str, Any], evaluator: Evaluator) -> JudgingRules:
+    return JudgingRules(evaluator, exact_datatypes=case.get("exact_datatypes", False))
+
+
+def answer_of(form: QueryForm, signed: bool, text: str, instant: int) -> Answer:
     if isinstance(form, Ask):
         return Answer(("ask",), rows(text), kind="boolean", instant=instant)
     assert isinstance(form, Select)
-    if sends is not R2S.CHANGES:
+    if not signed:
         return Answer(form.variables, rows(text), instant=instant)
-    signed = [row.strip() for row in text.split(";") if row.strip()]
-    came, went = (rows(" ; ".join(row[1:] for row in signed if row[0] == sign)) for sign in "+-")
+    changes = [row.strip() for row in text.split(";") if row.strip()]
+    came, went = (rows(" ; ".join(row[1:] for row in changes if row[0] == sign)) for sign in "+-")
     return Answer(form.variables, came, went, instant=instant)
 
 
@@ -82,7 +87,9 @@ def as_stated(case: dict[str, Any], judge: Any) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_by_the_definition(case: dict[str, Any]) -> None:
-    as_stated(case, partial(check, expect=definition(stream(case["stream"])), first=0, rules=JudgingRules()))
+    as_stated(
+        case, partial(check, expect=definition(stream(case["stream"])), first=0, rules=rules_of(case, "definition"))
+    )
 
 
 class Remembered:
@@ -105,7 +112,7 @@ def by_spark(session: Any, case: dict[str, Any]) -> None:
     elements = stream(case["stream"])
     table = session.createDataFrame(to_table(elements))
     expect = SparkReports(session, table, Header(map(Head.of, elements)))
-    as_stated(case, partial(check, expect=Remembered(expect), first=0, rules=JudgingRules("spark")))
+    as_stated(case, partial(check, expect=Remembered(expect), first=0, rules=rules_of(case, "spark")))
 
 
 @pytest.mark.prove
@@ -114,7 +121,7 @@ def test_by_spark(tiny: Any) -> None:
     from tests.spark.deferred import by_spark as together
 
     def task(case: dict[str, Any]) -> Callable[[Any], None]:
-        return lambda expect: as_stated(case, partial(check, expect=expect, first=0, rules=JudgingRules("spark")))
+        return lambda expect: as_stated(case, partial(check, expect=expect, first=0, rules=rules_of(case, "spark")))
 
     together(tiny, {case["name"]: (stream(case["stream"]), task(case)) for case in CASES})
 

@@ -1,5 +1,7 @@
 """Answers of a row each: where a group begins, and which report an instant means."""
 
+from dataclasses import replace
+
 import pytest
 
 from streamgauge.model.answer import Answer
@@ -65,6 +67,16 @@ def test_of_several_reports_at_an_instant_the_scope_decides():
     assert [(each.scope, each.added) for each in found] == [((5, 10), (("b",), ("c",))), ((0, 10), (("a",),))]
     both = merged([answer(x, 10) for x in "abbc"], expected, Grain.ROW)
     assert ["".join(row[0] for row in each.added) for each in both] == ["ab", "bc"]
+
+
+def test_of_several_reports_at_an_instant_computed_numbers_decide_by_value():
+    numbers = [f'"{value}"^^<http://www.w3.org/2001/XMLSchema#double>' for value in ("0.3", "0.30000000000000004", "7")]
+    expected = [
+        replace(report(10, "", start), rows=((number,),)) for start, number in ((0, numbers[0]), (5, numbers[2]))
+    ]
+    said = [replace(answer("", 10), added=((number,),)) for number in numbers[1:]]
+    found = merged(said, expected, Grain.ROW, frozenset({0}))
+    assert [each.added for each in found] == [((number,),) for number in numbers[1:]]
 
 
 def test_whole_answers_stay():

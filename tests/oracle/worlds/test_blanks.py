@@ -84,6 +84,19 @@ def test_two_graphs_that_colours_do_not_tell_apart_are_told_apart():
     assert overlap(triangles, list(reversed(triangles)), frozenset()).common == 6
 
 
+def test_two_connected_graphs_that_colours_do_not_tell_apart_are_told_apart():
+    """A prism has triangles and K3,3 has none; each is connected, and every node has three neighbours."""
+    prism = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3), (1, 4), (2, 5)]
+    bipartite = [(one, other) for one in (0, 1, 2) for other in (3, 4, 5)]
+    graphs = [
+        [(f"_:{one}", "<p>", f"_:{other}") for pair in edges for one, other in (pair, pair[::-1])]
+        for edges in (prism, bipartite)
+    ]
+    for graph, other in (graphs, graphs[::-1]):
+        assert overlap(graph, [tuple(reversed(row)) for row in graph], frozenset()).common == 18
+        assert overlap(graph, other, frozenset()).common < 18
+
+
 @pytest.mark.slow
 def test_many_observations_alike_are_matched_quickly():
     rows = [(f"_:o{i}", "<p>", f"_:r{i}") for i in range(3000)] + [(f"_:r{i}", "<v>", "<urn:x>") for i in range(3000)]

@@ -23,7 +23,6 @@ from streamgauge.query.stamps import reads_time
 from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.semantics.refusal import volatile
 from streamgauge.sparql.algebra import makes_blank_nodes
 
 ALWAYS: Final = maxsize
@@ -82,8 +81,8 @@ class TimedQuery:
     """
 
     def __init__(self, query: ContinuousQuery, pattern: al.Pattern, shown: Sequence[str]) -> None:
-        if reads_time(query.form) or volatile(query.form) or _makes_blank_nodes(pattern):
-            raise NotMonotoneError("times, random and fresh terms")
+        if reads_time(query.form) or _makes_blank_nodes(pattern):
+            raise NotMonotoneError("times and fresh terms")
         self._static = set(query.static)
         name = query.windows[0].name
         self._window: Term | None = None if name is None else f"<{name}>"

@@ -73,7 +73,6 @@ class ConditionalEvaluation:
         """The conditional rows of a restated pattern (``restatement``)."""
         match pattern:
             case a.BGP():
-                self._refuse_numbers(pattern)
                 return ((solution, ALWAYS) for solution in Block(pattern, self._graph, self.fixed).solutions({}))
             case a.Join(left=left, right=right):
                 return self._joined(left, right)
@@ -191,13 +190,6 @@ class ConditionalEvaluation:
                 raise inexact("an inexact number is joined with a term")
             yield row, row_condition
 
-    def _refuse_numbers(self, pattern: a.BGP) -> None:
-        if any(
-            self._openings.open_number(self.fixed.get(variable.name)) is not None
-            for variable in a.pattern_variables(pattern)
-        ):
-            raise inexact("an inexact number is joined with a term")
-
     # Operators
     def _joined(self, left: a.Pattern, right: a.Pattern) -> Iterator[ConditionalRow]:
         names, extensions = self._extensions(left, right)
@@ -246,7 +238,6 @@ class ConditionalEvaluation:
         names = shared_variables(left, right)
         if not is_plain_block(right):
             return names, self._partners(right, names)
-        self._refuse_numbers(right)
         matches = block_extensions(right, self._graph, self.fixed, names)
         return names, lambda row: ((match, ALWAYS) for match in matches(row))
 

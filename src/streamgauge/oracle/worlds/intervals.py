@@ -240,9 +240,7 @@ def _rounded(value: Fraction, kind: int) -> Fraction | float:
 
 
 def representable(value: Fraction, kind: int) -> bool:
-    """Whether every implementation has exactly this value in its datatype."""
-    if kind == INTEGER:
-        return value.denominator == 1
+    """Whether every implementation has exactly this value in its datatype, which is not xsd:integer."""
     if kind == DECIMAL:
         scale = _scale(value)
         return scale is not None and scale <= DIGITS and abs(value) * 10**scale < 10**DIGITS
@@ -251,8 +249,10 @@ def representable(value: Fraction, kind: int) -> bool:
 
 def promoted(interval: Interval, kind: int) -> Interval:
     """The number promoted to a wider datatype (XPath, B.1)."""
-    if interval.kind == kind or interval.special is not None:
-        return replace(interval, kind=kind)
+    if interval.kind == kind:
+        return interval
+    if interval.special is not None:
+        return _special(kind, interval.special)
     if interval.kind == FLOAT or kind <= DECIMAL:
         return replace(interval, kind=kind, stored=False)
     value = _rounded(interval.value, kind)

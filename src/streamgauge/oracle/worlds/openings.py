@@ -76,10 +76,6 @@ def sent_texts(rows: Iterable[Row]) -> SentTexts:
 class OpenTerm(OpenChoice):
     """A choice among several legal terms; the option ``None`` stands for an error."""
 
-    def allowed(self, term: Term | None) -> bool:
-        """Whether the term is one of the options."""
-        return term in self.options
-
     def among(self, _sent: "SentTexts") -> "OpenTerm":
         """An equivalent choice that is small enough to be enumerated."""
         return self
@@ -333,8 +329,6 @@ class Openings:
     def _ordered(self, holds: Callable[[Sign], bool], left: OpenNumber, right: OpenNumber) -> bool:
         if left is right:
             return holds(0)
-        if left.span.high < right.span.low or right.span.high < left.span.low:
-            return holds(-1 if left.span.high < right.span.low else 1)
         # One NumberOrder per pair, whichever side was met first, so that x < y and y > x are one decision.
         turned = -1 if ("order", right, left) in self._known else 1
         pair = (left, right) if turned > 0 else (right, left)
