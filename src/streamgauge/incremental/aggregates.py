@@ -2,15 +2,14 @@
 
 import heapq
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from itertools import compress, repeat
+from itertools import repeat
 from typing import Any, Final
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.crossovers import FEW_ROWS, REMEMBERED_VALUES
+from streamgauge.incremental.crossovers import REMEMBERED_VALUES
 from streamgauge.incremental.operators import Bag, Operator, Stateful, add, row_picker
 from streamgauge.model.algebra import Aggregate
 from streamgauge.model.terms import Row, Term
@@ -56,11 +55,6 @@ class Accumulator:
         """Take in (or back) copies of a value."""
         raise NotImplementedError
 
-    def add_all(self, values: Sequence[Cell], copies: Sequence[int]) -> None:
-        """Take in (or back) copies of many values."""
-        for value, count in zip(values, copies, strict=True):
-            self.add(value, count)
-
     def result(self) -> Cell:
         """The aggregate of what is there, ``None`` when it is unbound."""
         raise NotImplementedError
@@ -76,10 +70,6 @@ class CountAccumulator(Accumulator):
         """Count what is bound."""
         if value is not None:
             self._count += copies
-
-    def add_all(self, values: Sequence[Cell], copies: Sequence[int]) -> None:
-        """Count those that are bound."""
-        self._count += sum(copies if None not in values else compress(copies, (value is not None for value in values)))
 
     def result(self) -> Cell:
         """The number as an xsd:integer."""
@@ -195,27 +185,13 @@ class Extreme(Accumulator):
 
     def add(self, value: Cell, copies: int) -> None:
         """Count the value; a new one also enters the heap."""
-        if self._counted(value, copies) and value is not None:
-            self._push(value)
-
-    def add_all(self, values: Sequence[Cell], copies: Sequence[int]) -> None:
-        """Count values; where more are new than the heap has, that is made anew."""
-        moves = zip(values, copies, strict=True)
-        fresh = [value for value, count in moves if self._counted(value, count) and value is not None]
-        if len(fresh) > len(self._heap):
-            self._remake()
-            return
-        for value in fresh:
-            self._push(value)
-
-    def _counted(self, value: Cell, copies: int) -> bool:
-        """Count the value; whether none was there."""
         before = self._counts.get(value, 0)
         if before + copies:
             self._counts[value] = before + copies
+            if not before and value is not None:
+                self._push(value)
         else:
             del self._counts[value]
-        return not before
 
     def _push(self, value: Term) -> None:
         rank = self._key(value) if self._mixed else self._amount(value)
@@ -342,22 +318,14 @@ class DistinctAccumulator(Accumulator):
 
     def add(self, value: Cell, copies: int) -> None:
         """Pass on first and last copies."""
-        if moved := self._moved(value, copies):
-            self._inner.add(value, moved)
-
-    def add_all(self, values: Sequence[Cell], copies: Sequence[int]) -> None:
-        """Pass on the values whose first copies come or last ones go."""
-        moves = [self._moved(value, count) for value, count in zip(values, copies, strict=True)]
-        self._inner.add_all(list(compress(values, moves)), [move for move in moves if move])
-
-    def _moved(self, value: Cell, copies: int) -> int:
-        """Count a value: 1 where it comes, -1 where it goes, else 0."""
         before = self._counts.get(value, 0)
         if before + copies:
             self._counts[value] = before + copies
-            return 0 if before else 1
-        del self._counts[value]
-        return -1
+            if not before:
+                self._inner.add(value, 1)
+        else:
+            del self._counts[value]
+            self._inner.add(value, -1)
 
 
 _MAKE: Final[dict[str, Callable[[Aggregate], Accumulator]]] = {
@@ -417,33 +385,14 @@ class Grouped(Stateful):
         rows = list(change)
         columns = [batch.values(rows) if batch else rows for batch in self._inputs]
         touched: dict[Row, None] = {(): None} if self._global and not self._shown else {}
-        if len(rows) > FEW_ROWS:
-            touched.update(dict.fromkeys(self._add_all(rows, list(change.values()), columns)))
-        else:
-            self._add(touched, change, columns)
-        out: Bag = {}
-        for key in touched:
-            self._show(out, key)
-        return out
-
-    def _add(self, touched: dict[Row, None], change: Bag, columns: Sequence[Sequence[Any]]) -> None:
-        """Rows to their groups, one by one; note the keys."""
         values: Iterable[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat(())
         for key, copies, cells in zip(self._keys(change), change.values(), values, strict=False):
             touched[key] = None
             self._group(key).add(cells, copies)
-
-    def _add_all(self, rows: Sequence[Row], copies: Sequence[int], columns: Sequence[Sequence[Any]]) -> Iterable[Row]:
-        """Rows to their groups, all of a group at once; the keys."""
-        if self._global:
-            self._group(()).add_all(columns, copies)
-            return ((),)
-        places: defaultdict[Row, list[int]] = defaultdict(list)
-        for at, key in enumerate(self._keys(rows)):
-            places[key].append(at)
-        for key, own in places.items():
-            self._group(key).add_all([[column[at] for at in own] for column in columns], [copies[at] for at in own])
-        return places
+        out: Bag = {}
+        for key in touched:
+            self._show(out, key)
+        return out
 
     def _group(self, key: Row) -> "_Group":
         entry = self._groups.get(key)
@@ -482,12 +431,6 @@ class _Group:
         self.size += copies
         for accumulate, value in zip(self._accumulators, values, strict=True):
             accumulate.add(value, copies)
-
-    def add_all(self, columns: Sequence[Sequence[Any]], copies: Sequence[int]) -> None:
-        """Rows come and go, of which ``columns`` are the arguments."""
-        self.size += sum(copies)
-        for accumulate, values in zip(self._accumulators, columns, strict=True):
-            accumulate.add_all(values, copies)
 
     def results(self) -> Row:
         return tuple([accumulate.result() for accumulate in self._accumulators])

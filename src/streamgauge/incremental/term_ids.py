@@ -5,7 +5,7 @@ pipe has any more are forgotten from time to time, the others numbered anew: mem
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, compress, groupby, repeat
+from itertools import chain, groupby
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
@@ -43,15 +43,6 @@ class TermIds:
         """The numbers of terms, new ones for those that have none."""
         return self._ids.of(terms)
 
-    def _of_given(self, terms: Sequence[Term]) -> Ids:
-        """The same for terms that are all different, of which most are new."""
-        numbers = np.fromiter(map(self._ids.get, terms, repeat(-1)), np.int32, len(terms))
-        new = numbers < 0
-        fresh = list(compress(terms, new.tolist()))
-        numbers[new] = np.arange(len(self), len(self) + len(fresh))
-        self._ids.add(fresh)
-        return numbers
-
     def known(self, term: Term) -> int:
         """The number of a term, -1 for one that has none."""
         return self._ids.get(term, -1)
@@ -79,7 +70,7 @@ class TermIds:
         if batch.terms is not self._given:
             self._given, self._own = batch.terms, np.empty(0, np.int32)
         if len(self._own) < len(batch.terms):
-            self._own = np.concatenate([self._own, self._of_given(batch.terms[len(self._own) :])])
+            self._own = np.concatenate([self._own, self.of(batch.terms[len(self._own) :])])
         return self._kept(self._own[batch.added], np.repeat(batch.times, np.diff(batch.borders)))
 
     def joined(self, pieces: "Sequence[IdTriples]") -> "IdTriples":

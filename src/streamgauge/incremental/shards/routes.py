@@ -7,6 +7,7 @@ begins the windows, and the last one of a batch, so that all shards report the s
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TypeVar
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -19,96 +20,8 @@ from streamgauge.incremental.shards.keys import Route, TripleRoutes
 from streamgauge.incremental.shards.plan import ShardingPlan, WindowTurns
 from streamgauge.model.element import StreamElement
 from streamgauge.model.semantics import Origin, Semantics
-from streamgauge.model.terms import Triple
+from streamgauge.model.terms import Term, Triple
 from streamgauge.semantics.refusal import OutOfOrderError
-
-Hashes = npt.NDArray[np.uint64]
-
-AnyCell = TypeVar("AnyCell", np.int32, np.uint8)
-
-_WORD = 8
-_MAX_LENGTH = 16
-_QUOTE = ord('"')
-_ALL, _NOTHING, _ONE, _BITS, _WORD_BITS = (np.uint64(number) for number in (2**64 - 1, 0, 1, 64, 8))
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_FOLD = np.uint64(29)
-
-
-class TermTexts:
-    """The texts of terms, numbered from 0 in the order in which they come."""
-
-    def __init__(self) -> None:
-        self._ends: npt.NDArray[np.int32] = np.zeros(1024, np.int32)
-        self._bytes: npt.NDArray[np.uint8] = np.zeros(1 << 16, np.uint8)
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def clear(self) -> None:
-        """Number from 0 again; what was taken stays as it is."""
-        self._count = 0
-
-    def add(self, texts: pa.StringArray) -> None:
-        """Number texts on."""
-        if not len(texts):
-            return
-        _, offsets, data = texts.buffers()
-        ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-        count, filled = self._count + len(texts), int(self._ends[self._count])
-        size = filled + int(ends[-1] - ends[0])
-        self._ends = _grown(self._ends, count + 1)
-        self._bytes = _grown(self._bytes, size + _WORD)
-        self._ends[self._count + 1 : count + 1] = ends[1:] - ends[0] + filled
-        if size > filled:
-            self._bytes[filled:size] = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
-        self._count = count
-
-    def take(self, numbers: Numbers) -> pa.StringArray:
-        """The texts of numbers, which ascend."""
-        ends, data = pa.py_buffer(self._ends[: self._count + 1]), pa.py_buffer(self._bytes)
-        known = pa.StringArray.from_buffers(self._count, ends, data)
-        if len(numbers) and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1:
-            begin, end = self._ends[[numbers[0], numbers[-1] + 1]].tolist()
-            texts = pa.py_buffer(self._bytes[begin:end].tobytes())
-            own = pa.py_buffer(self._ends[numbers[0] : numbers[-1] + 2] - begin)
-            return pa.StringArray.from_buffers(len(numbers), own, texts)
-        return known.take(pa.array(numbers))
-
-    def text(self, number: int) -> str:
-        """The text of a number."""
-        begin, end = self._ends[number : number + 2].tolist()
-        return self._bytes[begin:end].tobytes().decode()
-
-    def hashes(self, numbers: Numbers) -> Hashes:
-        """A hash of each text, of its bytes alone, so that it is the same in all dictionaries.
-
-        Of long texts it has the end, where IRIs differ, and of literals the beginning.
-        """
-        begins, ends = self._ends[numbers].astype(np.int64), self._ends[numbers + 1].astype(np.int64)
-        mixed_in = (ends - begins).astype(np.uint64)
-        literal = self._bytes[begins] == _QUOTE
-        begins = np.where(literal, begins, np.maximum(begins, ends - _MAX_LENGTH))
-        left = np.minimum(ends - begins, _MAX_LENGTH)
-        words = np.ndarray((len(self._bytes) - _WORD + 1,), "<u8", self._bytes, strides=(1,))
-        for _ in range(_MAX_LENGTH // _WORD):
-            size = np.clip(left, 0, _WORD).astype(np.uint64)
-            word = words[begins] & np.where(size == 0, _NOTHING, _ALL >> (_BITS - _WORD_BITS * np.maximum(size, _ONE)))
-            mixed = (mixed_in ^ word) * _ODD
-            mixed_in = mixed ^ (mixed >> _FOLD)
-            begins = np.minimum(begins + _WORD, ends)
-            left = left - _WORD
-        return mixed_in
-
-
-def _grown(kept: npt.NDArray[AnyCell], size: int) -> npt.NDArray[AnyCell]:
-    """An array of that size at least, twice as large when it is too small; arrays that were taken keep the old one."""
-    if size <= len(kept):
-        return kept
-    more = np.zeros(max(size, 2 * len(kept)), kept.dtype)
-    more[: len(kept)] = kept
-    return more
-
 
 Mask = npt.NDArray[np.bool_]
 
@@ -123,7 +36,7 @@ class _Dictionary:
 
     def __init__(self, routes: TripleRoutes, shards: int) -> None:
         self._routes, self._shards = routes, shards
-        self.texts = TermTexts()
+        self.texts: list[Term] = []
         self._route, self._shard = _unknown(0, np.int8), _unknown(0, np.int8)
 
     def clear(self) -> None:
@@ -134,7 +47,7 @@ class _Dictionary:
 
     def add(self, texts: pa.StringArray) -> None:
         """Number terms on."""
-        self.texts.add(texts)
+        self.texts += texts.to_pylist()
         if (more := len(self.texts) - len(self._route)) > 0:
             fresh = _unknown(max(more, len(self._route)), np.int8)
             self._route, self._shard = (np.concatenate([column, fresh]) for column in (self._route, self._shard))
@@ -144,7 +57,7 @@ class _Dictionary:
         routes_ = self._route[predicates]
         if len(routes_) and routes_.min() == _UNKNOWN:
             for number in different(predicates[routes_ == _UNKNOWN]).tolist():
-                self._route[number] = self._routes.of.get(self.texts.text(number), self._routes.others)
+                self._route[number] = self._routes.of.get(self.texts[number], self._routes.others)
             routes_ = self._route[predicates]
         return routes_
 
@@ -152,8 +65,8 @@ class _Dictionary:
         """The shard of each term."""
         shards_ = self._shard[keys]
         if len(shards_) and shards_.min() == _UNKNOWN:
-            fresh = different(keys[shards_ == _UNKNOWN])
-            self._shard[fresh] = shards_of(self.texts, fresh, self._shards)
+            for number in different(keys[shards_ == _UNKNOWN]).tolist():
+                self._shard[number] = shard_of(self.texts[number], self._shards)
             shards_ = self._shard[keys]
         return shards_
 
@@ -173,9 +86,9 @@ def _unknown(size: int, kind: type[AnyInteger]) -> npt.NDArray[AnyInteger]:
     return np.full(size, _UNKNOWN, kind)
 
 
-def shards_of(texts: TermTexts, numbers: Numbers, shards: int) -> npt.NDArray[np.int8]:
-    """The shard of each term, by a hash of its text."""
-    return ((texts.hashes(numbers) >> np.uint64(32)) % np.uint64(shards)).astype(np.int8)
+def shard_of(term: Term, shards: int) -> int:
+    """The shard of a term, by a hash of its text, which is the same in all processes."""
+    return crc32(term.encode(errors="surrogatepass")) % shards
 
 
 class _ShardTerms:
@@ -190,7 +103,7 @@ class _ShardTerms:
         self._own.fill(_UNKNOWN)
         self._count, self.begins = 0, True
 
-    def of(self, numbers: Numbers, texts: TermTexts) -> tuple[Numbers, pa.StringArray]:
+    def of(self, numbers: Numbers, texts: Sequence[Term]) -> tuple[Numbers, pa.StringArray]:
         """The shard's numbers, and the terms that are new to it."""
         if (more := len(texts) - len(self._own)) > 0:
             self._own = np.concatenate([self._own, _unknown(max(more, len(self._own)), np.int32)])
@@ -200,7 +113,7 @@ class _ShardTerms:
             self._own[fresh] = np.arange(self._count, self._count + len(fresh), dtype=np.int32)
             self._count += len(fresh)
             own = self._own[numbers]
-        return own, texts.take(fresh)
+        return own, pa.array([texts[number] for number in fresh.tolist()], pa.string())
 
 
 class ShardRouter:
@@ -260,7 +173,7 @@ class ShardRouter:
         return self._ordered(rows, cells)
 
     def _asks_for(self, number: int, cells: "_Cells") -> bool:
-        stream, time = self._known.texts.text(number)[1:-1], int(cells.times[0])
+        stream, time = self._known.texts[number][1:-1], int(cells.times[0])
         return self.admission.takes(StreamElement(stream, time, 0, ()))
 
     def _ordered(self, rows: Times, cells: "_Cells") -> Times:
@@ -390,17 +303,11 @@ def _turn(first: Times, last: Times, shard: int, shards: int) -> Mask:
 def part_static(static: Iterable[Triple], plan: ShardingPlan) -> list[list[Triple]]:
     """Static triples parted as those of streams are."""
     parts: list[list[Triple]] = [[] for _ in range(plan.shards)]
-    shards: dict[str, int] = {}
     for triple in static:
         route = plan.routes.of.get(triple[1], plan.routes.others)
         if route is Route.EVERYWHERE:
             for part in parts:
                 part.append(triple)
         elif route is not Route.NOWHERE:
-            term = triple[0] if route is Route.SUBJECT else triple[2]
-            if (shard := shards.get(term)) is None:
-                texts = TermTexts()
-                texts.add(pa.array([term]))
-                shard = shards[term] = int(shards_of(texts, np.zeros(1, np.int32), plan.shards)[0])
-            parts[shard].append(triple)
+            parts[shard_of(triple[0] if route is Route.SUBJECT else triple[2], plan.shards)].append(triple)
     return parts
