@@ -1,1 +1,1 @@
-"""Services: a pure core each, and a thin web face; what all faces share is in ``web``."""
+"""Services, each a core without HTTP and its handlers; ``http`` is the layer that they share."""

@@ -1,13 +1,13 @@
-"""Files that must survive: the witness of the last acknowledged change, damage, disks that refuse, unreadable pages.
+"""Durable files: a witness of the last acknowledged change, reports of damage, full disks and unreadable pages.
 
-A log whose end was cut off looks like a log whose last record was never finished. The witness tells the two apart. It
-is written after a change is on the disk and before the change is acknowledged, in place and without a synchronisation
-of its own: a witness survives kill -9, and may lag behind after a loss of power, but is never ahead.
+A log that was cut off looks like one whose last record was never finished; the witness tells them apart. It is written
+after a change is on the disk and before it is acknowledged, in place and without fsync: it survives kill -9, and may
+lag behind after a loss of power, but is never ahead.
 
-The kernel tells a process by SIGBUS, in the midst of a read, that a page of a mapped file is lost: the file was cut
-short, or the disk fails. Neither can the read be undone nor its thread go on, and CPython's own handlers of signals
-would run after the read, which never ends. So the handler here is set in C. It runs on the thread that reads, takes the
-interpreter's lock, writes a sentence and ends the process; all that was acknowledged is on the disk.
+If a page of a mapped file is lost (the file was truncated, or the disk fails), the kernel sends SIGBUS in the midst of
+the read. The thread cannot go on, and a handler of CPython would only run after the read, which never ends. So the
+handler is set in C: on the reading thread it takes the interpreter lock, writes a sentence and ends the process. All
+acknowledged changes are on the disk.
 """
 
 import ctypes
@@ -29,9 +29,9 @@ _SECTOR: Final = 4096
 
 
 def copy_readable(source: Path, to: Path) -> list[tuple[int, int]]:
-    """Copy a file; the ranges of bytes (from, to) that the disk could not read, which are zeros in the copy.
+    """Copy a file; returns the byte ranges (from, to) that the disk could not read, which are zeros in the copy.
 
-    A block that fails is read again in pieces of 4,096 bytes. OSError for any other error.
+    A block that fails is read again in pieces of 4,096 bytes. OSError for any error but EIO.
     """
     lost: list[tuple[int, int]] = []
     descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
@@ -47,13 +47,12 @@ def copy_readable(source: Path, to: Path) -> list[tuple[int, int]]:
 
 
 def unreadable(source: Path) -> str:
-    """The first bytes of a file that the disk cannot read, and that it cannot; empty where all can be read."""
+    """Which bytes of a file the disk cannot read first, as a sentence; empty if it can read all."""
     lost = copy_readable(source, Path(os.devnull))
     return f"bytes {lost[0][0]:,} to {lost[0][1]:,}: {UNREADABLE}" if lost else ""
 
 
 def _pieces(descriptor: int, start: int, length: int, lost: list[tuple[int, int]]) -> bytes:
-    """A block piece by piece; those that fail are noted."""
     data = bytearray()
     for at in range(start, start + length, _SECTOR):
         wanted = min(_SECTOR, start + length - at)
@@ -83,11 +82,11 @@ _MAGIC: Final = b"SGWITNS1"
 _BODY: Final = Struct(">8s16sQQ")
 _SUM: Final = Struct(">I")
 WITNESS_SIZE: Final = _BODY.size + _SUM.size
-"""Bytes of a witness: less than a disk's sector, so that a crash leaves the one before or this one."""
+"""Bytes of a witness; less than a sector, so that a crash leaves the old or the new one, never a mixture."""
 
 
 class Witness(NamedTuple):
-    """The file that a change was made in (16 random bytes), the number of the change, and a digest of what is there."""
+    """The id of a store (16 random bytes), the number of its last change, and a digest of its content."""
 
     store: bytes
     number: int
@@ -102,26 +101,26 @@ class WitnessFile:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was ever written."""
+        """Whether no witness was ever written."""
         return os.fstat(self._descriptor).st_size == 0
 
     def read(self) -> Witness | None:
-        """The witness; ``None`` when there is none that can be read."""
+        """The witness, ``None`` if missing or damaged."""
         return unpack(os.pread(self._descriptor, WITNESS_SIZE, 0))
 
     def write(self, witness: Witness) -> None:
-        """Take the place of the one before. OSError."""
+        """Overwrite the witness. OSError."""
         os.pwrite(self._descriptor, pack(witness), 0)
 
     def follow(self, witness: Witness) -> None:
-        """The same as ``write``, but where the disk refuses, the witness lags behind, which is allowed."""
+        """Like ``write``, but without errors: a witness may lag behind."""
         try:
             os.pwrite(self._descriptor, pack(witness), 0)
         except OSError:
             return
 
     def begin(self, witness: Witness) -> None:
-        """The first one, which is on the disk when this returns. OSError."""
+        """Write the first witness and sync it to the disk. OSError."""
         self.write(witness)
         os.ftruncate(self._descriptor, WITNESS_SIZE)
         os.fsync(self._descriptor)
@@ -134,7 +133,7 @@ def pack(witness: Witness) -> bytes:
 
 
 def unpack(data: bytes) -> Witness | None:
-    """The witness of such bytes; ``None`` when they are none."""
+    """The witness in ``data``, ``None`` if it is not one."""
     if len(data) < WITNESS_SIZE or data[: len(_MAGIC)] != _MAGIC:
         return None
     (checksum,) = _SUM.unpack_from(data, _BODY.size)
@@ -142,17 +141,17 @@ def unpack(data: bytes) -> Witness | None:
 
 
 def open_beside(path: Path) -> BinaryIO:
-    """The file for a witness, made when it is not there; what is in it stays. OSError."""
+    """Open or create the file of a witness, without changing it. OSError."""
     return os.fdopen(open_private(path), "r+b", buffering=0)
 
 
 PRIVATE_FILE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
-"""Permissions of what servers keep: for the user who runs them alone."""
+"""Permissions of servers' files: only for the user who runs the server."""
 
 
 def open_private(path: Path) -> int:
-    """The descriptor of a file, made for this user alone when it is not there. OSError."""
+    """The descriptor of a file, created if missing, for this user only. OSError."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
 
 
@@ -161,7 +160,7 @@ _LISTED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A place in a file, and what is wrong there."""
+    """A damaged place in a file."""
 
     where: str
     what: str
@@ -172,26 +171,26 @@ class Damage:
 
 @dataclass(slots=True)
 class Inspection:
-    """The findings of a check: ``sound`` records by kind, and damages, of which the first few are listed."""
+    """Findings of a check: ``sound`` records by kind; the first damages, and the number of ``more``."""
 
     sound: dict[str, int] = field(default_factory=dict)
     damages: list[Damage] = field(default_factory=list)
     more: int = 0
 
     def note(self, where: str, what: str) -> None:
-        """One more damage."""
+        """Add a damage."""
         if len(self.damages) < _LISTED:
             self.damages.append(Damage(where, what))
         else:
             self.more += 1
 
     def count(self, kind: str, number: int = 1) -> None:
-        """So many more sound records of a kind."""
+        """Add sound records of a kind."""
         self.sound[kind] = self.sound.get(kind, 0) + number
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is damaged."""
+        """Whether no damage was found."""
         return not self.damages
 
     @property
@@ -203,7 +202,7 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The records saved at a new place, and the losses, a sentence each."""
+    """Records saved to a new file, and the losses, a sentence each."""
 
     kept: str
     losses: tuple[str, ...]
@@ -220,9 +219,9 @@ _PROBED: Final = 65536
 
 
 def probe(folder: Path) -> int | None:
-    """The errno with which a folder refuses a file of 64 KiB now; ``None`` when it takes one.
+    """The errno with which a folder refuses a file of 64 KiB now; ``None`` if it accepts one.
 
-    EFBIG when one of its files has nearly the size that this process may give a file.
+    EFBIG if one of its files has nearly reached this process's limit of file sizes.
     """
     limit, _ = getrlimit(RLIMIT_FSIZE)
     try:
@@ -239,9 +238,9 @@ def probe(folder: Path) -> int | None:
 
 
 def explained(folder: Path, message: str, *, full: bool) -> str:
-    """Why a library could not write in a folder: by the words that it ``said``, else by trying.
+    """Why a library could not write in a folder: from its ``message``, else by trying.
 
-    ``full`` when the library says that there is no room, without saying of what kind.
+    ``full`` if the library reports a lack of space without its kind.
     """
     named = next((code for code in _WORDS if os.strerror(code) in message), errno.ENOSPC if full else None)
     if named in (None, errno.EIO):  # which is also how LMDB and SQLite say that only a part was written
@@ -251,19 +250,20 @@ def explained(folder: Path, message: str, *, full: bool) -> str:
 
 
 STATUS: Final = 2
-"""The exit code."""
+"""Exit code of a process that lost a page."""
 
 _HANDLERS: list[Any] = []
-"""The handler that is set, kept for as long as the process lives."""
+"""The handler, referenced so that it is never freed: C would call freed memory."""
 
 
 def end_with_sentence(folders: Sequence[Path], advice: str) -> None:
-    """From now on a lost page of a file in one of the folders ends the process; ``advice`` says what to do then."""
+    """Make a lost page of a file in ``folders`` end the process with a message; ``advice`` is the remedy in it."""
     sentence = f"{', '.join(map(str, folders))}: a part of what is kept there cannot be read any more"
     sentence += f" (a file was cut short, or the disk fails): the server ends; {advice}\n"
     line = sentence.encode()
 
     def end(_signal: int) -> None:
+        # No buffered output and no exit handlers: the interrupted thread may hold any of their locks.
         os.write(2, line)
         os._exit(STATUS)
 

@@ -1,4 +1,4 @@
-"""A small server of server-sent events in a thread of its own, and the last events, which it keeps for clients."""
+"""A sink that serves its messages as server-sent events, from a thread of its own, and buffers the newest ones."""
 
 import asyncio
 import socket
@@ -25,15 +25,15 @@ from streamgauge.sources.decoders import shorter
 from streamgauge.sources.sse.events import END, MISSED, write_event
 
 _BATCH = 64 * 1024
-"""Bytes that one client is given at once, if more than one event."""
+"""Bytes per write to one client; a single larger event is written whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class SseOptions:
-    """``buffer`` events and ``memory`` bytes are kept, ``clients`` served at once; each needs the ``token``.
+    """Options of a sink: ``buffer`` events and ``memory`` bytes are kept, for at most ``clients`` with the ``token``.
 
-    ``wait`` (ms): for clients that are behind, before events are given up; a client that takes nothing for ``stall``
-    ms is let go.
+    ``limit`` is the size of a message (bytes), ``wait`` how long to wait for slow clients before events are dropped,
+    ``stall`` how long a client may read nothing before it is disconnected (ms).
     """
 
     buffer: int = 10_000
@@ -47,14 +47,14 @@ class SseOptions:
 
 @dataclass(slots=True)
 class BufferedEvent:
-    """An event that clients can still be given, and whether one was."""
+    """A buffered event, and whether any client received it."""
 
     text: bytes
     given: bool = False
 
 
 class EventBuffer:
-    """The last events in order, numbered from 1; thread-safe. ``run`` tells this numbering from others."""
+    """The newest events in order, numbered from 1; ``run`` distinguishes the numbers of restarts. Thread-safe."""
 
     def __init__(self, options: SseOptions, run: str) -> None:
         self._options = options
@@ -70,7 +70,7 @@ class EventBuffer:
         self.over = False
 
     def put(self, message: bytes) -> None:
-        """Keep one more; waits for clients that are behind, then the oldest is given up."""
+        """Append a message; waits for clients that are behind, then drops the oldest events."""
         with self._changed:
             self._taken += 1
             text = write_event(message, f"{self._run}.{self._first + len(self._kept)}")
@@ -84,7 +84,10 @@ class EventBuffer:
             self._bytes += len(text)
 
     def place(self, last: str | None) -> int:
-        """After which event a client begins: after its last one, now when it has none, else with all that are kept."""
+        """The number after which a client starts.
+
+        ``last`` is its Last-Event-ID: without one it gets only new events, with one of another run all buffered ones.
+        """
         with self._changed:
             end = self._first + len(self._kept) - 1
             if last is None:
@@ -93,7 +96,7 @@ class EventBuffer:
             return min(int(number[:18]), end) if run == self._run and number.isdecimal() else self._first - 1
 
     def after(self, place: int) -> tuple[int, bytes, int]:
-        """(how many events behind a place are no longer there, the text of the next ones, the place behind them)."""
+        """(number of dropped events after ``place``, text of the next events, their last number)."""
         with self._changed:
             missed = max(0, self._first - 1 - place)
             chunks, size = list[bytes](), 0
@@ -105,14 +108,15 @@ class EventBuffer:
             return missed, b"".join(chunks), place + missed + len(chunks)
 
     def given(self, place: int, behind: int) -> None:
-        """A client was given the events after ``place`` up to ``behind``."""
+        """Mark the events after ``place`` up to ``behind`` as received by a client."""
         with self._changed:
+            # The buffer may have dropped some of them while they were being sent.
             for kept in islice(self._kept, max(0, place + 1 - self._first), max(0, behind + 1 - self._first)):
                 kept.given = True
             self._changed.notify_all()
 
     def enter(self) -> bool:
-        """Whether one more client can be served."""
+        """Register a client; false if there are too many."""
         with self._changed:
             if self._clients >= self._options.clients:
                 return False
@@ -120,13 +124,13 @@ class EventBuffer:
             return True
 
     def leave(self) -> None:
-        """A client went away."""
+        """Unregister a client."""
         with self._changed:
             self._clients -= 1
             self._changed.notify_all()
 
     def drain(self, patience: float | None = None) -> Delivery:
-        """Wait until all events were given to a client, if there is one; nothing is put any more."""
+        """Wait until all events were received, if any client is connected; nothing may be put afterwards."""
         with self._changed:
             self._changed.wait_for(
                 lambda: not self._clients or all(kept.given for kept in self._kept),
@@ -144,7 +148,6 @@ class EventBuffer:
         return len(self._kept) >= self._options.buffer or self._bytes + size > self._options.memory
 
     def _drop(self) -> None:
-        """The oldest event makes room."""
         kept = self._kept.popleft()
         self._first += 1
         self._bytes -= len(kept.text)
@@ -162,21 +165,21 @@ class EventBuffer:
 _BEAT = 10.0
 """Seconds of silence after which a comment shows that the connection lives."""
 _GRACE = 1
-"""Seconds that clients have to take the end."""
+"""Seconds for clients to receive the final event."""
 _SPARE = 20
-"""Connections beyond the clients: those that are told why they are not served."""
+"""Connections beyond ``clients``, to refuse further clients with a reason."""
 _HEAD = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
 
 
 def open_event_sink(address: Address) -> "SseSink":
-    """Serve events at an address; SourceError when the port is taken, or others could read them without a token."""
+    """Serve events at an address; SourceError if the port is taken, or the address is public and has no token."""
     if address.scheme != "sse+http":
         raise SourceError(f"{address.text}: events are served over http only: put a proxy with TLS before it")
     return SseSink(address, read_options(SseOptions, address), Random())
 
 
 class SseSink:
-    """Serves each message as an event to every client; ``url`` says where."""
+    """Serves each message as an event to every client, at ``url``."""
 
     def __init__(self, address: Address, options: SseOptions, random: Random) -> None:
         self._address = address
@@ -210,7 +213,7 @@ class SseSink:
         self._running.wait()
 
     def send(self, message: bytes, key: str | None = None) -> None:  # noqa: ARG002
-        """Hand over one message, which must be text; the key means nothing here."""
+        """Send one message, which must be UTF-8 text; ``key`` is ignored, since events have none."""
         if self._result is not None:
             raise SourceError(f"{self._address.text}: the sink is closed")
         try:
@@ -221,7 +224,7 @@ class SseSink:
         self._loop.call_soon_threadsafe(self._feed.ring)
 
     def close(self, patience: float | None = None) -> Delivery:
-        """Wait for the clients that are behind, tell all that it is the end, and stop."""
+        """Wait for clients that are behind, send all of them the end, and stop."""
         with self._lock:
             if self._result is None:
                 self._result = self._buffer.drain(patience)
@@ -250,12 +253,12 @@ class EventResponses:
         self._bells: set[asyncio.Event] = set()
 
     def ring(self) -> None:
-        """Something is new: in the server's thread."""
+        """Wake all clients' responses; in the server's thread."""
         for bell in self._bells:
             bell.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One client, from its request to its end."""
+        """Serve one client until it disconnects or the sink is closed."""
         if scope["method"] == "HEAD":
             await Response(headers={name.decode(): value.decode() for name, value in _HEAD})(scope, receive, send)
             return
@@ -264,13 +267,14 @@ class EventResponses:
             return
         bell = asyncio.Event()
         self._bells.add(bell)
+        # Rings the bell too: a client that leaves while nothing is sent would otherwise count until the next event.
         gone = asyncio.create_task(_until_gone(receive, bell))
         try:
             place = self._buffer.place(Request(scope).headers.get("last-event-id"))
             await send({"type": "http.response.start", "status": 200, "headers": _HEAD})
             await self._give(place, bell, gone, send)
         except (TimeoutError, OSError):
-            return  # it took nothing for too long, or went away
+            return  # the client stalled or disconnected
         finally:
             gone.cancel()
             self._bells.discard(bell)
@@ -294,7 +298,7 @@ class EventResponses:
                 await self._rest(bell, send)
 
     async def _rest(self, bell: asyncio.Event, send: Send) -> None:
-        """Wait for something new; show now and then that the connection lives."""
+        """Wait for the next event; after ``_BEAT`` of silence send a comment."""
         try:
             await asyncio.wait_for(bell.wait(), _BEAT)
         except TimeoutError:

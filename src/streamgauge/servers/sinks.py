@@ -1,4 +1,4 @@
-"""Sinks of every URL: those that connect to a server (``sources``), and those that are one and listen."""
+"""Sinks by URL: those that connect to a server (``sources``) and those that listen for clients."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -22,5 +22,5 @@ LISTENING: Final[Mapping[str, Callable[[Address], Sink]]] = {
 
 
 def open_sink(url: str) -> Sink:
-    """The sink of a URL, which is as for sources; SourceError."""
+    """Open the sink of a URL, with the options that sources have; SourceError."""
     return sources.open_sink(url, LISTENING)

@@ -254,10 +254,10 @@ def test_quotas_are_of_a_token():
     for owner in ("ann", "bob"):
         made.create_channel(owner, STUDENTS, owner=owner)
     for owner in ("ann", "bob"):
-        with pytest.raises(LimitError, match="1 channels are there already of this token"):
+        with pytest.raises(LimitError, match="1 channels exist already of this token"):
             made.create_channel(f"{owner} again", STUDENTS, owner=owner)
         made.subscribe("ann", owner, lambda: None, owner=owner)
-        with pytest.raises(LimitError, match="1 subscribers are there already of this token"):
+        with pytest.raises(LimitError, match="1 subscribers exist already of this token"):
             made.subscribe("ann", f"{owner} again", lambda: None, owner=owner)
         listening = made.listen("bob", lambda: None, owner=owner)
         with pytest.raises(LimitError, match="of this token"):

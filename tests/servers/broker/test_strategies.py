@@ -115,6 +115,16 @@ def test_a_deletion_is_told_at_once():
     assert told.removed == (("<urn:t:s1>",),)
 
 
+@pytest.mark.parametrize("name", ["graphss", "stringrs"])
+def test_a_row_that_only_a_deletion_adds_is_notified_and_teaches_nothing(name):
+    made, fact = broker(name), ("<urn:t:a>", "<urn:t:p>", "<urn:t:b>")
+    made.load((fact, ("<urn:t:a>", "<urn:t:q>", "<urn:t:b>")))
+    made.create_channel("lone", "SELECT ?s { ?s <urn:t:q> ?o FILTER NOT EXISTS { ?s <urn:t:p> ?o } }")
+    subscription = made.subscribe("lone", "me", lambda: None)
+    made.delete((fact,))
+    assert [notification.added for notification in subscription.take()] == [(("<urn:t:a>",),)]
+
+
 def test_there_are_four_and_others_are_refused():
     assert strategies() == ("graphss", "incremental", "reevaluate", "stringrs")
     with pytest.raises(ValueError, match="there is no strategy guess: there are graphss, incremental"):

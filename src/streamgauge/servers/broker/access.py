@@ -54,11 +54,12 @@ class Access:
 
     def __init__(self, grants: Sequence[Grant] = ()) -> None:
         self.every = Tokens()
-        """All tokens, for whoever asks only whether one is known."""
+        """All tokens, for checks that do not depend on a permission."""
         self.replace(grants)
 
     def replace(self, grants: Sequence[Grant]) -> None:
-        """Permit what these grants permit from now on, and no more."""
+        """Replace all permissions by those of ``grants``."""
+        # A token may have several grants, each with its own channels, so they are searched one by one.
         self._grants = [(Tokens([grant.token]), grant) for grant in grants]
         self.every.replace(self.tokens)
 
@@ -85,7 +86,7 @@ class Access:
         """Whether an operation is permitted; operations on facts have no channel."""
         if not self._grants:
             return True
-        grants = [grant for one, grant in self._grants if one.admits(token)]
+        grants = [grant for tokens, grant in self._grants if tokens.admits(token)]
         if operation in _ON_FACTS:
             return any(operation in grant.operations for grant in grants)
         return any(grant.covers(operation, channel) for grant in grants)

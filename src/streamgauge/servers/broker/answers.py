@@ -53,8 +53,9 @@ class StandingAnswers:
         return answer.response() if len(answer.rows) > PIECE else await run_in_threadpool(answer.response)
 
     def _of(self, name: str) -> StandingAnswer:
+        # Held while rows are copied: of requests that come together, one copies and the others share its snapshot.
         with self._lock:
-            channel, known = self._broker.channel(name), self._sent.get(name)
-            if known is None or known.channel is not channel or known.number != channel.number or self._broker.fault:
-                known = self._sent[name] = StandingAnswer(channel, *self._broker.rows(name))
-            return known
+            channel, answer = self._broker.channel(name), self._sent.get(name)
+            if answer is None or answer.channel is not channel or answer.number != channel.number or self._broker.fault:
+                answer = self._sent[name] = StandingAnswer(channel, *self._broker.rows(name))
+            return answer

@@ -38,6 +38,7 @@ MESSAGES: Final = ("mqtt", "mqtts", "kafka", "kafkas", "sse+http", "sse+https")
 
 _LINES: Final = "application/n-triples"
 _ANY_LATENESS: Final = 2**53
+"""Lateness (ms) that refuses no element: a broker does not depend on the order of times."""
 
 
 class BridgeError(MistakeError, ValueError):
@@ -142,6 +143,7 @@ class Bridge:
             source.close()
         end = None if patience is None else monotonic() + patience
         sentences: list[str] = []
+        # Fewer sinks than outlets if ``open`` failed half-way.
         for outlet, sink in zip(self._outlets, self._sinks, strict=False):
             delivery = sink.close(None if end is None else max(0.0, end - monotonic()))
             if delivery.undelivered:
@@ -177,6 +179,7 @@ class Bridge:
                 self._persist(lambda: client.publish(_lines(added), _LINES, key))
             elif removed:
                 self._persist(lambda: client.delete(_lines(removed), _LINES, key))
+        # An AwayError is a BrokerError too, but the broker has refused nothing: the next run sends the element again.
         except AwayError:
             raise
         except BrokerError as error:
@@ -215,6 +218,7 @@ class Bridge:
     def _rest(self, seconds: float) -> None:
         """Wait for ``seconds``; BridgeError as soon as the bridge is closed."""
         if self._ending.wait(seconds):
+            # An exception, because it has to end both loops of retries and the generator of notifications.
             raise BridgeError("the bridge is closed")
 
 

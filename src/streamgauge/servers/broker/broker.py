@@ -58,9 +58,9 @@ class Broker(Registry):
     """Facts, channels and subscribers. Thread-safe; one thread at a time evaluates.
 
     ``clock`` is the wall clock in ms, ``steady`` a monotonic one in seconds. The state is restored from the journal.
-    ``fault`` says why the broker accepts nothing any more; ``trouble`` why the disk refused the last change, while
-    reads go on and changes are accepted again when there is room. ValueError for a durable journal with a strategy that
-    defers evaluations: it would acknowledge publications before their notifications are durable.
+    ``fault`` is why the broker has failed for good; ``trouble`` why the disk refused the last change, while reads go on
+    and changes are accepted as soon as it has room. ValueError for a durable journal with a strategy that defers
+    evaluations: it would acknowledge publications before their notifications are durable.
     """
 
     def __init__(
@@ -76,6 +76,7 @@ class Broker(Registry):
         limits, kept = limits or Limits(), journal or Journal()
         strategy.limit(limits.effort, limits.derived, limits.change, limits.changes)
         strategy.load(kept.facts())
+        # Facts first: restoring a channel evaluates its query over them.
         super().__init__(strategy, kept, limits, clock)
         self._steady, self._graphs, self._durable = steady, strategy.graphs, journal is not None
         self._queue, self._creating = PublicationQueue(limits), Lock()
@@ -92,7 +93,7 @@ class Broker(Registry):
         """Load many facts before there are channels; ValueError if there are, LimitError as ``submit``."""
         with self._lock:
             if self._channels:
-                raise ValueError("there are channels already, whose subscribers would not be told: publish instead")
+                raise ValueError("channels exist already, whose subscribers would not be notified: publish instead")
             facts = tuple(triples)
             if len(facts) > self.limits.facts - self._strategy.explicit:
                 raise self._full()
@@ -149,6 +150,7 @@ class Broker(Registry):
         changes: Sequence[UpdateOperation] = (),
     ) -> "Future[Receipt]":
         future: Future[Receipt] = Future()
+        # A client that disconnects cancels its future; the publication takes effect all the same.
         future.set_running_or_notify_cancel()
 
         def receive(outcome: Receipt | BaseException) -> None:
@@ -222,7 +224,7 @@ class Broker(Registry):
             except NotWrittenError as error:
                 outcomes = [(publication, error) for publication in batch]
             except BaseException as error:
-                self.fault, self._astray = f"a publication could not be taken in: {error}", self._durable
+                self.fault, self._astray = f"a publication could not be processed: {error}", self._durable
                 for publication in batch:
                     publication.receive(error)
                 raise
@@ -271,6 +273,7 @@ class Broker(Registry):
             if publication.added and len(publication.added) > capacity:
                 outcomes.append((publication, self._full()))
                 continue
+            # An upper bound, since some of these facts may exist already: counting would need a look-up per triple.
             capacity -= len(publication.added)
             self._number += 1
             if publication.key is not None:
@@ -318,7 +321,7 @@ class Broker(Registry):
         return LimitError(refused[outcome.number])
 
     def _full(self) -> LimitError:
-        return LimitError(f"more than {self.limits.facts} facts may come of it: delete some first")
+        return LimitError(f"the broker could then have more than {self.limits.facts} facts: delete some first")
 
     def _told(
         self, fresh: list[tuple[Publication, RetryKey | None]], changes: Iterable[AnswerChange]
@@ -332,7 +335,7 @@ class Broker(Registry):
         return failures.refused
 
     def evaluate(self) -> None:
-        """Do the strategy's deferred evaluations; after ``trouble``, try to write again first."""
+        """Do the strategy's deferred evaluations; after a failed write, first test whether the disk accepts one."""
         with self._lock:
             try:
                 if self.trouble:
@@ -342,7 +345,7 @@ class Broker(Registry):
             except NotWrittenError as error:
                 self.trouble = str(error)
             except Exception as error:
-                self.fault = f"what was put off could not be done: {error}"
+                self.fault = f"a deferred evaluation failed: {error}"
                 raise
 
     def create_channel(
@@ -359,6 +362,7 @@ class Broker(Registry):
             prepared = self._prepared(name, form, owner, require)
             try:
                 with self._lock:
+                    # Again: the channel may have changed while the query was prepared without the lock.
                     require(self._channels.get(name))
                     return self._create(name, query, form, owner, prepared).variables
             except BaseException as error:
@@ -427,7 +431,7 @@ class Broker(Registry):
             raise self._failure()
 
     def close(self) -> None:
-        """Accept nothing more, end all subscriptions, and close the journal."""
+        """Refuse further requests, end all subscriptions, and close the journal."""
         with self._lock:
             if not self.fault:
                 with suppress(NotWrittenError):  # lost acknowledgements only repeat notifications

@@ -56,9 +56,10 @@ class KeptBudget:
         """
         self._reached.add(owner)
         allowed, trimmed = int(self.limit * TRIMMED), []
-        own = sorted((log for log in logs if log.owner == owner), key=lambda log: log.entries.bytes)
-        for place, log in enumerate(own):
-            share = max(0, allowed) // (len(own) - place)
+        logs_ = sorted((log for log in logs if log.owner == owner), key=lambda log: log.entries.bytes)
+        for place, log in enumerate(logs_):
+            # Smallest logs first: whatever they leave of their share is divided among the larger ones.
+            share = max(0, allowed) // (len(logs_) - place)
             before = log.entries.bytes
             if before > share:
                 self.let_go += log.entries.shrink(share)

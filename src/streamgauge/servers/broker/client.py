@@ -147,6 +147,7 @@ class ResumedSubscription:
 
     def ended(self, response: httpx.Response) -> bool:
         """Whether a channel that existed has been deleted; BrokerError for a permanent refusal."""
+        # On the first connection a 404 is a mistake in the name; later it means that the channel was deleted.
         if response.status_code == 404 and self._connected:
             return True
         if response.status_code not in BUSY:
@@ -163,6 +164,7 @@ class ResumedSubscription:
             with _understanding(repr(event.data[:200])):
                 self.missed += int(msgspec.json.decode(event.data)["missed"]) if event.name == "missed" else 0
                 notification = read_told(event.data) if event.name == "message" else None
+            # The broker resumes after what was acknowledged, which may be before the last one received.
             if notification is not None and (self.last is None or notification.number > self.last):
                 self.last = notification.number
                 yield notification

@@ -276,6 +276,7 @@ class Webhooks:
 
     def _behind(self, hook: Webhook) -> int:
         with suppress(UnknownChannelError):
+            # A channel that does not exist yet has nothing to deliver.
             channel = self._broker.channel(hook.channel)
             return channel.number - channel.acknowledged.get(hook.subscriber, channel.number)
         return 0
@@ -312,8 +313,9 @@ class Webhooks:
     async def _follow(
         self, client: AsyncHttpClient, hook: Webhook, subscribed: Subscribed, signal: events.Signal
     ) -> None:
-        """Deliver until the channel ends or the webhook is too far behind."""
+        """Deliver until the channel ends, the webhook is too far behind, or the broker has failed."""
         while True:
+            # Read before take(): an end seen after it could hide notifications added in between.
             over = subscribed.over
             for notification in subscribed.take():
                 text = self._texts.text(subscribed.channel, notification)

@@ -80,10 +80,10 @@ class GroupIndex:
 
     def add(self, number: int, runs: Runs, logs: Sequence[int] | None = None) -> None:
         """Add a shared row; only ``logs`` count, if given, since others may have been deleted."""
-        group, known = _Group(number), None if logs is None else frozenset(logs)
+        group, wanted = _Group(number), None if logs is None else frozenset(logs)
         self.newest = max(self.newest, number)
         for log, place in members_of(runs):
-            if known is None or log in known:
+            if wanted is None or log in wanted:
                 self._rows.setdefault(log, deque()).append((place, group))
                 group.needed += 1
 

@@ -5,11 +5,10 @@
 tested one by one by an ASK, and sent immediately; a full evaluation finds the rows that were not guessed. A channel
 most of whose rows were guessed is evaluated only at intervals.
 
-The full texts and the code of SENS were not available. Stated in abstracts and report is what is said above, that
-evaluations wait while at least 80% of the rows are guessed, StringRS's similarity of text in blocks, and GraphSS's by
-the type of the main resource and its set of properties. Deduced by us: that share is over the last 200 rows (20 at
-least); an evaluation waits at most 10 s; deletions are evaluated at once; at most 50 guesses are tested for a
-publication and channel; only joins, unions and filters are guessed; and the templates of both.
+The code and full texts of SENS were not available. The abstracts and the report state the above, the threshold of 80%
+guessed rows, and the similarities (StringRS: text in blocks; GraphSS: type and properties of the main resource). Our
+own choices are the window of 200 rows (at least 20), the longest delay of 10 s, the immediate evaluation of deletions,
+50 tests per publication and channel, guesses only for joins, unions and filters, and the templates of both heuristics.
 """
 
 from collections import deque
@@ -222,6 +221,7 @@ class Guessing(Evaluating):
         for row in dict.fromkeys(learned.heuristic.guess(publication.added)):
             if tested == self.settings.guesses:
                 return
+            # An unbound variable cannot be tested by an ASK that replaces variables by terms.
             if row in channel.shown or None in row:
                 continue
             tested += 1
@@ -248,7 +248,7 @@ class Guessing(Evaluating):
         # With several causes it is unknown which of them a row is due to, so nothing can be learned from it.
         if len(causes) == 1:
             for publication in changed:
-                for row in added[: self.settings.guesses]:
+                for row in added[: self.settings.guesses] if publication.added else ():
                     learned.heuristic.learn(publication.added, row)
         if added or removed:
             yield AnswerChange(name, causes, added, removed)

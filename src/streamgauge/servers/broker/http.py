@@ -1,4 +1,4 @@
-"""The broker on the web: requests in, notifications out; everything that is decided is decided in the core."""
+"""The HTTP interface of the broker; all decisions are in the core (``broker``, ``registry``)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -125,7 +125,7 @@ _NUMBER: Final[Json] = {"type": "integer", "minimum": 0}
 _NAME: Final[Json] = {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "pattern": r"^[^/\x00-\x1f]+$"}
 _PATH_PARAMETERS: Final = {name: path_parameter(name, schema=_NAME) for name in ("name", "subscriber")}
 _KEY: Final = retry_key(
-    "A publication with a key that the same token gave before does nothing; 422 when it is another."
+    "Repeating a key with the same publication has no effect; 422 with another publication. Keys belong to a token."
 )
 
 
@@ -138,40 +138,42 @@ def _routes(app: "BrokerApp") -> list[BaseRoute]:
     )
     graph, update = body(tuple(SENT), _TEXT), body(media_types("update"), _TEXT)
     question = parameter("query", "SELECT, ASK or CONSTRUCT.")
-    query_operation = operation("The answer of a SPARQL query over the facts as they are.", parameters=[question])
-    posted = operation("The same, by a form or as text.", "200", body(media_types("query"), _TEXT))
-    published = operation("Facts are there from now on, those of named graphs too.", "200", graph, [_KEY])
-    updated = operation("A SPARQL Update as one publication.", "200", update, [_KEY])
-    page = parameter("after", "The last name of the page before.")
+    query_operation = operation("Answer a SPARQL query over the current facts.", parameters=[question])
+    posted = operation("Answer a query sent in a form or as text.", "200", body(media_types("query"), _TEXT))
+    published = operation("Insert facts, also of named graphs.", "200", graph, [_KEY])
+    updated = operation("Apply a SPARQL Update as one publication.", "200", update, [_KEY])
+    page = parameter("after", "The last name of the previous page.")
     query = body("application/sparql-query", _TEXT)
-    kept = parameter("subscriber", "By a name, notifications are kept until they are acknowledged.")
-    after = parameter("after", "The number of the last notification that was got.", _NUMBER)
+    kept = parameter("subscriber", "A name for which notifications are stored until they are acknowledged.")
+    after = parameter("after", "The number of the last notification received.", _NUMBER)
     pushed = operation("Notifications as server-sent events, or by WebSocket.", parameters=[kept, after])
-    rows = operation("The answer as it is, SPARQL JSON; of a CONSTRUCT a row a triple.")
-    number = parameter("acknowledged", "Up to this number.", _NUMBER)
+    rows = operation("The current answer as SPARQL JSON; for a CONSTRUCT, a row per triple.")
+    number = parameter("acknowledged", "The number up to which notifications are acknowledged.", _NUMBER)
     healthy = HealthRoutes(app.state)
     return [
         Route("/", app.page),
         DescribedRoute("POST", "/publish", app.publish, published),
-        DescribedRoute("POST", "/delete", app.delete, operation("Facts are there no more.", "200", graph, [_KEY])),
+        DescribedRoute("POST", "/delete", app.delete, operation("Delete facts.", "200", graph, [_KEY])),
         DescribedRoute("POST", "/update", app.update, updated),
         DescribedRoute("GET", "/query", app.query, query_operation),
         DescribedRoute("POST", "/query", app.query, posted),
-        DescribedRoute("GET", "/channels", app.channels, operation("The names of channels.", parameters=[page])),
-        DescribedRoute("PUT", one, app.create_channel, operation("Create it: SELECT, ASK or CONSTRUCT.", "201", query)),
-        DescribedRoute("DELETE", one, app.delete_channel, operation("Delete it.", "204")),
-        DescribedRoute("GET", one, app.channel, operation("One channel.")),
+        DescribedRoute("GET", "/channels", app.channels, operation("List channels.", parameters=[page])),
+        DescribedRoute(
+            "PUT", one, app.create_channel, operation("Create a channel for a SELECT, ASK or CONSTRUCT.", "201", query)
+        ),
+        DescribedRoute("DELETE", one, app.delete_channel, operation("Delete a channel.", "204")),
+        DescribedRoute("GET", one, app.channel, operation("A channel's query and counts.")),
         DescribedRoute("GET", f"{one}/rows", app.rows, rows),
         DescribedRoute("GET", notifications, app.subscribe, pushed),
         WebSocketRoute(notifications, app.subscribe_by_websocket),
         WebSocketRoute("/subscribe", app.talk_as_sepa),
-        DescribedRoute("GET", f"{one}/subscribers", app.subscribers, operation("The subscribers of this token.")),
-        DescribedRoute("GET", who, app.subscriber, operation("One of them: what was acknowledged.")),
+        DescribedRoute("GET", f"{one}/subscribers", app.subscribers, operation("List this token's subscribers.")),
+        DescribedRoute("GET", who, app.subscriber, operation("A subscriber's last acknowledged number.")),
         DescribedRoute("PUT", who, app.acknowledge, operation("Acknowledge.", "204", parameters=[number])),
-        DescribedRoute("DELETE", who, app.unsubscribe, operation("Unsubscribe.", "204")),
-        DescribedRoute("GET", "/health", healthy.health, operation("Whether it is up.")),
-        DescribedRoute("GET", "/ready", healthy.ready, operation("Whether it takes publications.")),
-        DescribedRoute("GET", "/metrics", app.metrics, operation("Counts for Prometheus.")),
+        DescribedRoute("DELETE", who, app.unsubscribe, operation("Delete a subscriber.", "204")),
+        DescribedRoute("GET", "/health", healthy.health, operation("Whether the broker runs.")),
+        DescribedRoute("GET", "/ready", healthy.ready, operation("Whether the broker accepts publications.")),
+        DescribedRoute("GET", "/metrics", app.metrics, operation("Metrics for Prometheus.")),
         Route("/openapi.json", app.openapi),
     ]
 
@@ -256,7 +258,7 @@ class BrokerApp:
         name = self._name(request, "createChannel")
         if name.startswith(PREFIX):
             raise ReservedNameError(
-                f"names that begin with {PREFIX} are given to queries asked in SEPA's way: take another"
+                f"names that begin with {PREFIX} are reserved for SEPA's subscriptions: take another"
             )
         demands = _channel_demands(request, name)
         refuse_graph_parameters(request.query_params)
@@ -362,7 +364,7 @@ class BrokerApp:
         return Response(status_code=204)
 
     def state(self) -> ServerState:
-        """Failed until it is started again, or in trouble until the disk has room; with the webhooks."""
+        """The state for ``/health`` and ``/ready``, with the webhooks."""
         return ServerState(self._broker.fault, self._broker.trouble, {"webhooks": self._hooks.status()})
 
     async def metrics(self, _request: Request) -> Response:
@@ -414,6 +416,7 @@ def _key(request: Request, owner: str, body: bytes) -> RetryKey | None:
     header = request.headers.get("idempotency-key")
     if header is None:
         return None
+    # The media type is part of the digest: the same bytes may be another graph in another syntax.
     kind = request.headers.get("content-type", "").strip().lower()
     return read_key(header, owner, request.scope["path"].encode(), kind.encode(), body)
 
@@ -465,31 +468,29 @@ def _metrics(broker: Broker, hooks: Webhooks) -> Iterator[Metric]:
     kept = sum(log.entries.bytes for log in {channel.log for channel in channels})
     for name, about, value in (
         ("channels", "Channels.", len(channels)),
-        ("subscribers", "Subscribers by name.", sum(len(channel.acknowledged) for channel in channels)),
-        ("connections", "Who is connected.", sum(len(channel.connected) for channel in channels)),
-        ("notifications", "Notifications of the channels that are there.", total),
-        ("kept_bytes", "What is kept of notifications.", kept),
-        ("kept_bytes_limit", "What is kept of notifications for one token at most.", broker.budget.limit),
-        ("budgets_reached", "Tokens for whom as much is kept as may be.", broker.budget.reached),
-        ("waiting", "Publications that wait.", broker.waiting),
-        ("failed", "1 when nothing is taken any more.", int(bool(broker.fault))),
-        ("refusing", "1 when the disk did not take the last change.", int(bool(broker.trouble))),
+        ("subscribers", "Named subscribers.", sum(len(channel.acknowledged) for channel in channels)),
+        ("connections", "Open subscriptions.", sum(len(channel.connected) for channel in channels)),
+        ("notifications", "Notifications of the existing channels.", total),
+        ("kept_bytes", "Bytes of stored notifications.", kept),
+        ("kept_bytes_limit", "Maximum bytes of stored notifications per token.", broker.budget.limit),
+        ("budgets_reached", "Tokens that have reached their budget of stored notifications.", broker.budget.reached),
+        ("waiting", "Queued publications.", broker.waiting),
+        ("failed", "1 if the broker has failed and has to be restarted.", int(bool(broker.fault))),
+        ("refusing", "1 if the disk refused the last change.", int(bool(broker.trouble))),
     ):
         yield Metric(f"streamgauge_broker_{name}", "gauge", about, (({}, float(value)),))
     behind = tuple(({name: str(hook[name]) for name in ("channel", "url")}, hook["behind"]) for hook in hooks.status())
-    yield Metric("streamgauge_broker_webhook_behind", "gauge", "Notifications that a webhook has yet to take.", behind)
+    yield Metric("streamgauge_broker_webhook_behind", "gauge", "Notifications not yet delivered to a webhook.", behind)
     holdings = broker.held()
-    terms, about = float(holdings.terms), "Different terms of facts, all interned."
+    terms, about = float(holdings.terms), "Distinct terms of facts, all interned."
     yield Metric("streamgauge_broker_interned_terms", "gauge", about, (({}, terms),))
     parts = (("facts", holdings.facts), ("answers", holdings.answers), ("notifications", kept), ("process", resident()))
     memory = tuple(({"of": name}, float(value)) for name, value in parts)
-    yield Metric(
-        "streamgauge_broker_memory_bytes", "gauge", "About what is kept; the process as the system has it.", memory
-    )
+    yield Metric("streamgauge_broker_memory_bytes", "gauge", "Memory by use; of the process: its resident set.", memory)
     yield from PAUSES.metrics()
     for name, about, value in (
-        ("publications", "Publications taken in.", broker.number),
-        ("let_go", "Notifications let go because a token's budget was reached.", broker.budget.let_go),
-        ("webhook_failures", "Tries that a webhook did not take.", hooks.failures),
+        ("publications", "Publications processed.", broker.number),
+        ("let_go", "Notifications discarded because a token's budget was reached.", broker.budget.let_go),
+        ("webhook_failures", "Failed deliveries to webhooks, each of which is repeated.", hooks.failures),
     ):
         yield Metric(f"streamgauge_broker_{name}_total", "counter", about, (({}, float(value)),))

@@ -164,7 +164,6 @@ def _length(
     match expression:
         case al.Var(name=name):
             if name not in lengths:
-                #                 lengths[name] = max(
                 # A variable that is defined by itself (in another scope) would recurse for ever without a first value.
                 lengths[name] = term
                 lengths[name] = max(
@@ -232,7 +231,7 @@ def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
     media = kind.partition(";")[0].strip().lower()
     syntax = SENT.get(media)
     if syntax is None:
-        raise MediaTypeError(f"a graph comes as one of {', '.join(SENT)}: {media or 'no content type'} is none")
+        raise MediaTypeError(f"{media or 'no content type'}: send a graph as one of {', '.join(SENT)}")
     try:
         body = served_text(body, kind)
         check_rdf(body, syntax, SERVED)
@@ -248,6 +247,7 @@ def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
 
 
 def _triples(body: bytes, syntax: ox.RdfFormat, limits: Limits) -> Iterator[Triple]:
+    # Prefixes and nesting let a short text expand to many triples or long terms; both are bounded by its own length.
     limit, capacity = min(limits.graph, DENSE + len(body) // BYTES_EACH), most_characters(len(body))
     one = dict[str, str]().setdefault  # not sys.intern: terms of a refused graph would stay
     for count, quad in enumerate(ox.parse(without_versions(body, syntax), format=syntax, rename_blank_nodes=True), 1):

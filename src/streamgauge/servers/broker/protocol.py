@@ -73,6 +73,7 @@ def _written(form: al.QueryForm, rows: Sequence[Row], media: str) -> bytes:
     if isinstance(form, al.Construct):
         lines = "".join(f"{' '.join(map(str, row))} .\n" for row in rows)
         return ox.serialize(ox.parse(lines, format=ox.RdfFormat.N_TRIPLES), format=TRIPLES[media]) or b""
+    # pyoxigraph converts between result formats only from a serialised result, and JSON is the cheapest.
     truth = {"head": {}, "boolean": list(rows) == [(TRUE,)]}
     body = json.dumps(results(form.variables, rows) if isinstance(form, al.Select) else truth).encode()
     if RESULTS[media] == ox.QueryResultsFormat.JSON:

@@ -53,6 +53,7 @@ class PublicationQueue:
         if len(waiting.added) + len(waiting.removed) > self._limits.graph:
             raise LimitError(f"a publication of more than {self._limits.graph} triples: publish it in parts")
         with self._lock:
+            # Without tokens all clients share one identity, and with it one limit.
             own = len(self._waiting) if waiting.owner == OPEN else self._own.get(waiting.owner, 0)
             if own >= self._limits.waiting:
                 raise BusyError(f"{own} publications wait already: come again")
@@ -126,6 +127,7 @@ class Turns:
             with self._calm:
                 self._calm.wait_for(lambda: not self._waiting, max(0.0, end - monotonic()))
             self._lock.acquire()
+            # Somebody may have begun to wait between the condition and the lock: that one goes first.
             if not self._waiting or monotonic() >= end:
                 return
             self._lock.release()
@@ -164,6 +166,7 @@ class PublicationWorker:
         """Process all waiting publications, and end the thread."""
         self._ending = True
         self._come.set()
+        # A thread that was never started cannot be joined.
         if self._thread.ident is not None:
             self._thread.join()
 

@@ -1,4 +1,4 @@
-"""Queries over a broker's current facts: the needed facts are copied under the lock, then evaluated without it."""
+"""Queries over a broker's current facts: facts are copied under the lock, and evaluated without it."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -20,7 +20,7 @@ from streamgauge.sparql.needs import Facts, Looks, Needs
 
 @dataclass(frozen=True, slots=True)
 class GraphQuestion:
-    """A query and the graphs that it is over."""
+    """A query with the graphs it ranges over."""
 
     form: al.QueryForm
     graphs: GraphNames
@@ -41,13 +41,13 @@ def read_question(text: str, graphs: GraphNames | None, limits: Limits, now: int
 def _without_from(text: str) -> tuple[str, GraphNames]:
     """The text with FROM and FROM NAMED blanked out, which precede the first brace, and the graphs that they name."""
     words = tokens(text)
-    head = next((place for place, token in enumerate(words) if token.text == "{"), len(words))
+    end_of_clauses = next((place for place, token in enumerate(words) if token.text == "{"), len(words))
     graphs: dict[bool, list[Term]] = {False: [], True: []}
-    for place, token in enumerate(words[:head]):
+    for place, token in enumerate(words[:end_of_clauses]):
         if not token.says("FROM"):
             continue
-        named = place + 1 < head and words[place + 1].says("NAMED")
-        name = words[place + 1 + named] if place + 1 + named < head else token
+        named = place + 1 < end_of_clauses and words[place + 1].says("NAMED")
+        name = words[place + 1 + named] if place + 1 + named < end_of_clauses else token
         if name.kind != "iri":
             raise refusal("FROM is followed by an IRI in angle brackets here", text, token.start)
         graphs[named].append(name.text)

@@ -66,16 +66,17 @@ class Reconnection:
         self._since, self._heard = None, True
 
     def after(self, error: httpx.HTTPError | httpx.InvalidURL | BrokerError) -> float:
-        """The seconds to wait after a failure; BrokerError when no try mends it, AwayError when it is enough."""
+        """The delay (s) after a failed request; BrokerError for a permanent failure, AwayError after ``patience``."""
         why = permanent_failure(error)
         if why:
             raise BrokerError(f"{self.url}: {why}") from error
+        # A name that has worked once is a passing failure of DNS; one that never has is a typing mistake.
         if not self._heard and unknown_host(error):
             raise AwayError(f"{self.url}: {error}: name a host that is there") from error
         return self._wait(obstacle(error).partition(": is it")[0], getattr(error, "after", None))
 
     def busy(self, response: httpx.Response) -> float:
-        """The seconds to wait after an answer that says to come again, or after one that ended."""
+        """The delay (s) after a response that asks to retry, or after one that ended."""
         if response.is_success:
             return self._wait("the connection ended", None)
         return self._wait(f"answers {response.status_code}", retry_after(response.headers, int(1000 * time.time())))

@@ -55,8 +55,10 @@ def save(path: Path, new: Path) -> Saved:
 def _write(database: sqlite3.Connection, connection: sqlite3.Connection) -> tuple[dict[str, int], list[str]]:
     """Copy sound rows to a new journal, without those that refer to lost ones; returns counts and losses."""
     kept = {}
+    # The new journal's own row; the one that is copied has the number of the last publication.
     connection.execute("DELETE FROM publication")
     for table in JOURNAL.tables:
+        # Damage was noted by ``inspect`` before, hence the throw-away inspection.
         rows = (row for row in readable(JOURNAL, database, table, Inspection()) if is_sound(JOURNAL, table, row))
         columns = len(connection.execute(f"PRAGMA table_info({table})").fetchall())
         connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * columns)})", rows)

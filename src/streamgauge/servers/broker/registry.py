@@ -73,6 +73,7 @@ class Registry:
 
     def _restore(self) -> None:
         _, lasts = self._journal.numbers()
+        # A query may have become too costly or unsupported since: its channel ends instead of the broker.
         for channel in self._journal.channels():
             try:
                 log = self._logs.get(str(channel.log)) or self._ask(
@@ -82,13 +83,15 @@ class Registry:
                 self._journal.drop(channel.name, channel.log)
             else:
                 self._open(log, channel)
-        for kept in self._journal.entries():
-            log = self._logs[str(kept.log)]
-            log.entries.number = kept.number - 1
-            self._add(log, kept.entry)
+        for stored in self._journal.entries():
+            log = self._logs[str(stored.log)]
+            # Numbers may have gaps where settled entries were deleted, so each entry sets its own.
+            log.entries.number = stored.number - 1
+            self._add(log, stored.entry)
         for log in self._logs.values():
             log.entries.number = lasts[log.number]
         for subscriber in self._journal.subscribers():
+            # The oldest journals have no owners of names.
             old_hook = subscriber.owner == OPEN and subscriber.name.startswith(HOOK_NAME)
             owner = OPERATOR if old_hook else subscriber.owner
             self._enrol(self._channels[subscriber.channel], subscriber.name, subscriber.acknowledged, owner)
@@ -122,6 +125,7 @@ class Registry:
                 raise LimitError(f"the answer has more than {self.limits.rows} rows: ask for less")
             opened = Opened(name, query, log.number, log.entries.number, owner)
             enrolled = [Subscriber(name, subscriber, 0, by) for subscriber, by in self._standing.get(name, {}).items()]
+            # Before the channel is visible: if the disk refuses, it never existed.
             self._journal.create(opened, enrolled)
             channel = self._open(log, opened)
             for subscriber in enrolled:
@@ -133,9 +137,9 @@ class Registry:
     def _refuse(self, name: str, owner: str) -> None:
         """LimitError, ExistingChannelError for a channel that may not be created."""
         if name in self._channels:
-            raise ExistingChannelError(f"there is a channel {name} already: take another name, or delete it")
+            raise ExistingChannelError(f"the channel {name} exists already: take another name, or delete it")
         if self._created[owner] >= self.limits.channels:
-            raise LimitError(f"{self.limits.channels} channels are there already{_of(owner)}: delete one first")
+            raise LimitError(f"{self.limits.channels} channels exist already{_of(owner)}: delete one first")
 
     def _ask(self, number: int, form: QueryForm, last: int, owner: str, prepared: object = None) -> Log:
         log = Log(number, form, self._strategy.create(str(number), form, prepared), Answers(self.limits, last), owner)
@@ -182,10 +186,10 @@ class Registry:
         """Subscribe a name to a channel, and to every later channel of that name from its first notification on."""
         with self._lock:
             self._standing.setdefault(channel, {})[name] = owner
-            there = self._channels.get(channel)
-            if there is not None and name not in there.acknowledged:
-                self._journal.subscribe(Subscriber(channel, name, there.number, owner))
-                self._enrol(there, name, there.number, owner)
+            channel_ = self._channels.get(channel)
+            if channel_ is not None and name not in channel_.acknowledged:
+                self._journal.subscribe(Subscriber(channel, name, channel_.number, owner))
+                self._enrol(channel_, name, channel_.number, owner)
 
     def subscribe(
         self, channel: str, name: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN
@@ -273,7 +277,7 @@ class Registry:
                         channel.owners[name] = OPEN
 
     def _crowded(self, owner: str) -> LimitError:
-        return LimitError(f"{self.limits.subscribers} subscribers are there already{_of(owner)}: come again later")
+        return LimitError(f"{self.limits.subscribers} subscribers exist already{_of(owner)}: come again later")
 
     def _enrol(self, channel: Channel, name: str, number: int, owner: str) -> None:
         channel.acknowledged[name], channel.owners[name] = number, owner
@@ -343,6 +347,7 @@ class Registry:
         except NotWrittenError:
             self._failed |= failures.ended
             raise
+        # Sent only now: a subscriber must not see what a crash could take back.
         self._unwritten.clear()
         self._gone.clear()
         self._trimmed.clear()
@@ -408,5 +413,5 @@ class Registry:
 
 
 def _of(owner: str) -> str:
-    """The end of a sentence's subject: whose they are, if there are tokens."""
+    """``" of this token"`` if there are tokens, to end a sentence's subject."""
     return "" if owner == OPEN else " of this token"

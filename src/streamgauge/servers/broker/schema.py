@@ -1,4 +1,4 @@
-"""The tables of the broker's journal; those of version 2 have no checksums, ``upgrade`` gives them some."""
+"""The tables of the broker's journal; ``upgrade`` adds checksums to those of version 2."""
 
 import sqlite3
 from pathlib import Path
@@ -63,8 +63,8 @@ def upgrade(path: Path, database: sqlite3.Connection) -> None:
         run(f"ALTER TABLE {table} RENAME TO before_{table}")
     JOURNAL.create(database)
     for table in TABLES:
-        there = ", ".join(name for _, name, *_ in run(f"PRAGMA table_info(before_{table})"))
-        columns = _COLUMNS.get(table, there)
+        existing = ", ".join(name for _, name, *_ in run(f"PRAGMA table_info(before_{table})"))
+        columns = _COLUMNS.get(table, existing)
         into = f"{table} ({columns}, sum)"
         run(f"INSERT INTO {into} SELECT {columns}, row_sum('{table}', {columns}) FROM before_{table}")
         run(f"DROP TABLE before_{table}")
@@ -86,4 +86,4 @@ JOURNAL: Final = Schema(
     before=2,
     upgrade=upgrade,
 )
-"""The journal's schema; the table ``publication`` has only the newest one."""
+"""The journal's schema; the table ``publication`` stores only the newest one."""

@@ -76,8 +76,9 @@ class SharedChannels:
             number, rows = self._broker.rows(name)
             if len(rows) > self._broker.limits.answer:
                 raise LimitError(
-                    f"the answer has {len(rows)} rows, {self._broker.limits.answer} at most: create a channel"
+                    f"the answer has {len(rows)} rows, {self._broker.limits.answer} at most: create a channel for it"
                 )
+            # From the number that the rows include: notifications sent meanwhile are neither lost nor repeated.
             return self._broker.listen(name, wake, number, owner), rows
         except Exception:
             self._left(name)
@@ -178,7 +179,7 @@ class Conversation:
             raise MessageError('expected {"subscribe": {"sparql": "SELECT ...", "alias": "a name of yours"}}')
         refuse_graph_parameters(parameters)
         if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
-            raise MessageError(f"{MAX_SUBSCRIPTIONS} subscriptions are on this connection already: open another one")
+            raise MessageError(f"this connection has {MAX_SUBSCRIPTIONS} subscriptions already: open another one")
         self._require(name_of(query))
         async with self._creation.through():
             subscribed, rows = await run_in_threadpool(self._channels.begin, query, self._signal.set, self._owner)
@@ -197,6 +198,7 @@ class Conversation:
     async def _tell(self) -> bool:
         """Send new notifications; returns false after closing the connection for a subscription that ended."""
         for spuid, subscription in self._subscriptions.items():
+            # Read before take(), as in ``fanout.as_events``.
             over = subscription.subscribed.over
             for notification in subscription.subscribed.take():
                 await self._notify(spuid, notification.added, notification.removed)
@@ -229,7 +231,7 @@ def _notification(
     added: "list[Row] | tuple[Row, ...]",
     removed: tuple[Row, ...],
 ) -> str:
-    """The message, made of pieces that each take little time."""
+    """The message, joined from pieces that each take little time, so that the interpreter lock is released often."""
     head = json.dumps(document, ensure_ascii=False, separators=(",", ":"))[:-1].encode()
     texts = [b'{"notification":', head]
     for name, rows in (("addedResults", added), ("removedResults", removed)):

@@ -118,7 +118,6 @@ class SqliteJournal(SealedDatabase, Journal):
         with self.transaction():
             for publication, _ in accepted.publications:
                 self._change(publication)
-            #                 self._delete("retry"
             # Before new keys are stored: a new key may have the name of a forgotten one.
             for number in accepted.forgotten:
                 self._delete("retry", "number = ?", number)
@@ -137,6 +136,7 @@ class SqliteJournal(SealedDatabase, Journal):
         cursor, run, seal = self._cursor, self._cursor.execute, self._seal
         for triple in publication.removed:
             run("DELETE FROM fact WHERE s = ? AND p = ? AND o = ?", triple)
+            # Facts are the bulk of a publication: computing their checksum costs less than reading the stored one.
             if cursor.rowcount:
                 seal.leave(fact_sum(triple))
         for triple in publication.added:

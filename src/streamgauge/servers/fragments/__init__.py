@@ -95,6 +95,7 @@ def named_quad(quad: ox.Quad, naming: Relabel) -> Quad:
     """A parsed quad as terms; blank nodes get labels of their document."""
     subject, predicate, item, graph = quad
     name = DEFAULT if isinstance(graph, ox.DefaultGraph) else naming.term(graph)
+    # The usual triple has no blank nodes, so the table of labels is not needed.
     if isinstance(subject, ox.NamedNode) and isinstance(item, ox.NamedNode | ox.Literal):
         return str(subject), str(predicate), str(item), name
     return (*naming.triple(quad), name)
@@ -145,9 +146,9 @@ class SizedCache(Generic[Key, Value]):
 
     def drop(self, key: Key) -> None:
         """Remove the value of a key, if it has one."""
-        gone = self._kept.pop(key, None)
-        if gone is not None:
-            self.size -= gone.size
+        value = self._kept.pop(key, None)
+        if value is not None:
+            self.size -= value.size
 
     def clear(self) -> None:
         """Remove all values from the cache."""

@@ -17,16 +17,16 @@ from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPatte
 class Label(StrEnum):
     """The kind of a fact's time label (Taelman et al., ESWC 2016, section 4)."""
 
-    EXPIRATION = "expiration"  # until when it holds
-    INTERVAL = "interval"  # from when and until when
-    INSTANT = "instant"  # the one instant at which it held
+    EXPIRATION = "expiration"  # the final time
+    INTERVAL = "interval"  # the initial and the final time
+    INSTANT = "instant"  # a fact of 1 ms
 
 
 class Border(StrEnum):
     """Whether a label's final time belongs to the fact's interval; facts themselves are half open, in ms."""
 
     EXCLUSIVE = "exclusive"
-    INCLUSIVE = "inclusive"  # as the prototype reads it
+    INCLUSIVE = "inclusive"  # as in the prototype
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,27 +153,27 @@ def by_label(facts: Iterable[Fact], style: Style) -> tuple[list[ExpiringQuad], l
     Every group has one fact if the style is not grouped. LabelError for a fact whose predicate belongs to labels.
     """
     own = label_predicates(style.vocabulary)
-    always: list[ExpiringQuad] = []
+    static: list[ExpiringQuad] = []
     facts_by_label: dict[object, list[Fact]] = {}
     for fact in dict.fromkeys(facts):
         if fact.triple[1] in own:
-            raise LabelError(f"{fact.triple[1]} says times: a fact can't have it as its predicate")
+            raise LabelError(f"{fact.triple[1]} is a predicate of time labels, which facts cannot have")
         if fact.static:
-            always.append(((*fact.triple, DEFAULT), None))
+            static.append(((*fact.triple, DEFAULT), None))
         else:
             labelled = as_labelled(fact, style.label)
             facts_by_label.setdefault((labelled.initial, labelled.final) if style.grouped else labelled, []).append(
                 fact
             )
-    return always, list(facts_by_label.values())
+    return static, list(facts_by_label.values())
 
 
 def latest_ends(quads: Iterable[ExpiringQuad]) -> list[ExpiringQuad]:
     """Each quad once, with its latest end; ``None``, an unknown end, is later than any."""
     ends: dict[Quad, int | None] = {}
     for quad, end in quads:
-        known = ends.get(quad, end)
-        ends[quad] = None if known is None or end is None else max(known, end)
+        latest = ends.get(quad, end)
+        ends[quad] = None if latest is None or end is None else max(latest, end)
     return list(ends.items())
 
 
@@ -194,7 +194,7 @@ def _label_quads(subject: Term, fact: Fact, style: Style, node: Term) -> list[Qu
             return [(subject, vocabulary.expiration, final, DEFAULT)]
         case Label.INSTANT:
             if fact.initial is None or fact.final != fact.initial + 1:
-                raise LabelError(f"{' '.join(fact.triple):.200} does not hold for 1 ms: an instant label can't say it")
+                raise LabelError(f"{' '.join(fact.triple):.200} does not hold for 1 ms, as an instant label says")
             return [(subject, vocabulary.instant, initial, DEFAULT)]
         case Label.INTERVAL:
             on = subject if vocabulary.interval is None else node
@@ -260,10 +260,10 @@ class Labels:
 
     def of(self, subject: Term) -> list[Bounds]:
         """The bounds of all labels of a subject; empty without a label."""
-        known = self._read.get(subject)
-        if known is None:
-            known = self._read[subject] = self._of(subject)
-        return known
+        bounds = self._read.get(subject)
+        if bounds is None:
+            bounds = self._read[subject] = self._of(subject)
+        return bounds
 
     def _of(self, subject: Term) -> list[Bounds]:
         vocabulary = self.style.vocabulary

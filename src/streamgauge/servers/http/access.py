@@ -104,6 +104,7 @@ def _origin(text: str) -> str:
         raise OriginError(
             f"{text!r} is not an origin: write * or SCHEME://HOST, with :PORT where it is not the usual one"
         )
+    # Browsers omit the scheme's usual port from Origin, and origins are compared as text.
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     usual = port is None or port == _DEFAULT_PORTS.get(parts.scheme)
     return f"{parts.scheme}://{host}" if usual else f"{parts.scheme}://{host}:{port}"
@@ -193,17 +194,17 @@ class Tokens:
 
     @classmethod
     def of(cls, tokens: "Tokens | Iterable[str]") -> "Tokens":
-        """The same tokens, replaced where those are, or tokens that stay."""
+        """``tokens`` itself if it is a ``Tokens``, which others may replace; else a fixed set."""
         return tokens if isinstance(tokens, Tokens) else cls(tokens)
 
     def replace(self, tokens: Iterable[str]) -> None:
-        """Admit these from now on, and no others."""
+        """Admit only these tokens from now on, and notify the listeners."""
         self._tokens = tuple(token.encode() for token in tokens)
         for listener in self._listeners:
             listener()
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call a function, in any thread, whenever they were replaced."""
+        """Call ``listener`` after each replacement, in the thread that replaces."""
         self._listeners.append(listener)
 
     def __bool__(self) -> bool:
@@ -217,7 +218,7 @@ class Tokens:
         return identity(token) if self._tokens and token is not None else OPEN
 
     def admits(self, bearer: str | None) -> bool:
-        """Whether it is one of the tokens, in constant time."""
+        """Whether ``bearer`` is one of the tokens; takes the same time for all of them."""
         # A sum, not any(): stopping at the first match would show by its time which of the tokens matched.
         return bearer is not None and sum(hmac.compare_digest(bearer.encode(), token) for token in self._tokens) > 0
 
@@ -241,10 +242,10 @@ _FOREIGN: Final = ("cross-site", "same-site")
 """Sec-Fetch-Site of requests from pages of another origin; browsers send it even where they omit ``Origin``."""
 
 ADMITTED: Final = "streamgauge.admitted"
-"""The key in a scope of whether its request has a token, or none is needed."""
+"""Key in an ASGI scope: whether the request has a valid token or needs none."""
 
 FREE: Final = ("/", "/health", "/ready", "/openapi.json")
-"""Paths that need no token: they tell nothing of what a service holds."""
+"""Paths without a token; they reveal nothing about a service's data."""
 
 
 class Guard:
@@ -287,6 +288,7 @@ class Guard:
             return problem(403, f"requests from pages of {origin} are refused: --allow-origin lets them in")
         if origin is None and method not in _SAFE and headers.get("sec-fetch-site") in _FOREIGN:
             return problem(403, "a form of a page of another origin changes nothing here: send it from a program")
+        # Without its port; what ends with a bracket is an IPv6 address that has none.
         if not self._tokens:
             named = host if host.endswith("]") else host.rsplit(":", 1)[0]
             local = scope[ADMITTED] = _loopback(named.strip("[]"))
@@ -308,9 +310,10 @@ class TokenStreams:
         tokens.listen(self._replaced)
 
     async def run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app for one request, of which only a stream is ended early."""
+        """Run the app for one request; a streamed response ends once its token is revoked."""
         token = request_token(Headers(scope=scope), scope) if self._tokens and scope[ADMITTED] else None
         task = asyncio.current_task()
+        # Only GETs and WebSockets stream. An admitted write is completed, or its client could not know its effect.
         if token is None or task is None or scope.get("method", "GET") != "GET":
             await app(scope, receive, send)
             return
@@ -327,6 +330,7 @@ class TokenStreams:
         except asyncio.CancelledError:
             if task not in self._revoked:
                 raise
+            # The task goes on to send the end, so its cancellation must not reach uvicorn.
             task.uncancel()
             await send(_REVOKED[scope["type"]])
         finally:

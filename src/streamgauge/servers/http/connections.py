@@ -93,6 +93,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
             and sock.family in (socket.AF_INET, socket.AF_INET6)
             and hasattr(socket, "TCP_USER_TIMEOUT")
         ):
+            # Milliseconds that sent bytes may stay unacknowledged; without it the kernel retries for about 15 minutes.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * HEAD_PATIENCE_S))
         self._wait()
 
@@ -115,6 +116,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
             for connection in self.connections
             if isinstance(connection, PatientHttpProtocol) and connection is not self
         ]
+        # id() breaks ties: connections have no order.
         idle = [(since, id(other), other) for other in others if (since := other.idle_since) is not None]
         if idle:
             _, _, oldest = min(idle)
@@ -122,6 +124,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def give_way(self) -> None:
         """Close, so that another connection has room."""
+        # At once, not when the socket is closed: uvicorn refuses requests while this set is at the limit.
         self.connections.discard(self)
         self._refuse(b"503 Service Unavailable", b"too many connections: send the request at once")
 
@@ -274,6 +277,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def _parse(self, data: bytes) -> None:
         super().data_received(data)
+        # The parser is gone if these bytes ended the connection or upgraded it to a WebSocket.
         if self.parser is not None and not self.transport.is_closing():
             try:
                 self._count(self._head_bytes.read, len(data))
@@ -309,6 +313,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         if parser.get_method() != b"GET" or parser.get_http_version() != "1.1" or not parser.should_keep_alive():
             return False
         headers = dict(self.headers)
+        # A request with a body is not complete yet: its bytes would be taken for the next request.
         if headers.get(b"content-length", b"0") != b"0" or not _LONG_WAY.isdisjoint(headers):
             return False
         self._prompted = self._over_already = self._answer(prompt, self.url, headers)

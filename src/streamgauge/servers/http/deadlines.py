@@ -145,6 +145,7 @@ class Deadlines:
         self._last_size = 0
         self._leaving = False
         self._looking, self._size = False, size
+        # The lock may be held by a thread that does not exist in the child.
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin_again)
 
@@ -210,6 +211,7 @@ class Deadlines:
 
         CPython can also revoke a pending exception (by NULL), but a thread under ``sys.settrace`` then loops for ever.
         """
+        # Again after each Interruption: one may arrive anywhere in here, even on the way out of the lock.
         while True:
             try:
                 watched.whole = True
@@ -280,7 +282,7 @@ class Deadlines:
             self._excuse(size)
 
     def _excuse(self, size: int) -> None:
-        """Charge nobody while a thread stopped for its growth still has its memory, up to the check after its end."""
+        """Charge no thread while one stopped for its growth still has its memory, up to the check after its end."""
         taking = any(watched.stopped is GrowthError for watched in self._watched.values())
         if taking or self._leaving:
             for watched in self._watched.values():

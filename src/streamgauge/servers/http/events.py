@@ -163,6 +163,7 @@ class Answers(Generic[Line]):
         """
         with self._lock:
             place = self.number if after is None else after if 0 <= after <= self.number else self.oldest - 1
+        # An answer added between these two locks is not lost: the first take starts at ``place``.
         subscription = AnswerSubscription(self, place, wake, owner)
         self.enter(subscription)
         return subscription
@@ -206,6 +207,7 @@ class Answers(Generic[Line]):
         with self._lock:
             self._over = end
             woken = list(self._subscribers.values())
+            # A subscriber already cut off for lagging keeps that reason: it may resume.
             for subscription in woken:
                 subscription.over = subscription.over or end
         for subscription in woken:
@@ -238,7 +240,7 @@ def event(data: bytes, number: int | str | None = None, kind: str = "") -> bytes
 
 
 ANEW: Final = -1
-"""The number of the last event of a client whose numbers are of another run of the server."""
+"""Result for a client whose last event is from another run of the server, whose numbers mean nothing now."""
 
 _RUN: Final = re.compile(r"[0-9a-f]{8}")
 
@@ -251,8 +253,8 @@ def event_id(number: int, run: str) -> str:
 def last_event(header: str | None, run: str | None = None) -> int | None:
     """The number of the last event that a client received, ``None`` if it names none; EventError.
 
-    A server some of whose runs number anew gives its ``run``, empty for one that goes on: ``ANEW`` where the client's
-    number is of another.
+    ``run`` is the current run of a server whose numbers start anew in some runs (empty if they go on): the result is
+    ``ANEW`` if the client's number is from another run.
     """
     if header is None or header == "":
         return None
@@ -386,6 +388,7 @@ class _Bell:
         """Deliver a signal soon; from any thread."""
         self._rung.append(signal)
         loop = self._loop()
+        # Two threads may both get here; the second callback then finds an empty deque.
         if not self._called and loop is not None and not loop.is_closed():
             self._called = True
             loop.call_soon_threadsafe(self._pass_on)

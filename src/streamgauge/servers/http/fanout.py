@@ -105,6 +105,7 @@ class Member(Generic[Sent]):
     def join(self) -> bool:
         """Join the fan-out, which from then on writes to this member; false if this member has to take items first."""
         fan = self._within()
+        # The fan-out takes items in its next turn; this member has already taken them itself.
         if fan.place < self.place.place:
             fan.catch_up()
         if self.place.over or fan.over or fan.place != self.place.place:
@@ -307,15 +308,16 @@ async def as_events(
     *,
     anew: bool = False,
 ) -> AsyncIterator[bytes]:
-    """Server-sent events until the sequence ends or the subscriber is too slow, then an event that says why.
+    """Server-sent events until the sequence ends or the subscriber is too slow, then an event with the reason.
 
-    A subscriber that has caught up is written to by the fan-out of its ``member``. ``run`` is part of ids; where the
-    subscriber's last one was of another (``anew``), nobody knows how many events it missed.
+    Once the subscriber has caught up, the fan-out of its ``member`` writes to it. ``run`` is part of the ids. If its
+    last event was from another run (``anew``), the number of events it missed is unknown.
     """
     try:
         if (missed := place.missed) or anew:
             yield events.event(_missed(missed, anew).encode(), kind="missed")
         while True:
+            # Read before take(): an end seen after it could hide answers added in between.
             over = place.over
             ids = ((answer, events.event_id(answer.number, run)) for answer in place.take())
             for piece in _together(events.event(line(answer), name) for answer, name in ids):
@@ -373,13 +375,14 @@ async def converse(
 ) -> None:
     """Send messages until either side ends; ``hear`` reads the client's messages and returns when it disconnects.
 
-    A subscriber that has caught up is written to by the fan-out of its ``member``.
+    Once the subscriber has caught up, the fan-out of its ``member`` writes to it.
     """
     hearing = asyncio.create_task(_heard(hear, signal))
     try:
         if (missed := place.missed) or anew:
             await events.in_time(websocket.send_text(_missed(missed, anew)))
         while not hearing.done():
+            # Read before take(), as in as_events.
             over = place.over
             for answer in place.take():
                 await events.in_time(websocket.send_text(text(answer)))
@@ -391,6 +394,7 @@ async def converse(
                 pass
             if member is not None:
                 member.leave()
+    # Starlette raises RuntimeError for a send after the client's close.
     except (WebSocketDisconnect, RuntimeError, TimeoutError):
         return
     finally:

@@ -98,6 +98,7 @@ class FreedMemory:
         if self._idle() and self._littered:
             gc.collect()
             enough, self._littered = True, False
+        # The minima restart from what is left: blocks that stay free in between used ones never count again.
         if enough:
             self._trim(0)
             resident, free = self._resident(), self._free()

@@ -35,6 +35,7 @@ def retry_after(headers: Mapping[str, str], now: int) -> float | None:
     """
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
+        # 9 digits are 30 years: a longer number would only overflow a timer.
         return float(value[:9])
     date = http_date(value)
     shown = http_date(headers.get("date"))
@@ -142,6 +143,7 @@ def unchanged(validator: bytes, modified: bytes | None, none_match: bytes | None
     if none_match is not None:
         tags = [part.strip().removeprefix(b"W/") for part in none_match.split(b",")]
         return validator in tags or tags == [b"*"]
+    # Both through http_date: If-Modified-Since may be in any of three formats (RFC 9110, 5.6.7).
     changed, known = (http_date(None if value is None else value.decode("latin-1")) for value in (modified, since))
     return changed is not None and known is not None and changed <= known
 

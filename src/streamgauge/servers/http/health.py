@@ -1,6 +1,6 @@
-"""Whether a server is alive, and whether it is ready: ``/health`` asks for a restart, ``/ready`` for patience.
+"""Probes for a supervisor: ``/health`` fails when a restart is needed, ``/ready`` while requests cannot be served.
 
-Both need no token. With one, or where a service has none, ``/ready`` also says why it is not, and how sources go.
+Neither needs a token. With one, or if the service has none, ``/ready`` adds the reason and the state of sources.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,9 +18,9 @@ StatusBody: TypeAlias = tuple[int, dict[str, object]]
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """How a server is: ``failed`` until it is started again, in ``trouble`` until something passes; empty: it is well.
+    """The state of a server; both sentences are empty if it is well.
 
-    ``about`` are fields for those who may see what it serves.
+    ``failed`` needs a restart, ``trouble`` may pass. ``about`` are fields for clients with access to the data.
     """
 
     failed: str = ""
@@ -28,11 +28,11 @@ class ServerState:
     about: Mapping[str, object] = field(default_factory=dict)
 
     def health(self) -> StatusBody:
-        """503 where only a restart helps."""
+        """503 if only a restart helps."""
         return (503, {"status": "failed", "fault": self.failed}) if self.failed else (200, {"status": "up"})
 
     def ready(self, *, whole: bool) -> StatusBody:
-        """503 where nothing is taken now, or a source has failed; ``whole`` with the reason and ``about``."""
+        """503 if requests cannot be served now, or a source has failed; ``whole`` adds the reason and ``about``."""
         fault = self.failed or self.trouble
         body: dict[str, object] = {"status": "not ready" if fault else "ready"}
         return 503 if fault else 200, body | ({"fault": fault, **self.about} if whole else {})
@@ -45,11 +45,11 @@ class HealthRoutes:
         self._state = state
 
     async def health(self, _request: Request) -> Response:
-        """Whether it lives."""
+        """The reply to ``/health``."""
         return _reply(self._state().health())
 
     async def ready(self, request: Request) -> Response:
-        """Whether it takes what it serves for."""
+        """The reply to ``/ready``; whole only for a request with access."""
         return _reply(self._state().ready(whole=request.scope.get(ADMITTED, False)))
 
 

@@ -111,16 +111,16 @@ BODIES: Final = ArrivingBodies(ARRIVING)
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The whole body as ``counted_body`` yields it, of a request that does little with it."""
+    """The whole body, which stops counting as arriving when this returns; BodyError. For small bodies."""
     async with counted_body(request, limit) as body:
         return body
 
 
 @asynccontextmanager
 async def counted_body(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """The whole body, unpacked by its Content-Encoding; BodyError. Its bytes count as arriving until the block ends.
+    """The whole body, unpacked by its Content-Encoding; it counts as arriving until the block ends.
 
-    Neither what is sent nor what it unpacks to has more than ``limit`` bytes, which is seen before it is all read.
+    BodyError if it has more than ``limit`` bytes, packed or unpacked; reading stops as soon as it does.
     """
     with BODIES.body() as add:
         try:
@@ -162,20 +162,20 @@ def text(body: bytes) -> str:
 
 
 class CrowdedError(RuntimeError):
-    """Too many wait for the same already; the sentence says to come again."""
+    """Too many requests already wait for the same; the sentence asks to retry."""
 
 
 class Gate:
-    """``through`` lets in ``room`` at a time, in the order in which they came; ``most`` wait."""
+    """Admits ``room`` requests at a time to ``through``, in order of arrival; at most ``limit`` wait."""
 
     def __init__(self, limit: int, what: str, room: int = 1) -> None:
-        self._most, self._what = limit, what
+        self._limit, self._what = limit, what
         self._inside, self._waiting = asyncio.Semaphore(room), 0
 
     @asynccontextmanager
     async def through(self) -> AsyncIterator[None]:
-        """Wait for one's turn; CrowdedError when too many do."""
-        if self._waiting >= self._most:
+        """Wait for a turn; CrowdedError if ``limit`` requests already wait."""
+        if self._waiting >= self._limit:
             raise CrowdedError(f"{self._waiting} wait to {self._what} already: come again")
         self._waiting += 1
         try:
@@ -189,14 +189,17 @@ class Gate:
 
 
 class Rate:
-    """A bucket of one second's amount that fills steadily; ``clock`` in seconds. Thread-safe."""
+    """A token bucket of one second's amount; ``clock`` in seconds. Thread-safe."""
 
     def __init__(self, per_second: float, clock: Callable[[], float]) -> None:
         self._rate, self._clock, self._lock = per_second, clock, Lock()
         self._level, self._at = per_second, clock()
 
     def take(self, amount: int) -> float:
-        """Take an amount: 0.0 when it was there, else the seconds to wait; a full bucket gives any amount once."""
+        """Take ``amount``: 0.0 on success, else the seconds to wait.
+
+        An amount larger than the bucket needs a full one and leaves it in debt.
+        """
         with self._lock:
             now = self._clock()
             self._level = min(self._rate, self._level + (now - self._at) * self._rate)
@@ -214,16 +217,16 @@ SLOW: Final = 2
 
 @cache
 def load_parsers() -> None:
-    """Import what reads queries and patterns, which is done when it is first needed: before time counts.
+    """Import all that parses queries and patterns, before the CPU time of an evaluation counts.
 
-    An import that is stopped in its midst would leave half a module.
+    An import interrupted by a deadline would leave a half-initialised module.
     """
     form = parse_sparql("SELECT * { ?s ?p ?o FILTER (REGEX(?o, '^(a|b+)+c') || REGEX(?o, '(a)\\\\1')) }")
     refused_patterns(form)
 
 
 def refused_patterns(form: al.QueryForm) -> str:
-    """The sentence that says which pattern of REGEX or REPLACE costs too much, or that too many may; else empty."""
+    """Why the patterns of REGEX and REPLACE in a query are refused, as a sentence; empty if they are not."""
     slow = 0
     for call in _calls(expression for inner in every_pattern(form.pattern) for expression in expressions(inner)):
         if call.operator.upper() in ("REGEX", "REPLACE") and len(call.arguments) > 1:
@@ -232,6 +235,7 @@ def refused_patterns(form: al.QueryForm) -> str:
             if value is None or value.kind != STRING:
                 continue
             try:
+                # Only constant patterns can be judged here; computed ones are bounded when they are compiled.
                 slow += pattern(value.value).slow
             except TooLargeError as error:
                 return str(error)

@@ -39,7 +39,7 @@ def _escaped(value: str) -> str:
 
 
 def source_metrics(sources: Mapping[str, Mapping[str, Any]], label: str) -> Iterator[Metric]:
-    """How sources go, by the name of what they feed: their ``lag`` (ms), ``ended``, ``refused`` items, ``gap``s."""
+    """Metrics of sources, labelled by what they feed: ``lag`` (ms), ``ended``, ``refused`` items, ``gap``s."""
     measures: tuple[tuple[str, Literal["counter", "gauge"], str, Callable[[Mapping[str, Any]], float]], ...] = (
         ("lag_seconds", "gauge", "The clock less the time of the last element, as it came.", _lag),
         ("ended", "gauge", "1 when a source has ended.", lambda source: bool(source["ended"])),

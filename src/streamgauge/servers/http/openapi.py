@@ -50,9 +50,9 @@ def description(
     schemas: Mapping[str, Json] | None = None,
     security: Sequence[Mapping[str, list[str]]] = ({}, {"token": []}),
 ) -> Json:
-    """The document of a server: its operations by path, each path with those of ``path_parameters`` that it names.
+    """The document of a server: its operations by path, each path with its ``path_parameters``.
 
-    ``security`` is what every operation asks for that does not say so itself: by default a token where there are any.
+    ``security`` applies to operations that state none: by default a token, or nothing for a service without tokens.
     """
     paths: dict[str, Json] = {}
     for method, path, operation in described:
@@ -77,12 +77,12 @@ def operation(summary: str, success: str = "200", body: Json | None = None, para
 
 
 def refused(why: str) -> Json:
-    """A response that says an error."""
+    """An error response."""
     return {"description": why, "content": {"application/json": _REFERENCE}}
 
 
 def body(kinds: str | Sequence[str], schema: Json) -> Json:
-    """A body of one of some media types."""
+    """A request body in one of several media types."""
     return {
         "required": True,
         "content": {kind: {"schema": schema} for kind in ([kinds] if isinstance(kinds, str) else kinds)},
@@ -101,6 +101,6 @@ def path_parameter(name: str, about: str = "", schema: Json | None = None) -> Js
 
 
 def retry_key(about: str) -> Json:
-    """The header Idempotency-Key, and what a key does."""
+    """The header Idempotency-Key; ``about`` describes its effect."""
     schema = {"type": "string", "minLength": 1, "maxLength": 200}
     return {"name": "Idempotency-Key", "in": "header", "description": about, "schema": schema}

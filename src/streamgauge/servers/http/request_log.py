@@ -1,4 +1,4 @@
-"""A request's id: that which its client sends, or a new one; in the response, and in every record that is logged."""
+"""Request ids, sent by the client or generated: returned in the response and part of every log record."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from streamgauge.model.logs import REQUEST, fields
 HEADER: Final = b"x-request-id"
 
 _ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-"""An id of a client that is taken over: it goes into logs as it is."""
+"""Ids that are accepted from clients: they go into logs unescaped."""
 
 _LOG: Final = getLogger(__name__)
 
@@ -25,9 +25,9 @@ def new_id() -> str:
 
 
 class RequestLog:
-    """An application whose requests have ids; at the level ``debug`` each is logged, without its query string.
+    """Middleware that gives requests ids and, at level ``debug``, logs each request without its query string.
 
-    A response that the application's ``prompt`` makes (``PromptAnswer``) has no id unless the client sends one.
+    A response made by the application's ``prompt`` (``PromptAnswer``) has no id: a request that sends one skips it.
     """
 
     def __init__(
@@ -68,6 +68,6 @@ class RequestLog:
 
 
 def sent_id(headers: Mapping[bytes, bytes]) -> str:
-    """The id that a client sends, empty where it sends none that can be taken over."""
+    """The id that a client sends; empty if absent or unacceptable."""
     text = headers.get(HEADER, b"")
     return text.decode() if _ID.fullmatch(text) else ""

@@ -124,6 +124,7 @@ class Once(Generic[Value]):
             if not known:
                 raise KeyBusyError(f"the request with the Idempotency-Key {key.name!r} is under way: come again")
             return known[0]
+        # Remembered before the request runs, so that a copy that arrives meanwhile gets KeyBusyError.
         done: list[Value] = []
         self._memory.remember(key, done)
         try:

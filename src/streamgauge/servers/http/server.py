@@ -36,7 +36,7 @@ BACKLOG = 2048
 """Length of the queue of connections to accept."""
 
 GRACE_S = 3
-"""How long open connections may take to end: with all else a server ends within 5 s."""
+"""How long open connections may take to end, so that a server ends within 5 s in all."""
 
 
 _OPTIONS: Final = {errno.EADDRINUSE: " with --port (0 for a free one)", errno.EADDRNOTAVAIL: " with --host"}
@@ -99,12 +99,11 @@ GIVE_BACK_TICKS: Final = 30
 
 
 class Serving(uvicorn.Server):
-    """A server that calls ``leave`` as soon as it is to stop, so that endless responses end.
+    """A server that calls ``leave`` as soon as it is told to stop, so that endless responses end.
 
-    ``say`` is told each address that is served, ``connections`` bounds how many there are at once, ``settings`` are
-    more of uvicorn's. SIGHUP calls ``reload``, in a thread of its own. A process that is there for this server
-    ``alone`` tells its service manager how it is, and is prepared once it serves: parsers are loaded before somebody
-    waits for them, and what is there then is out of the reach of CPython's collector.
+    ``say`` receives each address that is served, ``connections`` is their maximum number, ``settings`` are further
+    settings of uvicorn. SIGHUP calls ``reload`` in a thread of its own. A process that exists for this server
+    ``alone`` notifies its service manager and, once it serves, loads parsers and freezes its objects.
     """
 
     def __init__(

@@ -87,6 +87,7 @@ class UntakenBytes:
 
     def _look(self) -> None:
         total = sum(watch.size for watch in self._waiting)
+        # The last one is spared: a single response may be larger than the bound.
         for watch in list(self._waiting) if total > UNTAKEN else ():
             if watch.stalled() >= STALLED_S and total > UNTAKEN and len(self._waiting) > 1:
                 total -= watch.size

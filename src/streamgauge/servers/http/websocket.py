@@ -66,6 +66,7 @@ class PushingWebSocketProtocol(WebSocketsSansIOProtocol):
             self._parse()
             return
         super().data_received(data)
+        # The HTTP protocol hands over a complete head, so an incomplete one cannot be a valid upgrade.
         if not self.handshake_initiated:
             self.transport.write(_BAD_HANDSHAKE)
             self.transport.close()

@@ -1,1 +1,1 @@
-"""Sealed journals: files of a server that survive crashes, and tell damage from what was written."""
+"""Sealed journals: files of a server that survive crashes and detect damage."""

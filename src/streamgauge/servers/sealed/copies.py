@@ -50,9 +50,9 @@ def verify_copy(schema: Schema, path: Path) -> Inspection:
 def _without_sums(
     schema: Schema, database: sqlite3.Connection, version: int, inspection: Inspection, *, marked: bool
 ) -> Inspection:
-    """Check a journal of the version before checksums as far as SQLite can.
+    """Check a journal of the version before checksums by SQLite's own means.
 
-    If it had a witness, the version is damaged.
+    A witness beside it shows that it had checksums, so its version number is damaged.
     """
     if marked or version != schema.before:
         inspection.note("page 1 or the log", f"its version is {version}, not {schema.version}")

@@ -90,6 +90,7 @@ class SealedDatabase:
 
     def _prepare(self) -> None:
         run = self._database.execute
+        # Exclusive before WAL: SQLite then keeps the log's index in memory, and no other process can open the file.
         run("PRAGMA locking_mode = EXCLUSIVE")
         run("PRAGMA journal_mode = WAL")
         run("PRAGMA synchronous = FULL")
@@ -99,6 +100,7 @@ class SealedDatabase:
         new = version == 0 and not run("SELECT 1 FROM sqlite_master").fetchone()
         with open_beside(mark_of(self._path)) as mark:
             witness = WitnessFile(mark)
+            # ``begun`` is separate from ``before``: a damaged witness still proves that a journal was here.
             before, begun = witness.read(), not witness.empty
         self._refuse_version(version, new=new, begun=begun)
         if new:

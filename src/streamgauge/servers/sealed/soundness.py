@@ -70,6 +70,7 @@ class Schema:
 _OWN_NAME: Final = {"journal": "CREATE TABLE journal (name BLOB NOT NULL, sum INTEGER NOT NULL)"}
 
 _WRAP: Final = (1 << 63) - 1
+"""SQLite's integers are signed, so totals are kept to 63 bits."""
 _BODY: Final = Struct(">QQQ")
 _SUM: Final = 4
 _encode = msgspec.msgpack.Encoder().encode
@@ -298,7 +299,7 @@ def is_sound(schema: Schema, table: str, row: tuple[object, ...]) -> bool:
 def readable(
     schema: Schema, database: sqlite3.Connection, table: str, inspection: Inspection
 ) -> Iterator[tuple[object, ...]]:
-    """The rows that can be read: up to a damaged page from the first on, then those behind it from the last on back."""
+    """The rows that can be read: from the first up to a damaged page, then from the last back to it."""
     order = schema.keys.get(table, "rowid")
     keys = order.split(", ")
     last: tuple[object, ...] | None = None
@@ -329,7 +330,7 @@ def _rows(
 
 
 def _check_mark(name: bytes, sealed: Sealed, mark: Witness | None, inspection: Inspection) -> None:
-    """The witness may lag behind the journal; it is never ahead, nor another's."""
+    """Note a witness that is ahead of the journal or belongs to another one; lagging behind is allowed."""
     if mark is None:
         return
     if mark.store != name:
@@ -347,6 +348,7 @@ def in_use(path: Path) -> bool:
     """Whether a process has a journal open: SQLite's lock of its shared bytes is taken."""
     with path.open("rb") as file:
         try:
+            # The 510 bytes that all readers of a database lock, behind the pending and reserved byte (SQLite's os.h).
             fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, 510, 0x40000002, os.SEEK_SET)
         except OSError:
             return True

@@ -222,7 +222,7 @@ def test_templates_that_are_none_are_refused(name: str, template: str) -> None:
 def test_what_labels_cannot_say_is_refused(name: str) -> None:
     with pytest.raises(LabelError, match="does not hold for 1 ms"):
         annotated(TRAINS, Style(name, Label.INSTANT))
-    with pytest.raises(LabelError, match="says times"):
+    with pytest.raises(LabelError, match="predicate of time labels"):
         annotated([Fact((T % "d", PAPER.expiration, STRING % ""))], Style(name))
     with pytest.raises(LabelError, match="within the years 1 to 9999"):
         annotated([Fact(TRAINS[0].triple, None, LAST + 10)], Style(name))

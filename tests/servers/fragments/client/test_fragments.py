@@ -200,7 +200,7 @@ def endless(address: str, lines: list[str]) -> list[str]:
 
 def test_pages_without_end_that_bring_nothing_new() -> None:
     server = FakeServer(trains(50), alter=endless)
-    with pytest.raises(LinkedDataError, match=r"4 pages in a row, to number 5, that bring nothing new"):
+    with pytest.raises(LinkedDataError, match=r"4 pages in a row, up to number 5, without new quads"):
         ask(server, QuadPattern(S, "<urn:delay>", Y))
 
 

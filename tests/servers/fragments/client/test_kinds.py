@@ -123,7 +123,7 @@ def test_long_queries_are_posted() -> None:
 
 
 def test_an_endpoint_that_cuts_its_answers() -> None:
-    with pytest.raises(LinkedDataError, match="gives 10 of 50 solutions: it cuts answers"):
+    with pytest.raises(LinkedDataError, match="returns 10 of 50 solutions, so it truncates answers"):
         fetched(Sparql(trains(50), BARE["refuses"], cut=10), QuadPattern(S, "<urn:delay>", Y))
 
 

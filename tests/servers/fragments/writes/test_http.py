@@ -225,7 +225,7 @@ REFUSED = [
     ("POST", "", "<urn:g> { <a:b> <a:c> 1 }", "application/trig", 400, "facts have no graph"),
     ("POST", "?method=colours", "<a:b> <a:c> 1 .", TURTLE, 400, "no annotation method 'colours'"),
     ("POST", "?label=late", "<a:b> <a:c> 1 .", TURTLE, 400, "there are labels expiration, interval, instant"),
-    ("POST", "", "<a:b> <http://example.org/temporal#expiration> 1 .", TURTLE, 400, "says times"),
+    ("POST", "", "<a:b> <http://example.org/temporal#expiration> 1 .", TURTLE, 400, "predicate of time labels"),
     (
         "POST",
         "?method=reification",
@@ -236,7 +236,7 @@ REFUSED = [
     ),
     ("POST", "?until=tomorrow", "<a:b> <a:c> 1 .", TURTLE, 400, "'tomorrow' is not a time"),
     ("POST", "?until=999999999999999", "<a:b> <a:c> 1 .", TURTLE, 400, "not within the years"),
-    ("POST", "?from=99999999999999", "<a:b> <a:c> 1 .", TURTLE, 400, "begins later"),
+    ("POST", "?from=99999999999999", "<a:b> <a:c> 1 .", TURTLE, 400, "has no beginning"),
     ("POST", "?for=soon", "<a:b> <a:c> 1 .", TURTLE, 400, "is not a duration"),
     ("POST", "?for=1s&until=now", "<a:b> <a:c> 1 .", TURTLE, 400, "give one"),
     ("POST", "?colour=red", "<a:b> <a:c> 1 .", TURTLE, 400, "not a parameter of POST"),

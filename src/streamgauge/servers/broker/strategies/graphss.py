@@ -53,7 +53,7 @@ class GraphSS:
 
 
 def main_subject(graph: Graph) -> Term:
-    """The subject of most triples; of several the first."""
+    """The subject of most triples, of several the first."""
     counts = Counter(subject for subject, _, _ in graph)
     return counts.most_common(1)[0][0]
 

@@ -130,6 +130,7 @@ class Incremental(Strategy):
 
     def rows(self, name: str) -> Iterable[Row]:
         """The rows of the current answer, as a snapshot that may be iterated later."""
+        # Copied here, under the broker's lock; the generator below runs later, without it.
         solutions = self._standing[name].kept.solutions().copy()
         return (row for row, count in solutions.items() if count > 0)
 
@@ -156,13 +157,13 @@ class Incremental(Strategy):
 
     @property
     def explicit(self) -> int:
-        """How many facts were published and not deleted."""
+        """The number of explicit facts, those of named graphs included."""
         return self._driver.closure.explicit + self._driver.graphs.explicit
 
     def facts(
         self, subject: Term | None = None, predicate: Term | None = None, end: Term | None = None
     ) -> Iterator[Triple]:
-        """The closure, those with these terms; facts of named graphs where the subject is such a question."""
+        """The closure's facts with these terms; those of named graphs if ``subject`` encodes a graph (``asked``)."""
         if subject is not None and " " in subject and not subject.startswith("<<"):
             name, own = asked(subject)
             match = self._driver.graphs.match(name, own, predicate, end)

@@ -1,8 +1,10 @@
-"""StringRS, reconstructed: publications are similar whose texts are; rows are put together of blocks of the text.
+"""StringRS, reconstructed: publications are similar if their texts are; rows are composed of blocks of the text.
 
-A publication is written in a fixed order and cut into blocks at delimiters. Two of the same number of blocks (P5), most
-of them equal (P6), are similar. Of two rows to which similar ones led, each block is a constant, where it is equal, or
-a copy of the block at the same place of both publications (P7).
+A publication is written in a fixed order and split into blocks at delimiters. Two publications are similar if they
+have the same number of blocks (P5) and at least half of them are equal (P6). From the rows of two similar publications
+a template is learned: a block is a constant if it is equal in both, or a copy of the publication's block with the
+same two values (P7). For example, ``:a :value 3`` with the row ``:a`` and ``:b :value 5`` with ``:b`` give a template
+that copies the subject.
 """
 
 import re
@@ -18,11 +20,11 @@ from streamgauge.servers.broker.evaluation import Graph, Guessing
 
 DELIMITERS: Final = re.compile(r'([/:.@#"<>\s]+)')
 SIMILAR: Final = 0.5
-"""The least share of equal blocks of similar publications."""
+"""Minimum share of equal blocks in similar publications."""
 REMEMBERED: Final = 8
-"""How many pairs of publication and row are remembered to learn from."""
+"""Pairs of publication and row that new ones are compared with."""
 TEMPLATES: Final = 50
-"""The most templates that are kept and tried, those that were learned most often."""
+"""Maximum number of templates tried, those that were learned most often."""
 
 Blocks: TypeAlias = tuple[str, ...]
 Template: TypeAlias = tuple[int | str, ...]
@@ -30,7 +32,7 @@ Template: TypeAlias = tuple[int | str, ...]
 
 
 def start(rules: Rules) -> Guessing:
-    """Without facts and channels."""
+    """The strategy without facts and channels."""
     return Guessing(rules, StringRS)
 
 
@@ -41,7 +43,7 @@ class _Pair:
 
 
 class StringRS:
-    """Templates by the number of blocks of the publications that they were learned of."""
+    """Templates by the number of blocks of the publications that they were learned from."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -49,7 +51,7 @@ class StringRS:
         self._templates: dict[int, Counter[Template]] = {}
 
     def learn(self, graph: Graph, row: Row) -> None:
-        """The common part of a row and those before, and the places of its other blocks."""
+        """Learn templates by comparing a row and its publication with earlier pairs."""
         pair = _Pair(blocks(written(graph)), blocks("\n".join(cell or "" for cell in row)))
         for other in self._pairs:
             if _similar(pair.graph, other.graph) and (template := _template(pair, other)) is not None:
@@ -63,7 +65,7 @@ class StringRS:
             self._templates[size] = Counter(dict(known.most_common(TEMPLATES)))
 
     def guess(self, graph: Graph) -> Iterable[Row]:
-        """The rows that templates for texts of this length make of a publication."""
+        """Rows by the templates for publications of this number of blocks."""
         text = blocks(written(graph))
         for template, _ in self._templates.get(len(text), Counter[Template]()).most_common(TEMPLATES):
             row = tuple(_terms("".join(text[part] if isinstance(part, int) else part for part in template)))
@@ -72,12 +74,12 @@ class StringRS:
 
 
 def written(graph: Graph) -> str:
-    """A publication as text: its triples in the order of their predicates, as they came where those are the same."""
+    """A publication as text, its triples sorted by predicate (stable)."""
     return "\n".join(" ".join(triple) for triple in sorted(graph, key=lambda triple: triple[1]))
 
 
 def blocks(text: str) -> Blocks:
-    """The text between delimiters, and the delimiters."""
+    """The text split into delimiters and the text between them."""
     return tuple(DELIMITERS.split(text))
 
 
@@ -86,7 +88,7 @@ def _similar(one: Blocks, two: Blocks) -> bool:
 
 
 def _template(one: _Pair, two: _Pair) -> Template | None:
-    """How both rows are made of their publications; ``None`` where they are made differently."""
+    """The template of two rows; ``None`` if none describes both."""
     if len(one.row) != len(two.row):
         return None
     places: dict[tuple[str, str], int] = {}
@@ -104,7 +106,7 @@ def _template(one: _Pair, two: _Pair) -> Template | None:
 
 
 def _terms(text: str) -> Iterator[str]:
-    """The terms of a row's text, one a line, up to a line that is none."""
+    """The terms of a row's text, one per line, up to the first invalid line."""
     for line in text.split("\n"):
         try:
             parse_term(line)

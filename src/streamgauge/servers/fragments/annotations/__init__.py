@@ -87,7 +87,7 @@ class Method(Protocol):
 def triple_nodes(pattern: TriplePattern) -> tuple[Node, Node, Node]:
     """The three nodes of a pattern; PathError for a property path, which callers expand before."""
     if not isinstance(pattern.predicate, Var | str):
-        raise PathError("a property path has no annotated form: only triple patterns have one")
+        raise PathError("only triple patterns have an annotated form, not property paths")
     return pattern.subject, pattern.predicate, pattern.object
 
 

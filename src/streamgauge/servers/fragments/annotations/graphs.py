@@ -22,10 +22,10 @@ def annotate(facts: Sequence[Fact], style: labels.Style, fresh: Namer) -> list[E
 def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
     """A fact for each quad and each label of its graph; a quad in a graph without a label is static."""
     read = labels.read_labels(quads, style)
-    always = [(None, None)]
+    unbounded = [(None, None)]
     return list(
         dict.fromkeys(
-            Fact(quad[:3], *times) for quad in read.others for times in (quad[3] and read.of(quad[3])) or always
+            Fact(quad[:3], *times) for quad in read.others for times in (quad[3] and read.of(quad[3])) or unbounded
         )
     )
 

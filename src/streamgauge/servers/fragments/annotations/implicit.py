@@ -67,7 +67,7 @@ def _linked(style: labels.Style) -> bool:
 
 
 def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
-    """A fact for each triple and label on its address, or on what that is the same as; other triples hold always."""
+    """A fact for each triple and label of its address, or of the address's owl:sameAs; other triples hold always."""
     read = labels.read_labels(quads, style)
     same: dict[Term, list[Term]] = {}
     for subject, predicate, object_, _ in read.others:
@@ -85,7 +85,7 @@ def _facts(quad: Quad, same: dict[Term, list[Term]], read: labels.Labels) -> lis
 
 
 def form(pattern: TriplePattern, number: int, style: labels.Style) -> AnnotatedForm:
-    """The pattern itself, and the label on the computed address of each triple, or on what that is the same as."""
+    """The pattern itself, and the label on the computed address of each triple or on its owl:sameAs."""
     address = Var(f"_fragment{number}")
     shared = Var(f"_group{number}") if _linked(style) else address
     label = labels.label_patterns(shared, number, style)

@@ -26,8 +26,10 @@ def _by_predicate(group: Iterable[Fact]) -> dict[Term, list[Fact]]:
 
 
 def _singleton(predicate: Term, members: Sequence[Fact], style: labels.Style, name: str) -> list[ExpiringQuad]:
+    # The name ends the predicate's own IRI, so that the property stays readable in data.
     single = f"{predicate[:-1]}-{name}>"
     own: list[ExpiringQuad] = [((fact.triple[0], single, fact.triple[2], DEFAULT), fact.final) for fact in members]
+    # All members have the same label, and with it the same end.
     own.append(((single, style.vocabulary.singleton, predicate, DEFAULT), members[0].final))
     return own + labels.expiring_label(single, name, members[0], style)
 

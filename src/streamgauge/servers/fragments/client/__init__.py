@@ -244,11 +244,11 @@ _UNSPECIFIC: Final = (
 
 def rdf_syntax(response: Response) -> ox.RdfFormat | None:
     """The RDF syntax of a body by its media type, or by the address's ending if the type is unspecific."""
-    known = SYNTAXES.get(response.kind)
-    if known is None and response.kind in _UNSPECIFIC:
+    syntax = SYNTAXES.get(response.kind)
+    if syntax is None and response.kind in _UNSPECIFIC:
         form = BY_ENDING.get(suffix_of(response.address.partition("?")[0].rpartition("/")[2]))
         return form and _READ_AS.get(form, form)
-    return known
+    return syntax
 
 
 def read_quads(response: Response, limit: int) -> tuple[Quad, ...]:
@@ -326,10 +326,10 @@ def _patch_quads(address: str, lines: list[str]) -> tuple[Quad, ...]:
 
 def body_digest(response: Response) -> str:
     """A digest of the body, cached with the response."""
-    known = response.parsed.get("state")
-    if not isinstance(known, str):
-        known = response.parsed["state"] = sha1(response.body, usedforsecurity=False).hexdigest()
-    return known
+    digest = response.parsed.get("state")
+    if not isinstance(digest, str):
+        digest = response.parsed["state"] = sha1(response.body, usedforsecurity=False).hexdigest()
+    return digest
 
 
 DEFAULT_INTERVAL: Final = 10_000

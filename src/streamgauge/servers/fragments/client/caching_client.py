@@ -81,6 +81,7 @@ class ServerClock:
         before_low, before_high = self._low - wider, self._high + wider
         if high < before_low - SET_BACK:
             self.sets += 1
+        # After a set-back ``time`` has to follow the server, even though it goes back.
         if high < before_low - SET_BACK or not self.known:
             self._last = None
         if high < before_low or low > before_high:
@@ -179,8 +180,8 @@ _NUMBERS = count(1)
 class CacheUse(Enum):
     """Where a response may be taken from."""
 
-    CACHED = "the cache, where it is fresh or of this round"
-    REVALIDATE = "the server, if only to say that nothing has changed"
+    CACHED = "the cache, if it is fresh or was fetched in this round"
+    REVALIDATE = "the server, which may answer that nothing has changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +281,9 @@ class CachingHttpClient:
             if response.status_code in TRANSIENT:
                 raise UnavailableError(address, f"answers {response.status_code}")
             if response.status_code != 200:
-                raise StatusError(address, response.status_code, " where events were asked for")
+                raise StatusError(address, response.status_code, " to a request for events")
             if kind != EVENT_STREAM:
-                raise LinkedDataError(address, f"is {kind or 'of no stated media type'!r:.80}, no stream of events")
+                raise LinkedDataError(address, f"is {kind or 'of no stated media type'!r:.80}, not a stream of events")
             yield _parsed(chunks, EventParser(self.limits.event, last))
 
     def revalidates(self) -> bool:

@@ -236,6 +236,7 @@ class PageReader:
             if _settled(leaves):
                 return leaves
             again = await self._read(address, CacheUse.REVALIDATE)
+            # Two equal readings show one state even if the server states neither versions nor times.
             if [body_digest(leaf.response) for leaf in leaves] == [body_digest(leaf.response) for leaf in again]:
                 return again
             leaves = again
@@ -244,17 +245,17 @@ class PageReader:
     async def _read(self, address: str, use: CacheUse) -> tuple[PageResponse, ...]:
         leaves: list[PageResponse] = []
         seen: set[str] = set()
-        known: set[Quad] = set()
+        quads: set[Quad] = set()
         idle = 0
         following: str | None = address
         while following is not None:
             leaf = await self.leaf(following, use)
             seen.add(following)
             leaves.append(leaf)
-            before = len(known)
-            known.update(leaf.page.data)
-            idle = 0 if len(known) > before else idle + 1
-            self._check(address, len(leaves), len(known), idle)
+            before = len(quads)
+            quads.update(leaf.page.data)
+            idle = 0 if len(quads) > before else idle + 1
+            self._check(address, len(leaves), len(quads), idle)
             following = self._following(leaf, seen)
         return tuple(leaves)
 
@@ -269,7 +270,7 @@ class PageReader:
     def _check(self, address: str, pages: int, quads: int, idle: int) -> None:
         limits = self.web.limits
         if idle > _MAX_IDLE_PAGES:
-            raise LinkedDataError(address, f"has {idle} pages in a row, to number {pages}, that bring nothing new")
+            raise LinkedDataError(address, f"has {idle} pages in a row, up to number {pages}, without new quads")
         if pages > limits.pages:
             raise LinkedDataError(address, f"has more than {limits.pages} pages: raise the limit `pages`")
         if quads > limits.quads:

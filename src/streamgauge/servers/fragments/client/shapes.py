@@ -99,9 +99,9 @@ def _links(shape: Term, graph: ShapeGraph, depth: int) -> Iterator[tuple[Term, t
     for part in graph.objects(shape, _PROPERTY):
         for path in graph.objects(part, _PATH)[:1]:
             yield path, tuple(graph.objects(part, _NODE))
-    others = [*graph.objects(shape, _NODE), *(i for head in graph.objects(shape, *_ALSO) for i in graph.items(head))]
-    for other in others:
-        yield from _links(other, graph, depth - 1)
+    shapes = [*graph.objects(shape, _NODE), *(i for head in graph.objects(shape, *_ALSO) for i in graph.items(head))]
+    for inner_shape in shapes:
+        yield from _links(inner_shape, graph, depth - 1)
 
 
 def _walk(path: Term, start: Term, graph: ShapeGraph, depth: int) -> PathWalk:

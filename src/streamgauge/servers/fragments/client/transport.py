@@ -54,8 +54,7 @@ class ClientLimits:
     event: int = 4 * 2**20
     """Bytes of one event; the change of a larger one is requested instead."""
     silence: float = 45.0
-    """Seconds without a byte after which an event stream counts as broken: three times the 15 s between signs of life.
-    Seconds without a byte after which an event stream counts as broken: three times the 15 s between signs of life."""
+    """Seconds without a byte after which an event stream counts as broken: thrice the 15 s between signs of life."""
     quads: int = 5_000_000
     """Quads of one fragment or file."""
     rows: int = 1_000_000
@@ -80,7 +79,7 @@ class AddressRules:
         """The address as a URL, if it may be requested; RefusedAddressError."""
         url = web_address(address)
         if names_private(url.host) and not self.takes_private(url):
-            raise RefusedAddressError(address, f"{url.host} is not a public host: allow it by name to ask it")
+            raise RefusedAddressError(address, f"{url.host} is not a public host: allow it by name")
         return url
 
     def takes_private(self, url: httpx.URL) -> bool:
@@ -129,7 +128,7 @@ def web_address(address: str) -> httpx.URL:
             address, "not a web address: it begins with http:// or https:// and names a host, its port is below 65536"
         )
     if url.userinfo:
-        raise RefusedAddressError(f"{url.scheme}://{url.host}", "addresses with credentials are not asked")
+        raise RefusedAddressError(f"{url.scheme}://{url.host}", "addresses with credentials are refused: omit them")
     return url
 
 
@@ -245,6 +244,7 @@ class HttpSender:
         """The delay (s) before the next attempt: what the server asks for, else exponential; both with jitter."""
         if wait is None:
             return float(_BACK_OFF_S * 2**attempt * (0.5 + self.random.random()))
+        # Jitter only adds: a client that comes before Retry-After is refused again.
         return float(min(wait, self.limits.patience) + _BACK_OFF_S * self.random.random())
 
     async def _follow(self, http_request: HttpRequest) -> HttpAnswer:
@@ -325,6 +325,7 @@ class HttpSender:
     async def _gate(self, key: Origin) -> AsyncIterator[None]:
         """Wait until fewer than ``limits.at_once`` requests to the origin are under way."""
         gate = self._gates.setdefault(key, asyncio.Semaphore(self.limits.at_once))
+        # Counted apart from the semaphore, so that origins that are never asked again do not stay in the table.
         self._users[key] = self._users.get(key, 0) + 1
         try:
             async with gate:

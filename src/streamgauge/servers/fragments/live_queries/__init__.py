@@ -89,7 +89,7 @@ def live_query(query: str | al.QueryForm) -> LiveQuery:
     """The parsed query; QueryError for invalid SPARQL, RefusedQueryError for a query that cannot be kept current."""
     form = _parsed(query) if isinstance(query, str) else query
     if uses_timestamp(form):
-        raise RefusedQueryError("timestamp(): it is of streams; facts have times of their own, leave it out")
+        raise RefusedQueryError("timestamp(): a function of streams, and these facts are not in one: leave it out")
     if uses_now(form):
         raise RefusedQueryError("NOW(): the answer would change with every ms; compare with a constant")
     result = _apart(form)
@@ -105,7 +105,7 @@ def _parsed(query: str) -> al.QueryForm:
         if (dialect := recognised(query)) is None:
             raise
         message = f"this query ({dialect}) has windows over streams: `streamgauge query` answers it"
-        raise RefusedQueryError(f"{message}; what is kept current over Linked Data has none") from error
+        raise RefusedQueryError(f"{message}; queries over Linked Data have none") from error
 
 
 def _names(pattern: al.Pattern) -> tuple[Term, ...]:
@@ -425,6 +425,6 @@ def first_of(sources: Sequence[LinkedDataSource], times: Sequence[int | None], w
 class Caching(StrEnum):
     """The policy of the cache between polls."""
 
-    ON = "on"  # what was read, brought up to date by changes; static answers
-    OFF = "off"  # the same plan, all of it asked anew at each poll
-    PROTOTYPE = "prototype"  # QueryStreamer.js without its cache: static patterns are part of the dynamic query
+    ON = "on"  # fragments, updated by changes, and static answers
+    OFF = "off"  # nothing: the same plan requests everything again at each poll
+    PROTOTYPE = "prototype"  # nothing, as QueryStreamer.js without its cache: all patterns are dynamic

@@ -27,7 +27,7 @@ KnownValues: TypeAlias = Mapping[Var, frozenset[Term]]
 class FactGraphs(Enum):
     """Which graphs contain facts; in place of a style, all facts are static."""
 
-    ANY = "all graphs: each is a label's, or its triples hold always"
+    ANY = "all graphs: those with a label, and those whose triples hold always"
     DEFAULT = "the default graph"
 
 
@@ -236,9 +236,9 @@ class SourceReading:
         await self._more((ALL, variable), predicates)
 
     async def _fetch(self, pattern: QuadPattern, known: KnownValues) -> HeldFragment | None:
-        """The fragment of a pattern, its source told which values matter; ``None`` when none can match."""
-        if (there := self._there(pattern)) is not None:
-            return there
+        """The fragment of a pattern, restricted by known values; ``None`` if none can match."""
+        if (fragment := self._there(pattern)) is not None:
+            return fragment
         variable = _narrowest(pattern, known)
         if variable is None or len(known[variable]) > MAX_SEEDS:
             return await self._more((pattern, None), frozenset())

@@ -140,6 +140,7 @@ class FactReader:
         for _ in range(READINGS):
             with self._web.round(use):
                 parts = await gather_all(self._begun(at, use) for at in range(len(self._sources)))
+                # What the cache has may be older than what was lost, so everything is revalidated.
                 if use is CacheUse.CACHED and any(part.lost for part in parts):
                     use = CacheUse.REVALIDATE
                     continue
@@ -400,8 +401,8 @@ def named_graphs(reads: Sequence[SourceFacts]) -> NamedTriples:
     for quad in (quad for read in reads for quad in read.named):
         graphs.setdefault(quad[3], set()).add(quad[:3])
     if len(graphs) > MAX_GRAPHS:
-        message = f"{len(graphs)} named graphs have what it asks for"
-        raise LinkedDataError("GRAPH", f"{message}: name the graph, or connect ?g; at most {MAX_GRAPHS} are taken")
+        message = f"{len(graphs)} named graphs match"
+        raise LinkedDataError("GRAPH", f"{message}: name the graph, or connect ?g; at most {MAX_GRAPHS} are allowed")
     return {name: frozenset(graphs[name]) for name in sorted(graphs)}
 
 

@@ -189,8 +189,8 @@ LONGEST_WAIT: Final = 60.0
 class AnswerContent(StrEnum):
     """The content of an answer."""
 
-    CHANGES = "changes"  # rows that came and rows that went, when there are any
-    WHOLE = "whole"  # all rows, at each poll
+    CHANGES = "changes"  # rows added and removed, if any
+    WHOLE = "whole"  # all rows, after each poll
 
 
 @dataclass(slots=True)

@@ -95,11 +95,11 @@ class StaticAnswers:
 
     async def of(self, key: Row) -> Bag:
         """The answer for a key; concurrent calls share one fetch."""
-        kept = self._kept.get(key)
-        if kept is not None and self.clock() < kept[1]:
+        entry_ = self._kept.get(key)
+        if entry_ is not None and self.clock() < entry_[1]:
             self.hits += 1
             self._kept.move_to_end(key)
-            return kept[0]
+            return entry_[0]
         self.misses += 1
         task = self._pending.get(key)
         if task is None:
@@ -328,6 +328,7 @@ class StreamerPlan:
         triples = {fact.triple for read in reads for fact in read.facts}
         until = first_of(self.sources, [read.until for read in reads], self.web)
         now = self.web.clock()
+        # Static facts have no end: they are read again after ``settled`` at the earliest.
         return local.answer(triples), max(until or 0, now + self.settled)
 
     async def _rewritten(self) -> _Rewritten:

@@ -171,6 +171,7 @@ class ListenedSource:
                 self.tell(Polling(str(error), None))
                 return
             finally:
+                # The next poll has to notice that events are missing, and asks the server again.
                 self._heard = None
                 self.news.set()
             again = self.backoff.next()
@@ -211,7 +212,7 @@ class ListenedSource:
                 heard.add(event.id, *read_patch_lines(self.address, event.data, self.web.limits.quads))
             except LinkedDataError as error:
                 self._last = None
-                raise UnavailableError(self.address, f"sends an event that is none: {error}") from error
+                raise UnavailableError(self.address, f"sends an invalid event: {error}") from error
         elif event.id != self._last:
             heard.restart(event.id)
         self._last = event.id
@@ -284,6 +285,7 @@ def wall_clock() -> int:
 def steady_clock() -> Callable[[], int]:
     """A clock in ms since 1970 that is never adjusted: the wall clock at its creation plus the time since."""
     ticking = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    # CLOCK_BOOTTIME goes on during suspend, where CLOCK_MONOTONIC stands still.
     begun = time.time_ns() - time.clock_gettime_ns(ticking)
     return lambda: (begun + time.clock_gettime_ns(ticking)) // 1_000_000
 
@@ -295,8 +297,8 @@ def _quiet(_event: Event) -> None:
 class ChangeDelivery(Enum):
     """How changes of sources are noticed."""
 
-    POLLS = "when facts end"
-    PUSH = "as it happens, by a server's events; by polls where there are none"
+    POLLS = "by polls, when facts end"
+    PUSH = "by a server's events, or by polls if it has none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +358,7 @@ def follow(
     if terms.plan not in PLANS:
         raise UnknownPlanError(f"there is no plan {terms.plan!r}: {offered(terms.plan, PLANS)}")
     if terms.hears is ChangeDelivery.PUSH and (terms.plan != "incremental" or terms.caching is not Caching.ON):
-        raise UnpushedPlanError("push: only the plan incremental with its cache takes what servers send: leave one out")
+        raise UnpushedPlanError("push: only the plan incremental with its cache uses events: leave one option out")
     return _answers(understood, tuple(addresses), terms, web)
 
 

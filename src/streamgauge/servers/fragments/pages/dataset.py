@@ -45,21 +45,21 @@ def validity(options: Mapping[str, str], label: Label, now: int) -> Bounds:
     Without ``from`` an interval begins now; without all three parameters facts are static. ValidityError.
     """
     if "until" in options and "for" in options:
-        raise ValidityError("until and for say the same: give one")
+        raise ValidityError("until and for exclude each other: give one")
     since = read_time(options["from"], now) if "from" in options else now
     final = read_time(options["until"], now) if "until" in options else None
     if "for" in options:
         final = since + _duration(options["for"])
     if label is Label.INSTANT and options.keys() & set(VALIDITY_PARAMETERS):
         if final is not None:
-            raise ValidityError("an instant label says one time: give from, or nothing for now")
+            raise ValidityError("an instant label has one time: give from, or nothing for now")
         return since, since + 1
     if "from" not in options and final is None:
         return None, None
     if label is Label.EXPIRATION and since > now:
-        raise ValidityError("an expiration label can't say that a fact begins later: write it then, or use intervals")
+        raise ValidityError("an expiration label has no beginning: write the fact when it begins, or use intervals")
     if final is not None and final <= since:
-        raise ValidityError(f"it would end ({final} ms) before it begins ({since} ms): give a later end")
+        raise ValidityError(f"the fact would end ({final} ms) before it begins ({since} ms): give a later end")
     return since, final
 
 
@@ -376,14 +376,15 @@ class DataSet:
 
     def lacks(self, selection: Selection) -> bool:
         """Whether the selection needs a long scan first, to be done by ``scanned`` in a thread."""
-        known = self._scans.get(selection)
-        if selection.plain or (known is not None and known[0] == self.store.version):
+        scan = self._scans.get(selection)
+        if selection.plain or (scan is not None and scan[0] == self.store.version):
             return False
         return sum(map(self.store.count, selection.matches)) > FEW_SCANNED
 
     def scanned(self, selection: Selection) -> tuple[int, list[Quad]]:
         """Scan a selection, from any thread; returns the store's version and the quads."""
         while True:
+            # Without a lock: a change during the scan is noticed by the version, and the scan repeated.
             version = self.store.version
             quads = self._scanned(selection)
             if version == self.store.version:
@@ -396,8 +397,8 @@ class DataSet:
             self._scans.popitem(last=False)
 
     def _scan(self, selection: Selection) -> list[Quad]:
-        known = self._scans.get(selection)
-        return known[1] if known is not None and known[0] == self.store.version else self._scanned(selection)
+        scan = self._scans.get(selection)
+        return scan[1] if scan is not None and scan[0] == self.store.version else self._scanned(selection)
 
     def _scanned(self, selection: Selection) -> list[Quad]:
         total = sum(map(self.store.count, selection.matches))

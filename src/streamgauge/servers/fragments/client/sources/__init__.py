@@ -101,16 +101,16 @@ def read_order(
     these, fewer quads first. ``takes`` has what may restrict each pattern (variables, or other patterns), ``gives``
     what is known once it has been read, ``known`` what is known at the start.
     """
-    left, there, order = list(range(len(counts))), set(known), list[int]()
+    left, known_items, order = list(range(len(counts))), set(known), list[int]()
 
     def cost(number: int) -> tuple[bool, bool, int]:
-        return counts[number] > 0, bool(there) and there.isdisjoint(takes[number]), counts[number]
+        return counts[number] > 0, bool(known_items) and known_items.isdisjoint(takes[number]), counts[number]
 
     while left:
         chosen = min(left, key=cost)
         left.remove(chosen)
         order.append(chosen)
-        there.update(gives[chosen])
+        known_items.update(gives[chosen])
     return order
 
 
@@ -290,6 +290,7 @@ async def open_source(address: str, web: CachingHttpClient) -> LinkedDataSource:
         if source is not None:
             return source
     if first.response is not None and rdf_syntax(first.response) is not None:
+        # Parsed now, so that an invalid document fails when the source is opened, not at the first poll.
         read_quads(first.response, web.limits.quads)
         return DocumentSource(first.address, web, first.reach)
     raise first.refused or LinkedDataError(

@@ -109,6 +109,7 @@ class FragmentAddresses:
         while begun < len(restrictions):
             taken = min(form.max_values or MAX_MAPPINGS, len(restrictions) - begun)
             address = self._bound(form, places, names, restrictions[begun : begun + taken])
+            # Halved: the length of an address grows about linearly with its bindings.
             while len(address) > self.longest and taken > 1:
                 taken = (taken + 1) // 2
                 address = self._bound(form, places, names, restrictions[begun : begun + taken])
@@ -182,6 +183,7 @@ async def _entry(pages: PageReader, leaf: PageResponse, address: str) -> PageRes
     page = leaf.page
     if len(page.forms) > 1 or page.changes is not None:
         return leaf
+    # Optional: without the entry page its further forms are unknown, but the first one works.
     with suppress(FormTemplateError, LinkedDataError):
         whole = pages.reach.link(address, expand(page.forms[0].template, {}))
         if whole != address:

@@ -103,9 +103,10 @@ class SparqlSource:
             parts = [()]
         responses = await gather_all(self.ask(_select(pattern, part)) for part in parts)
         quads = [_quad(pattern, row) for response in responses for row in _rows(response, self.web.limits.quads)]
+        # With seeds fewer solutions are expected, so truncation shows only in whole answers.
         if parts == [()] and len(quads) < count:
             raise LinkedDataError(
-                self.address, f"gives {len(quads)} of {count} solutions: it cuts answers; ask it for less"
+                self.address, f"returns {len(quads)} of {count} solutions, so it truncates answers: ask for less"
             )
         return combined(matching_quads(pattern, quads), responses)
 
@@ -124,7 +125,7 @@ class SparqlSource:
         counted = rows[0].get("n", "") if rows else ""
         number = value_text(counted) if is_literal(counted) else ""
         if not number.isdigit():
-            raise LinkedDataError(self.address, "answers a query for a count without a number")
+            raise LinkedDataError(self.address, "answers a COUNT query without a number")
         return int(number), response
 
 
@@ -151,6 +152,7 @@ def _node(pattern: QuadPattern, node: Node) -> str:
     """A node as SPARQL text; variables are numbered, because their names may be invalid in SPARQL."""
     if isinstance(node, Var):
         return "?g" if node == ANYWHERE else f"?v{pattern.variables.index(node)}"
+    # A blank node of this client means nothing to the server: asked for as a variable, and compared afterwards.
     return f"?none{pattern.nodes.index(node)}" if is_blank(node) else node
 
 

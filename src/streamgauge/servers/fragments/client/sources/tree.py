@@ -76,7 +76,7 @@ class TreeSource(WholeSource):
             response = await self.web.get(self.reach.link(self.address, shape[1:-1].partition("#")[0]), self.reach)
             return read_quads(response, self.web.limits.quads)
         except LinkedDataError:
-            return ()  # of another origin, or missing: members are then described without it
+            return ()  # of another origin, or missing: then members have their own quads only
 
     async def _nodes(self) -> list[Response]:
         """All reachable nodes, breadth first; a node that the publisher has removed (410) is skipped."""
