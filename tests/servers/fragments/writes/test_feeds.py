@@ -119,7 +119,9 @@ def test_what_cannot_be_applied_is_counted_and_said() -> None:
     feeding, said = fed(data, [element(10, [A]), element(20, [BAD, B]), element(30, [C])], time)
     assert facts(data) == {Fact(A, 10, None), Fact(C, 30, None)}
     assert feeding.fed.refused == 1
-    assert "1 refused\n  element 20 of 20 ms: <http://example.org/temporal#expiration> is a predicate of time" in said[0]
+    assert (
+        "1 refused\n  element 20 of 20 ms: <http://example.org/temporal#expiration> is a predicate of time" in said[0]
+    )
 
 
 @pytest.mark.parametrize("error", [SourceError("line 7: no stream"), OSError("no route to host")])
