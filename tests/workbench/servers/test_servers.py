@@ -206,7 +206,7 @@ def test_a_data_set_of_another_origin_and_terms_that_are_none_are_refused(bench)
         assert wrong.status_code == 400
         assert "a b" in alert(wrong)
         past = bench.get(f"{at}facts", params={"set": f"{url}/trains", "at": "2020-01-01T00:00:00Z"})
-        assert "answers 410: what was there at 2020-01-01T00:00:00Z is not kept here" in unescape(alert(past))
+        assert "answers 410: the history does not reach back to 2020-01-01T00:00:00Z" in unescape(alert(past))
         shown = bench.get(f"{at}facts", params={"set": f"{url}/trains", "predicate": "urn:b"}).text
         assert "No times are written in this data set." in shown
 

@@ -118,7 +118,7 @@ def test_what_was_is_kept_by_caches() -> None:
     [
         ("at=tomorrow", 400, "'tomorrow' is not a time"),
         ("at=now&colour=red", 400, "not a parameter"),
-        ("at=5", 410, "not kept here"),
+        ("at=5", 410, "does not reach back"),
         ("at=999999999999999", 400, "years 1 to 9999"),
         ("at=now&subject=x", 400, "not an absolute IRI"),
     ],

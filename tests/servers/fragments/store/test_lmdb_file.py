@@ -92,7 +92,7 @@ def reverse_a_free_list(file: Pages) -> None:
 
 
 RULES: dict[str, Callable[[Pages], None]] = {
-    "it says that it is page": swap_leaves,
+    "its header has the number": swap_leaves,
     "its flags are": lambda file: file.put(file.leaf, 10, "H", 0x12),
     "the offsets of its nodes are damaged": lambda file: file.put(file.leaf, 12, "H", 17),
     "the offset of a node is damaged": lambda file: file.put(file.leaf, 16, "H", 18),
@@ -104,8 +104,8 @@ RULES: dict[str, Callable[[Pages], None]] = {
     "a list of free pages is damaged": reverse_a_free_list,
     "other numbers of pages or records": lambda file: file.put(file.meta.page, TREES + 48 + 32, "Q", 7),
     "other flags or another depth": lambda file: file.put(file.meta.page, TREES + 48 + 4, "H", 4),
-    "the last page is said to be": lambda file: file.put(file.meta.page, TREES + 96, "Q", file.large - 1),
-    "the last page is said to be 1048576": lambda file: file.put(file.meta.page, TREES + 96, "Q", 1 << 20),
+    "the last page is": lambda file: file.put(file.meta.page, TREES + 96, "Q", file.large - 1),
+    "the last page is 1048576": lambda file: file.put(file.meta.page, TREES + 96, "Q", 1 << 20),
     "no meta page of LMDB": lambda file: file.put(0, 16, "I", 1),
     "is never written here": lambda file: file.put(file.meta.page, TREES + 104, "Q", file.meta.transaction + 1),
     "the file ends before it": lambda file: file.data.__delitem__(slice(file.leaf * PAGE + 100, None)),

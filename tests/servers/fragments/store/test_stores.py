@@ -243,7 +243,7 @@ def test_what_left_is_kept_from_the_beginning_or_never(tmp_path: Path) -> None:
     with pytest.raises(KeepError, match="into another store"):
         DiskStore(tmp_path, Keep())
     DiskStore(tmp_path).close()
-    with pytest.raises(KeepError, match="say when"):
+    with pytest.raises(KeepError, match="give the time of the change"):
         MemoryStore(Keep()).change((), [(A, None)])
 
 

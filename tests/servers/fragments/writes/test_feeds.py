@@ -85,7 +85,7 @@ def test_elements_become_intervals() -> None:
     feeding, said = fed(data, items, time)
     assert facts(data) == {Fact(A, 10, 20), Fact(B, 10, 40), Fact(C, 20, 50), Fact(A, 40, None)}
     assert (feeding.fed.elements, feeding.fed.facts) == (3, 4)
-    assert said == ["the feed of /data has ended: 3 elements, 4 facts, 0 that had ended, 0 refused"]
+    assert said == ["the feed of /data has ended: 3 elements, 4 facts, 0 already ended, 0 refused"]
 
 
 def test_what_comes_late_does_not_end_what_came_after() -> None:
@@ -178,7 +178,7 @@ def test_a_feed_that_goes_on_is_ended_by_the_server() -> None:
             async with asyncio.timeout(10):
                 while not facts(data):
                     await asyncio.sleep(0.01)
-        assert said == ["the feed of /data has ended: 1 element, 1 fact, 0 that had ended, 0 refused"]
+        assert said == ["the feed of /data has ended: 1 element, 1 fact, 0 already ended, 0 refused"]
 
     asyncio.run(up())
 
@@ -226,7 +226,7 @@ def test_what_cannot_be_forgotten_is_said_and_tried_again(
                     await asyncio.sleep(0.01)
 
     asyncio.run(up())
-    assert "/data: what has ended cannot be taken out: no room: make some" in caplog.text
+    assert "/data: ended facts cannot be removed: no room: make some" in caplog.text
 
 
 def test_files_feed(tmp_path: Path) -> None:

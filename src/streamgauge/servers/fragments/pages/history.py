@@ -98,18 +98,20 @@ def split_request(
 def store_version(dataset: DataSet, version: str) -> int | None:
     """The store's version in a version of a data set; ``None`` if invalid or from before a restart."""
     began, _, digits = version.partition(".")
-    known = dataset.version.decode().partition(".")[0]
-    return int(digits) if began == known and digits.isascii() and digits.isdigit() and len(digits) < 19 else None
+    # The first part is the start of the process: after a restart a store in memory counts its versions from 0 again.
+    start = dataset.version.decode().partition(".")[0]
+    return int(digits) if began == start and digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
 
 def fragment_changes(dataset: DataSet, selection: Selection, since: int | None) -> QuadChanges | None:
     """The changes of a fragment; ``None`` if they are not logged, or are more than the fragment's quads."""
+    # Matches may overlap; ``_taken`` removes the duplicates.
     changes = [None if since is None else dataset.store.changed(match, since) for match in selection.matches]
-    known = [change for change in changes if change is not None]
-    if len(known) < len(changes):
+    logged = [change for change in changes if change is not None]
+    if len(logged) < len(changes):
         return None
-    added = _taken(selection, (change.added for change in known))
-    removed = _taken(selection, (change.removed for change in known))
+    added = _taken(selection, (change.added for change in logged))
+    removed = _taken(selection, (change.removed for change in logged))
     count = len(added) + len(removed)
     if count > LARGE and count > sum(map(dataset.store.count, selection.matches)):
         return None
@@ -177,9 +179,7 @@ class ChangesHandler:
     def _made(self, dataset: DataSet, since: HistoryRequest, headers: Headers) -> Reply:
         changes = fragment_changes(dataset, since.fragment.selection, store_version(dataset, since.version or ""))
         if changes is None:
-            return error_reply(
-                410, f"what changed since {since.version!r:.60} is not known here: fetch the fragment again"
-            )
+            return error_reply(410, f"the changes since {since.version!r:.60} are not logged: fetch the fragment again")
         version = dataset.version.decode()
         head = [f'H prev "{since.version}" .', f'H id "{version}" .']
         body = "".join(f"{line}\n" for line in (*head, *patch_lines(changes, since.base))).encode()
@@ -197,7 +197,7 @@ class PastHandler:
     """Answers ``?at=TIME``; a past state never changes, so caches may keep it for ever."""
 
     def __init__(self, addressing: BaseAddress) -> None:
-        self._addressing, self._gate = addressing, Gate(WAITING, "ask what was there")
+        self._addressing, self._gate = addressing, Gate(WAITING, "read the past")
 
     def takes(self, method: str, query: bytes, _headers: Mapping[bytes, bytes]) -> bool:
         """Whether it is a read with ``at``."""
@@ -221,13 +221,14 @@ class PastHandler:
         quads = _past_quads(dataset, fragment, instant)
         if quads is None:
             return error_reply(
-                410, f"what was there at {parameters['at']:.40} is not kept here: ask for a later time, or none"
+                410, f"the history does not reach back to {parameters['at']:.40}: ask for a later time, or none"
             )
         size = fragment.limit or dataset.page_size
         first = (fragment.number - 1) * size
         page = Page(tuple(quads[first : first + size]), len(quads), None, instant)
         representation = represent(PageView(dataset, base, _then(fragment, parameters["at"]), page, instant), headers)
         timed: list[Header] = [
+            # The current instant may still change within its millisecond.
             (b"cache-control", _FOR_EVER if instant < now else b"no-cache"),
             (b"memento-datetime", date_text(instant // 1000)),
             (b"link", f'<{base}{fragment.page}>; rel="original"'.encode("latin-1")),
@@ -246,7 +247,7 @@ def _past_quads(dataset: DataSet, fragment: FragmentRequest, instant: int) -> li
             return None
         quads_.update((quad, None) for quad in quads if fragment.selection.takes(quad))
         if len(quads_) > MAX_SCANNED:
-            raise TooManyError(f"more than {MAX_SCANNED} quads were there: bind another place")
+            raise TooManyError(f"more than {MAX_SCANNED} quads held then: bind another place")
     return list(quads_)
 
 
@@ -307,12 +308,12 @@ class EventsHandler:
         try:
             since = read_history_request(dataset, scope, headers, self._addressing)
             if since.what not in (None, *EVENT_CONTENTS):
-                raise FragmentRequestError(f"what: {since.what!r:.40} is none of {', '.join(EVENT_CONTENTS)}")
+                raise FragmentRequestError(f"what: {since.what!r:.40} is not one of {', '.join(EVENT_CONTENTS)}")
         except tuple(REFUSALS) as error:
             await send_reply(refusal(error), "GET", send, *clock_headers(dataset.clock()))
             return
         if self.subscribers >= self._limit:
-            sentence = f"{self._limit} listen already: come again later, or ask what changed with ?since="
+            sentence = f"{self._limit} subscribers are connected already: come again later, or poll with ?since="
             await send_reply(
                 error_reply(429, sentence, (b"retry-after", b"10")), "GET", send, *clock_headers(dataset.clock())
             )
@@ -361,6 +362,7 @@ def _due(dataset: DataSet, subscriber: FragmentSubscriber) -> bytes:
     """The event of all changes since the last one; empty without changes."""
     since, version = subscriber.since, dataset.version.decode()
     changes = fragment_changes(dataset, subscriber.selection, subscriber.sent)
+    # Advanced even without changes: later requests to the log then need not go back as far.
     subscriber.sent = dataset.store.version
     if changes is None:
         return events.event(version.encode(), version, "reset")

@@ -61,20 +61,20 @@ def _operations() -> Mapping[str, Mapping[str, Json]]:
     text = {"text/plain": {"schema": _TEXT}}
     return {
         "/": {"get": _read_path("The data sets.", {kind: {} for kind in types}, ("400", "406", "414"))},
-        "/health": {"get": _read_path("Whether it is up.", json, ())},
-        "/ready": {"get": _read_path("Whether changes are taken, and how feeds go.", json, ())},
-        "/metrics": {"get": _read_path("Counts for Prometheus.", text, ())},
-        "/openapi.json": {"get": _read_path("This.", json, ())},
+        "/health": {"get": _read_path("Whether the server runs.", json, ())},
+        "/ready": {"get": _read_path("Whether changes are accepted, and the state of feeds.", json, ())},
+        "/metrics": {"get": _read_path("Metrics for Prometheus.", text, ())},
+        "/openapi.json": {"get": _read_path("This description.", json, ())},
         "/{dataset}": {
             "get": _fragment_path([*types, PATCH_TYPE, "text/event-stream"]),
-            "post": _write_path("Facts hold, beside those that do.", [*_TIMES, *_STYLES], body(_FACTS, _TEXT)),
+            "post": _write_path("Add facts.", [*_TIMES, *_STYLES], body(_FACTS, _TEXT)),
             "put": _write_path(
-                "Of the matching triples these hold from now on.",
+                "Replace the matching triples by facts from now on.",
                 [*map(_place, _PLACES), *_TIMES, *_STYLES],
                 body(_FACTS, _TEXT),
             ),
-            "patch": _write_path("Several changes, or a SPARQL Update.", [*_TIMES, _AT], _PATCH),
-            "delete": _write_path("Matching triples never held; with at, they end then.", [*map(_place, _PLACES), _AT]),
+            "patch": _write_path("Apply several changes, or a SPARQL Update.", [*_TIMES, _AT], _PATCH),
+            "delete": _write_path("Delete triples with their past, or end them.", [*map(_place, _PLACES), _AT]),
         },
     }
 
@@ -87,40 +87,40 @@ def _read_path(summary: str, content: Json, errors: Sequence[str]) -> Json:
 def _fragment_path(types: Sequence[str]) -> Json:
     page = {"type": "integer", "minimum": 1, "maximum": 10**7}
     read = _read_path(
-        "A page of a fragment; what changed in it since a version; its changes as events.",
+        "A page of a fragment; its changes since a version; its changes as events.",
         {kind: {} for kind in types},
         ("400", "404", "406", "410", "414", "422", "429"),
     )
-    read["responses"]["304"] = {"description": "As the client has it."}
+    read["responses"]["304"] = {"description": "The client's copy is current."}
     read["responses"]["200"]["headers"] = {VERSION: {"schema": _TEXT, "description": "The version of the data set."}}
     read["parameters"] = [
         *map(_place, (*_PLACES, "graph")),
-        parameter("values", "Bindings, as SPARQL's VALUES."),
-        parameter("limit", "How many quads a page is to have.", {"type": "integer", "minimum": 1}),
+        parameter("values", "Bindings, in the syntax of SPARQL's VALUES."),
+        parameter("limit", "Quads per page.", {"type": "integer", "minimum": 1}),
         parameter("page", "The number of the page, from 1.", page),
-        parameter("since", f"A {VERSION}: what changed since then."),
-        parameter("what", "What events carry.", {"enum": list(EVENT_CONTENTS)}),
-        parameter("at", f"The fragment as it was then: {_TIME}"),
+        parameter("since", f"A {VERSION}, for the changes since then."),
+        parameter("what", "The content of events.", {"enum": list(EVENT_CONTENTS)}),
+        parameter("at", f"A past time, for the fragment at that time: {_TIME}"),
     ]
     return read
 
 
 def _write_path(summary: str, parameters: Sequence[Json], sent: Json | None = None) -> Json:
     done = {
-        "description": "What changed.",
+        "description": "The effect of the change.",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Written"}}},
     }
     whys = {
-        "400": "It cannot be understood.",
-        "401": "A token is needed.",
-        "403": "Nobody may write here.",
-        "404": "There is no such data set.",
-        "408": "It did not come in time.",
-        "412": "The fragment is not as If-Match or If-None-Match demands.",
-        "413": "It is too long.",
+        "400": "The request is invalid.",
+        "401": "A token is required.",
+        "403": "The server has no tokens, so writes are disabled.",
+        "404": "The data set does not exist.",
+        "408": "The request did not arrive in time.",
+        "412": "If-Match or If-None-Match does not hold.",
+        "413": "The body is too long.",
         "414": "The address is too long.",
-        "415": "Another kind of body is needed.",
-        "422": "It touches too much, or its key was used.",
+        "415": "The media type is not supported.",
+        "422": "The change exceeds a limit, or its key was used for another one.",
         "507": "The disk is full.",
     }
     key = {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "minLength": 1, "maxLength": 200}}
@@ -141,13 +141,13 @@ def _place(name: str) -> Json:
 _TIMES: Final = (
     parameter("from", _TIME),
     parameter("until", _TIME),
-    parameter("for", "How long: 500ms, 10s, 5m, 1h, 1d."),
+    parameter("for", "A duration: 500ms, 10s, 5m, 1h, 1d."),
 )
 _AT: Final = parameter("at", _TIME)
 _STYLES: Final = (
     parameter("method", "The method by which the body is annotated."),
-    parameter("label", "What it says of time.", {"enum": list(Label)}),
-    parameter("vocabulary", "In which vocabulary.", {"enum": list(VOCABULARIES)}),
+    parameter("label", "The kind of time label in the body.", {"enum": list(Label)}),
+    parameter("vocabulary", "The vocabulary of the labels.", {"enum": list(VOCABULARIES)}),
     parameter("border", "Whether a final time belongs to the fact.", {"enum": list(Border)}),
 )
 _PATTERN: Final[Json] = {
@@ -219,7 +219,7 @@ class FragmentsApp:
         feeds: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
     ) -> None:
         if not datasets:
-            raise ValueError("there is no data set to serve: give one")
+            raise ValueError("no data set to serve: give at least one")
         self._datasets = {dataset.name: dataset for dataset in datasets}
         self._by_path = {f"/{name}".encode(): dataset for name, dataset in self._datasets.items() if name.isascii()}
         self._events = EventsHandler(addressing, limits.subscribers)
@@ -230,7 +230,7 @@ class FragmentsApp:
             PastHandler(addressing),
             *mounts,
         )
-        self._scans = Gate(MAX_WAITING_SCANS, "have quads compared one by one")
+        self._scans = Gate(MAX_WAITING_SCANS, "scan quads")
         self._clock, self.counts = datasets[0].clock, FragmentCounts()
         self._reading = Representations(datasets, limits, addressing, self.counts)
         self._allowed = ", ".join((*READS, *(method for method in WRITES if self._mount(method, b"", {})))).encode()
@@ -277,7 +277,7 @@ class FragmentsApp:
             reply = refusal(error)
         except Exception:
             _LOG.exception("%s %s", scope["method"], scope["path"])
-            reply = error_reply(500, "the server failed at this request; its log says how")
+            reply = error_reply(500, "the server failed on this request; its log has the reason")
         if isinstance(reply, Reply):
             self._count(name or scope["path"][1:], reply.status, 0 if scope["method"] == "HEAD" else len(reply.body))
             await send_reply(reply, scope["method"], send, *clock_headers(self._clock()))
@@ -333,7 +333,7 @@ class FragmentsApp:
     def _elsewhere(self, method: str, path: str, scope: Scope, headers: Headers) -> Reply:
         if path not in ("/", "/health", "/ready", "/metrics", "/openapi.json"):
             return error_reply(
-                404, f"nothing is at {path[:80]}: data sets are at {', '.join('/' + n for n in self._datasets)}"
+                404, f"there is no {path[:80]}: data sets are at {', '.join('/' + n for n in self._datasets)}"
             )
         if method not in READS:
             return self._refused(method)
@@ -407,9 +407,9 @@ def application(
     addressing: BaseAddress = of_host,
     feeds: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
 ) -> FragmentsApp:
-    """The server of data sets: their pages of now and then, what changed, events, and what is mounted beside.
+    """The ASGI application of data sets: pages, history, events, and the ``mounts`` for writes.
 
-    ``feeds`` gives the status of each feed, by the data set that it feeds.
+    ``feeds`` returns the status of each feed, by the data set that it feeds.
     """
     return FragmentsApp(datasets, limits or FragmentLimits(), addressing, mounts, feeds)
 

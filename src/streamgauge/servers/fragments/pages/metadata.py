@@ -185,6 +185,7 @@ class MetadataTemplate(NamedTuple):
 def metadata_template(layout: Layout, syntax: Syntax) -> MetadataTemplate:
     """The template of a layout in a syntax, cached."""
     names = {FRAGMENT: "f:", **({PAGE: "f:"} if layout.whole else {})}
+    # The graph's name occurs only in TriG.
     names |= {GRAPH: "m:"} if syntax is Syntax.TRIG else {}
     text = triples_text(page_triples(layout), syntax, GRAPH, {"d": f"{layout.dataset}#"}, names)
     first, *rest = text.split("\x00")

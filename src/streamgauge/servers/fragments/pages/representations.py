@@ -66,8 +66,8 @@ class FragmentCounts:
         )
         yield Metric(f"{name}_bytes_total", "counter", "Bytes of bodies sent.", (({}, self.bytes),))
         bodies = (({"from": "kept"}, self.kept), ({"from": "made"}, self.made))
-        yield Metric(f"{name}_bodies_total", "counter", "Bodies that were there, and that were made.", bodies)
-        yield Metric(f"{name}_kept_bytes", "gauge", "Bytes of bodies that are kept.", (({}, kept_bytes),))
+        yield Metric(f"{name}_bodies_total", "counter", "Bodies from the cache, and generated ones.", bodies)
+        yield Metric(f"{name}_kept_bytes", "gauge", "Bytes of cached bodies.", (({}, kept_bytes),))
         quads = tuple(({"dataset": dataset.name}, dataset.size) for dataset in datasets)
         yield Metric(f"{name}_quads", "gauge", "Quads of a data set.", quads)
         versions = tuple(({"dataset": dataset.name}, dataset.store.version) for dataset in datasets)
@@ -380,10 +380,10 @@ def encoded(
     ``identity`` is a shorter text to hash in place of the body; it must differ whenever the body differs.
     """
     coding = accepted_coding(headers) if len(body) >= MIN_CODED_SIZE else ""
-    known = body if identity is None else identity
+    content = body if identity is None else identity
     if coding not in CODINGS:
-        return body, tag(known, name), []
-    return CODINGS[coding](body), tag(known, name + coding[:1]), [(b"content-encoding", coding.encode())]
+        return body, tag(content, name), []
+    return CODINGS[coding](body), tag(content, name + coding[:1]), [(b"content-encoding", coding.encode())]
 
 
 def _offer(headers: Headers, able: Sequence[PageFormat]) -> Offer:
@@ -402,8 +402,8 @@ def _best_offer(accepted: bytes, able: Sequence[PageFormat]) -> Offer:
     for offer in acceptable_offers(accepted.decode("latin-1")):
         if able is FORMATS or offer.format in able:
             return offer
-    why = "what Accept names is not there" if able is FORMATS else "this page has triple terms (RDF 1.2)"
-    raise UnacceptableError(f"{why}: it can be had as {', '.join(form.types[0] for form in able)}")
+    why = "Accept names no available format" if able is FORMATS else "this page has triple terms (RDF 1.2)"
+    raise UnacceptableError(f"{why}: it is available as {', '.join(form.types[0] for form in able)}")
 
 
 @lru_cache(maxsize=100)

@@ -125,6 +125,7 @@ class SortedIndex:
 
     def __init__(self, name: bytes, width: int, records: KeyValueStore) -> None:
         self.name, self.width, self._records = name, width, records
+        # The smallest possible key is the first border, so that every key has a block.
         stored = [(key[len(name) :], size // width) for key, size in records.sizes(name)] or [(bytes(width), 0)]
         self._borders = [border for border, _ in stored]
         self._counts = np.array([count for _, count in stored], dtype=np.int64)
@@ -141,6 +142,7 @@ class SortedIndex:
         """The number of keys with a prefix."""
         if not prefix:
             return self._size
+        # One byte longer than any key, so that a key of only 0xff bytes is still below it.
         first = self._place(prefix.ljust(self.width, b"\0"))
         last = self._place(prefix + b"\xff" * (self.width - len(prefix) + 1))
         between = int(self._counts[first[0] : last[0]].sum()) if first[0] < last[0] else 0

@@ -55,7 +55,7 @@ _WRAP: Final = (1 << 64) - 1
 _SEAL_FORM: Final = Struct(">16sQQQ")
 _KINDS: Final = {
     **{ord("0") + number: f"a block of order {number}" for number in range(6)},
-    **{ord("A") + number: "a block of what left" for number in range(8)},
+    **{ord("A") + number: "a block of history" for number in range(8)},
     ord("e"): "a block of ends by time",
     ord("k"): "a block of ends by quad",
     ord("l"): "a remembered change",
@@ -195,7 +195,7 @@ def _check_leaves(leaves: Iterable[Records], before: Witness | None) -> RunningS
                 running.enter(value)
     if form == PLAIN:
         if before is not None:
-            raise DamagedStoreError("the mark of its format: it says that there are no checksums, but there were")
+            raise DamagedStoreError("the mark of its format: it denies checksums, which the witness shows")
         return None
     if not count and (before is None or before.number == 0):
         return RunningSeal(StoreSeal(urandom(16) if before is None else before.store, 0, 0, 0))
@@ -206,7 +206,7 @@ def _check_leaves(leaves: Iterable[Records], before: Witness | None) -> RunningS
 def _agree(form: Value | None, seal: StoreSeal | None, counted: RunningSeal, before: Witness | None) -> None:
     """DamagedStoreError if records, seal and witness contradict each other."""
     if form != with_checksum(FORMAT, SUMMED):
-        raise DamagedStoreError("the mark of its format is missing or none that this reads")
+        raise DamagedStoreError("the mark of its format is missing or unknown")
     if seal is None:
         raise DamagedStoreError("its seal is missing")
     if (seal.records, seal.total) != (counted.records, counted.total & _WRAP):
@@ -337,6 +337,7 @@ class LmdbKeyValues:
         self._trouble = ""
         if sealing is not None:
             self._sealing = sealing
+            # A changed value is checked again when it is next read.
             self._whole.difference_update(writes)
             self._witness.follow(sealing.seal.witness)
 
@@ -366,7 +367,7 @@ class LmdbKeyValues:
             records = zip(keys, values, strict=True)
             consumed, added = cursor.putmulti(records, dupdata=False, overwrite=False, append=last)
         if added < consumed:
-            raise self._damaged(keys[0], "some of the records after it were there before they were made")
+            raise self._damaged(keys[0], "some of the new records after it exist already")
 
     def trouble(self) -> str:
         """Why changes are refused; empty if they are accepted, and again once the disk accepts files."""

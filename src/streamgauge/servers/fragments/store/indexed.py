@@ -90,7 +90,7 @@ class Store:
         self._log = ChangeLog(KEY, self._records)
         self._past = None if self._keep is None else PastRuns(self._keep, self._records)
         if self._version and (self._records.get(_KEEPS) is None) != (self._keep is None):
-            raise KeepError("what left is kept from a store's beginning on or never: load its quads into another store")
+            raise KeepError("history is kept from a store's beginning or never: load its quads into another store")
         self._nearest: dict[Match, tuple[int, int | None]] = {}
         self._leaving: dict[bytes, int] = {}
 
@@ -126,7 +126,7 @@ class Store:
         gone, come = dict.fromkeys(removed), dict(added)
         change = KeyedChange(beside=True)
         with self._lock:
-            self._beside.add(change)
+            self._beside.add(change)  # from now on ``_apply`` may mark it as stale
         try:
             numbers = self._written_ahead(change, come)
             rest = iter(come.items())
@@ -236,9 +236,9 @@ class Store:
         return QuadChanges(draft.version, draft.added, draft.removed)
 
     def load(self, quads: Iterable[ExpiringQuad], at: int | None = None) -> int:
-        """Fill a store that was never changed (else ValueError), with the latest end of each quad.
+        """Fill a store that was never changed (else ValueError); returns the number of quads.
 
-        How many they are.
+        A quad that occurs several times gets its latest end.
         """
         return self.load_batches(batches(quads), at)
 
@@ -318,9 +318,9 @@ class Store:
             return self._remembered_nearest(match, now) if self._endings else None
 
     def _remembered_nearest(self, match: Match, now: int) -> int | None:
-        known = self._nearest.get(match)
-        if known is not None and known[0] <= now and (known[1] is None or now < known[1]):
-            return known[1]
+        entry = self._nearest.get(match)
+        if entry is not None and entry[0] <= now and (entry[1] is None or now < entry[1]):
+            return entry[1]
         if len(self._nearest) >= _REMEMBERED:
             self._nearest.clear()
         end = self._find_nearest(match, now)
@@ -439,7 +439,7 @@ class Store:
 
     def _instant(self, at: int | None) -> int:
         if at is None:
-            raise KeepError("this store keeps what left: say when a change is made (at, ms)")
+            raise KeepError("this store keeps history: give the time of the change (at, ms)")
         return at
 
     def _apply(self, draft: StoreDraft) -> None:

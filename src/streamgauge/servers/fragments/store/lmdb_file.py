@@ -151,7 +151,7 @@ class LmdbFile:
             if tree.flags != flags or (tree.root == _NONE) != (tree.depth == 0):
                 raise PageError(page, "a tree has other flags or another depth than LMDB gives")
         if not 1 <= last < self.pages + _TAIL:
-            raise PageError(page, f"the last page is said to be {last} and the file ends before page {self.pages}")
+            raise PageError(page, f"the last page is {last} by the meta page, but the file ends before {self.pages}")
         return MetaPage(page, trees[0], trees[1], last, transaction)
 
     def leaves(self, meta: MetaPage) -> Iterator[Records]:
@@ -219,14 +219,14 @@ class LmdbFile:
         data = self._read(number, self.page_size)
         own, _, flags, _, _ = _HEADER.unpack_from(data)
         if own != number:
-            raise PageError(number, f"it says that it is page {own}")
+            raise PageError(number, f"its header has the number {own}")
         if flags != kind:
             raise PageError(number, f"its flags are {flags:#x}, not {kind:#x}")
         return data
 
     def _use(self, number: int, last: int) -> None:
         if number > last:
-            raise PageError(number, f"the last page is said to be {last}")
+            raise PageError(number, f"the last page is {last} by the meta page")
         if number >= len(self._used) or self._used[number]:
             raise PageError(number, "it is used twice")
         self._used[number] = 1
@@ -237,7 +237,7 @@ class LmdbFile:
             yield from self._descended(meta, walk, tree.root, 1)
         counted_pages = walk.branches, walk.leaves, walk.overflows, walk.entries
         if counted_pages != tree[3:7]:
-            raise PageError(page, "a tree has other numbers of pages or records than the meta page says")
+            raise PageError(page, "a tree has other numbers of pages or records than the meta page states")
 
     def _descended(self, meta: MetaPage, walk: _TreeWalk, number: int, level: int) -> Iterator[Records]:
         self._use(number, meta.last)

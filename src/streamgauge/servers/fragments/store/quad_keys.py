@@ -86,9 +86,9 @@ class TermDictionary:
         numbers, fresh = np.zeros(len(terms), dtype=np.int64), np.ones(len(terms), dtype=np.bool_)
         again = met.add(np.fromiter(map(hash, terms), dtype=np.int64, count=len(terms)))
         for place in np.flatnonzero(again).tolist():
-            known = self.number(terms[place])
-            if known is not None:
-                numbers[place], fresh[place] = int.from_bytes(known), False
+            number = self.number(terms[place])
+            if number is not None:
+                numbers[place], fresh[place] = int.from_bytes(number), False
         following = int.from_bytes(self._records.get(_NEXT) or b"")
         end = following + int(fresh.sum())
         numbers[fresh] = np.arange(following, end)

@@ -18,9 +18,9 @@ from streamgauge.servers.fragments.store.quad_keys import KEY, TIME, WIDTH, quad
 _ORDERS: Final = b"012345"
 _RECORD_KINDS: Final = {
     **dict.fromkeys(_ORDERS, "blocks of orders"),
-    **dict.fromkeys(b"ABCDEFGH", "blocks of what left"),
+    **dict.fromkeys(b"ABCDEFGH", "blocks of history"),
     **dict.fromkeys(b"ek", "blocks of ends"),
-    ord("l"): "remembered changes",
+    ord("l"): "logged changes",
     ord("m"): "marks",
     ord("n"): "numbers of terms",
     ord("s"): "sizes of blocks",
@@ -124,10 +124,10 @@ class _Salvage:
         if lost > 0:
             yield f"{lost:,} quads are lost"
         if self.without_text:
-            yield f"of {self.without_text:,} quads a term has lost its text"
+            yield f"{self.without_text:,} quads are lost because the text of a term is"
         if self.keeps:
-            yield "what left is not saved: the new store keeps it from now on"
-        yield "the versions begin anew: who asks what changed since one of before is told that this is not known"
+            yield "the history is not saved: the new store begins its own"
+            yield "versions start again: clients that know an older one have to fetch their fragments again"
 
 
 def _sound(folder: Path, inspection: Inspection) -> Iterator[tuple[bytes, bytes]]:
@@ -173,7 +173,7 @@ def _readable(file: LmdbFile, data: Path) -> MetaPage:
             continue
         return meta
     raise disk.FolderError(
-        f"{data}: damaged: neither of the pages by which all others are found can be read, nothing is saved"
+        f"{data}: damaged: neither meta page can be read, so no other page can be found; nothing is saved"
     )
 
 

@@ -83,9 +83,9 @@ class FactDraft:
         """Add facts to the existing ones; a new expiration replaces that of the same triple."""
         label = self._style.label
         for fact in facts:
-            known = joined(self._of(fact.triple), as_labelled(fact, label), label)
+            facts_ = joined(self._of(fact.triple), as_labelled(fact, label), label)
             over = label is Label.EXPIRATION and fact.final is not None and fact.final <= self._now
-            self._after[fact.triple] = [] if over else known
+            self._after[fact.triple] = [] if over else facts_
 
     def remove(self, wanted: TripleMatch) -> None:
         """Remove all facts of the selected triples, their past included."""
@@ -160,8 +160,8 @@ class FactDraft:
         gone = [
             located for triple in triples for located in self._before[triple] if located.fact not in self._after[triple]
         ]
-        there = {located.fact for triple in triples for located in self._before[triple]}
-        come = [fact for triple in triples for fact in self._after[triple] if fact not in there]
+        before = {located.fact for triple in triples for located in self._before[triple]}
+        come = [fact for triple in triples for fact in self._after[triple] if fact not in before]
         if not gone and not come:
             return None
         removed, names = self._vacated(gone)

@@ -60,7 +60,7 @@ class FeedCounts:
 
     def __str__(self) -> str:
         come = f"{counted(self.elements, 'element')}, {counted(self.facts, 'fact')}"
-        text = f"{come}, {self.over} that had ended, {self.refused} refused"
+        text = f"{come}, {self.over} already ended, {self.refused} refused"
         return text + "".join(f"\n  {reason}" for reason in self.reasons)
 
 
@@ -131,7 +131,7 @@ class FeedRunner:
             raise
         finally:
             self.close()
-            passed = f", {self._feed.source.refused} that could not be read" if self._feed.source.refused else ""
+            passed = f", {self._feed.source.refused} unreadable" if self._feed.source.refused else ""
             self._say(f"the feed of /{name} {why}: {self.fed}{passed}")
 
     def close(self) -> None:
@@ -151,6 +151,7 @@ class FeedRunner:
     def _put(self, item: Input | Exception | None) -> bool:
         while not self._closing.is_set():
             try:
+                # With a timeout, or ``close`` could not end a thread that waits for room.
                 self._coming.put(item, timeout=_WAIT_S)
             except Full:
                 continue
@@ -290,4 +291,4 @@ async def _swept(dataset: DataSet, keep: int) -> None:
     try:
         await sweep_beside(dataset, dataset.clock() - keep)
     except (FullError, DamagedStoreError) as error:
-        _LOG.error("/%s: what has ended cannot be taken out: %s", dataset.name, error)
+        _LOG.error("/%s: ended facts cannot be removed: %s", dataset.name, error)

@@ -216,7 +216,7 @@ def _wanted(names: Mapping[str, str], base: str) -> TripleMatch:
     """A selection with at least one term; variables and empty places stand for any."""
     subject, predicate, object_ = (_place(names.get(name, ""), base) for name in PLACES)
     if subject is None and predicate is None and object_ is None:
-        raise WriteRequestError("this would touch every fact: give a subject, predicate or object")
+        raise WriteRequestError("this would change every fact: give a subject, predicate or object")
     return subject, predicate, object_
 
 
@@ -243,9 +243,7 @@ def _facts(request: WriteRequest) -> list[Fact]:
         return method_of(parameters.get("method", style.method)).facts(quads, _style(parameters, style))
     named = next((quad for quad in quads if quad[3] != DEFAULT), None)
     if named is not None:
-        raise WriteRequestError(
-            f"{named[3]:.80}: facts have no graph; if graphs are how they are annotated, say ?method=graphs"
-        )
+        raise WriteRequestError(f"{named[3]:.80}: facts have no graph; if graphs annotate them, add ?method=graphs")
     bounds = validity(parameters, style.label, request.now)
     return [Fact(quad[:3], *bounds) for quad in quads]
 
@@ -265,7 +263,7 @@ def _quads(request: WriteRequest) -> Iterator[Quad]:
     """The quads of an RDF body, with the server's skolem IRIs turned into blank nodes."""
     syntax = SENT.get(request.media_type)
     if syntax is None:
-        raise WriteMediaTypeError(f"{request.media_type or 'no content type'}: facts come as one of {', '.join(SENT)}")
+        raise WriteMediaTypeError(f"{request.media_type or 'no content type'}: send facts as one of {', '.join(SENT)}")
     relabel, base, capacity = Relabel(request.fresh), request.base, most_characters(len(request.body))
     try:
         check_rdf(request.body, syntax, SERVED)
@@ -313,8 +311,8 @@ def require_conditions(dataset: DataSet, scope: Scope, base: str) -> None:
     fragment = read_fragment_request(raw_path(scope), query, dataset.shape, base, dataset.largest)
     page = dataset.page(fragment.selection, fragment.number, fragment.limit)
     conditions.require(set(_tags(dataset, base, fragment, page, conditions)), f"the fragment {fragment.page:.200}")
-    known = None if since is None else http_date(since.decode("latin-1"))
-    later = known is None or page.changed // 1000 * 1000 > known
+    unmodified_since = None if since is None else http_date(since.decode("latin-1"))
+    later = unmodified_since is None or page.changed // 1000 * 1000 > unmodified_since
     if conditions.match is None and since is not None and later:
         raise PreconditionError(
             f"If-Unmodified-Since does not hold: {fragment.page:.200} has changed, nothing was changed"
@@ -397,7 +395,7 @@ class WritesHandler:
 
     def _refused(self, headers: Headers) -> Reply | None:
         if not self._tokens:
-            return error_reply(403, "nothing can be written here: start the server with a token (--token-file)")
+            return error_reply(403, "writes are disabled: start the server with a token (--token-file)")
         if self._tokens.admits(bearer(headers.get(b"authorization", b"").decode("latin-1"))):
             return None
         return error_reply(401, "a token is needed: Authorization: Bearer TOKEN", (b"www-authenticate", b"Bearer"))

@@ -50,7 +50,7 @@ class WriteQueue:
     """Applies the writes of a server's data sets: short ones directly, long ones one at a time in a thread."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
-        self._seconds, self._long = seconds, Gate(MAX_WAITING_WRITES, "write so much")
+        self._seconds, self._long = seconds, Gate(MAX_WAITING_WRITES, "change many facts")
 
     async def write(
         self, dataset: DataSet, operations: Sequence[Operation], require: Callable[[], object] = bool
@@ -77,6 +77,7 @@ class WriteQueue:
                         plan.abandon()
                         plan = await asyncio.to_thread(self._planned, dataset, operations)
                     if not await asyncio.to_thread(plan.stale):
+                        # Last, and with the lock: a condition that held earlier may not hold any more.
                         require()
                         written = await plan.made()
                         if written is not None:
@@ -84,7 +85,7 @@ class WriteQueue:
             finally:
                 plan.abandon()
                 await tidied(dataset)
-        raise WriteBusyError(f"the data changed {TRIES} times while this was worked out: ask for less, or come again")
+        raise WriteBusyError(f"the data changed {TRIES} times while this was prepared: change less, or try again")
 
     def _planned(self, dataset: DataSet, operations: Sequence[Operation]) -> "_PlannedWrite":
         """Draft and plan a change, and have the store prepare it."""
