@@ -125,7 +125,7 @@ REFUSED = {
     "no query": (lambda: translate("{ } ", "cqels"), "this query has no stream"),
     "no dialect": (lambda: translate(QUERY, "sql"), "sql"),
     "no Turtle": (lambda: expect(QUERY, [GivenElement(time=0, triples="a b c")]), "stream, element 1: 'a b c'"),
-    "which stream": (lambda: expect(TWO, STREAM), "element 1: its stream is not said, and the query reads 2"),
+    "which stream": (lambda: expect(TWO, STREAM), "element 1: its stream is missing, and the query reads 2"),
     "another stream": (
         lambda: expect(QUERY, [GivenElement(time=0, triples=":a :v 1 .", stream="urn:x")]),
         "the query reads no stream urn:x: it reads urn:in",
@@ -145,6 +145,14 @@ def test_what_cannot_be_asked_is_said_in_a_sentence(ask, sentence):
     with pytest.raises((MistakeError, ValueError)) as refused:
         ask()
     assert sentence in str(refused.value)
+
+
+def test_reports_are_complete_as_long_as_no_row_is_left_out(monkeypatch):
+    rows = sum(report["expected_rows"] for report in expect(QUERY, STREAM)["reports"])
+    monkeypatch.setattr(tools, "MAX_RETURNED_ROWS", rows)
+    assert expect(QUERY, STREAM)["complete"]
+    monkeypatch.setattr(tools, "MAX_RETURNED_ROWS", rows - 1)
+    assert not expect(QUERY, STREAM)["complete"]
 
 
 def test_many_triples_and_rows_are_refused(monkeypatch):

@@ -47,11 +47,11 @@ ROWS: Final = 20_000
 """Rows over all answers."""
 
 REPORTS: Final = 20_000
-"""Instants at which reports may be due, up to where time comes."""
+"""Maximum number of instants at which reports may be due."""
 
 
 class ToolInputError(MistakeError, ValueError):
-    """An input of a tool that is too large or is not what it should be; the sentence names the field."""
+    """An input of a tool that is invalid or too large; the sentence names the field."""
 
 
 class GivenElement(BaseModel):
@@ -60,13 +60,13 @@ class GivenElement(BaseModel):
     time: int = Field(description="application time, ms")
     triples: str = Field(description="Turtle (N-Triples is Turtle); the prefixes of the query are declared")
     stream: str | None = Field(None, description="the IRI of its stream; the query's only stream unless given")
-    until: int | None = Field(None, description="when its triples stop holding, ms; as long as the window unless given")
+    until: int | None = Field(None, description="when its triples stop holding, ms; by default as the window ends")
 
 
 class GivenAnswer(BaseModel):
     """A report of an engine."""
 
-    instant: int | None = Field(None, description="the application time that it speaks of, ms; null when unknown")
+    instant: int | None = Field(None, description="the application time of the report, ms; null if unknown")
     rows: list[dict[str, str | int | float | bool | None]] | bool = Field(
         description="rows from variable to N-Triples term (or a number, a bool); true or false for ASK; "
         "subject, predicate, object for CONSTRUCT"
@@ -77,19 +77,17 @@ Query: TypeAlias = Annotated[
     str, Field(description="the text of a continuous query in RSP-QL, C-SPARQL, CQELS-QL or SPARQLstream")
 ]
 Stream: TypeAlias = Annotated[
-    list[GivenElement], Field(description="the elements, in the order in which they come; the stream ends with them")
+    list[GivenElement], Field(description="the elements in order of arrival; the stream ends after the last")
 ]
 Answers: TypeAlias = Annotated[list[GivenAnswer], Field(description="the engine's reports, in their order")]
 Meaning: TypeAlias = Annotated[
     str | None,
-    Field(
-        description="the operational semantics: rspql, csparql, cqels, ...; that of the query's dialect unless given"
-    ),
+    Field(description="the operational semantics: rspql, csparql, cqels, ...; by default that of the query's dialect"),
 ]
 Static: TypeAlias = Annotated[str | None, Field(description="background data, Turtle")]
 AdvanceTo: TypeAlias = Annotated[
     int | str | None,
-    Field(description="how far time comes, ms or text as 30s; the last element (or answer) unless given"),
+    Field(description="the end of time, ms or text as 30s; by default the time of the last element or answer"),
 ]
 
 
@@ -149,7 +147,7 @@ def _stream(stream: Sequence[GivenElement], query: ContinuousQuery, prefixes: st
         where = f"stream, element {number + 1}"
         if element.stream is None and len(names) != 1:
             raise ToolInputError(
-                f"{where}: its stream is not said, and the query reads {len(names)}: {', '.join(names)}"
+                f"{where}: its stream is missing, and the query reads {len(names)}: {', '.join(names)}"
             )
         if element.stream is not None and element.stream not in names:
             raise ToolInputError(f"{where}: the query reads no stream {element.stream}: it reads {', '.join(names)}")
@@ -169,7 +167,7 @@ def _triples(prefixes: str, turtle: str, where: str) -> tuple[Triple, ...]:
 
 
 def _refuse_endless(query: ContinuousQuery, semantics: Semantics, stream: Sequence[StreamElement], until: int) -> None:
-    """ToolInputError where time comes so far that reports would be due at too many instants."""
+    """ToolInputError if reports would be due at too many instants up to ``until`` (ms)."""
     begun_semantics = begun(query.windows, semantics, stream[0].time if stream else None)
     instants = sum(max(0, until - begun_semantics.t0) // step for step in clock_steps(query.windows, begun_semantics))
     _at_most(instants, REPORTS, "advance_to", "instants at which windows close or are looked at")
@@ -182,8 +180,8 @@ def _at_most(count: int, limit: int, field: str, what: str) -> None:
         )
 
 
-TOLD: Final = 1_000
-"""Rows that a tool returns at most."""
+MAX_RETURNED_ROWS: Final = 1_000
+"""Maximum number of rows that a tool returns."""
 
 
 def verify(
@@ -236,13 +234,26 @@ def expect(
     expected = expect_reports(
         task.query, list(task.stream), semantics=task.semantics, advance_to=task.until, evaluator="definition"
     )
-    reports, left = [], TOLD
-    for one in expected:
-        rows = _named(one.rows[:left], one.variables)
+    reports: list[dict[str, Any]] = []
+    left = MAX_RETURNED_ROWS
+    for expected_report in expected:
+        rows = _named(expected_report.rows[:left], expected_report.variables)
         left -= len(rows)
-        due = {"instant": one.due.instant, "start": one.due.start, "end": one.due.end}
-        reports.append({**due, "triples_in_window": one.content, "expected_rows": len(one.rows), "rows": rows})
-    return {"semantics": task.semantics.name, "time_came_to": task.until, "reports": reports, "complete": left > 0}
+        due = {
+            "instant": expected_report.due.instant,
+            "start": expected_report.due.start,
+            "end": expected_report.due.end,
+        }
+        reports.append(
+            {
+                **due,
+                "triples_in_window": expected_report.content,
+                "expected_rows": len(expected_report.rows),
+                "rows": rows,
+            }
+        )
+    complete = all(len(report["rows"]) == report["expected_rows"] for report in reports)
+    return {"semantics": task.semantics.name, "time_came_to": task.until, "reports": reports, "complete": complete}
 
 
 def translate(query: Query, to: str) -> dict[str, Any]:
@@ -285,7 +296,7 @@ def explain(
 
 
 def _sentences(why: Explained) -> list[str]:
-    """The diagnosis in sentences, and that the search ended before every model was tried, where it did."""
+    """The diagnosis in sentences, with a note if the search ended before every model was tried."""
     if not why.ended:
         return list(diagnosed(why.diagnosis))
     if why.found:
@@ -324,7 +335,7 @@ def _witness(window: WindowVerdict, verdict: Verdict) -> dict[str, Any]:
 
 
 def _named(rows: Sequence[Row], variables: Sequence[str]) -> list[dict[str, str | None]]:
-    """Rows from variable to term, ``None`` where unbound; numbered where names and terms are not as many."""
+    """Rows from variable to term, ``None`` if unbound; columns are numbered if there are not as many variables."""
     return [dict(zip(variables, row, strict=True)) if len(row) == len(variables) else _numbered(row) for row in rows]
 
 

@@ -58,6 +58,7 @@ class Trial:
 
     def differences(self, kept: RunHeader) -> tuple[str, ...]:
         """The fields, by their keys in an experiment file, in which a recorded run differs from this trial."""
+        # The number of triples is a result, and does not identify a trial.
         before = {name: value for name, value in kept.workload.items() if name != "triples"}
         now = dict(self.workload)
         if "content" not in before:  # recorded by a version that identified files by their paths only

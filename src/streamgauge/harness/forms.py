@@ -178,7 +178,7 @@ class BatchForm:
 
 
 def _followed(stream: Stream, handed: Iterator[AnyItem]) -> Iterator[AnyItem]:
-    """The elements; a stored stream's follower, which reports progress, sees each."""
+    """The elements; the follower of a stored stream, which reports progress, sees each of them."""
     return stream.follow(handed) if isinstance(stream, StoredStream) else handed
 
 

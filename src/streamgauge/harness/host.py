@@ -75,6 +75,7 @@ def serve(name: str, lines: io.BufferedReader, out: BinaryIO, arrow: bool = True
     Without ``arrow`` elements are accepted as lines only.
     """
     engine = load(name)
+    # Collections of garbage during a run would be measured as delays of answers.
     gc.collect()
     gc.freeze()
     while line := lines.readline():
@@ -156,8 +157,8 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
 
 def _own(engine: Engine, task: Task) -> dict[str, Any]:
     """The task's options that the engine supports."""
-    known = option_names(engine)
-    return {name: value for name, value in task.options.items() if name in known}
+    names = option_names(engine)
+    return {name: value for name, value in task.options.items() if name in names}
 
 
 Together: TypeAlias = "Iterable[Input | ElementBatch | Columns]"
@@ -182,6 +183,7 @@ class _TaskInput:
         waiting = self._lines.peek()
         end = waiting.rfind(b"\n") + 1
         if CLOSE in waiting and (match := _close(waiting)):
+            # Lines before ``close`` are returned first, and ``close`` by the next call.
             end = match.start() or match.end()
         return self._lines.read(end) if end else self._lines.readline()
 

@@ -88,7 +88,7 @@ class HandoverLog(Generic[Element]):
         places: Iterable[int],
         stopped: Callable[[], bool],
     ) -> None:
-        """Hand over the elements of these places, each after the previous one is settled (a closed loop)."""
+        """Hand over the elements of these places, each when the previous one is settled (a closed loop)."""
         clock, elements, known_as = self._clock, self.elements, self.known_as
         planned, handed, acknowledged = self.planned, self.handed, self.acknowledged
         for place in places:

@@ -276,6 +276,7 @@ class JsonProgram:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
+        # A copy of the descriptor: ``release`` may close the pipe while this thread still reads.
         with os.fdopen(os.dup(self._process.stdout.fileno()), "rb") as lines:
             for text in lines:
                 line = json.loads(text)

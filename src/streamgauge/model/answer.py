@@ -16,12 +16,12 @@ AnswerKind: TypeAlias = Literal["solutions", "triples", "boolean"]
 class Answer(Tabular):
     """One report of an engine.
 
-    ``received`` is the harness's monotonic clock in ns (0 until it is stamped). ``instant`` (ms) and
-    ``scope`` (start, end in ms) are the engine's claim which report the answer belongs to, ``None`` without one.
-    ``added`` is the bag that is streamed; ``removed`` is empty but for engines that send deltas.
-    ``made`` (monotonic ns) is the engine's claim when it computed the answer, ``None`` without one.
+    ``received`` is the harness's monotonic clock in ns (0 until it is stamped). ``instant`` (ms) and ``scope`` (start,
+    end in ms) are the report that the engine claims to answer, ``None`` without a claim. ``added`` is the bag that is
+    streamed; ``removed`` is empty unless the engine sends deltas.
+    ``made`` (monotonic ns) is when the engine claims to have computed the answer, ``None`` without a claim.
     ``rows()`` and ``values()`` are the rows of ``added`` as terms and as native Python values; ``to_arrow()``,
-    ``to_pandas()`` and ``to_polars()`` make tables of them.
+    ``to_pandas()`` and ``to_polars()`` convert them to tables.
     A boolean answer is one row with ``"true"^^xsd:boolean`` or ``"false"^^xsd:boolean``.
     """
 
@@ -79,11 +79,11 @@ _FIELDS: Final = tuple((field.name, getattr(Answer, field.name).__set__) for fie
 
 
 FEW: Final = 8
-"""Number of answers up to which calling the constructor is as fast as setting field by field."""
+"""Answers up to which calling the constructor is as fast as setting them field by field."""
 
 
 def _alike(answer: Answer, rows: Sequence[tuple[tuple[Row, ...], tuple[Row, ...]]]) -> list[Answer]:
-    """Copies of an answer with other rows; many are made field by field, in half of the time of the constructor."""
+    """Copies of an answer with other rows; many are set field by field, in half of the constructor's time."""
     if len(rows) <= FEW:
         rest = (answer.kind, answer.instant, answer.scope, answer.received, answer.made)
         return [Answer(answer.variables, came, went, *rest) for came, went in rows]
@@ -105,7 +105,7 @@ class AnswerTable(Tabular):
         self._answers = tuple(answers)
         first = self._answers[0].columns if self._answers else ()
         if any(answer.columns != first for answer in self._answers):
-            raise ValueError("these answers have different columns: make a table of those of one query")
+            raise ValueError("these answers have different columns: make a table from those of one query")
         self._columns = ("instant", "start", "end", "change", *first)
         self._rows = tuple(_table_rows(self._answers))
 

@@ -10,7 +10,8 @@ from typing import Final
 _CONTROLS: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # C0 but tab and line feed, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks, embeddings, overrides and isolates of direction
-    "\u2028\u2029\ud800-\udfff\ufffe\uffff]"  # separators of lines and paragraphs, half characters, none
+    "\u2028\u2029\ud800-\udfff\ufffe\uffff]"  # separators of lines and paragraphs, surrogates, noncharacters
+    # A lone carriage return would overwrite the beginning of its line on a terminal.
     "|\r(?!\n)"
 )
 

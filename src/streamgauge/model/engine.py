@@ -1,4 +1,4 @@
-"""The interface that engines implement (DESIGN, section 5)."""
+"""The interface that engines implement (docs/adding-an-engine.md)."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
@@ -19,14 +19,14 @@ class Session(Protocol):
         """Hand over the next element."""
 
     def advance(self, time: int) -> None:
-        """Hand over a watermark: no element before ``time`` (ms) will follow, so report all that is due up to it."""
+        """Hand over a watermark: no element before ``time`` (ms) will follow, so all reports up to it are due."""
 
     def close(self) -> None:
         """End the input; no further report is due."""
 
 
 class Engine(Protocol):
-    """A module with these two functions is an engine."""
+    """The functions of a module that is an engine."""
 
     def refuse(self, query: ContinuousQuery, semantics: Semantics) -> str | None:
         """``None``, or the sentence why this engine cannot answer the query under the semantics."""

@@ -1,8 +1,8 @@
-"""Facts: triples with the time in which they hold, and how a triple says that it is in a named graph.
+"""Facts: triples with the time in which they hold, and the encoding of named graphs in triples.
 
-A fact of a named graph has the graph's name and a space before its subject. A term of RDF that is an IRI or a blank
-node has no space in it, so no other triple looks so: ``("<urn:g> <urn:s>", "<urn:p>", '"1"')`` is ``<urn:s> <urn:p>
-"1"`` in the graph ``<urn:g>``. Publications, journals and limits thus have one kind of facts.
+A fact of a named graph has the graph's name and a space before its subject: ``("<urn:g> <urn:s>", "<urn:p>", '"1"')``
+is ``<urn:s> <urn:p> "1"`` in the graph ``<urn:g>``. No other triple looks like that, because an IRI or a blank node
+contains no space. So publications, journals and limits need only one kind of fact.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,6 +28,7 @@ def in_graph(name: Term, triple: Triple) -> Triple:
 
 def is_named(subject: Term) -> bool:
     """Whether a subject carries the name of a graph."""
+    # A subject that begins with << is a triple term, whose parts are separated by spaces as well.
     return _BETWEEN in subject and subject[1] != "<"
 
 

@@ -1,8 +1,8 @@
 """Lazy imports: names of a package that are loaded from its modules at their first use.
 
-A package whose ``__init__`` imports its own modules can stop threads: the one that imports ``package.one`` first holds
+A package whose ``__init__`` imports its own modules can deadlock threads: one that imports ``package.one`` first holds
 the lock of ``one`` while it runs ``__init__``, which waits for ``two``; another that began with ``package.two`` holds
-that and waits for ``one``. Python then breaks the deadlock by an ImportError, or hands out a module half made.
+that and waits for ``one``. Python then breaks the deadlock by an ImportError, or returns a half-initialised module.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def names_of(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package: ``homes`` are its names with the module of each, below the package."""
+    """The ``__getattr__`` of a package; ``homes`` maps its names to modules below the package."""
 
     def load(name: str) -> Any:
         if name not in homes:

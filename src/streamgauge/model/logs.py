@@ -1,6 +1,6 @@
 """Log records of commands and servers: as text for people, or as lines of JSON with the ids of request and query.
 
-No record has a secret in it: passwords and tokens are left out of every line that is written, whoever logged it.
+Passwords and tokens are removed from every line, whichever library logged it.
 """
 
 import io
@@ -22,7 +22,7 @@ FORMS: Final = ("text", "json")
 PACKAGE: Final = "streamgauge"
 
 _LIBRARIES: Final = logging.WARNING
-"""Below this level, libraries log addresses and headers as they are sent."""
+"""Below this level libraries log addresses and headers verbatim."""
 
 _SECRETS: Final = re.compile(
     r"(?P<user>://[^\s/:@]*:)[^\s/@]+(?=@)"
@@ -82,7 +82,7 @@ def _line(created: float, line: dict[str, Any]) -> str:
 
 
 class _Handler(logging.StreamHandler[Any]):
-    """Writes to standard error as it is when a record comes."""
+    """Writes to the ``sys.stderr`` of the moment, which tests and ``_JsonStream`` replace."""
 
     def __init__(self, form: str) -> None:
         super().__init__()
@@ -96,13 +96,13 @@ class _Handler(logging.StreamHandler[Any]):
 
 
 class _JsonStream(io.TextIOBase):
-    """Standard error where lines of JSON are logged: whatever else is printed there becomes the message of one."""
+    """Standard error of a command that logs JSON: other output becomes the message of a record."""
 
     def __init__(self, inner: Any) -> None:
         self.inner, self._begun = inner, ""
 
     def write(self, text: str) -> int:
-        """Write each line that is whole as an object."""
+        """Write each complete line as an object."""
         *lines, self._begun = (self._begun + text).split("\n")
         for line in filter(str.strip, lines):
             created = datetime.now(UTC).timestamp()
@@ -110,7 +110,6 @@ class _JsonStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Hand on what was written."""
         self.inner.flush()
 
     def fileno(self) -> int:
@@ -121,10 +120,10 @@ class _JsonStream(io.TextIOBase):
 
 @contextmanager
 def logging_to_standard_error(level: str, form: str) -> Iterator[None]:
-    """Log records of a level (of ``LEVELS``) and above in a form (of ``FORMS``), while this is entered.
+    """Log records of a level (of ``LEVELS``) and above in a form (of ``FORMS``) during the block.
 
-    Of libraries warnings and errors are logged at most. In JSON, what is printed to standard error stays JSON to the
-    end of the command, its last sentence too.
+    Libraries log warnings and errors only. In JSON, all output on standard error is JSON until the process ends, the
+    command's last sentence included.
     """
     handler, number = _Handler(form), logging.getLevelNamesMapping()[level.upper()]
     root, own = logging.getLogger(), logging.getLogger(PACKAGE)

@@ -61,16 +61,16 @@ def obstacle(error: BaseException) -> str:
 
 
 class MistakeError(Exception):
-    """Input that a user can put right: the text is one sentence with what is wrong, where, and what to do.
+    """A mistake of the user; the message is one sentence with what is wrong, where, and what to do.
 
-    The command line prints the sentence and ends with exit code 2; any other error there is a fault of the program.
+    The command line prints it and exits with code 2; any other error there is a fault of the program.
     """
 
 
 class PlainMistakes(ContextDecorator):
-    """The border of the Python interface: a MistakeError leaves it without the frames and errors that led to it.
+    """The border of the Python interface: a MistakeError is raised without the frames and causes behind it.
 
-    The sentence says what to put right; 50 lines of our own calls above it would say that something is broken.
+    Its sentence is for the user; 50 lines of internal calls above it would look like a fault of the program.
     """
 
     def __enter__(self) -> None:
@@ -79,7 +79,7 @@ class PlainMistakes(ContextDecorator):
     def __exit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _at: TracebackType | None
     ) -> None:
-        """Raise the mistake anew; every other error keeps its trace."""
+        """Raise a mistake again without its traceback; other errors keep theirs."""
         if isinstance(error, MistakeError):
             raise error.with_traceback(None) from None
 

@@ -1,4 +1,4 @@
-"""Words of messages: counts with nouns, dates, the name that was meant, the value that was expected."""
+"""Wording of messages: counts with nouns, dates, suggestions for misspelt names, expected values."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
@@ -37,10 +37,10 @@ _BOUNDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 
 
 def expectation(problem: Mapping[str, Any]) -> str:
-    """A problem that pydantic found (an entry of ``ValidationError.errors()``) as a clause for people.
+    """A problem found by pydantic (an entry of ``ValidationError.errors()``) as a clause.
 
-    ``{"type": "int_parsing", "input": "ten", ...}`` is ``"'ten': expected a whole number"``. A sentence of ours, which
-    a validator raised, is given as it is.
+    ``{"type": "int_parsing", "input": "ten", ...}`` is ``"'ten': expected a whole number"``. Sentences of our own
+    validators are returned unchanged.
     """
     kind, limits = str(problem["type"]), problem.get("ctx") or {}
     if kind == "missing":
@@ -103,7 +103,7 @@ _ALIKE = 0.6
 
 
 def spelled(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is written so, in any case; ``None`` when none is, or several are but for their case."""
+    """The known name that equals ``name`` up to case; ``None`` if none does, or several do."""
     names = list(known)
     if name in names:
         return name
@@ -112,7 +112,7 @@ def spelled(name: str, known: Iterable[str]) -> str | None:
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """``; did you mean csparql?`` where a known name is like this one, else nothing.
+    """``; did you mean csparql?`` if a known name is similar, else an empty text.
 
     ``meant("csparkle", ["cqels", "csparql"])`` is ``"; did you mean csparql?"``.
     """
@@ -122,6 +122,6 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def offered(name: str, known: Iterable[str]) -> str:
-    """The names there are, and the one that was meant: ``there are cqels, csparql; did you mean csparql?``."""
+    """The known names, with a suggestion: ``there are cqels, csparql; did you mean csparql?``."""
     names = list(known)
     return f"there are {', '.join(names)}{meant(name, names)}" if names else "there are none"

@@ -1,4 +1,4 @@
-"""Continuous queries: SPARQL over the facts that hold at an instant, plus the windows that say which hold."""
+"""Continuous queries: SPARQL over the facts that hold at an instant, and the windows that determine these facts."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -14,9 +14,9 @@ WindowKind: TypeAlias = Literal["time", "count", "landmark"]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window: ``size`` (omega) and ``slide`` (beta), in ms, or in triples when it is count-based.
+    """A window: ``size`` (omega) and ``slide`` (beta), in ms, or in triples if it is count-based.
 
-    A landmark window holds everything from t0 on and closes every slide; its size is its slide.
+    A landmark window contains everything since t0 and closes every slide; its size equals its slide.
     """
 
     size: int
@@ -24,7 +24,7 @@ class Window:
     kind: WindowKind = "time"
 
     def __post_init__(self) -> None:
-        """Refuse a window that never moves or never holds anything."""
+        """Refuse a window that never moves or never contains anything."""
         unit = "triples" if self.kind == "count" else "ms"
         if self.size < 1:
             raise ValueError(f"window size is {self.size} {unit}: it must be at least 1")
@@ -57,12 +57,12 @@ class StreamWindow:
 
 @dataclass(frozen=True)
 class ContinuousQuery:
-    """A query that is asked once and answered for as long as its streams change.
+    """A query that is registered once and answered for as long as its streams change.
 
-    ``form`` is the SPARQL algebra and decides equality; ``sparql`` is plain SPARQL 1.1 text without the
-    stream clauses, what a SPARQL engine is given for one window's content. ``static`` is background data;
-    ``background`` are the IRIs of the static graphs that the text names, whose triples it holds. ``notes`` say what was
-    taken for granted when the text was read. ``window_clause``: all patterns stand in the clause of its one window.
+    ``form`` is the SPARQL algebra and decides equality; ``sparql`` is the text in plain SPARQL 1.1, without stream
+    clauses, for a SPARQL engine to evaluate over one window's content. ``static`` is background data, of the static
+    graphs whose IRIs are in ``background``. ``notes`` state assumptions made when the text was parsed.
+    ``window_clause``: all patterns are in the clause of its only window.
     """
 
     form: QueryForm
@@ -76,7 +76,7 @@ class ContinuousQuery:
     window_clause: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Background data of any collection is kept as a tuple; ValueError for what are no triples of terms."""
+        """Convert background data to a tuple; ValueError if they are not triples of terms."""
         if isinstance(self.static, str | bytes):
             raise ValueError("static is text: give triples of three N-Triples terms, or a file to watch() and expect()")
         if isinstance(self.static, list | set | frozenset | Iterator):
@@ -84,14 +84,14 @@ class ContinuousQuery:
 
     @property
     def window(self) -> Window:
-        """The one window; ValueError when the query has several or none."""
+        """The only window; ValueError if the query has several or none."""
         if len(self.windows) != 1:
             raise ValueError(f"the query has {len(self.windows)} windows where one is supported: name one stream")
         return self.windows[0].window
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The IRIs of the streams that its windows are over, each once, in their order."""
+        """The distinct IRIs of the streams of its windows, in order."""
         return tuple(dict.fromkeys(window.stream for window in self.windows))
 
     def with_static(self, static: Collection[Triple]) -> "ContinuousQuery":
@@ -132,7 +132,7 @@ _PARTS = ("subject", "predicate", "object")
 
 
 def static_missing(query: ContinuousQuery) -> str:
-    """The sentence for a query that reads static data which nobody gave."""
+    """The sentence for a query that reads static data which were not given."""
     named = " and ".join(f"<{name}>" for name in query.background)
     return (
         f"the query reads {named}: name the file that has its triples (--static FILE; in an experiment's [query] and "

@@ -1,4 +1,4 @@
-"""Due reports and what they should say: the vocabulary between the definition, the evaluators and the oracle."""
+"""Due reports and their expected content: the vocabulary of the definition, the evaluators and the oracle."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from streamgauge.model.terms import Row
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The content of one window at a report: its scope's borders as the engine would name them (ms), and its content.
+    """One window at a report: the borders of its scope as the engine would name them (ms), and its content.
 
     The content is every arrival of the window's stream with ``first <= time <= last`` (both inclusive, ms), whose
     rank in system time, over all streams of the query, is at least ``after`` and below ``seen``, and whose own
@@ -27,7 +27,7 @@ class View:
 class DueReport:
     """A report that is due (or may be, before its content is known) at ``instant`` (ms, application time).
 
-    ``views`` are what the query's windows hold at it, in the order of the query's windows.
+    ``views`` are the contents of the query's windows, in their order.
     """
 
     instant: int
@@ -45,12 +45,12 @@ class DueReport:
 
     @property
     def last(self) -> int:
-        """The latest time that the content may hold, ms."""
+        """The latest time (ms) of an element in the content."""
         return max(view.last for view in self.views)
 
     @property
     def seen(self) -> int:
-        """How many arrivals it may hold, by rank in system time."""
+        """The number of arrivals, by rank in system time, that the content is taken from."""
         return max(view.seen for view in self.views)
 
 

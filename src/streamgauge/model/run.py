@@ -43,11 +43,11 @@ class RunHeader:
     (ms) is how far that time came; ``evaluator`` names what computes the engine's answers, which may not judge it;
     ``factor`` is the pace (event time over wall time, ``None`` when fed as fast as possible); ``failure`` explains
     an engine that crashed, hung or flooded. ``workload`` and ``versions`` are free-form and printed in reports.
-    ``options`` are the engine's own, as its task had them; ``late`` counts the elements that it said came too late.
+    ``options`` are those of the engine in its task; ``late`` is the number of elements that it reported as too late.
     ``cpu`` is the CPU time (s) of the engine's process tree from the feed's start to its end.
-    ``ordered`` says that each answer has its rows in the order in which the engine sent them.
+    ``ordered``: the rows of each answer are in the order in which the engine sent them.
     ``experiment`` names the experiment that planned the run, ``parameters`` are the values of its query's parameters,
-    ``query_name`` is what the experiment calls the query: the name of a workload's, or of a file.
+    ``query_name`` is the query's name in the experiment: that of a workload's query, or of a file.
     """
 
     engine: str

@@ -13,7 +13,7 @@ class Report(StrEnum):
     CONTENT_CHANGE = "content change"
     NON_EMPTY = "non-empty content"
     PERIODIC = "periodic"
-    EXPIRATION = "expiration"  # when the first fact that the last report held ends (Taelman et al., ESWC 2016)
+    EXPIRATION = "expiration"  # when the first fact of the last report's content ends (Taelman et al., ESWC 2016)
 
 
 class Tick(StrEnum):
@@ -65,7 +65,7 @@ class Clock(StrEnum):
     """Which time stamps an element for the window."""
 
     APPLICATION = "application"
-    ARRIVAL = "arrival"  # when the engine takes it in
+    ARRIVAL = "arrival"  # when the engine reads it
     PUT = "put"  # when it is handed to the engine; the harness knows both as the end of the hand-over
 
 
@@ -74,7 +74,7 @@ class Counting(StrEnum):
 
     SET = "set"
     BAG = "bag"
-    UPDATES = "updates"  # each element is matched by itself, the answer is what the newest one updates
+    UPDATES = "updates"  # each element is matched alone, and the answer has the rows of the newest one
 
 
 class Grain(StrEnum):
@@ -96,7 +96,7 @@ class EmptyAggregate(StrEnum):
 class StaticData(StrEnum):
     """Where static data are matched by a query whose one window clause holds all of its patterns."""
 
-    OUTSIDE = "outside windows"  # RSP-QL: a window clause matches the stream only, whatever stands outside of it
+    OUTSIDE = "outside windows"  # RSP-QL: a window clause matches the stream only, patterns outside it static data
     BESIDE = "beside the stream"  # C-SPARQL, CQELS: then stream and static data are one graph
 
 
@@ -116,9 +116,9 @@ class Due(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """One engine's operational semantics; times in ms. ``sources`` names where each field's value comes from.
+    """One engine's operational semantics; times in ms. ``sources`` cites the source of each field's value.
 
-    Reports at instants before ``since`` are evaluated but not sent: a subscriber is told of what comes after it.
+    Reports at instants before ``since`` are evaluated but not sent: a subscriber only gets later ones.
     """
 
     name: str
@@ -153,14 +153,14 @@ class Semantics:
         if bool(self.report & {Report.PERIODIC, Report.EXPIRATION}) != (self.period is not None):
             raise ValueError(f"semantics {self.name}: period belongs to the strategies periodic and expiration")
         if Report.EXPIRATION in self.report and self.report & {Report.PERIODIC, Report.WINDOW_CLOSE}:
-            raise ValueError(f"semantics {self.name}: expiration is a clock of its own, beside no close and no period")
+            raise ValueError(f"semantics {self.name}: expiration excludes window close and periodic: use one of them")
         if self.time_unit < 1 or (self.period is not None and self.period < 1):
             raise ValueError(f"semantics {self.name}: time_unit and period are at least 1 ms")
         if self.answers is Counting.UPDATES:
             raise ValueError(f"semantics {self.name}: answers are compared as a set or a bag, content may be updates")
         if self.content is Counting.UPDATES and not self._updated():
             raise ValueError(
-                f"semantics {self.name}: updates (content) are reported as elements come: report is content change, "
+                f"semantics {self.name}: updates (content) are reported per element: report is content change, "
                 "tick is element, changes is arrivals only, partial_head is true, and there is no lateness"
             )
 

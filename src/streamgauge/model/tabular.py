@@ -31,8 +31,8 @@ _FLOATS: Final = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": m
 def native(term: Term | None) -> Native | None:
     """The value of a term: int, Decimal, float, bool, datetime, date, time or str; ``None`` for an unbound variable.
 
-    IRIs are text without brackets, blank nodes as they are; a literal of another datatype, or one without a value that
-    Python has (the year 12000), is its lexical form; a language is left out (``rows()`` has the terms).
+    IRIs are text without brackets, blank nodes unchanged. A literal of another datatype, or with a value that Python
+    lacks (the year 12000), is its lexical form. Languages are dropped (``rows()`` has the terms).
     """
     if term is None or not is_literal(term):
         return term[1:-1] if term is not None and is_iri(term) else term
@@ -89,20 +89,20 @@ class Tabular:
     def to_arrow(self) -> "pyarrow.Table":
         """The rows as an Arrow table.
 
-        A column is of int64, float64, decimal, bool, timestamp, date or string, as its values are; one of several
-        kinds is of float64 if all are numbers, else of strings.
+        A column of one kind of values is int64, float64, decimal, bool, timestamp, date or string; one of several kinds
+        is float64 if all are numbers, else string.
         """
         arrow = _library("pyarrow", "pyarrow")
         cells = list(zip(*(map(native, row) for row in self.bag), strict=True)) or [() for _ in self.columns]
         return arrow.table({name: _column(arrow, cell) for name, cell in zip(self.columns, cells, strict=True)})
 
     def to_pandas(self) -> Any:
-        """The rows as a pandas DataFrame; ImportError says how to get pandas where it is not installed."""
+        """The rows as a pandas DataFrame; ImportError names the command that installs pandas."""
         _library("pandas", "pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
-        """The rows as a Polars DataFrame; ImportError says how to get Polars where it is not installed."""
+        """The rows as a Polars DataFrame; ImportError names the command that installs Polars."""
         return _library("polars", "polars").from_arrow(self.to_arrow())
 
     def _repr_html_(self) -> str:

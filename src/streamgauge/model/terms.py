@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 Term: TypeAlias = str
-"""An IRI in angle brackets, a blank node ``_:b``, or a literal, as N-Triples writes it, canonical."""
+"""An IRI in angle brackets, a blank node ``_:b``, or a literal, in canonical N-Triples."""
 
 Triple: TypeAlias = tuple[Term, Term, Term]
 
@@ -94,7 +94,7 @@ def triple_parts(term: Term) -> Triple:
 
 
 def triple_end(text: str, begin: int) -> int:
-    """Where the triple term that begins at a place of a text ends; -1 where it has no end."""
+    """The position behind the triple term that begins at ``begin``; -1 if it has no end."""
     depth = 0
     for part in _INSIDE.finditer(text, begin):
         depth += {"<<(": 1, ")>>": -1}.get(part[0], 0)
@@ -112,7 +112,7 @@ def by_parts(term: Term, write: Callable[[Term], str]) -> str:
 
 
 def blank_nodes(term: Term) -> list[Term]:
-    """The blank node that a term is, or those in a triple term, in their order."""
+    """The blank nodes of a term, itself or within a triple term, in order."""
     if is_blank(term):
         return [term]
     if not is_triple(term) or "_:" not in term:
@@ -143,7 +143,7 @@ def lexical(literal: Term) -> str:
 
 
 def plain(term: Term) -> str:
-    """A term as in the CSV results of SPARQL 1.1: an IRI or the text of a literal alone; a triple term as it is."""
+    """A term as in SPARQL 1.1's CSV results: a bare IRI, the text of a literal; a triple term unchanged."""
     return lexical(term) if is_literal(term) else term[1:-1] if is_iri(term) else term
 
 

@@ -25,10 +25,10 @@ class WindowVerdict:
 
     ``start``, ``end`` and ``instant`` in ms, ``None`` for a surplus report that names none; ``report`` is the
     position of the answer that was matched (``None`` when it was missed); ``delay`` in ms, ``None`` when
-    missed; ``missing`` and ``surplus`` are witnesses, at most as many as the oracle was asked to keep. ``due`` is
-    false for a surplus report. ``undecided`` counts rows by which a legal answer differs from the evaluator's own,
-    and ``doubtful`` keeps some of them. ``borders`` are those (ms) that gracious mode found to fit best,
-    ``fitted`` precision and recall under them. ``late`` says that its delay is beyond the bound that was given.
+    missed; ``missing`` and ``surplus`` are witnesses, up to the oracle's limit. ``due`` is false for a surplus
+    report. ``undecided`` counts rows in which a legal answer may differ from the evaluator's own, and ``doubtful``
+    has some of them. ``borders`` are the best fit (ms) of gracious mode, ``fitted`` precision and recall under them.
+    ``late``: its delay exceeds the bound.
     """
 
     index: int
@@ -90,7 +90,7 @@ EQUAL_BITS: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why answers are wrong: the models that fit them best, the one with the shortest description first, and the proof.
+    """Why answers are wrong: the models that fit them best, shortest description first, and the evidence.
 
     ``models`` give the same answers on this run. ``distance`` is how many reports differ from the recorded ones under
     them (0: exact), ``differs`` how many do under the declared semantics, of ``reports`` recorded ones. ``t0`` in ms.
@@ -111,7 +111,7 @@ class Diagnosis:
 
     @property
     def equal(self) -> int:
-        """How many models, the first included, are equally good; all of them where no lengths are known."""
+        """The number of equally good models, the first included; all of them if no lengths are known."""
         if not self.bits:
             return len(self.models)
         return sum(bit < self.bits[0] + EQUAL_BITS for bit in self.bits)
@@ -125,10 +125,9 @@ class Verdict:
     precision, recall) of the same run judged under its other clock, when there is one; ``last_answer`` is the
     arrival of the last answer after the stream's start, and ``max_delay`` the greatest delay, both in ms. ``rules``
     names whose rules judged (``streamgauge``, ``csrbench``, ``yabench``). ``delay_bound`` (ms) is the longest delay
-    that was allowed; ``horizon`` (ms) how far the recording's time came: later reports were not due.
-    ``cautions`` say in sentences what makes the whole verdict doubtful, such as a stream's name that nothing has.
-    ``retyped`` are columns whose computed numbers were equal by value but of another datatype than expected, which was
-    left out of the comparison.
+    that was allowed; ``horizon`` (ms) the end of the recording's time: later reports were not due. ``cautions`` are
+    sentences about what makes the whole verdict doubtful, such as an unknown stream name. ``retyped`` are columns
+    whose computed numbers were equal by value but of another datatype than expected, which was ignored.
     """
 
     judgement: Judgement

@@ -1,4 +1,4 @@
-"""Outgoing requests: the one package whose clients may make them, with rules of addresses, deadlines and byte bounds.
+"""Outgoing requests, the only package that may make them: rules for addresses, deadlines and byte bounds.
 
-Everywhere else ``httpx`` lends its types only; ruff (``banned-api`` in pyproject.toml) refuses what would connect.
+All other packages use only the types of ``httpx``; ruff (``banned-api`` in pyproject.toml) refuses its clients.
 """

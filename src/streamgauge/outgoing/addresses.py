@@ -34,7 +34,7 @@ def is_private(host: str) -> bool:
 
 
 def never_requested(address: str) -> bool:
-    """Whether no request goes to an IP address, whoever names it: link-local, metadata, multicast, reserved."""
+    """Whether an IP address is never requested, whoever names it: link-local, metadata, multicast, reserved."""
     parsed = parse_ip(address)
     return parsed is None or any(map(_special, unwrapped(parsed)))
 
@@ -47,6 +47,7 @@ def parse_ip(host: str) -> IpAddress | None:
     except ValueError:
         pass
     try:
+        # inet_aton reads the forms that resolvers also accept; it ignores text after a space, hence the test.
         return IPv4Address(socket.inet_aton(text)) if text.isascii() and not text.isspace() else None
     except OSError:
         return None
@@ -60,6 +61,7 @@ def unwrapped(address: IpAddress) -> list[IpAddress]:
     low = IPv4Address(number & _LOW_32)
     if address.ipv4_mapped is not None:
         return [address.ipv4_mapped]
+    # The gateway translates it, so that the packet goes to the IPv4 address only.
     if address in _NAT64:
         return [low]
     inner: list[IpAddress | None] = [address.sixtofour, *(address.teredo or ())]

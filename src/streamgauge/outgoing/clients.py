@@ -36,7 +36,7 @@ class ExchangeLimits:
     connections: int | None = 100
     """Maximum number of open connections; ``None`` for no bound."""
     option: str = ""
-    """The user's option that raises ``received``, where there is one."""
+    """The user's option that raises ``received``, if any."""
 
 
 USUAL: Final = ExchangeLimits()
@@ -61,9 +61,9 @@ def guarded_client(
     limits: ExchangeLimits = USUAL,
     takes_private: Callable[[httpx.Request], bool] | None = None,
 ) -> httpx.AsyncClient:
-    """A client for addresses that others name: only to public ones, unless ``takes_private`` says otherwise.
+    """A client for addresses named by others: public ones only, unless ``takes_private`` permits another.
 
-    Without cookies, proxies or credentials of the environment.
+    It uses no cookies, proxies or credentials of the environment.
     """
     guarded = Guarded(refuse, resolving) if takes_private is None else Guarded(refuse, resolving, takes_private)
     client = async_client(limits, guarded)
@@ -100,7 +100,7 @@ def client(
 ) -> httpx.Client:
     """A blocking client for a server that the user names.
 
-    Of ``private`` hosts and ports any address is connected to, of others public ones only; of all without it.
+    With ``private`` (hosts and ports), other hosts may only have public addresses; without it any address is allowed.
     """
     return httpx.Client(
         transport=BoundedTransport(limits, verify, private),
@@ -163,6 +163,7 @@ class _Received:
         ended = seen.rfind(b"\n\n")
         if ended >= 0:
             self._size = len(seen) - ended - 2
+        # An empty line may be cut by the border of two chunks; it has at most four bytes.
         self._end = chunk[-3:]
 
 
@@ -229,7 +230,7 @@ _UNTIL: Final[ContextVar[float | None]] = ContextVar("until", default=None)
 
 
 class BoundedTransport(httpx.HTTPTransport):
-    """Connections of a client that waits, whose exchanges are held to limits, heads that trickle in too."""
+    """Connections of a blocking client with limits, also for response heads that trickle in."""
 
     def __init__(
         self, limits: ExchangeLimits, verify: ssl.SSLContext | bool, private: Collection[tuple[str, int]] | None
@@ -241,11 +242,12 @@ class BoundedTransport(httpx.HTTPTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send; ReadTimeout, ReadError or DecodingError beyond a limit."""
         until = time.monotonic() + self._limits.seconds
-        known = _UNTIL.set(until)
+        # httpcore's backend has no access to the request, so the deadline is passed through the context.
+        token = _UNTIL.set(until)
         try:
             response = super().handle_request(request)
         finally:
-            _UNTIL.reset(known)
+            _UNTIL.reset(token)
         stream = cast(httpx.SyncByteStream, response.stream)
         try:
             _check_coding(request, response)
@@ -266,11 +268,11 @@ class _BoundedStream(httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         received, chunks = _Received(self._limits, events=self._until is None), iter(self._stream)
         while True:
-            known = _UNTIL.set(time.monotonic() + self._limits.silence if self._until is None else self._until)
+            token = _UNTIL.set(time.monotonic() + self._limits.silence if self._until is None else self._until)
             try:
                 chunk = next(chunks, None)
             finally:
-                _UNTIL.reset(known)
+                _UNTIL.reset(token)
             if chunk is None:
                 return
             received.add(chunk)
@@ -314,7 +316,7 @@ class _Backend(httpcore.SyncBackend):
             raise httpcore.ConnectError(f"{host} is not found: {error}") from error
         for address in addresses:
             if is_private(address):
-                raise httpcore.ConnectError(f"{host} is at {address}, no public address, and was not named by you")
+                raise httpcore.ConnectError(f"{host} is at {address}, which is not public, and was not named by you")
         return addresses
 
 

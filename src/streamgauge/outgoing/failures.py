@@ -29,7 +29,7 @@ _NO_TLS: Final = frozenset(
 
 
 def permanent_failure(error: BaseException) -> str:
-    """Why no later try succeeds, a sentence; empty where one may. Certificates, TLS, addresses and sizes count."""
+    """Why a retry is pointless, as a sentence; empty if it may succeed. For certificates, TLS, addresses, sizes."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {cause.verify_message or cause}"
@@ -43,17 +43,18 @@ def permanent_failure(error: BaseException) -> str:
 
 
 def unknown_host(error: BaseException) -> bool:
-    """Whether the host's name is known nowhere: a mistake in an address, unless the name was known before."""
+    """Whether the host's name does not exist: a mistake in an address, unless it resolved before."""
     return any(isinstance(cause, socket.gaierror) and cause.errno in _ABSENT for cause in _causes(error))
 
 
 def permanent_status(status: int) -> bool:
-    """Whether the same request gets the same refusal later (RFC 9110, 15): 3xx, 4xx and 501, 505 but for TRANSIENT."""
+    """Whether a repeated request would be refused again (RFC 9110, 15): 3xx, 4xx, 501, 505, except TRANSIENT."""
     return status not in TRANSIENT and (300 <= status < 500 or status in (501, 505))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """The error and its chain of causes."""
+    # Chains of causes may have cycles.
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:

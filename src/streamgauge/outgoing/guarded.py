@@ -15,7 +15,7 @@ from streamgauge.model.mistake import obstacle
 from streamgauge.outgoing.addresses import is_private
 
 PRIVATE: Final = "streamgauge.private"
-"""The request extension that says whether a host may have an address that is not public."""
+"""The request extension that permits a host with an address that is not public."""
 
 PORTS: Final = {"http": 80, "https": 443}
 """Default ports of the schemes."""
@@ -31,7 +31,7 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 def resolved(host: str, port: int) -> list[str]:
-    """The IP addresses of a host, as this machine finds them; OSError, UnicodeError."""
+    """The IP addresses of a host by this machine's resolver; OSError, UnicodeError."""
     return [str(sockaddr[0]) for *_, sockaddr in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
@@ -42,9 +42,9 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 class Guarded(httpx.AsyncBaseTransport):
-    """Resolves a host, refuses it when an address is not public and need not be, connects to what was resolved.
+    """Resolves a host, refuses addresses that are not public unless permitted, and connects to a checked address.
 
-    ``refuse`` makes the error of an address and a sentence; ``takes_private`` lets a request go to any address.
+    ``refuse`` returns the error for an address and a sentence; ``takes_private`` permits any address to a request.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class Guarded(httpx.AsyncBaseTransport):
         url = request.url
         addresses = await self._addresses(url, self._takes_private(request))
         transport = await self._of(origin(url))
+        # The URL gets the address, so TLS has to be told the name for which the certificate is checked.
         request.extensions = {**request.extensions, "sni_hostname": url.host}
         try:
             return await _first(transport, request, addresses)
@@ -83,7 +84,7 @@ class Guarded(httpx.AsyncBaseTransport):
             raise httpx.ConnectError(f"{url.host} has no address")
         hidden = [address for address in addresses if is_private(address)]
         if hidden and not private:
-            raise self._refuse(str(url), f"{url.host} is at {hidden[0]}, no public address: allow it by name to ask it")
+            raise self._refuse(str(url), f"{url.host} is at {hidden[0]}, which is not public: allow the host by name")
         return addresses
 
     async def _of(self, key: Origin) -> httpx.AsyncBaseTransport:

@@ -186,7 +186,7 @@ def read_json(path: Path) -> Any:
     except json.JSONDecodeError as error:
         raise ForeignError(f"{path}, line {error.lineno}, column {error.colno}: not JSON") from error
     except RecursionError as error:
-        raise ForeignError(f"{path}: no JSON that can be read: nested too deeply") from error
+        raise ForeignError(f"{path}: this JSON is nested too deeply to be read") from error
 
 
 def read_text(path: Path) -> str:
@@ -324,16 +324,16 @@ def import_runs(
     Stream tables go into the run folders, or into folders of the same names ``at`` another place. ForeignError names
     the source, and the invalid line or field; nothing is overwritten.
     """
-    runs_ = [imported for source in sources for imported in _importer(source, form).read(source, request)]
-    names = [imported.name for imported in runs_]
-    for imported in runs_:
+    runs = [imported for source in sources for imported in _importer(source, form).read(source, request)]
+    names = [imported.name for imported in runs]
+    for imported in runs:
         if names.count(imported.name) > 1:
             raise ForeignError(f"two runs are named {imported.name}: import them one by one")
-    targets = [out if len(runs_) == 1 else out / imported.name for imported in runs_]
+    targets = [out if len(runs) == 1 else out / imported.name for imported in runs]
     for target in (*targets, *(at / target.name for target in targets if isinstance(at, Path))):
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise ForeignError(f"{target} already exists: remove it or name another place")
-    for target, imported in zip(targets, runs_, strict=True):
+            raise ForeignError(f"{target} already exists: remove it or name another place with --out")
+    for target, imported in zip(targets, runs, strict=True):
         until = _write(target, imported, write_stream, at)
         note = f"time is assumed to end at {until:,} ms, so no later report is expected (--advance-to changes it)"
         yield target, replace(imported, notes=(*imported.notes, note))
@@ -341,7 +341,7 @@ def import_runs(
 
 def _importer(source: Path, form: str | None) -> Importer:
     if not source.exists():
-        raise ForeignError(f"{source}: there is no such file or folder")
+        raise ForeignError(f"{source}: this file or folder does not exist")
     if form is not None:
         if (name := spelled(form, formats())) is None:
             raise ForeignError(f"unknown import format {form!r}: {offered(form, formats())}")

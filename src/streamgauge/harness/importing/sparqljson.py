@@ -61,12 +61,13 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
     try:
         whole = json.loads(text)
     except json.JSONDecodeError as error:
+        # Several documents, one per line, fail with this error at the second line.
         if error.msg != "Extra data":
             raise ForeignError(f"{path}, line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from error
         yield from _by_line(path, text)
         return
     except RecursionError as error:
-        raise ForeignError(f"{path}: no JSON that can be read: nested too deeply") from error
+        raise ForeignError(f"{path}: this JSON is nested too deeply to be read") from error
     if isinstance(whole, list):
         yield from ((f"{path}: [{i}]", document) for i, document in enumerate(whole))
     else:

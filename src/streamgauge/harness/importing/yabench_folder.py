@@ -70,6 +70,7 @@ def tests(path: Path, values: Mapping[str, str]) -> list[dict[str, Any]]:
 
 def _config(file: Path) -> dict[str, Any]:
     text = read_text(file)
+    # Strings are matched first, so that a comma inside one stays.
     without = re.sub(r'("(?:[^"\\]|\\.)*")|,(?=\s*[\]}])', lambda match: match[1] or "", text)
     try:
         config = json.loads(without)

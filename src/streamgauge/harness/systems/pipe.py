@@ -90,6 +90,7 @@ def record(
     before = reaped()
     with PipeProgram(command, limits, clock) as system:
         run = system.run_alone(header, stream, task_of(header) if task is None else task, watch)
+    # ``cpu`` of the observation is what the process tree had used when the feed began.
     cpu = max(0.0, reaped() - before - (run.header.cpu or 0.0))
     return replace(run, header=replace(run.header, cpu=cpu))
 
@@ -165,6 +166,7 @@ class Observation:
     def end(self) -> None:
         """Note the end of the output, and wake all waiting threads."""
         self.over = True
+        # Twice: a preloaded task waits for two ready messages.
         self.ready.release(2)
         self.closed.set()
 
@@ -387,6 +389,7 @@ class PipeProgram:
     def _read(self, child: ChildProcess) -> None:
         """Timestamp every line of output on arrival, for the current task; kill the engine if it exceeds its limit."""
         assert child.stdout is not None
+        # A copy of the descriptor: ``close`` may close the pipe while this thread still reads.
         with os.fdopen(os.dup(child.stdout.fileno()), "rb", buffering=1 << 20) as output:
             for line in iter(partial(output.readline, self._limits.output + 1), b""):
                 if not self._seen.take(self._clock(), line, self._limits):
