@@ -110,8 +110,8 @@ def test_terms_are_sent_once_and_nothing_behind_the_end_is_read():
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"added": [[0, 1, 9]]}, "number of a term that has not come: 2 have"),
-        ({"added": [[0, 1, -1]]}, "number of a term that has not come"),
+        ({"added": [[0, 1, 9]]}, "number of a term that was not sent: 2 terms were"),
+        ({"added": [[0, 1, -1]]}, "number of a term that was not sent"),
         ({"added": [[0, 1]]}, "three numbers for each triple"),
         ({"stream": [None]}, "an element has a stream"),
     ],

@@ -174,7 +174,7 @@ def test_a_document_of_json_ld_has_at_most_so_many_values(item: str) -> None:
     "text", ['["\\ud834"]', b'{"\\udd1e\\ud834": 1}', b'["\xed\xa0\xb4"]', '{"a": {"b": "\ud834"}}']
 )
 def test_half_a_surrogate_pair_is_no_text(text: str | bytes) -> None:
-    with pytest.raises(BoundError, match="not text that UTF-8 can write"):
+    with pytest.raises(BoundError, match="UTF-8 cannot encode it"):
         read_json(text)
     assert read_json('["\\ud834\\udd1e"]') == ["\U0001d11e"]
 
@@ -206,7 +206,7 @@ def test_json_ld_is_held_to_depth_and_contexts() -> None:
 )
 def test_a_dtd_is_refused(body: str) -> None:
     for each in (body, body.encode()):
-        with pytest.raises(BoundError, match=r"DTD .* is not read"):
+        with pytest.raises(BoundError, match=r"DTD .* is refused"):
             check_rdf(each, ox.RdfFormat.RDF_XML)
     for coding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32"):
         with pytest.raises(BoundError, match="UTF-8"):

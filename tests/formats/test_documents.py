@@ -95,7 +95,7 @@ def test_bodies_are_unpacked_within_a_bound(coding):
 
 
 def test_a_coding_that_is_not_read_is_named():
-    with pytest.raises(CodingError, match=r"the content coding 'compress' is not read: send gzip, .*zstd"):
+    with pytest.raises(CodingError, match=r"the content coding 'compress' is not supported: send gzip, .*zstd"):
         unpack(BODY, "compress", 10)
     assert unpack_gzip(gzip.compress(BODY), len(BODY)) == unpack_gzip(BODY, 1) == BODY
     with pytest.raises(UnpackedSizeError):
@@ -151,7 +151,7 @@ def test_paths():
     assert json_path("$.a[*]['b c']").values(data) == ["1", "2.50"]
     assert json_path("a[-1]").values(data) == [{"b c": "2.50"}]
     assert json_path("$.a[0].none").values(data) == []
-    with pytest.raises(ValueError, match="is not a path that is read here"):
+    with pytest.raises(ValueError, match="is not a supported path"):
         json_path("$..a")
 
 
@@ -159,7 +159,7 @@ def test_contexts_that_name_each_other(tmp_path):
     (tmp_path / "a").write_text('{"@context": "urn:b"}')
     (tmp_path / "b").write_text('{"@context": ["urn:a", {"v": "urn:v"}]}')
     named = f"urn:a={tmp_path / 'a'},urn:b={tmp_path / 'b'}"
-    with pytest.raises(ContextError, match="contexts name each other more than 8 times"):
+    with pytest.raises(ContextError, match="contexts refer to each other in a chain of more than 8"):
         embedded(b'{"@context": "urn:a"}', read_contexts(named), None)
     with pytest.raises(ContextError, match="its context urn:c is not fetched"):
         embedded(b'{"@graph": [{"@context": ["urn:c"]}]}', read_contexts(named), None)

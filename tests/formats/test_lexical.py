@@ -37,7 +37,7 @@ def test_forms_of_one_value_are_several_terms():
         assert len(set(group)) == len(group)
     assert value_text(typed("+075", "integer")) == "75"
     assert value_text('"plain"') == "plain"
-    with pytest.raises(ValueError, match="no literal"):
+    with pytest.raises(ValueError, match="not a literal"):
         value_text("<urn:a>")
 
 

@@ -169,11 +169,11 @@ def test_times_without_a_zone(tmp_path):
     text = f":a sosa:resultTime {at('01')} . :b sosa:resultTime {at('02')} ."
     assert read(tmp_path, "o.ttl", text, replace(SOSA, note=notes.append)) == [(1000, 1), (2000, 1)]
     assert len(notes) == 1
-    assert "o.ttl, <urn:a>: 1970-01-01T00:00:01 has no zone: such times are taken as UTC" in notes[0]
+    assert "o.ttl, <urn:a>: 1970-01-01T00:00:01 has no zone: such times are read as UTC" in notes[0]
     for zone in ("+01:00", "Europe/Vienna"):
         assert read(tmp_path, "o.ttl", text, replace(SOSA, time_zone=zone))[0] == (1000 - 3_600_000, 1)
     both = f":a sosa:resultTime {at('01')} . :b sosa:resultTime {at('02Z')} ."
-    with pytest.raises(SourceError, match=r"<urn:b>: 1970-01-01T00:00:01 .*<urn:a>.* has no zone and .* has one: say"):
+    with pytest.raises(SourceError, match=r"<urn:b>: 1970-01-01T00:00:01 .*<urn:a>.* has no zone and .* has one: name"):
         read(tmp_path, "o.ttl", both)
     assert read(tmp_path, "o.ttl", both, replace(SOSA, time_zone="Z")) == [(1000, 1), (2000, 1)]
 
@@ -187,7 +187,7 @@ REFUSED = {
         "<urn:a>: 'noon' is not a time: a date with a time as 2026-03-01T08:00:00Z",
     ),
     "no day": (':a sosa:resultTime "2026-02-30T00:00:00Z"^^xsd:dateTime .', "day is out of range for month"),
-    "a node": (":a sosa:resultTime :t .", "<urn:t> is not a time: name the property that leads on to it"),
+    "a node": (":a sosa:resultTime :t .", "<urn:t> is not a time: name the path to the time"),
     "a year": (
         ':a sosa:resultTime "2026"^^xsd:gYear .',
         "is not a time: xsd:dateTime, xsd:dateTimeStamp, xsd:date or a number",
@@ -384,7 +384,7 @@ BAD_MAPPINGS = {
     '{"tableSchema": {"columns": [{"name": "t", "propertyUrl": 5}]}}': "column 1: propertyUrl: expected a string",
     '{"tableSchema": {"columns": [{"name": "t", "propertyUrl": "sossa:x"}]}}': "did you mean sosa:",
     '{"tableSchema": {"columns": [{"name": "u", "datatype": "date"}]}}': "the header has no column 'u': it has time, b",
-    COLUMNS % '{"name": "time", "datatype": {"base": "date", "format": "QQQ"}}': "QQQ is not read here",
+    COLUMNS % '{"name": "time", "datatype": {"base": "date", "format": "QQQ"}}': "QQQ is not supported",
     '{"dialect": {"delimiter": "ab"}}': "dialect.delimiter: expected one character",
     '{"tables": []}': "tables: no entries have the url p.csv",
     COLUMNS % '{"name": "time"}, {"name": "b", "datatype": "integer"}': "line 2: column b: 'x' is not a valid integer",
@@ -418,7 +418,7 @@ def test_units_zones_and_patterns_that_are_none():
     for wrong in ({"unit": "h"}, {"zone": "Vienna"}):
         with pytest.raises(InstantError, match=r"Vienna|numbers count"):
             Instants(**wrong)
-    with pytest.raises(InstantError, match="EEE is not read here"):
+    with pytest.raises(InstantError, match="EEE is not supported"):
         strptime_pattern("EEE dd")
     assert strptime_pattern("dd.MM.yyyy 'um' HH:mm:ss.SSS") == "%d.%m.%Y um %H:%M:%S.%f"
 

@@ -51,7 +51,7 @@ def test_a_file_as_people_have_it(folder, name):
         assert [size for _, size in elements] == case["sizes"]
     taken = " ".join(notes)
     assert case.get("note", "") in taken
-    assert ("is taken as" in taken) == ("is taken as" in case.get("note", ""))
+    assert ("is read as" in taken) == ("is read as" in case.get("note", ""))
 
 
 def test_there_are_many_cases():

@@ -1,7 +1,7 @@
 """Elements in columns, with terms dictionary-encoded, and their form on the pipe: Arrow IPC streams (docs/pipe.md).
 
-Terms are numbered in order of first occurrence, and each is sent once per stream. Arrow's own delta dictionaries do
-the same, but a writer compares each with the one before and a reader concatenates them: 1.8 and 0.3 us a triple, while
+Terms are numbered in order of first occurrence, and each is sent once per stream. Arrow's delta dictionaries do the
+same, but a writer compares each with the previous one and a reader concatenates them: 1.8 and 0.3 us per triple, where
 a column of new terms costs 0.2 and 0.04 (measured with 110,000 terms).
 """
 
@@ -35,7 +35,7 @@ SCHEMA: Final = pa.schema(
         pa.field("terms", pa.list_(pa.string()), nullable=False),
     ]
 )
-"""A row is an element, or an advance (no ``sequence``); ``terms`` are new, numbered on from those before."""
+"""A row is an element, or an advance (no ``sequence``); ``terms`` are new, numbered after the previous ones."""
 
 END: Final = b"\xff\xff\xff\xff\0\0\0\0"
 """The end of an Arrow IPC stream."""
@@ -50,7 +50,7 @@ _BEGIN: Final = bytes(SCHEMA.serialize())
 
 
 class NumberedTerms(defaultdict[Term, int]):
-    """The number of each term, given at its first look-up; ``terms`` has them in this order."""
+    """The number of each term, assigned at its first look-up; ``terms`` has them in this order."""
 
     def __init__(self) -> None:
         super().__init__(count().__next__)
@@ -58,7 +58,7 @@ class NumberedTerms(defaultdict[Term, int]):
 
     @property
     def terms(self) -> list[Term]:
-        """The term of each number, always the same list."""
+        """The terms by number, always the same list."""
         if fresh := len(self) - len(self._terms):
             # Dicts keep the order of insertion: the fresh terms are the last keys, read from the end to skip the
             # others.
@@ -70,7 +70,7 @@ class NumberedTerms(defaultdict[Term, int]):
         return np.fromiter(map(self.__getitem__, terms), np.int32, len(terms))
 
     def add(self, terms: Sequence[Term]) -> None:
-        """Number terms that are all different and have no number."""
+        """Number distinct terms that have no number."""
         begin = len(self)
         self.update(zip(terms, range(begin, begin + len(terms)), strict=True))
         # ``update`` calls no factory, so the counter has to be set behind the new numbers.
@@ -78,11 +78,11 @@ class NumberedTerms(defaultdict[Term, int]):
 
 
 class ColumnTerms:
-    """The numbers of the terms in columns, given as the columns come; ``terms`` has them in this order.
+    """The numbers of the terms in columns, assigned as columns come; ``terms`` has them in this order.
 
-    The columns are dictionaries, which share what terms they may. With a, b known as 0, 1 and the columns c b c and
-    a a d, the distinct terms are c, b, a, d: b and a are among the known ones, c and d become 2 and 3, and the columns
-    are 2 1 2 and 0 0 3. No term is looked at in Python but to put those that are new into the list.
+    Columns are dictionaries, which may share terms. With a, b known as 0, 1 and the columns c b c and a a d, the
+    distinct terms are c, b, a, d: b and a are known, c and d become 2 and 3, and the columns are 2 1 2 and 0 0 3. Only
+    new terms become Python objects.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class ColumnTerms:
         self._known = pa.array([], pa.string())
 
     def of(self, columns: Sequence[pa.DictionaryArray], also: Term) -> list[Numbers]:
-        """The numbers in each column, of the same length each; ``also`` a term that is in none gets a number."""
+        """The numbers in each column; the term ``also``, which may be in none, gets a number too."""
         used = [_used(column) for column in columns]
         texts = [pa.array([also], pa.string()), *(terms for terms, _ in used)]
         # Encoded together, a term that several columns have is looked up once.
@@ -100,19 +100,19 @@ class ColumnTerms:
         return [part[indices] for part, (_, indices) in zip(parts, used, strict=True)]
 
     def _numbers(self, distinct: pa.StringArray) -> Numbers:
-        """The numbers of distinct terms, those that are new numbered on."""
+        """The numbers of distinct terms; new ones are numbered."""
         indices_ = pc.index_in(distinct, value_set=self._known)
         fresh = indices_.is_null().to_numpy(zero_copy_only=False)
         numbers: Numbers = indices_.fill_null(0).to_numpy().copy()
         numbers[fresh] = np.arange(len(self.terms), len(self.terms) + int(fresh.sum()), dtype=np.int32)
-        came = distinct.filter(pa.array(fresh))
-        self._known = pa.concat_arrays([self._known, came])
-        self.terms.extend(came.to_pylist())
+        new = distinct.filter(pa.array(fresh))
+        self._known = pa.concat_arrays([self._known, new])
+        self.terms.extend(new.to_pylist())
         return numbers
 
 
 def _used(column: pa.DictionaryArray) -> tuple[pa.StringArray, Numbers]:
-    """The terms of a column's dictionary that occur in the column, and the place of each row's term among them."""
+    """The terms of a column's dictionary that occur in it, and each row's index among them."""
     indices: Numbers = column.indices.to_numpy()
     occurs = np.zeros(len(column.dictionary), np.bool_)
     occurs[indices] = True
@@ -124,11 +124,11 @@ def _used(column: pa.DictionaryArray) -> tuple[pa.StringArray, Numbers]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ElementBatch:
-    """Elements of one stream, none of which removes triples or ends.
+    """Elements of one stream without removals and ends.
 
-    ``times`` (ms) and ``sequences`` have a value for each; the triples of element n are those from ``borders[n]`` to
-    ``borders[n + 1]``, each three numbers in ``added``. ``terms`` has the term of each number; later batches may add to
-    the same list.
+    ``times`` (ms) and ``sequences`` have a value per element; the triples of element n are ``borders[n]`` to
+    ``borders[n + 1]``, each as three numbers in ``added``. ``terms`` has the term of each number; later batches may add
+    to the same list.
     """
 
     terms: list[Term]
@@ -147,7 +147,7 @@ class ElementBatch:
         return bool((self.times[1:] >= self.times[:-1]).all())
 
     def part(self, begin: int, end: int) -> "ElementBatch":
-        """The elements from one place to another."""
+        """The elements from index ``begin`` to ``end``."""
         borders = self.borders[begin : end + 1]
         added = self.added[3 * borders[0] : 3 * borders[-1]]
         columns = (self.times[begin:end], self.sequences[begin:end], borders - borders[0], added)
@@ -190,26 +190,26 @@ def batch_of_lines(lines: bytes, stream: str, arrived: int | None) -> ElementBat
 
 
 def triples_of(terms: Sequence[Term], numbers: Numbers) -> list[Triple]:
-    """The triples of numbers, three for each."""
+    """The triples of term numbers, three per triple."""
     texts = list(map(terms.__getitem__, numbers.tolist()))
     return list(zip(texts[0::3], texts[1::3], texts[2::3], strict=True))
 
 
 class BatchWriter:
-    """Elements and advances as Arrow IPC streams, one behind the other; a stream numbers about ``most`` terms."""
+    """Encodes elements and advances as successive Arrow IPC streams; a stream numbers about ``limit`` terms."""
 
     def __init__(self, limit: int = TERMS) -> None:
-        self._most, self._numbers = limit, NumberedTerms()
+        self._limit, self._numbers = limit, NumberedTerms()
         self._terms: list[Term] | None = None
         self._sent, self._closes = 0, False
 
     def encode(self, inputs: Sequence[Input]) -> bytes:
-        """One batch for elements and advances, in their order."""
+        """One batch of elements and advances, in order."""
         return self._written(self.columns(inputs))
 
     def columns(self, inputs: Sequence[Input]) -> "Columns":
-        """The same in columns."""
-        if len(self._numbers) > self._most:
+        """``encode`` as columns."""
+        if len(self._numbers) > self._limit:
             self._numbers = NumberedTerms()
         elements = [None if isinstance(item, Advance) else item for item in inputs]
         columns = [
@@ -223,11 +223,11 @@ class BatchWriter:
         return self._batch(self._numbers.terms, columns)
 
     def encode_batch(self, batch: ElementBatch) -> bytes:
-        """One batch for elements in columns, which keep their numbers."""
+        """One batch of elements that are in columns; they keep their numbers."""
         return self._written(self.columns_of(batch))
 
     def columns_of(self, batch: ElementBatch) -> "Columns":
-        """The same in columns."""
+        """``encode_batch`` as columns."""
         nothing = np.zeros(len(batch) + 1, np.int32)
         # Mostly the first term, as ``ColumnTerms.of`` numbers the stream's IRI before the terms of its columns.
         numbers = [batch.terms.index(f"<{batch.stream}>")] * len(batch)
@@ -242,7 +242,7 @@ class BatchWriter:
         return self._batch(batch.terms, columns)
 
     def end(self) -> bytes:
-        """The end of the stream, nothing where none has begun; what follows begins another with no term."""
+        """The end of the stream, empty if none has begun; the next batch begins another one without terms."""
         begun, self._terms = self._terms is not None, None
         self._numbers = NumberedTerms()
         return END if begun else b""
@@ -253,7 +253,7 @@ class BatchWriter:
         return _listed(borders, self._numbers.of(terms))
 
     def _batch(self, terms: list[Term], columns: list[pa.Array]) -> "Columns":
-        """A batch with the terms that are new; other terms than before begin a stream."""
+        """A batch with the new terms; a different list of terms begins a stream."""
         # By identity: the receiver extends one list per stream, and another list has other numbers.
         begins = terms is not self._terms
         self._closes = begins and self._terms is not None
@@ -269,22 +269,23 @@ class BatchWriter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """Elements and advances as Arrow has them (``SCHEMA``); ``begins``: its terms are numbered from 0 again."""
+    """Elements and advances in Arrow's columns (``SCHEMA``); ``begins``: its terms are numbered from 0 again."""
 
     batch: pa.RecordBatch
     begins: bool
 
 
 def columns_with(columns: Sequence[pa.Array], terms: pa.Array, begins: bool) -> Columns:
-    """Columns of the given ones, in the order of ``SCHEMA``, and new terms; there is a row at least."""
+    """The given columns in the order of ``SCHEMA``, with new terms; at least one row."""
     borders = np.full(len(columns[0]) + 1, len(terms), np.int32)
     borders[0] = 0
+    # All new terms are in the first row's list: rows after it would add offsets for nothing.
     listed = pa.ListArray.from_arrays(pa.array(borders), terms)
     return Columns(pa.RecordBatch.from_arrays([*columns, listed], schema=SCHEMA), begins)
 
 
 def advance_columns(time: int) -> Columns:
-    """An advance (ms) by itself, behind whatever terms have come."""
+    """An advance (ms) in columns, which may follow any terms."""
     nothing = pa.array([[]], pa.list_(pa.int32()))
     absent = [pa.nulls(1, kind) for kind in (pa.int64(), pa.int32(), pa.int64())]
     return columns_with([pa.array([time], pa.int64()), *absent, nothing, nothing], pa.array([], pa.string()), False)
@@ -308,14 +309,14 @@ class _Unclosed(io.RawIOBase):
 
 
 def read_batches(file: io.BufferedReader) -> Iterator[list[Taken]]:
-    """The batches of one Arrow IPC stream as they come; nothing behind its end is read. LineError."""
+    """The batches of one Arrow IPC stream as they come; stops reading at its end. LineError."""
     terms: list[Term] = []
     for columns in read_columns(file):
         yield taken(columns.batch, terms)
 
 
 def read_columns(file: io.BufferedReader) -> Iterator[Columns]:
-    """The same as Arrow has them; numbers of terms are not looked at."""
+    """``read_batches`` in Arrow's columns; numbers of terms are not checked."""
     begins = True
     try:
         reader = pa.ipc.open_stream(pa.PythonFile(_Unclosed(file), "r"))
@@ -325,11 +326,11 @@ def read_columns(file: io.BufferedReader) -> Iterator[Columns]:
             yield Columns(batch, begins)
             begins = False
     except pa.ArrowException as error:
-        raise LineError(f"not an Arrow stream that can be read: {error}") from error
+        raise LineError(f"not a readable Arrow stream: {error}") from error
 
 
 def taken(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
-    """The elements and advances of a batch, whose new terms are added. LineError."""
+    """The elements and advances of a batch, whose new terms are appended to ``terms``. LineError."""
     terms.extend(batch.column("terms").flatten().to_pylist())
     streams = batch.column("stream").drop_null()
     columns = (streams, batch.column("added").flatten(), batch.column("removed").flatten())
@@ -340,14 +341,14 @@ def taken(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
 
 
 def check_numbers(known: int, *columns: Numbers) -> None:
-    """LineError for a number that none of the ``known`` terms has."""
+    """LineError for a number that is not one of the ``known`` terms'."""
     for column in columns:
         if len(column) and not 0 <= column.min() <= column.max() < known:
-            raise LineError(f"a batch has the number of a term that has not come: {known} have")
+            raise LineError(f"a batch has the number of a term that was not sent: {known} terms were")
 
 
 def _is_plain(batch: pa.RecordBatch) -> bool:
-    """Whether the rows are elements of one stream, none of which removes triples or ends."""
+    """Whether all rows are elements of one stream, without removals and ends."""
     if batch.column("sequence").null_count or batch.column("until").null_count != len(batch):
         return False
     streams = batch.column("stream").to_numpy(zero_copy_only=False)
@@ -358,7 +359,7 @@ def _columns(batch: pa.RecordBatch, terms: list[Term]) -> ElementBatch:
     added = batch.column("added")
     borders = added.offsets.to_numpy()
     if (borders % 3).any():
-        raise LineError("a triple is three numbers: the column added has another count of them")
+        raise LineError("the column added has a list whose length is not a multiple of three, the size of a triple")
     return ElementBatch(
         terms,
         terms[batch.column("stream")[0].as_py()][1:-1],

@@ -1,4 +1,4 @@
-"""Open files whose text is checked against the bounds while a parser reads them."""
+"""Open files whose text is checked against bounds while a parser reads them."""
 
 import io
 from collections.abc import Callable
@@ -15,13 +15,13 @@ ByteFile: TypeAlias = IO[bytes] | io.RawIOBase
 
 
 class ByteReader(io.RawIOBase):
-    """A raw file of the bytes that ``take`` gives, at most as many as it is asked for; no bytes are the end."""
+    """A raw file of the bytes that ``take`` returns, at most the requested number; no bytes mean the end."""
 
     def __init__(self, take: Callable[[int], bytes]) -> None:
         self._take = take
 
     def readable(self) -> bool:
-        """True, as ``io.RawIOBase`` asks of every readable file."""
+        """True, as ``io.RawIOBase`` requires."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
@@ -32,9 +32,9 @@ class ByteReader(io.RawIOBase):
 
 
 def bounded(file: ByteFile, syntax: ox.RdfFormat) -> ByteFile:
-    """The same bytes for a parser; BoundError, here or while they are read, for what is beyond the bounds.
+    """The same bytes for a parser; BoundError, now or while reading, for text beyond a bound.
 
-    JSON-LD and RDF/XML are read whole. A file of another syntax that has few triple terms is read as it is.
+    JSON-LD and RDF/XML are read whole. A file of another syntax with few triple terms is returned unchanged.
     """
     if syntax in _WHOLE:
         body = file.read() or b""
@@ -44,7 +44,7 @@ def bounded(file: ByteFile, syntax: ox.RdfFormat) -> ByteFile:
 
 
 def _may_nest(file: ByteFile) -> bool:
-    """Whether a file may have triple terms too deep in each other, or cannot be read twice."""
+    """Whether a file may have triple terms nested too deeply, or cannot be read twice."""
     if not isinstance(file, io.BufferedReader) or not file.seekable():
         return True
     start, count, before = file.tell(), 0, b""
@@ -56,7 +56,7 @@ def _may_nest(file: ByteFile) -> bool:
 
 
 def _bounded_turtle(file: ByteFile) -> ByteReader:
-    """A file of Turtle, or of a syntax beside it, that a scan reads before its reader does; BoundError."""
+    """A file of Turtle or a related syntax that is scanned before the parser reads it; BoundError."""
     scan = TurtleScan()
 
     def take(size: int) -> bytes:

@@ -22,13 +22,13 @@ TRIPLE_TERMS: Final = 32
 """Maximum nesting depth of triple terms and reified triples."""
 
 CONTEXT_TERMS: Final = 10_000_000
-"""Terms of JSON-LD contexts that may be copied: each context in another copies that one, 0.2 us a term."""
+"""Maximum number of copied terms of JSON-LD contexts: a nested context copies the outer one, 0.2 us a term."""
 
 JSON_LD: Final = (ox.RdfFormat.JSON_LD, ox.RdfFormat.STREAMING_JSON_LD)
 
 
 class BoundError(MistakeError, ValueError):
-    """Text beyond a bound; the sentence names the bound, ``position`` counts the characters before."""
+    """Text beyond a bound; the sentence names the bound, ``position`` is the number of characters before it."""
 
     def __init__(self, sentence: str, position: int = 0) -> None:
         super().__init__(sentence)
@@ -37,9 +37,9 @@ class BoundError(MistakeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TextBounds:
-    """The most characters and terminals of a SPARQL text, and the most values of a JSON-LD document.
+    """Maximum characters and tokens of a SPARQL text, and values of a JSON-LD document.
 
-    pyoxigraph makes all triples of a document before it gives the first: 800 bytes and 1 us for an item of a list.
+    pyoxigraph builds all triples of a document before it returns the first: 800 bytes and 1 us per item of a list.
     """
 
     characters: int
@@ -48,10 +48,10 @@ class TextBounds:
 
 
 LOCAL: Final = TextBounds(2**20, 100_000, 4_000_000)
-"""Of texts that users give their own process."""
+"""Bounds of texts from the user of this process."""
 
 SERVED: Final = TextBounds(64 * 2**10, 4_000, 125_000)
-"""Of texts that a server takes."""
+"""Bounds of texts from clients of a server."""
 
 _ESCAPED: Final = r"\\(?s:.)?"
 _STRINGS: Final = (
@@ -83,10 +83,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def check_rdf(body: str | bytes, syntax: ox.RdfFormat, bounds: TextBounds = LOCAL) -> None:
-    """BoundError for RDF text that is deeper than the bounds, RDF/XML with a DTD, JSON-LD with too many contexts.
-
-    Also for JSON-LD of too many values.
-    """
+    """BoundError for RDF text nested too deeply, RDF/XML with a DTD, JSON-LD with too many contexts or values."""
     text = _decoded(body)
     if syntax in JSON_LD:
         _check_json_ld(text)
@@ -98,7 +95,7 @@ def check_rdf(body: str | bytes, syntax: ox.RdfFormat, bounds: TextBounds = LOCA
 
 
 def check_turtle(body: str | bytes) -> None:
-    """BoundError for Turtle, TriG, N-Triples, N-Quads or N3 whose brackets or triple terms lie too deep."""
+    """BoundError for Turtle, TriG, N-Triples, N-Quads or N3 with brackets or triple terms nested too deeply."""
     text = _decoded(body)
     # Fewer brackets than the bound cannot nest deeper, and counting is far faster than the scan.
     if text.count("<<") > TRIPLE_TERMS or sum(map(text.count, "[({")) > DATA_DEPTH:
@@ -107,7 +104,7 @@ def check_turtle(body: str | bytes) -> None:
 
 @dataclass(slots=True)
 class TurtleScan:
-    """How many brackets and triple terms are open in text that comes in blocks; ``feed`` raises BoundError."""
+    """Counts open brackets and triple terms in text that comes in blocks; ``feed`` raises BoundError."""
 
     brackets: int = 0
     terms: int = 0
@@ -115,7 +112,7 @@ class TurtleScan:
     """The end of the last block that may be the beginning of a longer token."""
 
     def feed(self, text: str, *, last: bool) -> None:
-        """Add a block; ``last`` says that no other follows."""
+        """Scan a block; ``last`` if no other follows."""
         text, self.rest = self.rest + text, ""
         for match in _TURTLE.finditer(text):
             if match.end() == len(text) and not last:
@@ -141,7 +138,7 @@ class TurtleScan:
 
 
 def check_json(body: str | bytes) -> None:
-    """BoundError for JSON whose objects and arrays lie too deep in each other."""
+    """BoundError for JSON with objects and arrays nested too deeply."""
     text = _decoded(body)
     if text.count("{") + text.count("[") > DATA_DEPTH:
         for _ in _json_depths(text):
@@ -149,24 +146,24 @@ def check_json(body: str | bytes) -> None:
 
 
 def read_json(body: str | bytes) -> Any:
-    """The value of JSON text (RFC 8259) within the bounds; ValueError, a BoundError among them, says what is wrong."""
+    """The value of JSON text (RFC 8259) within the bounds; ValueError, which may be a BoundError."""
     check_json(body)
     try:
         value = json.loads(body)
         check_characters(value)
         return value
     except RecursionError as error:
-        raise BoundError("objects and arrays lie too deep in each other: write them flatter") from error
+        raise BoundError("objects and arrays are nested too deeply: write them flatter") from error
 
 
 def check_characters(value: object) -> None:
-    """BoundError for a value of JSON with half of a surrogate pair: pyoxigraph takes such a string for a file."""
+    """BoundError for a JSON value with an unpaired surrogate: pyoxigraph takes such a string for a file."""
     if wrong := no_character(json.dumps(value, ensure_ascii=False)):
         raise BoundError(wrong[0])
 
 
 def _json_depths(text: str) -> Iterator[tuple[str, int]]:
-    """The terminals of JSON text, each with how many objects and arrays are open after it."""
+    """The terminals of JSON text, each with the number of open objects and arrays after it."""
     depth = 0
     for match in _JSON.finditer(text):
         part = match[0]
@@ -181,11 +178,11 @@ def _json_depths(text: str) -> Iterator[tuple[str, int]]:
 
 
 _DRAFT_KEYWORDS: Final = re.compile(r'"(@(?:annotation|triple|reifies|reifier))"\s*:')
-"""Keywords of drafts of JSON-LD for RDF 1.2; a processor of JSON-LD 1.1 drops what is under them."""
+"""Keywords of drafts of JSON-LD for RDF 1.2; a processor of JSON-LD 1.1 silently drops their values."""
 
 
 def _check_json_ld(text: str) -> None:
-    """BoundError for a depth, for contexts whose terms a processor would copy too often, for keywords of drafts."""
+    """BoundError for JSON-LD nested too deeply, with contexts that copy too many terms, or draft keywords."""
     # Escapes could hide the keyword @context from the scan below.
     if "\\u" in text:
         text = _CODE_POINT.sub(_plain_character, text)
@@ -200,14 +197,14 @@ def _check_json_ld(text: str) -> None:
 
 
 def check_values(text: str, limit: int, what: str, remedy: str) -> None:
-    """BoundError for more values: members of objects and items of arrays, counted by their separators."""
+    """BoundError for too many values: members of objects and items of arrays, counted by their separators."""
     if sum(map(text.count, ",[{")) <= limit:
         return
     count = 0
     for match in _SEPARATED.finditer(text):
         count += match[0] in _SEPARATORS
         if count > limit:
-            raise BoundError(f"{what} with more than {limit} values: {remedy}", match.start())
+            raise BoundError(f"{what} has more than {limit} values: {remedy}", match.start())
 
 
 def _plain_character(match: re.Match[str]) -> str:
@@ -218,9 +215,9 @@ def _plain_character(match: re.Match[str]) -> str:
 
 @dataclass(slots=True)
 class _Contexts:
-    """How many terms are copied: a context copies those around it, and one of a term's own does so at each use.
+    """Counts copied terms: a context copies the outer ones, and a term's own context does so at each use.
 
-    ``sizes`` are the terms of the contexts of each open object, ``inside`` is the depth below which a context lies.
+    ``sizes`` are the terms in the contexts of each open object, ``inside`` is the depth of the current context.
     """
 
     sizes: list[int] = field(default_factory=lambda: [0] * (DATA_DEPTH + 2))
@@ -230,7 +227,7 @@ class _Contexts:
     copied: int = 0
 
     def take(self, part: str, depth: int) -> None:
-        """Add a terminal; BoundError."""
+        """Count a terminal; BoundError."""
         if part[0] == '"':
             self.key = part
             return
@@ -259,15 +256,15 @@ class _Contexts:
 
 
 def check_xml(body: str | bytes) -> None:
-    """BoundError for XML with a DTD, in another encoding than UTF-8, or with elements too deep in each other."""
+    """BoundError for XML with a DTD, in another encoding than UTF-8, or with elements nested too deeply."""
     text = _decoded(body)
     if "\0" in text[:200] or text[:2] in ("\xff\xfe", "\xfe\xff") or _other_encoding(text[:200]):
-        raise BoundError("XML is read in UTF-8 only: write it so")
+        raise BoundError("XML is read in UTF-8 only: convert it")
     depth = 0
     for match in _XML.finditer(text):
         part = match[0]
         if part == "<!":
-            raise BoundError("XML with a DTD (<!DOCTYPE, <!ENTITY) is not read: write names out", match.start())
+            raise BoundError("XML with a DTD (<!DOCTYPE, <!ENTITY) is refused: expand its entities", match.start())
         if part == "</":
             depth = max(0, depth - 1)
         elif part[1:2] not in ("!", "?") and not part.endswith("/>"):
@@ -283,7 +280,7 @@ def _other_encoding(head: str) -> bool:
 
 
 def check_results(body: str | bytes, form: ox.QueryResultsFormat) -> None:
-    """BoundError for SPARQL results in JSON or XML that are deeper than the bounds."""
+    """BoundError for SPARQL results in JSON or XML nested too deeply."""
     checks: Mapping[ox.QueryResultsFormat, Callable[[str | bytes], None]] = {
         ox.QueryResultsFormat.JSON: check_json,
         ox.QueryResultsFormat.XML: check_xml,
@@ -296,17 +293,17 @@ def _decoded(body: str | bytes) -> str:
     return body.decode("latin-1") if isinstance(body, bytes) else body
 
 
-# Halves of surrogate pairs: a Python string may hold them, but UTF-8 cannot write them. Escapes of JSON and SPARQL can
-# name one; pyoxigraph takes a string with one for an open file. SPARQL's can name numbers behind the last character.
+# Unpaired surrogates: a Python string may contain them, but UTF-8 cannot encode them. Escapes of JSON and SPARQL can
+# name one; pyoxigraph takes a string with one for an open file. SPARQL's can also exceed the last code point.
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})))")
 _LAST: Final = 0x10FFFF
 
 
 def no_character(text: str, *, escaped: bool = False) -> tuple[str, int] | None:
-    r"""The sentence about the first place that is not a character, and the characters before; ``None`` where all are.
+    r"""The sentence about the first invalid character and its position; ``None`` if all are valid.
 
-    ``escaped``: also what ``\uXXXX`` and ``\UXXXXXXXX`` stand for (SPARQL 1.1 Query, 19.2), not behind a backslash.
+    ``escaped``: also those of escapes ``\uXXXX`` and ``\UXXXXXXXX`` (SPARQL 1.1 Query, 19.2).
     """
     if not text.isascii() and (half := _SURROGATE.search(text)):
         return _no_text(half[0]), half.start()
@@ -319,4 +316,4 @@ def no_character(text: str, *, escaped: bool = False) -> tuple[str, int] | None:
 
 
 def _no_text(what: str) -> str:
-    return f"{what!a} is half of a surrogate pair or behind the last character: not text that UTF-8 can write"
+    return f"{what!a} is half of a surrogate pair or beyond the last code point: UTF-8 cannot encode it"

@@ -1,7 +1,7 @@
 """Terms as canonical N-Triples text, the form in which every evaluator and the oracle receive them.
 
-The syntax is canonical, the literal is not changed: ``"01"^^xsd:integer`` and ``"1"^^xsd:integer`` are two terms (RDF
-1.1 Concepts, section 3.3). pyoxigraph's parsers and ``ox.Literal`` keep a lexical form; its store does not.
+The syntax is canonical, the literal is unchanged: ``"01"^^xsd:integer`` and ``"1"^^xsd:integer`` are two terms (RDF 1.1
+Concepts, section 3.3). pyoxigraph's parsers and ``ox.Literal`` preserve the lexical form; its store does not.
 """
 
 import re
@@ -20,8 +20,8 @@ _SUBJECT = ox.NamedNode("urn:streamgauge:canonical")
 def to_term(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
     """The N-Triples string of a pyoxigraph term.
 
-    Escapes are those of canonical N-Triples, xsd:string is not written, a language tag is in lower case (which
-    RDF 1.1, 3.3, allows); the lexical form stays as it is.
+    Escapes are those of canonical N-Triples, xsd:string is omitted, language tags are in lower case (RDF 1.1, 3.3,
+    allows that); the lexical form is preserved.
     """
     return f"<<( {' '.join(to_triple(term))} )>>" if isinstance(term, ox.Triple) else str(term)
 
@@ -32,14 +32,14 @@ def to_triple(triple: ox.Triple | ox.Quad) -> Triple:
 
 
 def to_triples(triples: Iterable[ox.Triple | ox.Quad]) -> tuple[Triple, ...]:
-    """The N-Triples strings of each, in order."""
+    """The N-Triples strings of triples, in order."""
     return tuple(map(to_triple, triples))
 
 
 class Canonical:
-    """The form in which pyoxigraph writes a literal's value, for what an evaluator has computed.
+    """The form in which pyoxigraph writes a literal's value, for computed values; caches ``limit`` literals.
 
-    Not for terms that come in, which keep their lexical form. At most ``limit`` literals are remembered.
+    Not for input, whose lexical forms are preserved.
     """
 
     def __init__(self, limit: int = 1_000_000) -> None:
@@ -53,10 +53,11 @@ class Canonical:
         text = str(term)
         if text[0] != '"':
             return text
-        known = self._known.get(text)
-        return known if known is not None else self._learn(text, term)
+        canonical = self._known.get(text)
+        return canonical if canonical is not None else self._learn(text, term)
 
     def _learn(self, text: str, term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
+        # Only the store canonicalises values, so the literal goes through one.
         store = ox.Store()
         store.add(ox.Quad(_SUBJECT, _SUBJECT, term))
         canonical = str(next(iter(store)).object)
@@ -78,19 +79,19 @@ _VALUES = Canonical(100_000)
 
 
 def value_text(term: Term) -> str:
-    """The lexical form, without quotes, in which pyoxigraph writes the value of a literal: ``75`` for ``"+075"``.
+    """The lexical form, without quotes, in which pyoxigraph writes a literal's value: ``75`` for ``"+075"``.
 
-    For readers of a number or a time in whatever form it came; the form itself where the literal has no value. Escapes
-    stay. ValueError for what is not a literal.
+    For reading numbers and times in any form. An invalid literal is returned unchanged, escapes stay. ValueError for a
+    term that is not a literal.
     """
     value = _VALUES.term(parse_term(term))
     if value[:1] != '"':
-        raise ValueError(f"no literal: {term[:120]}")
+        raise ValueError(f"not a literal: {term[:120]}")
     return value[1 : value.rindex('"')]
 
 
 def parse_term(text: str) -> ox.NamedNode | ox.BlankNode | ox.Literal:
-    """The pyoxigraph term of an N-Triples string; ValueError says what is wrong with it."""
+    """The pyoxigraph term of an N-Triples string; ValueError quotes an invalid one."""
     if _IRI.fullmatch(text):
         return ox.NamedNode(text[1:-1])
     if _BLANK.fullmatch(text):

@@ -14,7 +14,7 @@ _MARKS: Final = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""Byte order marks, the longer first, with Python's name of the charset."""
+"""Byte order marks with Python's charset names; UTF-32's come first, as they begin with those of UTF-16."""
 
 _FIRST_BYTES: Final = frozenset({b"<", *(mark[:1] for mark in _MARKS)})
 """First bytes of texts that may have a byte order mark or an XML declaration; all others need no check."""
@@ -25,23 +25,21 @@ _BLOCK: Final = 2**16
 
 
 class CharsetError(ValueError):
-    """A charset that is not known, or bytes that are not text in it."""
+    """An unknown charset, or bytes that are not text in it."""
 
 
 def check_charset(name: str) -> str:
-    """Python's name of a charset; CharsetError for one that is not known."""
+    """Python's name of a charset; CharsetError if it is unknown."""
     try:
         return codecs.lookup(name).name
     except LookupError:
-        raise CharsetError(
-            f"the charset {name!r:.40} is not known: write utf-8, iso-8859-1, windows-1252 ..."
-        ) from None
+        raise CharsetError(f"the charset {name!r:.40} is unknown: write utf-8, iso-8859-1, windows-1252 ...") from None
 
 
 def in_utf8(file: IO[bytes], charset: str | None = None) -> IO[bytes]:
-    """An open text in UTF-8 without a byte order mark, as it is read; the mark goes before ``charset``.
+    """An open text as UTF-8 without a byte order mark, converted while it is read; a mark overrides ``charset``.
 
-    Text that is in UTF-8 comes as the file that it is. CharsetError, also while it is read.
+    A file in UTF-8 is returned itself. CharsetError, also while reading.
     """
     opened = file if hasattr(file, "peek") else io.BufferedReader(cast(io.RawIOBase, file))
     head = cast(io.BufferedReader, opened).peek(_BLOCK)
@@ -58,7 +56,7 @@ def in_utf8(file: IO[bytes], charset: str | None = None) -> IO[bytes]:
 
 
 def text_in_utf8(body: bytes, charset: str | None = None) -> bytes:
-    """The same of a whole text."""
+    """``in_utf8`` for a whole text."""
     if charset is None and not body.startswith((*_MARKS, b"<?xml")):
         return body
     return in_utf8(cast(IO[bytes], io.BufferedReader(io.BytesIO(body))), charset).read()

@@ -1,4 +1,4 @@
-"""Content codings (gzip, Zstandard, Brotli, bzip2, xz): bytes unpacked as they are read, or whole within a bound."""
+"""Content codings (gzip, Zstandard, Brotli, bzip2, xz): bytes unpacked while read, or at once within a bound."""
 
 import bz2
 import gzip
@@ -12,7 +12,7 @@ from typing import IO, Final, cast
 from streamgauge.model.mistake import obstacle
 
 ENDINGS: Final = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
-"""Endings of compressed files, which follow the ending of the format, as in ``a.ttl.gz``."""
+"""Endings of compressed files, after that of the format, as in ``a.ttl.gz``."""
 
 _HTTP: Final = {"gzip": "gzip", "x-gzip": "gzip", "zstd": "zstd", "br": "brotli", "deflate": "deflate"}
 """Codings by their name in Content-Encoding (RFC 9110, 8.4.1; RFC 8878; RFC 7932)."""
@@ -21,7 +21,7 @@ _GZIP: Final = b"\x1f\x8b"
 
 
 class CodingError(ValueError):
-    """A content coding that is not read here, or damaged bytes; the sentence names the coding."""
+    """An unsupported content coding, or damaged bytes; the sentence names the coding."""
 
 
 class UnpackedSizeError(CodingError):
@@ -41,13 +41,13 @@ def _deflate(file: IO[bytes]) -> IO[bytes]:
 
 
 class _Inflating:
-    """The bytes of a zlib stream, at most as many as are asked for."""
+    """The bytes of a zlib stream, unpacked on demand."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._data, self._inner = file.read(), zlib.decompressobj()
 
     def read(self, size: int) -> bytes:
-        """The next ``size`` bytes; EOFError where the stream ends early, OSError where it is damaged."""
+        """The next ``size`` bytes; EOFError if the stream ends early, OSError if it is damaged."""
         try:
             part = self._inner.decompress(self._data, size)
         except zlib.error as error:
@@ -69,7 +69,7 @@ _READERS: Final[Mapping[str, Callable[[IO[bytes]], IO[bytes]]]] = {
 
 
 def unpacked(file: IO[bytes], coding: str) -> IO[bytes]:
-    """The unpacked bytes of an open file, as they are read; damaged ones raise OSError or EOFError."""
+    """The unpacked bytes of an open file, while it is read; OSError or EOFError if they are damaged."""
     return _READERS[coding](file)
 
 
@@ -81,13 +81,13 @@ def unpack(body: bytes, encoding: str, limit: int, count: Callable[[int], object
     names = [name.strip().lower() for name in encoding.split(",") if name.strip()]
     for name in reversed([name for name in names if name != "identity"]):
         if name not in _HTTP:
-            raise CodingError(f"the content coding {name!r:.40} is not read: send {', '.join(_HTTP)} or none")
+            raise CodingError(f"the content coding {name!r:.40} is not supported: send {', '.join(_HTTP)} or none")
         body = _unpack(body, _HTTP[name], limit, count)
     return body
 
 
 def unpack_gzip(payload: bytes, limit: int) -> bytes:
-    """A message unpacked where it begins as gzip does, which no text does; CodingError, UnpackedSizeError."""
+    """A message unpacked if it begins like gzip, which no text does; CodingError, UnpackedSizeError."""
     return _unpack(payload, "gzip", limit) if payload.startswith(_GZIP) else payload
 
 

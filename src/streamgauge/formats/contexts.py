@@ -1,4 +1,4 @@
-"""JSON-LD contexts by IRI, inserted into the documents that refer to them, because data never cause a request.
+"""JSON-LD contexts by IRI, embedded into the documents that refer to them, since data never cause requests.
 
 Each context is a file, given for its IRI: ``--context https://example.org/context.jsonld=context.jsonld``. A file
 without an IRI is the context of every document, as JSON-LD 1.1 interprets plain JSON (section 6.1).
@@ -24,21 +24,21 @@ _MAX_DEPTH: Final = 8
 
 
 class ContextError(MistakeError, ValueError):
-    """A context that is not known or not readable; the sentence names it."""
+    """A context that is unknown or unreadable; the sentence names it."""
 
 
 def read_contexts(text: str | None) -> dict[str, Any]:
-    """The contexts of ``IRI=FILE,IRI=FILE,FILE``, parted by commas; ContextError."""
+    """The contexts of ``IRI=FILE,IRI=FILE,FILE``; ContextError."""
     return dict(_context(part.strip()) for part in (text or "").split(",") if part.strip())
 
 
 def context_files(text: str | None) -> list[Path]:
-    """The files that such a text names."""
+    """The files in such a text."""
     return [Path(part.strip().rpartition("=")[2]) for part in (text or "").split(",") if part.strip()]
 
 
 def contexts_near(text: str, folder: Path) -> str:
-    """The same text with files that are relative to a folder."""
+    """Such a text with its relative files made relative to a folder."""
     parts = [part.strip().rpartition("=") for part in text.split(",") if part.strip()]
     return ",".join(f"{iri}{equals}{folder / name}" for iri, equals, name in parts)
 
@@ -56,19 +56,19 @@ def _context(text: str) -> tuple[str, Any]:
 
 def _content(data: Any, name: str) -> Any:
     if not isinstance(data, dict) or "@context" not in data:
-        raise ContextError(f'context: {name}: no JSON-LD context: expected {{"@context": ...}}')
+        raise ContextError(f'context: {name}: not a JSON-LD context: expected {{"@context": ...}}')
     return data["@context"]
 
 
 def embedded(body: bytes, contexts: Mapping[str, Any], base: str | None) -> bytes:
-    """The JSON-LD document with the contexts that it names written into it; ContextError for one that is not known."""
+    """A JSON-LD document with the contexts that it refers to embedded; ContextError for an unknown one."""
     whole = contexts.get(WHOLE)
     if whole is None and not _NAMED.search(body):
         return body
     try:
         data = json.loads(body)
     except ValueError:
-        return body  # the parser says where it is wrong
+        return body  # the parser reports the error with its position
     embedding = _Embedding(contexts, base)
     data = embedding.value(data, 0)
     if whole is not None:
@@ -77,7 +77,7 @@ def embedded(body: bytes, contexts: Mapping[str, Any], base: str | None) -> byte
 
 
 def _within(data: Any, context: Any) -> Any:
-    """Each node of a document within a context, which comes before its own."""
+    """A document with ``context`` before the own context of each node."""
     if isinstance(data, list):
         return [_within(node, context) for node in data]
     if not isinstance(data, dict):
@@ -88,13 +88,13 @@ def _within(data: Any, context: Any) -> Any:
 
 
 class _Embedding:
-    """Writes contexts into the places where they are named."""
+    """Replaces references to contexts by their content."""
 
     def __init__(self, contexts: Mapping[str, Any], base: str | None) -> None:
         self._contexts, self._base = contexts, base
 
     def value(self, data: Any, depth: int) -> Any:
-        """A value of JSON with its contexts."""
+        """A JSON value with its contexts embedded."""
         if isinstance(data, list):
             return [self.value(item, depth) for item in data]
         if not isinstance(data, dict):
@@ -114,7 +114,7 @@ class _Embedding:
 
     def _known(self, iri: str, depth: int) -> Any:
         if depth >= _MAX_DEPTH:
-            raise ContextError(f"context {iri}: contexts name each other more than {_MAX_DEPTH} times in turn")
+            raise ContextError(f"context {iri}: contexts refer to each other in a chain of more than {_MAX_DEPTH}")
         for name in (iri, urljoin(self._base or "", iri)):
             if name in self._contexts:
                 return self.context(self._contexts[name], depth + 1)
@@ -122,5 +122,5 @@ class _Embedding:
                 return dict(BUNDLED[name])
         place = f"save {ELSEWHERE[iri]}" if iri in ELSEWHERE else "save it"
         raise ContextError(
-            f"its context {iri} is not fetched: {place} to a file and name that, as by --context {iri}=FILE"
+            f"its context {iri} is not fetched: {place} to a file and name the file with --context {iri}=FILE"
         )

@@ -19,24 +19,24 @@ from streamgauge.model.mistake import MistakeError, obstacle
 ARCHIVES: Final = (".zip", ".tar", ".tgz")
 
 MAX_ARCHIVE_BYTES: Final = 2**32
-"""Maximum size (bytes) of an unpacked tar archive, which is buffered while its files are read."""
+"""Maximum bytes of an unpacked tar archive, which is buffered while its files are read."""
 
 BUFFER: Final = 2**18
-"""Read size in bytes: some hundred lines, which line-based formats parse together."""
+"""Read size in bytes: some hundred lines, which line-based formats parse at a time."""
 
 _IN_MEMORY: Final = 2**24
 _BLOCK: Final = 2**20
 
 
 class FormatError(MistakeError, ValueError):
-    """A file that is not what its format says; the sentence names the file and the line."""
+    """A file that is not in its format; the sentence names the file and the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Bytes with their ``place`` (for sentences), their ``name`` (whose ending tells the format) and how to open them.
+    """Bytes with their ``place`` (for errors), ``name`` (whose ending determines the format), and an opener.
 
-    ``base`` is the IRI that relative ones are resolved against, ``charset`` that of text without a byte order mark.
+    ``base`` resolves relative IRIs, ``charset`` applies to text without a byte order mark.
     """
 
     place: str
@@ -45,16 +45,16 @@ class Document:
     base: str | None = None
     charset: str | None = None
     ending: str = field(init=False)
-    """The ending of its name in lower case, that of a content coding left out."""
+    """The ending of its name in lower case, without that of a content coding."""
 
     def __post_init__(self) -> None:
-        """Take the ending from the name."""
+        """Derive the ending from the name."""
         object.__setattr__(self, "ending", name_ending(self.name))
 
     def open(self, *, binary: bool = False, charset: str | None = None) -> IO[bytes]:
         """Its unpacked bytes, in UTF-8 without a byte order mark unless ``binary``; FormatError.
 
-        ``charset`` is what the format says of it, which counts where nobody else names one.
+        ``charset`` is the format's default, used if the user named none.
         """
         coding = ENDINGS.get(suffix_of(self.name))
         try:
@@ -74,13 +74,13 @@ def suffix_of(name: str) -> str:
 
 
 def name_ending(name: str) -> str:
-    """The ending of a file's name in lower case, that of a content coding left out: ``.ttl`` of ``a.TTL.gz``."""
+    """The ending of a file's name in lower case, without that of a content coding: ``.ttl`` of ``a.TTL.gz``."""
     suffix = suffix_of(name)
     return suffix_of(name[: -len(suffix)]) if suffix in ENDINGS else suffix
 
 
 def ending(path: Path) -> str:
-    """The file name's ending in lower case, that of a content coding left out."""
+    """``name_ending`` of a path."""
     return name_ending(path.name)
 
 
@@ -95,9 +95,9 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def documents(path: Path, charset: str | None = None, base: str | None = None) -> list[Document]:
-    """The file itself, or the files in a folder, a zip or a tar archive, in the order of their names; FormatError.
+    """The file itself, or the files in a folder, a zip or a tar archive, sorted by name; FormatError.
 
-    Files whose names begin with ``_`` or ``.`` are left out, as Hadoop does.
+    Files whose names begin with ``_`` or ``.`` are skipped, as in Hadoop.
     """
     try:
         if path.is_dir():
@@ -122,7 +122,7 @@ def _is_data(name: str) -> bool:
 
 
 def document_lines(document: Document) -> Iterator[tuple[int, str]]:
-    """The lines of a text with their numbers, from 1; FormatError for what is not UTF-8 or cannot be unpacked."""
+    """The lines of a text with their numbers, from 1; FormatError if it is not UTF-8 or cannot be unpacked."""
     last = 0
     with document.open() as file:
         try:
@@ -153,7 +153,7 @@ def _tar_members(path: Path) -> list[Member]:
 
 
 def _whole_archive(path: Path) -> IO[bytes]:
-    """The unpacked archive, on the disk where it is large, because its members are read in the order of their names."""
+    """The unpacked archive, on disk if it is large: its members are read in the order of their names."""
     whole = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115  # closed with the archive
     coding = "gzip" if suffix_of(path.name) == ".tgz" else ENDINGS.get(suffix_of(path.name))
     with path.open("rb") as packed:

@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class FieldError(ValueError):
-    """A field of a JSON object that is missing, unknown or of another type or value."""
+    """A field of a JSON object that is missing, unknown, or of a wrong type or value."""
 
 
 def encode(value: object, leave_out: Collection[str] = ()) -> Any:
-    """A model value as JSON data; sets are sorted, ``leave_out`` names fields of the outermost dataclass."""
+    """A model value as JSON data; sets are sorted, the fields ``leave_out`` of the outermost dataclass are omitted."""
     if is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in fields(value) if field.name not in leave_out]
         return {name: encode(getattr(value, name)) for name in names}
@@ -38,21 +38,21 @@ def encode(value: object, leave_out: Collection[str] = ()) -> Any:
 
 
 def decode(kind: type[T], data: object, where: str = "", preset: Mapping[str, object] | None = None) -> T:
-    """The dataclass ``kind`` from a JSON object; ``given`` holds fields that the object does not carry.
+    """The dataclass ``kind`` from a JSON object; ``preset`` has fields that the object does not contain.
 
-    ``where`` is put before field names in errors.
+    ``where`` is the prefix of field names in errors.
     """
     preset = preset or {}
     if not isinstance(data, Mapping):
         raise FieldError(f"{where or kind.__name__} is {_short(data)}: expected an object")
     hints = _hints(kind)  # type: ignore[arg-type]
-    known = [name for name in hints if name not in preset]
+    names = [name for name in hints if name not in preset]
     for name in data:
-        if name not in known:
-            raise FieldError(f"{_dotted(where, name)} is unknown: the fields are {', '.join(known)}")
-    values = {name: _decode(hints[name], data[name], _dotted(where, name)) for name in known if name in data}
+        if name not in names:
+            raise FieldError(f"{_dotted(where, name)} is unknown: the fields are {', '.join(names)}")
+    values = {name: _decode(hints[name], data[name], _dotted(where, name)) for name in names if name in data}
     for field in fields(kind):  # type: ignore[arg-type]
-        if field.name in known and field.name not in data and field.default is field.default_factory is MISSING:
+        if field.name in names and field.name not in data and field.default is field.default_factory is MISSING:
             raise FieldError(f"{_dotted(where, field.name)} is missing")
     try:
         return kind(**values, **preset)

@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all, also where several processes make the same; files of text."""
+"""Atomic creation of files and folders, also by several processes at once; reading of text files."""
 
 import errno
 import os
@@ -17,11 +17,11 @@ _numbers = count()
 
 
 class PlaceError(MistakeError, OSError):
-    """A folder that cannot be made; the sentence says what is in its way."""
+    """A folder that cannot be created; the sentence says why."""
 
 
 def made_folder(folder: Path) -> Path:
-    """The folder, made where it is not; PlaceError."""
+    """The folder, created if it does not exist; PlaceError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -33,15 +33,16 @@ def made_folder(folder: Path) -> Path:
 
 @contextmanager
 def stage(target: Path) -> Iterator[Path]:
-    """A place beside ``target`` that nobody else uses, for a file or a folder; what is left of it at the end goes.
+    """A unique place beside ``target`` for a file or folder; removed at the end unless it was moved.
 
-    So does what processes of this machine have left that were killed while they made the same.
+    Places of killed processes of this machine that staged the same target are removed first.
     """
     made_folder(target.parent)
     for left in target.parent.glob(f".{target.name}.{_HOST}.*"):
         import psutil  # late: nothing is left behind but by a kill
 
         process = left.name.removeprefix(f".{target.name}.{_HOST}.").split(".")[0]
+        # A place of a running process may still be in use.
         if process.isdecimal() and not psutil.pid_exists(int(process)):
             _remove(left)
     place = _beside(target, "making")
@@ -52,7 +53,7 @@ def stage(target: Path) -> Iterator[Path]:
 
 
 def hardlink(file: Path, target: Path) -> None:
-    """The same file at another place, without a second copy where the file system can share it."""
+    """Make a file available at another place, without a copy if the file system supports it."""
     try:
         os.link(file, target)
     except OSError:
@@ -60,7 +61,7 @@ def hardlink(file: Path, target: Path) -> None:
 
 
 def put_if_absent(place: Path, target: Path) -> None:
-    """Put the staged place at ``target``, unless another process was first: then the other's is kept."""
+    """Move a staged place to ``target``, unless another process was first: then its result stays."""
     try:
         if not target.exists():
             place.rename(target)
@@ -70,7 +71,7 @@ def put_if_absent(place: Path, target: Path) -> None:
 
 
 def overwrite(place: Path, target: Path) -> None:
-    """Put the staged place at ``target``, whatever was there."""
+    """Move a staged place to ``target``, replacing anything there."""
     while True:
         try:
             place.replace(target)

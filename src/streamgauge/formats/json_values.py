@@ -1,7 +1,7 @@
-"""JSON text in parts: the values that follow each other in lines or over lines, numbers as they are written, paths.
+"""JSON text piece by piece: successive values on one or several lines, numbers as written, paths.
 
-Values follow each other as in NDJSON, in RFC 7464 or indented; of an array at the top its items can be taken one by
-one. A path is the part of JSONPath (RFC 9535) without filters and descendants: ``$.meta.time``, ``readings[*].value``.
+Values follow each other as in NDJSON or RFC 7464, or indented; the items of a top-level array can be read one by one.
+Paths are those of JSONPath (RFC 9535) without filters and descendants: ``$.meta.time``, ``readings[*].value``.
 """
 
 import json
@@ -16,13 +16,13 @@ _BLANK: Final = b" \t\r\n\x1e"
 
 
 class JsonNumber(str):
-    """A number of JSON as it is written."""
+    """A number of JSON, as written."""
 
     __slots__ = ()
 
 
 def json_value(text: bytes) -> Any:
-    """The value of a text, its numbers as ``JsonNumber``; ValueError with what is wrong."""
+    """The value of a text, its numbers as ``JsonNumber``; ValueError."""
     try:
         return json.loads(text, parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=_no_number)
     except json.JSONDecodeError as error:
@@ -30,7 +30,7 @@ def json_value(text: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 text: {error.reason}") from error
     except RecursionError as error:
-        raise ValueError("objects and arrays lie too deep in each other: write them flatter") from error
+        raise ValueError("objects and arrays are nested too deeply: write them flatter") from error
 
 
 def _no_number(name: str) -> Any:
@@ -39,16 +39,16 @@ def _no_number(name: str) -> Any:
 
 @dataclass
 class JsonText:
-    """A text that comes in lines; ``limit`` are the bytes that a value may have.
+    """A text that comes in lines; ``limit`` is the maximum size of a value in bytes.
 
-    With ``items`` an array at the top is taken apart into its items.
+    With ``items`` a top-level array is split into its items.
     """
 
     limit: int
     items: bool = False
 
     def values(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-        """(line on which it begins, text) of each value; ValueError for one that is too long or has no end."""
+        """(first line, text) of each value; ValueError for one that is too long or has no end."""
         depth, base, begun, size = 0, 0, 0, 0
         parts: list[bytes] = []
         count = 0
@@ -84,7 +84,7 @@ class JsonText:
 
 
 def has_value(text: bytes) -> bool:
-    """Whether a text begins with a whole value, or with an array's first item."""
+    """Whether a text begins with a complete value, or with an array's first item."""
     lines = enumerate(text.splitlines(keepends=True), 1)
     try:
         return next(JsonText(len(text), items=True).values(lines), None) is not None
@@ -93,19 +93,19 @@ def has_value(text: bytes) -> bool:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether a line surely is one object: the usual line of NDJSON."""
+    """Whether a line is certainly one object: the usual line of NDJSON."""
     return line[:1] == b"{" and line[-1:] == b"}" and line.count(b"{") == line.count(b"}") == 1
 
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """The steps of a path: names, positions, ``None`` for all; from the root of the message, or from a row."""
+    """The steps of a path: names, indexes, ``None`` for all; from the root of the message, or from a row."""
 
     steps: tuple[str | int | None, ...]
     root: bool = False
 
     def values(self, data: Any) -> list[Any]:
-        """The values that the path leads to, in their order."""
+        """The values at the path, in order."""
         reached = [data]
         for step in self.steps:
             reached = [value for node in reached for value in _children(node, step)]
@@ -113,7 +113,7 @@ class JsonPath:
 
 
 def json_path(text: str) -> JsonPath:
-    """A path; ValueError for one that is not read here."""
+    """Parse a path; ValueError for an unsupported one."""
     root = text.startswith("$")
     rest, steps = text.removeprefix("$"), list[str | int | None]()
     at = 0
@@ -121,7 +121,7 @@ def json_path(text: str) -> JsonPath:
         match = _STEP.match(rest, at)
         if match is None:
             raise ValueError(
-                f"{text!r} is not a path that is read here: names, [0], [*] and ['name'], as $.meta.time or rows[*].v"
+                f"{text!r} is not a supported path: use names, [0], [*] and ['name'], as in $.meta.time or rows[*].v"
             )
         name = match[1] or match[2] or match[3]
         steps.append(name if name is not None else int(match[4]) if match[4] else None)

@@ -1,7 +1,7 @@
 """Version announcements in N-Triples and N-Quads (RDF 1.2), which pyoxigraph's parsers of these syntaxes reject.
 
-They are hints, so the line ``VERSION "1.2"`` is replaced by an empty one, which keeps line numbers. No literal spans
-several lines in these syntaxes, so such a line is always an announcement.
+They are hints, so the line ``VERSION "1.2"`` is replaced by an empty one, which preserves line numbers. No literal
+spans several lines in these syntaxes, so such a line is always an announcement.
 """
 
 import io
@@ -20,18 +20,18 @@ _WORD: Final = b"VERSION"
 
 
 def without_versions(body: bytes, syntax: ox.RdfFormat) -> bytes:
-    """Text with empty lines for its announcements; text of other syntaxes, whose parsers know them, as it is."""
+    """Text with its announcements blanked out; other syntaxes, whose parsers know them, are unchanged."""
     return _LINE.sub(b"", body) if syntax in LINES and _WORD in body else body
 
 
 class UnversionedFile(io.RawIOBase):
-    """An open file of lines without its announcements; blocks without one pass as they come."""
+    """An open file of lines with its announcements blanked out."""
 
     def __init__(self, file: "IO[bytes] | io.RawIOBase") -> None:
         self._file, self._rest, self._ready = file, b"", b""
 
     def readable(self) -> bool:
-        """True, as ``io.RawIOBase`` asks of every readable file."""
+        """True, as ``io.RawIOBase`` requires."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]

@@ -2,7 +2,7 @@
 
 ``{"t": ms, "n": sequence, "stream": IRI, "add": "N-Triples text", "remove": ..., "until": ms}``, ``{"advance": ms}``;
 ``{"vars": [names], "add": [rows], "remove": [rows], "kind": ..., "instant": ms, "scope": [ms, ms]}``. Absent is empty.
-``{"late": n}`` says how many elements have come too late to count. docs/pipe.md is the whole contract.
+``{"late": n}`` is the number of elements that came too late to count. docs/pipe.md is the whole contract.
 """
 
 import io
@@ -40,7 +40,7 @@ _raw = json.JSONDecoder().raw_decode
 
 
 ELEMENT_VALUES: Final = 1_000
-"""Values of JSON in the line of an element, whose triples are texts: Python keeps ten times the bytes of a value."""
+"""Maximum JSON values in an element's line, whose triples are one text: a value takes ten times its bytes."""
 
 
 class LineError(ValueError):
@@ -56,7 +56,7 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """How many elements have come too late to count, since the task began."""
+    """The number of elements that came too late to count since the task began."""
 
     count: int
 
@@ -66,7 +66,7 @@ Output: TypeAlias = Answer | Late
 
 
 def encode_element(element: StreamElement) -> bytes:
-    """One line for an element; the terms are written as they are."""
+    """One line for an element; terms are written unchanged."""
     more = f',"remove":{_text(element.removed)}' if element.removed else ""
     if element.until is not None:
         more += f',"until":{element.until}'
@@ -75,7 +75,7 @@ def encode_element(element: StreamElement) -> bytes:
 
 
 def encode_advance(time: int) -> bytes:
-    """One line that says how far time (ms) has come."""
+    """One line that advances time (ms)."""
     return b'{"advance":%d}\n' % time
 
 
@@ -104,15 +104,15 @@ _known_lines = msgspec.json.Decoder(_KnownLine).decode_lines
 
 
 def decode_inputs(lines: bytes) -> Iterable[Input]:
-    """The same of several whole lines; LineError when the first that is wrong has its turn."""
+    """The elements and advances of several whole lines; LineError when the first invalid one is reached."""
     together = decode_together(lines, known=False)
     return map(decode_input, io.BytesIO(lines)) if together is None else together
 
 
 def decode_together(lines: bytes, known: bool) -> list[Input] | None:
-    """The contents of lines, all their triples split at once; ``None`` when one of them is not as most are.
+    """The contents of lines, whose triples are split together; ``None`` if a line is unusual.
 
-    ``known``: nor has one a field of another name.
+    With ``known``, also if one has an unknown field.
     """
     try:
         read = _known_lines(lines) if known else _lines(lines)
@@ -165,7 +165,7 @@ def decode_columns(lines: bytes, arrived: int | None) -> LineColumns | None:
 
 
 class Unsaid(Protocol):
-    """The defaults of an element: its stream, its sequence number and its time (ms); ``None``: it must."""
+    """The defaults of an element: its stream, sequence number and time (ms); ``None`` if it has to state them."""
 
     @property
     def stream(self) -> str | None:
@@ -181,10 +181,10 @@ class Unsaid(Protocol):
 
 
 def decode_input(line: bytes | str, unsaid: Unsaid | None = None) -> Input:
-    """The element or advance of a line; triples are taken as written when they look canonical. LineError otherwise.
+    """The element or advance of a line; triples that look canonical are used as written. LineError.
 
-    ``unsaid`` is what counts of an element that does not say its stream, number or time; without it, it must. A field
-    that is not known is ignored, as engines do, but refused beside ``unsaid``.
+    ``unsaid`` has the defaults for files and messages, whose unknown fields are refused. Without it, as for engines,
+    every element states its stream, number and time, and unknown fields are ignored.
     """
     try:
         read = _line(line) if unsaid is None else _known_line(line)
@@ -205,15 +205,15 @@ def _decoded(line: bytes | str, unsaid: Unsaid | None) -> Input:
         data = _object(line)
         check_characters(data)
     except (BoundError, RecursionError) as error:
-        raise LineError(f"not a line that can be read: {error}") from error
+        raise LineError(f"not a readable line: {error}") from error
     if unsaid is not None and (unknown := [name for name in data if name not in FIELDS]):
         raise LineError(f"field {unknown[0]} is unknown: {offered(unknown[0], FIELDS)}")
     if "advance" in data:
         return Advance(_whole(data, "advance"))
     if unsaid is not None:
         present = {name: value for name, value in data.items() if value is not None}
-        known = {"stream": unsaid.stream, "n": unsaid.sequence, "t": unsaid.time}
-        data = {name: value for name, value in known.items() if value is not None} | present
+        defaults = {"stream": unsaid.stream, "n": unsaid.sequence, "t": unsaid.time}
+        data = {name: value for name, value in defaults.items() if value is not None} | present
     stream = data.get("stream")
     if not isinstance(stream, str):
         raise LineError(f"field stream is {_short(stream)}: expected the stream's IRI")
@@ -240,7 +240,7 @@ _write = msgspec.json.Encoder().encode_lines
 
 
 def encode_answers(answers: Iterable[Answer]) -> bytes:
-    """One line for each answer; ``received`` is not written, the harness stamps it."""
+    """One line per answer; ``received`` is not written, since the harness stamps it."""
     encoded = [
         _Said(
             answer.variables, answer.added, answer.removed or None, _unusual(answer.kind), answer.instant, answer.scope
@@ -263,18 +263,18 @@ def _unusual(kind: AnswerKind) -> str | None:
 
 
 def encode_late(count: int) -> bytes:
-    """One line that says how many elements have come too late to count."""
+    """One line with the number of elements that came too late to count."""
     return b'{"late":%d}\n' % count
 
 
 def decode_output(line: bytes | str) -> Output:
-    """The content of a line of an engine: an answer, or how many elements came late. LineError otherwise."""
+    """The content of a line of an engine: an answer, or the number of late elements. LineError."""
     data = _object(line)
     return Late(_kept(_whole(data, "late"), "late")) if "late" in data else _answer(data)
 
 
 def decode_answer(line: bytes | str) -> Answer:
-    """The answer of a line, its terms made canonical, ``received`` 0; LineError names the field."""
+    """The answer of a line, its terms canonical, ``received`` 0; LineError names the field."""
     return _answer(_object(line))
 
 
@@ -302,7 +302,7 @@ def _object(line: bytes | str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise LineError(f"not a line of JSON from character {error.pos + 1} on") from error
     except RecursionError as error:
-        raise LineError("not a line of JSON that can be read: nested too deeply") from error
+        raise LineError("not a readable line of JSON: nested too deeply") from error
     except ValueError as error:
         raise LineError(f"not a line of JSON: {error}") from error
     if not isinstance(data, dict):
@@ -311,7 +311,7 @@ def _object(line: bytes | str) -> dict[str, Any]:
 
 
 def _loaded(text: str) -> Any:
-    """The value of a line; the usual one has nothing around it but the line's end."""
+    """The value of a line; usually nothing surrounds it but the line's end."""
     try:
         data, end = _raw(text)
     except ValueError:
@@ -330,7 +330,7 @@ def _short(value: object) -> str:
     try:
         return "missing" if value is None else repr(value)[:80]
     except RecursionError:
-        return f"a {type(value).__name__} of many levels"
+        return f"a deeply nested {type(value).__name__}"
 
 
 def _text(triples: Sequence[Triple]) -> str:
@@ -339,7 +339,7 @@ def _text(triples: Sequence[Triple]) -> str:
 
 
 def _triples(text: Any, name: str) -> tuple[Triple, ...]:
-    """N-Triples text split at its blanks; text that is not in canonical layout is parsed in full."""
+    """N-Triples text split at blanks; text that is not in canonical layout is parsed."""
     if not text and text in (None, ""):
         return ()
     if not isinstance(text, str):
@@ -367,7 +367,7 @@ def _terms_of(text: str) -> list[Term] | None:
 
 
 def _spaced(text: str) -> list[Term] | None:
-    """The same for text whose literals have blanks."""
+    """``_terms_of`` for text whose literals contain blanks."""
     lines = text.split(" .\n")
     if lines.pop() or text.count("\n") != len(lines):
         return None
@@ -378,7 +378,7 @@ def _spaced(text: str) -> list[Term] | None:
 
 
 def _laid_out(columns: Sequence[Sequence[str]]) -> bool:
-    """Whether subjects, predicates and objects look like terms, which no layout but the canonical one gives."""
+    """Whether subjects, predicates and objects look like terms, which only the canonical layout ensures."""
     try:
         return all(first.issuperset(map(_first, column)) for first, column in zip(_PLACES, columns, strict=False))
     except IndexError:  # an empty part

@@ -19,13 +19,13 @@ _OPTIONS = (
 
 
 class JvmError(RuntimeError):
-    """Jars or a JDK that are absent, or a program that does not compile with them; the sentence says what to do."""
+    """Missing jars or JDK, or a program that does not compile with them; the sentence says what to do."""
 
 
 def jars(variable: str, how: str, name: str) -> Path:
-    """The folder of an engine's jars: as an environment variable says, else where they are prepared.
+    """The folder of an engine's jars: from an environment variable, else where they were prepared.
 
-    JvmError with ``how`` to get them when there is none.
+    JvmError, ending with ``how`` to get them, if there are none.
     """
     home = os.environ.get(variable) or str(prepared(name))
     if any(Path(home).glob("*.jar")):
@@ -36,7 +36,7 @@ def jars(variable: str, how: str, name: str) -> Path:
 
 
 def prepared(name: str) -> Path:
-    """The folder in which ``streamgauge engines prepare`` puts the jars of an engine unless told otherwise."""
+    """The default folder of ``streamgauge engines prepare`` for an engine's jars."""
     return _cache() / "engines" / name
 
 
@@ -45,14 +45,14 @@ def _cache() -> Path:
 
 
 def java_command(home: Path, sources: Sequence[Path], main: str) -> list[str]:
-    """The command that runs the class ``main`` of the sources beside the jars of ``home``; JvmError says why not."""
+    """The command that runs the class ``main`` of the sources with the jars of ``home``; JvmError."""
     classes = _compiled(home, (*_OURS, *sources))
     return [tool("java"), *_OPTIONS, "-cp", f"{classes}{os.pathsep}{home}/*", main]
 
 
 @cache
 def _compiled(home: Path, sources: tuple[Path, ...]) -> Path:
-    """The folder of their classes, in the user's cache under a name that changes with sources, jars and JDK."""
+    """The folder of their classes, in the user's cache under a hash of sources, jars and JDK."""
     javac = tool("javac")
     key = sha256(f"{javac} {Path(javac).resolve()}".encode())
     for jar in sorted(home.glob("*.jar")):
@@ -68,7 +68,7 @@ def _compiled(home: Path, sources: tuple[Path, ...]) -> Path:
 
 
 def _compile(javac: str, home: Path, sources: Sequence[Path], classes: Path) -> None:
-    """Compile aside, then move into place: another process may be doing the same."""
+    """Compile in a temporary folder and move it into place: another process may do the same."""
     with tempfile.TemporaryDirectory(dir=classes.parent) as aside:
         scratch = Path(aside) / "classes"
         command = [javac, "-nowarn", "-encoding", "UTF-8", "-d", str(scratch), "-cp", f"{home}/*", *map(str, sources)]
@@ -84,7 +84,7 @@ def _compile(javac: str, home: Path, sources: Sequence[Path], classes: Path) -> 
 
 
 def tool(name: str) -> str:
-    """The path of a program of the JDK; JvmError says how to get one."""
+    """The path of a program of the JDK; JvmError with the remedy."""
     home = os.environ.get("JAVA_HOME")
     path = shutil.which(name, path=f"{home}/bin") if home else None
     path = path or shutil.which(name)

@@ -1,7 +1,7 @@
 """The jars of an engine on the JVM, collected from the user's own clone of its project into one folder, and checked.
 
-Which files those are is data beside the engine (``jars.toml``): one entry for each project that has them. Maven builds
-them in a copy of the clone where there are none, and brings published libraries.
+The files are listed beside the engine (``jars.toml``), one entry for each project that has them. If the clone has no
+jars, Maven builds them in a copy of it; it also fetches published libraries.
 """
 
 import os
@@ -30,7 +30,7 @@ from streamgauge.model.phrases import counted
 Tell = Callable[[str], object]
 
 LIMIT_S: Final = 1800.0
-"""Seconds that a build may take unless told otherwise: the first one fetches some hundred libraries and plugins."""
+"""Default time limit of a build: the first one fetches some hundred libraries and plugins."""
 
 _POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>jars</groupId><artifactId>jars</artifactId><version>1</version><packaging>pom</packaging>
@@ -39,7 +39,7 @@ _MODULE: Final = re.compile(r"\[INFO\] Building (?!jar: )(\S.*?)\s+\[(\d+)/(\d+)
 _COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
 _GOALS: Final = ("package", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DskipTests")
 _SHOWN: Final = 300
-"""Characters of Maven's own words in a sentence."""
+"""Characters of Maven's output quoted in an error."""
 
 _ADVICE: Final = (
     (
@@ -50,12 +50,12 @@ _ADVICE: Final = (
     ("No space left", "make room, or name another place for temporary files by TMPDIR"),
     ("OutOfMemory|heap space", "give Maven more memory (MAVEN_OPTS=-Xmx2g)"),
 )
-"""Words of Maven, and what to do about them."""
+"""Patterns in Maven's output, and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """A line of a source file that is left out of what is built, as a newer JDK does not compile it."""
+    """A line of a source file that is removed before the build, since a newer JDK does not compile it."""
 
     file: str
     line: str
@@ -63,7 +63,7 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """How Maven builds a project: which ``modules``, with all of the project that they need, and further options."""
+    """How Maven builds a project: its ``modules`` with their dependencies in the project, and options."""
 
     modules: tuple[str, ...]
     options: tuple[str, ...] = ()
@@ -76,9 +76,9 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class MavenBuild:
-    """A build that is wanted: of the clone ``source``, within ``limit_s``, Maven's words going into ``log``.
+    """A requested build of the clone ``source`` within ``limit_s``, with Maven's output in ``log``.
 
-    ``tried`` says at which version the project was built before.
+    ``tried`` is the version with which the build was tested.
     """
 
     build: Build
@@ -90,7 +90,7 @@ class MavenBuild:
 
 @contextmanager
 def built(order: MavenBuild, tell: Tell) -> Iterator[Path]:
-    """A copy of the clone, built; the clone itself is left as it is. JvmError says why Maven did not build it."""
+    """A built copy of the clone, which itself is not changed. JvmError with Maven's reason."""
     maven = _maven("build the clone yourself")
     tool("javac")
     with TemporaryDirectory(prefix="streamgauge-build-") as scratch:
@@ -113,7 +113,7 @@ def _maven(instead: str) -> str:
 
 
 def _copy_sources(source: Path, target: Path) -> None:
-    """The files of a clone, without its history and without what was built before."""
+    """Copy the files of a clone, without its history and build output."""
 
     def left_out(_folder: str, names: list[str]) -> set[str]:
         return {".git", "target"} & set(names) if "pom.xml" in names else set()
@@ -134,7 +134,7 @@ def _omit(file: Path, line: str) -> None:
 
 
 def _run(command: Sequence[str], copy: Path, order: MavenBuild, tell: Tell) -> None:
-    """Let Maven build; what it started ends with it, at the limit and at Ctrl-C too."""
+    """Run Maven; its process group is killed at the limit and on Ctrl-C."""
     order.log.parent.mkdir(parents=True, exist_ok=True)
     with order.log.open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
@@ -176,7 +176,7 @@ def _kill(process: "subprocess.Popen[str]") -> None:
 
 
 def _follow(process: "subprocess.Popen[str]", log: IO[str], tell: Tell) -> list[str]:
-    """Keep all that Maven says in the log, and tell how far it is; its errors, or its last words where it has none."""
+    """Log Maven's output and report progress; returns its errors, or its last lines if it printed none."""
     errors: list[str] = []
     last: deque[str] = deque(maxlen=3)
     module, fetched = "Maven begins", 0
@@ -203,7 +203,7 @@ def _failure(order: MavenBuild, reason: str, advice: str) -> str:
 
 
 def _reason(output: Sequence[str]) -> str:
-    """The first error that says more than that there is one."""
+    """The first error with a reason."""
     errors = (line.strip() for line in output if line.strip() and not line.startswith("COMPILATION ERROR"))
     return next(errors, output[0])[:_SHOWN]
 
@@ -215,9 +215,9 @@ def _advice(output: Sequence[str], tried: str) -> str:
 
 
 def resolve(libraries: Sequence[str], place: Path, *, alone: bool = False) -> None:
-    """Have Maven copy published libraries and what they depend on into a folder; JvmError says why it did not.
+    """Have Maven copy published libraries and their dependencies into a folder; JvmError with its reason.
 
-    ``alone`` leaves out what they depend on.
+    ``alone`` leaves out the dependencies.
     """
     maven = _maven(f"put {', '.join(libraries)} and all that they depend on into the folder by hand")
     with TemporaryDirectory() as scratch:
@@ -283,7 +283,7 @@ class Collected:
 
 
 def clones(folder: Path) -> tuple[Clone, ...]:
-    """The projects that have the jars of the engine in a folder; none where the engine needs no jars."""
+    """The projects that have the jars of the engine in a folder; empty if it needs no jars."""
     file = folder / FILE
     if not file.exists():
         return ()
@@ -292,9 +292,9 @@ def clones(folder: Path) -> tuple[Clone, ...]:
 
 
 def collect(kinds: Sequence[Clone], source: Path, target: Path, tell: Tell, limit_s: float = LIMIT_S) -> Collected:
-    """Copy the jars of a clone into ``target``, all of them or none; JvmError says what is missing or broken.
+    """Copy the jars of a clone into ``target``, all of them or none; JvmError names what is missing or broken.
 
-    Where the clone has sources but not all jars, a copy of the clone is built first, for ``limit_s`` at most.
+    If the clone has sources but not all jars, a copy of it is built first, within ``limit_s``.
     """
     if not source.is_dir():
         raise JvmError(f"{source}: no such folder: give --source the folder of your clone of {_projects(kinds)}")
@@ -320,7 +320,7 @@ def _projects(kinds: Iterable[Clone]) -> str:
 
 
 def _kind(kinds: Sequence[Clone], source: Path) -> Clone:
-    """The project that the folder is a clone of, by the jars or the sources in it."""
+    """The project that the folder is a clone of, by the jars or sources in it."""
     for kind in kinds:
         if (kind.files and _reference(kind, source) is not None) or _built(kind, source):
             return kind
@@ -331,7 +331,7 @@ def _kind(kinds: Sequence[Clone], source: Path) -> Clone:
 
 
 def _order(kind: Clone, source: Path, target: Path, limit_s: float) -> MavenBuild | None:
-    """The build that makes the jars; ``None`` where the clone has all of them, or no sources."""
+    """The build that makes the jars; ``None`` if the clone has all of them, or no sources."""
     jars = {jar.name for jar in _built(kind, source)}
     if kind.build is None or not kind.build.fits(source) or not _missing(kind, jars):
         return None
@@ -340,9 +340,9 @@ def _order(kind: Clone, source: Path, target: Path, limit_s: float) -> MavenBuil
 
 
 def _missing(kind: Clone, names: Iterable[str]) -> list[str]:
-    """The beginnings of names that the engine needs and no jar has."""
-    there = tuple(names)
-    return [need for need in kind.needs if not any(name.startswith(need) for name in there)]
+    """The prefixes of required jars that no name has."""
+    present = tuple(names)
+    return [need for need in kind.needs if not any(name.startswith(need) for name in present)]
 
 
 def _built(kind: Clone, source: Path) -> list[Path]:
@@ -376,7 +376,7 @@ def _copy(kind: Clone, source: Path, place: Path) -> None:
 
 
 def _git(source: Path, *words: str) -> str:
-    """The output of git about a clone, empty where the folder is none or there is no git."""
+    """The output of git about a clone; empty if the folder is not a clone, or git is not installed."""
     try:
         done = subprocess.run(["git", "-C", source, *words], capture_output=True, text=True, check=False)
     except OSError:
@@ -385,7 +385,7 @@ def _git(source: Path, *words: str) -> str:
 
 
 def check(kind: Clone, place: Path) -> None:
-    """Hold a folder of jars against what the engine needs; JvmError lists what is missing, or names a broken jar."""
+    """Check a folder of jars against the engine's needs; JvmError lists missing jars, or names a broken one."""
     names = {jar.name for jar in place.glob("*.jar")}
     if missing := _missing(kind, names):
         raise JvmError(

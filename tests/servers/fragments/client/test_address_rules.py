@@ -226,7 +226,9 @@ def test_the_next_address_is_tried() -> None:
 
 @pytest.mark.parametrize("addresses", [["127.0.0.1"], ["93.184.216.34", "10.0.0.1"], ["::ffff:10.0.0.1"]])
 def test_a_name_that_resolves_to_a_hidden_address_is_refused(addresses: list[str]) -> None:
-    with pytest.raises(RefusedAddressError, match=r"data\.example is at .*, which is not public: allow the host by name"):
+    with pytest.raises(
+        RefusedAddressError, match=r"data\.example is at .*, which is not public: allow the host by name"
+    ):
         guarded(addresses)
     assert guarded(addresses, private=True).went[0][1] == "data.example"
 

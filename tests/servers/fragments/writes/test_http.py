@@ -212,7 +212,7 @@ REFUSED = [
     ("PATCH", "", "[" * 9000, JSON, 400, "not JSON"),
     ("PATCH", "", '{"add": ""}', JSON, 400, "a list of at most"),
     ("PATCH", "", '[{"add": 1}]', JSON, 400, "operation 1: facts are Turtle"),
-    ("PATCH", "", '[{"add": "\\ud800"}]', JSON, 400, "not text that UTF-8 can write"),
+    ("PATCH", "", '[{"add": "\\ud800"}]', JSON, 400, "UTF-8 cannot encode it"),
     ("PATCH", "", '[{"remove": {}}]', JSON, 400, "change every fact"),
     ("PATCH", "", '[{"remove": {"graph": ""}}]', JSON, 400, "a pattern is"),
     ("PATCH", "", '[{"grow": {}}]', JSON, 400, "expected one of"),
