@@ -87,7 +87,7 @@ def test_a_part_of_another_run_is_refused(tmp_path, table):
     write_run(tmp_path / "2", other)
     for part in (tmp_path / "2" / f"{table}.parquet").iterdir():
         shutil.copy(part, tmp_path / "1" / f"{table}.parquet")
-    with pytest.raises(RunError, match=rf"{table}\.parquet: its files are not those that were written with run.json"):
+    with pytest.raises(RunError, match=rf"{table}\.parquet: its files are not those of run.json"):
         read_run(tmp_path / "1", parse)
 
 

@@ -61,7 +61,7 @@ def test_a_heap_that_is_full_names_the_option() -> None:
         "the engine ended with exit code 1; its last words: ModuleNotFoundError: No module named 'rdflib'",
         "the engine ended with exit code 1; its last words: Error: Cannot find module 'rsp-js'",
         "the engine ended with exit code 134 (signal SIGABRT); its last words: # A fatal error has been detected",
-        "the engine ended with exit code -11 (signal SIGSEGV) after 3 answers; it said nothing on standard error",
+        "the engine ended with exit code -11 (signal SIGSEGV) after 3 answers; its standard error is empty",
         "the engine ended with exit code 137: killed from outside, as the kernel does when memory runs out",
         "the engine ended with exit code 3; its last words: java.lang.OutOfMemoryError: Java heap space",
     ],
@@ -106,4 +106,4 @@ def test_a_session_on_the_pipe_says_how_its_program_ended(monkeypatch) -> None:
     assert "memory ran out" in piped(f"{ready}raise MemoryError")
     monkeypatch.setenv("STREAMGAUGE_START_LIMIT_S", "0.3")
     said = piped("import time\ntime.sleep(60)")
-    assert "did not get ready within 0.3 s (STREAMGAUGE_START_LIMIT_S allows more)" in said
+    assert "was not ready within 0.3 s (STREAMGAUGE_START_LIMIT_S allows more)" in said

@@ -48,7 +48,7 @@ def test_a_typed_literal_of_old_servers_is_read():
     [
         ([], "has an object head"),
         ({"head": {"vars": ["a"]}}, "has an object results"),
-        ({"head": {}, "results": {"bindings": []}}, "no SPARQL result"),
+        ({"head": {}, "results": {"bindings": []}}, "not a SPARQL result"),
         ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"type": "number", "value": "1"}}]}}, "'number'"),
         ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"type": "uri", "value": "no iri"}}]}}, "no SPARQL"),
         ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"value": "x"}}]}}, "member 'type' is missing"),

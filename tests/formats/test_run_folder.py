@@ -265,7 +265,7 @@ SPOILT = {
         lambda r: (r / "run.json").write_text('{"format": "streamgauge run", "version": 1}'),
         r"run\.json: field header is missing",
     ),
-    "no query": (lambda r: changed(r, query_text=7), r"run\.json: field header\.query_text is missing or no text"),
+    "no query": (lambda r: changed(r, query_text=7), r"run\.json: field header\.query_text is missing or not text"),
     "bad query": (
         lambda r: changed(r, query_text="no query"),
         r"field header\.query_text: line 1: this is not a query",

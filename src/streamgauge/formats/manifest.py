@@ -1,8 +1,8 @@
 """Manifests: the ordered parts of a table with their rows, ranges and digests, written when the table is complete.
 
-A table is a Parquet file, or a folder of part files. A folder's manifest is its file ``_manifest.json``, which readers
-of Parquet pass over. The digest of a part is its seal (``seals``). A table without a manifest, of an older release or
-another program, is read by making one from the footers of its files; so are parts that were added later.
+A table is a Parquet file, or a folder of part files. A folder's manifest is its file ``_manifest.json``, which Parquet
+readers skip. The digest of a part is its seal (``seals``). For a table without a manifest, from an older release or
+another program, and for parts that were added later, entries are derived from the footers of the files.
 
 Worked example: Spark wrote ``part-00000`` with the sequence numbers 5 to 9 and ``part-00001`` with 0 to 4. The manifest
 lists ``part-00001`` first, so that elements are read in their order.
@@ -25,22 +25,22 @@ from streamgauge.model.mistake import MistakeError, obstacle
 NAME: Final = "_manifest.json"
 FORMAT: Final = "streamgauge table"
 VERSION: Final = 1
-"""The schema version of tables; others are refused."""
+"""The supported schema version of tables."""
 
 _SEQUENCE: Final = ("sequence", "report", "index")
 _TIME: Final = ("time", "instant", "at")
-"""The columns that order a table, and those of its times (ms, or ns of a clock); a table has one of each, or none."""
+"""Columns that order a table, and those of its times (ms, or ns of a clock); a table has at most one of each."""
 
 _STREAM: Final = frozenset(("stream", "sequence", "position"))
 """Columns of stream tables, whose parts are ordered by their sequence numbers; those of other tables by name."""
 
 
 class TableError(MistakeError, ValueError):
-    """A table that is missing, unreadable or of another shape, or a disk that is full; names the file and column."""
+    """A table that is missing, unreadable or of another shape, or a full disk; names the file and column."""
 
 
 class Range(NamedTuple):
-    """The least and the greatest value of a column."""
+    """The minimum and maximum of a column."""
 
     least: int
     greatest: int
@@ -59,7 +59,7 @@ class TablePart:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A table's parts in order; ``streams`` are the names of a stream table's streams, ``None`` where not known."""
+    """A table's parts in order; ``streams`` are the names in a stream table, ``None`` if unknown."""
 
     parts: tuple[TablePart, ...]
     streams: tuple[str, ...] | None = None
@@ -85,9 +85,9 @@ def _union(ranges: Sequence[Range]) -> Range | None:
 
 
 def files(path: Path) -> list[Path]:
-    """The Parquet files of a table in order, 9 before 10; TableError when there is none, or one is not as listed.
+    """The Parquet files of a table in order, 9 before 10; TableError if there are none, or one differs from its entry.
 
-    Nothing is claimed about a file without a seal: another program wrote it in place of ours.
+    A file without a seal is not checked: another program wrote it in place of ours.
     """
     listed = _stored(path)
     if listed is None:
@@ -103,16 +103,16 @@ def files(path: Path) -> list[Path]:
 
 
 def manifest(path: Path) -> Manifest:
-    """The manifest of a table: its own, completed by parts that were added, or one made of its files; TableError."""
+    """The manifest of a table: the stored one, completed by added parts, or one derived from its files; TableError."""
     ordered, listed = files(path), _stored(path)
-    known = {part.file: part for part in listed.parts} if listed is not None else {}
-    parts = tuple(known.get(file.name) or made(file) for file in ordered)
-    complete = listed is not None and len(known) == len(parts)
+    entries = {part.file: part for part in listed.parts} if listed is not None else {}
+    parts = tuple(entries.get(file.name) or made(file) for file in ordered)
+    complete = listed is not None and len(entries) == len(parts)
     return Manifest(parts, listed.streams if complete and listed is not None else None)
 
 
 def commit(folder: Path) -> Manifest:
-    """Write the manifest of a folder whose table is complete, in place of an earlier one; TableError."""
+    """Write the manifest of a folder whose table is complete, replacing an earlier one; TableError."""
     retract(folder)
     ordered = files(folder)
     parts = tuple(made(file) for file in ordered)
@@ -122,7 +122,7 @@ def commit(folder: Path) -> Manifest:
 
 
 def write(folder: Path, content: Manifest) -> None:
-    """Write a manifest, whole or not at all; TableError."""
+    """Write a manifest atomically; TableError."""
     unfinished = folder / f".{NAME}"
     try:
         unfinished.write_text(encoded(content), "utf-8")
@@ -141,7 +141,7 @@ def decoded(text: str, where: str) -> Manifest:
     try:
         data = json.loads(text)
         if data.get("format") != FORMAT or data.get("version") != VERSION:
-            raise TableError(f"{where}: this release reads version {VERSION} of a {FORMAT!r}")
+            raise TableError(f"{where}: expected version {VERSION} of a {FORMAT!r}, which is what this release reads")
         content = unseal(data, where)
         streams = content["streams"]
         return Manifest(tuple(map(_part, content["parts"])), None if streams is None else tuple(streams))
@@ -151,7 +151,7 @@ def decoded(text: str, where: str) -> Manifest:
         if isinstance(error, TableError):
             raise
         raise TableError(
-            f"{where}: not a readable manifest: remove it, and one is made of the table's files"
+            f"{where}: not a readable manifest: remove it, and one is derived from the table's files"
         ) from error
 
 
@@ -161,12 +161,12 @@ def _part(data: dict[str, Any]) -> TablePart:
 
 
 def retract(folder: Path) -> None:
-    """Remove the manifest of a folder whose table goes on."""
+    """Remove the manifest of a folder whose table is incomplete again."""
     (folder / NAME).unlink(missing_ok=True)
 
 
 def _stored(path: Path) -> Manifest | None:
-    """The manifest that a folder has."""
+    """The manifest in a folder, ``None`` without one."""
     file = path / NAME
     try:
         text = file.read_text("utf-8")
@@ -178,7 +178,7 @@ def _stored(path: Path) -> Manifest | None:
 
 
 def _unlisted(path: Path) -> list[Path]:
-    """The files of a table without a manifest, those of a stream table by their sequence numbers."""
+    """The files of a table without a manifest; those of a stream table by their sequence numbers."""
     present = _present(path)
     if not present:
         raise TableError(f"{path}: missing: a Parquet file or a folder of Parquet files is expected here")
@@ -195,7 +195,7 @@ def _present(path: Path) -> list[Path]:
 
 
 def _order(file: Path) -> list[str]:
-    """A file's name, its numbers by their value."""
+    """A sort key for file names that compares numbers by value."""
     return [part.zfill(20) if part.isdigit() else part for part in re.split(r"(\d+)", file.name)]
 
 
@@ -208,7 +208,7 @@ def made(file: Path) -> TablePart:
 
 
 def _range(file: Path, footer: pq.FileMetaData, name: str | None) -> Range | None:
-    """The least and greatest value of a column, by the footer's statistics or, where it has none, by its values."""
+    """The minimum and maximum of a column, from the footer's statistics or else from its values."""
     if name is None or not footer.num_rows:
         return None
     place = [footer.schema.column(column).path for column in range(len(footer.schema))].index(name)
@@ -246,7 +246,7 @@ def _seal(file: Path) -> str | None:
 
 
 def metadata(file: Path) -> pq.FileMetaData:
-    """The footer of a Parquet file; TableError, which says so where the file is damaged."""
+    """The footer of a Parquet file; TableError, also for a damaged file."""
     try:
         return pq.read_metadata(file)
     except (pa.ArrowException, OSError) as error:
@@ -254,7 +254,7 @@ def metadata(file: Path) -> pq.FileMetaData:
 
 
 def unreadable(file: Path) -> TableError:
-    """The error for a file that is not Parquet any more, or never was."""
+    """The error for a file that is not Parquet, or not any more."""
     try:
         check_parquet(file)
     except SealError as error:

@@ -1,4 +1,4 @@
-"""The tiny notation of cases: streams ``0: a p b. a q 5. | [other] 3..9: b q c.`` (ms), rows ``a 5 ; b -``."""
+"""A short notation for test cases: streams ``0: a p b. a q 5. | [other] 3..9: b q c.`` (ms), rows ``a 5 ; b -``."""
 
 import re
 
@@ -7,7 +7,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import XSD, Row, Term, Triple
 
 STREAM = "http://ex.org/streams/test"
-"""The stream of elements that name none; ``[other]`` is beside it."""
+"""The default stream of elements; ``[other]`` is its sibling."""
 
 _NUMBERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), datatype)
@@ -24,18 +24,19 @@ _HEAD = re.compile(r"\s*(?:\[(\w+)\])?\s*(-?\d+)(?:\.\.(\d+))?\s*")
 
 
 class NotationError(ValueError):
-    """An error for text that is not in the notation; the sentence quotes it."""
+    """Invalid text in the notation; the sentence quotes it."""
 
 
 def iri(name: str) -> str:
-    """The IRI of a stream that the notation names."""
+    """The IRI of a stream by its name in the notation."""
     return STREAM.removesuffix("test") + name
 
 
 def term(text: str) -> Term:
     """``a`` an IRI, ``5`` an integer, ``5.5`` a decimal, ``5f`` a float, ``5e0`` and ``NaN`` doubles, ``true``.
 
-    ``'x'`` is a string, ``'x'@en`` and ``'x'^^date`` too, ``_:b`` a blank node, ``<...>`` an IRI in full; canonical.
+    ``'x'``, ``'x'@en`` and ``'x'^^date`` are literals, ``_:b`` a blank node, ``<...>`` a full IRI. The result is
+    canonical.
     """
     for pattern, datatype in _NUMBERS:
         if match := pattern.fullmatch(text):
@@ -50,7 +51,7 @@ def term(text: str) -> Term:
 
 
 def triples(text: str) -> tuple[Triple, ...]:
-    """Triples as ``a p b. a q 5.``."""
+    """Triples written as ``a p b. a q 5.``."""
     triples_ = [tuple(map(term, part.split())) for part in re.split(r"\.(?:\s|$)", text) if part.strip()]
     for triple in triples_:
         if len(triple) != 3:
@@ -59,7 +60,7 @@ def triples(text: str) -> tuple[Triple, ...]:
 
 
 def stream(text: str) -> tuple[StreamElement, ...]:
-    """Elements in the order in which they are written, which is their system time.
+    """Elements in the written order, which is their system time.
 
     ``[other] 3..9: a p b.`` is on another stream and holds until 9.
     """

@@ -1,9 +1,9 @@
-"""N-Triples text to triples: canonical text is split at blanks, other text is parsed by pyoxigraph, with equal results.
+"""N-Triples text to triples: canonical text is split at spaces, other text is parsed by pyoxigraph, equivalently.
 
-Parsing takes 1.2 us a triple, and writing the terms as much again. Canonical text is its terms with blanks between, so
-it suffices to split it and to validate each term. Most terms occur again (those of vocabularies, subjects of several
-triples) and are found in a table. New ones are validated together by a regular expression, which accepts a subset of
-the terms that pyoxigraph accepts: those that it would write unchanged.
+Parsing takes 1.2 us per triple, and serialising the terms as much again. Canonical text consists of terms separated by
+spaces, so it suffices to split it and to validate each term. Most terms occur repeatedly (those of vocabularies,
+subjects of several triples) and are found in a table. New ones are validated together by a regular expression that
+accepts a subset of pyoxigraph's terms: those that it would write unchanged.
 """
 
 import re
@@ -35,9 +35,9 @@ _END: Final = ".\n"
 
 
 class KnownTerms(dict[str, Term]):
-    """Interned terms of one position in triples, by the text there; ``before`` is cut off its beginning.
+    """Interned terms of one position in triples, by their text, from which the prefix ``before`` is removed.
 
-    ``fresh`` are terms that were added and not validated yet.
+    ``fresh`` are added terms that were not validated yet.
     """
 
     def __init__(self, accepted: re.Pattern[str], before: str = "") -> None:
@@ -53,7 +53,7 @@ class KnownTerms(dict[str, Term]):
         return term
 
     def are_terms(self, limit: int) -> bool:
-        """Whether all fresh texts are terms; if not they are removed, and beyond the limit all terms are."""
+        """Whether all fresh texts are terms; otherwise they are removed. Above the limit the table is cleared."""
         fresh, self.fresh = self.fresh, []
         # One match for all new terms: a call for each costs more than the matching.
         together = "\n".join([self[key] for key in fresh])
@@ -67,14 +67,14 @@ class KnownTerms(dict[str, Term]):
 
 
 class NTriplesReader:
-    """Triples of N-Triples texts, canonical; about ``limit`` terms of each place are remembered at most."""
+    """Parses N-Triples to canonical triples; caches about ``limit`` terms of each position."""
 
     def __init__(self, limit: int = 100_000) -> None:
         self._limit = limit
         self._known = KnownTerms(_RESOURCES, _END), KnownTerms(_IRIS), KnownTerms(_TERMS)
 
     def triples(self, text: bytes) -> tuple[Triple, ...]:
-        """The triples of a text, as ``to_triples`` of pyoxigraph's; SyntaxError, or BoundError for nested terms."""
+        """The triples of a text, as by ``to_triples`` of pyoxigraph's; SyntaxError, or BoundError for nested terms."""
         parsed = self._split(text)
         if parsed is not None:
             return tuple(parsed)
@@ -83,7 +83,7 @@ class NTriplesReader:
         return to_triples(ox.parse(lines, format=ox.RdfFormat.N_TRIPLES))
 
     def several(self, texts: Sequence[bytes]) -> list[tuple[Triple, ...]]:
-        """The triples of each of several texts, which are split together where they are canonical; errors as above."""
+        """The triples of each text, split together if they are canonical; errors as ``triples``."""
         parsed = self._split(b"".join(texts))
         if parsed is None or not all(text.endswith(b" .\n") for text in texts):
             return list(map(self.triples, texts))
@@ -104,7 +104,7 @@ class NTriplesReader:
 
 
 def _parts(text: str) -> list[str] | None:
-    """Split text at blanks, three parts a line: the end of the previous line with the subject, predicate, object.
+    """Text split at spaces, three parts a line: the previous line's end with the subject, predicate, object.
 
     The last part is the end of a line. ``None`` for lines of another form.
     """

@@ -1,9 +1,9 @@
-"""An engine as a program on the pipe (docs/pipe.md): its task, its session, and how it ended.
+"""An engine as a program on the pipe (docs/pipe.md): its task, its session, and its end.
 
 The task is one line before elements and advances:
 ``{"query": text, "dialect": name, "semantics": {...}, "static": [[s, p, o], ...], "options": {...}}``;
-``"static_file": path`` names an N-Triples file in the place of ``static``, for engines that say that they read one;
-``"elements": ["lines", "arrow"]`` says in which forms elements can come, and ``ready`` which of them it is to be.
+``"static_file": path`` names an N-Triples file in place of ``static``, for engines that support it; ``"elements":
+["lines", "arrow"]`` offers forms of elements, from which the engine chooses in its ``ready`` message.
 Exit codes of a child are negative for a signal; a shell or a container in between gives 128 + signal.
 """
 
@@ -30,7 +30,7 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 
 START_LIMIT = "STREAMGAUGE_START_LIMIT_S"
-"""The environment variable that sets how long a program may take to get ready, s."""
+"""The environment variable for the time limit of starting a program, s."""
 
 MAX_LOAD = 10.0
 """Maximum factor by which a busy machine lengthens the start limit."""
@@ -62,9 +62,9 @@ _CODE = re.compile(r"exit code (-?\d+)")
 
 
 def start_limit(seconds: float, load: float | None = None, environment: Mapping[str, str] = os.environ) -> float:
-    """How long (s) a program may take to get ready: as the environment says, else ``seconds`` times the load.
+    """The time (s) for a program to become ready: that of the environment, else ``seconds`` times the load.
 
-    ``load`` is how many processes want each processor, the machine's over the last minute unless given.
+    ``load`` is the number of processes per processor, by default the machine's over the last minute.
     """
     stated = environment.get(START_LIMIT, "")
     if re.fullmatch(r"\d+(\.\d+)?", stated) and float(stated) > 0:
@@ -73,7 +73,7 @@ def start_limit(seconds: float, load: float | None = None, environment: Mapping[
 
 
 def machine_load() -> float:
-    """The load average per processor over the last minute; 1 where the system does not give it."""
+    """The load average per processor over the last minute; 1 if the system does not provide it."""
     try:
         return os.getloadavg()[0] / (os.cpu_count() or 1)
     except OSError:
@@ -81,7 +81,7 @@ def machine_load() -> float:
 
 
 def kernel_kills(counters: Path = Path("/proc/vmstat")) -> int | None:
-    """How many processes the kernel has ended because memory had run out, ``None`` where it does not say."""
+    """The number of processes that the kernel killed for lack of memory; ``None`` if it is unknown."""
     try:
         match = re.search(r"^oom_kill (\d+)$", counters.read_text(), re.MULTILINE)
     except OSError:
@@ -90,7 +90,7 @@ def kernel_kills(counters: Path = Path("/proc/vmstat")) -> int | None:
 
 
 def signal_of(code: int) -> signal.Signals | None:
-    """The signal that ended a program with this exit code, ``None`` for none."""
+    """The signal that ended a program with this exit code, ``None`` if none did."""
     number = -code if code < 0 else code - 128
     try:
         return signal.Signals(number) if number > 0 else None
@@ -99,7 +99,7 @@ def signal_of(code: int) -> signal.Signals | None:
 
 
 def in_words(code: int, kills_before: int | None = None, kills_now: int | None = None) -> str:
-    """The exit code, and the cause of one that a signal gave: the kernel's count of kills tells of memory."""
+    """The exit code and its cause, if that was a signal; kills counted by the kernel show a lack of memory."""
     message = f"exit code {code}"
     signal_ = signal_of(code)
     if signal_ is signal.SIGKILL:
@@ -110,14 +110,14 @@ def in_words(code: int, kills_before: int | None = None, kills_now: int | None =
 
 
 def advice(words: str) -> str:
-    """Advice on a program that ended with these lines on standard error: empty unless memory ran out."""
+    """The remedy for a program with this output on standard error; empty unless memory ran out."""
     return f"; memory ran out: {HEAP}" if _MEMORY.search(words) else ""
 
 
 def set_up_wrongly(failure: str) -> str | None:
-    """Why a failure of a program is one of its set-up and none of its answers, ``None`` when it may be its own.
+    """Why a failure is due to the program's installation, not its answers; ``None`` if it may be its own.
 
-    A class, module or library that is missing, a native crash, and too little memory say nothing about semantics.
+    A missing class, module or library, a native crash, and too little memory say nothing about semantics.
     """
     if match := _MISSING.search(failure):
         return f"{match[0]}: something that the engine needs is missing or of another version"
@@ -131,9 +131,9 @@ def set_up_wrongly(failure: str) -> str | None:
 
 
 class StaticFile(Collection[Triple]):
-    """The triples of an N-Triples file, canonical terms, one triple to a line; read anew by each iteration.
+    """The triples of a canonical N-Triples file, one per line; each iteration reads the file.
 
-    LineError names the line that is not a triple; OSError when the file cannot be read.
+    LineError names an invalid line; OSError if the file cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -165,10 +165,10 @@ class StaticFile(Collection[Triple]):
 
 
 READY = b'{"ready":true}\n'
-"""The line of a program that has read its task, or all preloaded input, and can go on."""
+"""Sent by a program that has read its task, or all preloaded input."""
 
 READY_FOR_ARROW = b'{"ready":true,"elements":"arrow"}\n'
-"""The same line of a program that takes elements and advances as Arrow IPC streams (``formats.batches``)."""
+"""``READY`` of a program that chooses Arrow IPC streams for elements and advances (``formats.batches``)."""
 
 GO = b'{"go":true}\n'
 """Ends the input to be preloaded, and then starts its evaluation."""
@@ -177,11 +177,11 @@ CLOSE = b'{"close":true}\n'
 """Ends a task: no more input for it."""
 
 CLOSED = b'{"closed":true}\n'
-"""The line of a program that has sent every answer to its task and can take another."""
+"""Sent by a program after the last answer to its task; it accepts another one."""
 
-Said: TypeAlias = Literal["ready", "closed", "refused"]
+WordKind: TypeAlias = Literal["ready", "closed", "refused"]
 Form: TypeAlias = Literal["lines", "arrow"]
-"""How elements and advances go to a program: as JSON lines, or as batches of Arrow IPC streams."""
+"""The form of elements and advances: JSON lines, or batches of Arrow IPC streams."""
 
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 _WORD = re.compile(rb'\s*\{\s*"(ready|closed|refused)"\s*:')
@@ -189,26 +189,26 @@ _WORD = re.compile(rb'\s*\{\s*"(ready|closed|refused)"\s*:')
 
 @dataclass(frozen=True, slots=True)
 class ProgramWord:
-    """A word that a program says beside its answers.
+    """A message of a program besides its answers.
 
-    ``sentence`` says why it refuses its task, ``form`` how it takes elements.
+    ``sentence`` is its reason to refuse a task, ``form`` its choice for elements.
     """
 
-    said: Said
+    kind: WordKind
     sentence: str = ""
     form: Form = "lines"
 
 
 class TaskRefusedError(ValueError):
-    """A program on the pipe that does not take its task; the sentence is its own."""
+    """A task that a program on the pipe refuses; the sentence is the program's."""
 
 
 def word(line: bytes) -> ProgramWord | None:
-    """The word that a line of a program is, however its JSON is laid out; ``None`` for any other line."""
+    """The message in a line of a program, in any JSON layout; ``None`` for other lines."""
     match = _WORD.match(line)
     if match is None:
         return None
-    kind = cast(Said, match[1].decode())
+    kind = cast(WordKind, match[1].decode())
     try:
         data = json.loads(line)
         value = data[kind]
@@ -221,16 +221,16 @@ def word(line: bytes) -> ProgramWord | None:
 
 
 def encode_refused(sentence: str) -> bytes:
-    """The line by which a program does not take its task."""
+    """The line with which a program refuses its task."""
     return json.dumps({"refused": sentence}).encode() + b"\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A continuous query as text of a dialect, the semantics asked for, static triples and the engine's own options.
+    """A continuous query as text in a dialect, its semantics, static triples and the engine's own options.
 
-    The option ``preload`` makes the program take all input before it begins, so that only evaluation is timed.
-    ``forms`` are those in which elements can come.
+    The option ``preload`` makes the program read all input first, so that only evaluation is timed. ``forms`` are the
+    offered forms of elements.
     """
 
     query: str
@@ -242,7 +242,7 @@ class Task:
 
     @property
     def preload(self) -> bool:
-        """Whether input is taken in before evaluation begins."""
+        """Whether all input is read before evaluation begins."""
         return self.options.get("preload") is True
 
 
@@ -265,7 +265,7 @@ def encode_task(task: Task) -> bytes:
 
 
 def decode_task(line: bytes | str) -> Task:
-    """The task of a line; LineError names the field that is wrong."""
+    """The task of a line; LineError names an invalid field."""
     try:
         data = json.loads(line)
     except ValueError as error:
@@ -303,19 +303,19 @@ def _triple(item: object, number: int) -> Triple:
 
 START_LIMIT_S = 60.0
 EXIT_LIMIT_S = 5.0
-"""How long a program that has ended its output may take to exit, before that is told without its exit code."""
+"""Time for a program to exit after the end of its output; after that its failure is reported without exit code."""
 
 END_LIMIT_S = 600.0
 
 
 class PipeError(RuntimeError):
-    """A program that broke the contract or ended badly; the sentence says how."""
+    """A program that broke the contract or failed; the sentence says how."""
 
 
 class PipedSession:
-    """A program on the pipe; ``emit`` is called from a thread of its own as answers come, ``received`` left 0.
+    """A program on the pipe; ``emit`` is called from another thread as answers come, with ``received`` 0.
 
-    ``close`` ends the program's input and waits for its last answers. PipeError tells of a program that fails.
+    ``close`` ends its input and waits for its last answers. PipeError if the program fails.
     """
 
     def __init__(self, command: Sequence[str], task: Task, emit: Callable[[Answer], None]) -> None:
@@ -351,7 +351,7 @@ class PipedSession:
         self._write(encode_advance(time))
 
     def on_failure(self, tell: Callable[[str], None]) -> None:
-        """Set a callback for a program that ends before its input: it gets a sentence, at once, from another thread."""
+        """Set a callback for a program that ends before its input: called from another thread with a sentence."""
         with self._noticing:
             self._tell = tell
             ended = self._ended
@@ -395,7 +395,7 @@ class PipedSession:
         with io.BufferedReader(self._process.stdout) as output:  # type: ignore[type-var]
             for line in output:
                 kind = word(line)
-                if kind is None and not self._told(line):
+                if kind is None and not self._receive(line):
                     break
                 if kind is not None:
                     self._refused = kind.sentence
@@ -416,7 +416,8 @@ class PipedSession:
         if tell is not None:
             tell(self._ended)
 
-    def _told(self, line: bytes) -> bool:
+    def _receive(self, line: bytes) -> bool:
+        """Handle an answer or a count of late elements; false for an invalid line, which ends the program."""
         try:
             output = decode_output(line)
         except LineError as error:
@@ -433,17 +434,17 @@ class PipedSession:
         return in_words(code, self._kills, kernel_kills())
 
     def _unready(self, limit: float) -> str:
-        """The sentence why the program did not get ready."""
+        """Why the program did not become ready, the end of a sentence."""
         if self._failure:
             return "failed before it was ready"
-        return f"did not get ready within {limit:g} s ({START_LIMIT} allows more)"
+        return f"was not ready within {limit:g} s ({START_LIMIT} allows more)"
 
     def _why(self) -> str:
         if self._failure:
             return self._failure
         words = self._words.fileno()
         text = os.pread(words, 2000, max(0, os.fstat(words).st_size - 2000)).decode(errors="replace").strip()
-        return f"its last words: {text}{advice(text)}" if text else "it said nothing on standard error"
+        return f"its last words: {text}{advice(text)}" if text else "its standard error is empty"
 
     def _end(self) -> None:
         """End the process and close its pipes."""

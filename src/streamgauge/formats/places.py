@@ -18,11 +18,11 @@ _LOCAL_HOSTS: Final = ("", "localhost")
 
 
 HADOOP: Final = ("abfs", "abfss", "gs", "hdfs", "o3fs", "ofs", "s3a", "viewfs", "webhdfs")
-"""Schemes of Hadoop file systems, by which a folder of tables is told from a source of messages."""
+"""Schemes of Hadoop file systems, which distinguish a folder of tables from a source of messages."""
 
 
 class RemotePlaceError(MistakeError, ValueError):
-    """A place on a Hadoop file system where a local path is needed, or a URL that names none; the sentence says so."""
+    """A place on a Hadoop file system where a local path is needed, or an invalid file URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class RemotePlace:
 
 
 Place: TypeAlias = Path | RemotePlace
-"""A local path, or a place that only Spark opens."""
+"""A local path, or a place that only Spark can open."""
 
 
 def exists(text: str | Path) -> bool:
-    """Whether a text names a file or folder; false where it cannot, such as one that is too long."""
+    """Whether a text names a file or folder; false for impossible paths, such as too long ones."""
     try:
         return Path(text).exists()
     except (OSError, ValueError):
@@ -66,7 +66,7 @@ def exists(text: str | Path) -> bool:
 
 
 def place(text: str | Path) -> Place:
-    """The place that a path or URL names, ``file:`` being a local one; RemotePlaceError for a file of another host.
+    """The place of a path or URL, where ``file:`` is local; RemotePlaceError for a file of another host.
 
     Examples: ``a/b``, ``file:/a/b`` and ``file:///a/b`` are local, ``hdfs://h:9000/a`` and ``s3a://bucket/a`` are not.
     """
@@ -75,16 +75,17 @@ def place(text: str | Path) -> Place:
         return Path(text)
     scheme, rest = url[1].lower(), url[2]
     if scheme != "file":
+        # Path has collapsed the slashes of a URL.
         slashes = "//" if isinstance(text, Path) else str(text)[len(url[1]) + 1 : -len(rest) or None]
         return RemotePlace(f"{scheme}:{slashes}{rest}")
     parts = urlsplit(str(text))
     if parts.netloc not in _LOCAL_HOSTS:
-        raise RemotePlaceError(f"{text}: a file of the host {parts.netloc}: write file:///path for one of this machine")
+        raise RemotePlaceError(f"{text}: a file of the host {parts.netloc}: write file:///path for a local one")
     return Path(unquote(parts.path))
 
 
 def local(path: str | Path, use: str = "this") -> Path:
-    """The local path of a place; RemotePlaceError for one on another file system, which ``use`` does not work on."""
+    """The local path of a place; RemotePlaceError for another file system, which ``use`` does not support."""
     place_ = place(path)
     if isinstance(place_, RemotePlace):
         raise RemotePlaceError(

@@ -1,6 +1,6 @@
 """Rows as SPARQL 1.2 Query Results JSON (W3C working draft, 2025), from canonical terms and back.
 
-Results of SPARQL 1.1 are among them: triple terms and base directions (``its:dir``) are what 1.2 adds.
+A superset of SPARQL 1.1's: 1.2 adds triple terms and base directions (``its:dir``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,11 +20,11 @@ _STRING: Final = f"{XSD}string"
 
 
 class ResultsError(ValueError):
-    """JSON that is not a query result; the sentence says where."""
+    """JSON that is not a query result; the sentence says what is wrong."""
 
 
 def results(variables: Sequence[str], rows: Iterable[Row]) -> Json:
-    """``{"head": {"vars"}, "results": {"bindings"}}``; a variable that a row leaves open is not in its binding."""
+    """``{"head": {"vars"}, "results": {"bindings"}}``; unbound variables are omitted from bindings."""
     bindings = [
         {name: term_json(term) for name, term in zip(variables, row, strict=True) if term is not None} for row in rows
     ]
@@ -32,7 +32,7 @@ def results(variables: Sequence[str], rows: Iterable[Row]) -> Json:
 
 
 def pieces(variables: Sequence[str], rows: Iterable[Row], size: int = 500) -> Iterator[bytes]:
-    """The text of ``results``, ``most`` rows at a time: no piece takes long to make."""
+    """The text of ``results``, ``size`` rows at a time, so that no piece takes long."""
     yield b'{"head":' + msgspec.json.encode({"vars": list(variables)}) + b',"results":{"bindings":['
     waiting, comma = iter(rows), b""
     while some := list(islice(waiting, size)):
@@ -67,7 +67,7 @@ def _said(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Json:
 
 
 def rows(document: object) -> tuple[tuple[str, ...], list[Row]]:
-    """The variables and rows of a result, of a boolean one row over ``ask``; ResultsError."""
+    """The variables and rows of a result; a boolean is one row over ``ask``. ResultsError."""
     if isinstance(document, Mapping) and isinstance(document.get("boolean"), bool) and "results" not in document:
         truth = "true" if document["boolean"] else "false"
         return ("ask",), [(f'"{truth}"^^<{XSD}boolean>',)]
@@ -75,11 +75,11 @@ def rows(document: object) -> tuple[tuple[str, ...], list[Row]]:
         variables, bindings = tuple(_at(document, "head")["vars"]), _at(document, "results")["bindings"]
         return variables, [tuple(_term(binding.get(name)) for name in variables) for binding in bindings]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ResultsError(f"no SPARQL result: {error!r:.200}") from error
+        raise ResultsError(f"not a SPARQL result: {error!r:.200}") from error
 
 
 def read_rows(text: bytes | str | msgspec.Raw) -> tuple[tuple[str, ...], list[Row]]:
-    """``rows`` of JSON, whose bindings become objects one at a time: they take ten times as much as the text."""
+    """``rows`` of JSON text; bindings are decoded one at a time, since objects take ten times as much as text."""
     try:
         members = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
         document: Json = {name: msgspec.json.decode(member) for name, member in members.items() if name != "results"}
@@ -87,12 +87,12 @@ def read_rows(text: bytes | str | msgspec.Raw) -> tuple[tuple[str, ...], list[Ro
             bindings = msgspec.json.decode(members["results"], type=dict[str, list[msgspec.Raw]])["bindings"]
             document["results"] = {"bindings": _decoded(bindings)}
     except (KeyError, ValueError, RecursionError) as error:
-        raise ResultsError(f"no SPARQL result: {error!r:.200}") from error
+        raise ResultsError(f"not a SPARQL result: {error!r:.200}") from error
     return rows(document)
 
 
 def _decoded(texts: list[msgspec.Raw]) -> Iterator[Json]:
-    """The object of each text, which is dropped then."""
+    """The object of each text, which is released after that."""
     texts.reverse()
     while texts:
         yield msgspec.json.decode(texts.pop())
@@ -110,7 +110,7 @@ def _term(data: Mapping[str, Any] | None) -> Term | None:
 
 
 def read_term(data: Mapping[str, Any]) -> Term:
-    """The term of an object with ``type`` and ``value``; ResultsError says what is missing or wrong."""
+    """The term of an object with ``type`` and ``value``; ResultsError."""
     try:
         return to_term(_read(data))
     except KeyError as error:
@@ -134,7 +134,7 @@ def _read(data: Mapping[str, Any]) -> ox.NamedNode | ox.BlankNode | ox.Literal |
 
 
 def _read_literal(value: str, language: str | None, direction: str | None, datatype: str | None) -> ox.Literal:
-    """A literal; the datatype of a text with a language may be stated too, as older servers do."""
+    """A literal; a text with a language may also have its datatype, as from older servers."""
     if language is None:
         way = None if direction is None else ox.BaseDirection(direction)
         return ox.Literal(value, direction=way, datatype=None if datatype is None else ox.NamedNode(datatype))

@@ -30,7 +30,7 @@ _OPTIONAL = ("start", "end", "instant", "report", "delay", "borders", "fitted")
 _PAIRS = {"borders": pa.int64(), "fitted": pa.float64()}
 _SHARES = ("precision", "recall", "delay")
 _LATER = ("late",)
-"""Columns that folders of earlier versions do not have: their windows were not late."""
+"""Columns that folders of earlier versions lack."""
 
 
 def _column(name: str) -> pa.Field:
@@ -43,11 +43,11 @@ def _column(name: str) -> pa.Field:
 
 
 WINDOWS = pa.schema([_column(field.name) for field in fields(WindowVerdict)])
-"""The columns of windows.parquet, one row per window verdict, named as its fields."""
+"""The columns of windows.parquet, one row per window verdict, named like its fields."""
 
 
 def write_verdict(path: str | Path, verdict: Verdict) -> None:
-    """Write a verdict into a run folder, in place of an earlier one; RunError when it cannot be written."""
+    """Write a verdict into a run folder, replacing an earlier one; RunError."""
     root = Path(path)
     folder = root / "windows.parquet"
     try:
@@ -67,7 +67,7 @@ def windows_table(windows: Sequence[WindowVerdict]) -> pa.Table:
 
 
 def read_verdict(path: str | Path) -> Verdict:
-    """The verdict in a run folder; RunError names the file and the field or column that is wrong."""
+    """The verdict in a run folder; RunError names the file and the invalid field or column."""
     root = Path(path)
     file = root / "verdict.json"
     data = read_json(file, _VERDICT, VERSION)
@@ -108,13 +108,13 @@ def _bags(column: pa.ChunkedArray) -> list[Sequence[Any]]:
 
 
 _SEALED = ("static", *tables.TABLES, "rows")
-"""The tables whose files run.json lists."""
+"""The tables whose files are listed in run.json."""
 
 FORMAT = "streamgauge run"
 VERSION = 1
-"""The schema version of what is written here; other versions are refused."""
+"""The schema version; other versions are refused."""
 
-UNFINISHED = "the recording was not finished: what it had written until then is here"
+UNFINISHED = "the recording was not finished: the folder has what was written until then"
 
 Parse: TypeAlias = Callable[[str, str], ContinuousQuery]
 """(query text, dialect) -> query."""
@@ -130,13 +130,12 @@ class RunError(MistakeError, ValueError):
 class RunWriter:
     """Writes a run while it is observed: header first, tables in part files, header again at the end.
 
-    Whatever was flushed stays readable; RunError when the disk is full. Records in memory are flushed
-    every 50,000 of them, by ``flush`` and by ``finish``. An earlier run in the folder is replaced. Threads may
-    share a writer.
+    Everything flushed stays readable; RunError if the disk is full. Records are flushed every 50,000, by ``flush`` and
+    by ``finish``. An earlier run in the folder is replaced. Thread-safe.
     """
 
     def __init__(self, path: str | Path, header: RunHeader, stream: str | Path | None = None) -> None:
-        """``stream`` is where the stream table is, when it is not ``stream`` or ``stream.parquet`` in the folder."""
+        """``stream`` is the place of the stream table, if not ``stream`` or ``stream.parquet`` in the folder."""
         self._root = Path(path)
         self._stream = None if stream is None else str(stream)
         self._header = header
@@ -155,7 +154,7 @@ class RunWriter:
             self._part(name, [])
 
     def answers(self, answers: Iterable[Answer]) -> None:
-        """Append answers, in the order in which they came."""
+        """Append answers, in order of arrival."""
         self._append("answers", answers)
 
     def fed(self, fed: Iterable[Fed]) -> None:
@@ -167,7 +166,7 @@ class RunWriter:
         self._append("samples", samples)
 
     def flush(self) -> None:
-        """Put everything appended so far on disk."""
+        """Write everything appended so far to disk."""
         with self._lock:
             for name, waiting in self._waiting.items():
                 if waiting:
@@ -175,7 +174,7 @@ class RunWriter:
                     self._part(name, waiting)
 
     def finish(self, header: RunHeader | None = None) -> None:
-        """Flush, and write the header (as it is now known) for good."""
+        """Flush, and write the final header."""
         self._header = header or self._header
         self.flush()
         self._write_header(finished=True)
@@ -217,7 +216,7 @@ class RunWriter:
 
 
 def write_header(root: Path, header: RunHeader, stream: str | None, *, finished: bool) -> None:
-    """Write a run folder's ``run.json``, whole or not at all; RunError when it cannot be written."""
+    """Write a run folder's ``run.json`` atomically; RunError."""
     data = {
         "format": FORMAT,
         "version": VERSION,
@@ -232,13 +231,13 @@ def write_header(root: Path, header: RunHeader, stream: str | None, *, finished:
 
 
 def _digests(table: Path, *, complete: bool = False) -> list[str | None]:
-    """The digests of a table's parts, in order; that of a ``complete`` folder gets its manifest. TableError."""
+    """The digests of a table's parts, in order; a ``complete`` folder gets its manifest. TableError."""
     listed = commit(table) if complete and table.is_dir() else manifest(table)
     return [part.digest for part in listed.parts]
 
 
 def write_run(path: str | Path, run: Run, stream: str | Path | None = None) -> None:
-    """Write a whole run folder (all but the stream); RunError when it cannot be written."""
+    """Write a whole run folder, without its stream; RunError."""
     with RunWriter(path, run.header, stream) as writer:
         writer.answers(run.answers)
         writer.fed(run.fed)
@@ -246,7 +245,7 @@ def write_run(path: str | Path, run: Run, stream: str | Path | None = None) -> N
 
 
 def read_run(path: str | Path, parse: Parse) -> Run:
-    """The run in a folder, whoever wrote it; RunError names the file and the field or column that is wrong."""
+    """The run in a folder; RunError names the file and the invalid field or column."""
     root = Path(path)
     data = read_json(root / "run.json", FORMAT, VERSION)
     try:
@@ -261,9 +260,9 @@ def read_run(path: str | Path, parse: Parse) -> Run:
 
 
 def read_heads(path: str | Path, parse: Parse) -> Run | None:
-    """The run in a folder without rows, hand-overs and samples, which stay on disk: a head for each answer; RunError.
+    """The run in a folder without rows, hand-overs and samples, but with a head per answer; RunError.
 
-    ``None`` where rows cannot be told by the place of their answer: ``read_run`` reads such a folder.
+    ``None`` for older folders, whose rows cannot be assigned to answers by position: use ``read_run``.
     """
     root = Path(path)
     data = read_json(root / "run.json", FORMAT, VERSION)
@@ -278,11 +277,11 @@ def read_heads(path: str | Path, parse: Parse) -> Run | None:
 
 
 SHOWN_FED = 1_000_000
-"""Hand-overs up to which a report reads a run with them: derived of 0.2 KB each in memory."""
+"""Hand-overs up to which a report reads them: each takes 0.2 KB of memory."""
 
 
 def read_shown(path: str | Path, parse: Parse) -> Run:
-    """The run as a report shows it: without rows, with hand-overs where they are few enough (SHOWN_FED); RunError."""
+    """The run for a report: without rows, with hand-overs if there are at most SHOWN_FED; RunError."""
     root = Path(path)
     heads = read_heads(path, parse)
     if heads is None:
@@ -299,9 +298,9 @@ def _rows(table: Path) -> int:
 
 
 def _check_parts(root: Path, data: Mapping[str, Any]) -> None:
-    """Refuse tables whose files are not those of the run; TableError, RunError.
+    """TableError or RunError if the tables' files are not those of the run.
 
-    A table with a file that has no seal was written by another program: nothing is claimed about it.
+    A table with an unsealed file was written by another program, so it is not checked.
     """
     listed = data.get("parts", {})
     if not isinstance(listed, dict):
@@ -309,19 +308,19 @@ def _check_parts(root: Path, data: Mapping[str, Any]) -> None:
     for name, seals in listed.items():
         if name in _SEALED and None not in (digests := _digests(root / f"{name}.parquet")) and digests != seals:
             raise RunError(
-                f"{root / f'{name}.parquet'}: its files are not those that were written with run.json: one is missing, "
-                "or of another run: restore the folder from a copy, or run again"
+                f"{root / f'{name}.parquet'}: its files are not those of run.json: one is missing or of another "
+                "run: restore the folder from a copy, or run again"
             )
 
 
 def read_header(path: str | Path, parse: Parse) -> RunHeader:
-    """The header of a run folder without any of its tables, so without the query's static data; RunError."""
+    """The header of a run folder, without its tables and thus without the query's static data; RunError."""
     file = Path(path) / "run.json"
     return _header(file, read_json(file, FORMAT, VERSION), parse, ())
 
 
 def stream_path(path: str | Path) -> Path:
-    """The path of a run's stream table (``stream_place``); RunError for one on another file system."""
+    """The path of a run's stream table (``stream_place``); RunError if it is on another file system."""
     place_ = stream_place(path)
     if isinstance(place_, RemotePlace):
         raise RunError(f"{place_}: the stream of {path} is on another file system, where only `check` reads it")
@@ -329,7 +328,7 @@ def stream_path(path: str | Path) -> Path:
 
 
 def stream_place(path: str | Path) -> Place:
-    """The place of a run's stream table: the one in run.json, else ``stream`` or ``stream.parquet`` in the folder."""
+    """The place of a run's stream table: that in run.json, else ``stream`` or ``stream.parquet`` in the folder."""
     root = Path(path)
     named = read_json(root / "run.json", FORMAT, VERSION).get("stream")
     if named and isinstance(far := place(str(named)), RemotePlace):
@@ -338,11 +337,11 @@ def stream_place(path: str | Path) -> Place:
     for candidate in candidates:
         if candidate.exists():
             return candidate
-    raise RunError(f"{' or '.join(map(str, candidates))}: missing: the stream that was fed belongs there")
+    raise RunError(f"{' or '.join(map(str, candidates))}: missing: the stream of the run belongs there")
 
 
 def write_json(file: Path, data: Mapping[str, Any]) -> None:
-    """Write a JSON object with its seal, whole or not at all; RunError when it cannot be written."""
+    """Write a JSON object with its seal atomically; RunError."""
     unfinished = file.with_name(f".{file.name}")
     text = json.dumps(seal(data), indent=2, ensure_ascii=False) + "\n"
     try:
@@ -356,17 +355,17 @@ def write_json(file: Path, data: Mapping[str, Any]) -> None:
 
 
 def read_json(file: Path, form: str, version: int) -> dict[str, Any]:
-    """A JSON object of that format and version, its seal checked; RunError says what else the file is."""
+    """A JSON object of that format and version, with its seal checked; RunError."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError(f"{file}: missing: this is not a folder of a {form}") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise RunError(f"{file}: not readable JSON: wrong from {where} on: was it changed by hand, or cut?") from error
+        raise RunError(f"{file}: not readable JSON from {where} on: was it edited or truncated?") from error
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{file}: cannot be read: {obstacle(error)}") from error
-    except (ValueError, RecursionError) as error:  # a number of too many digits, or values nested too deep
+    except (ValueError, RecursionError) as error:  # a number with too many digits, or values nested too deeply
         raise RunError(f"{file}: not readable JSON: {error}") from error
     if not isinstance(data, dict) or data.get("format") != form:
         raise RunError(f"{file}: field format: expected {form!r}, so this is another kind of file")
@@ -379,7 +378,7 @@ def read_json(file: Path, form: str, version: int) -> dict[str, Any]:
 
 
 def _clear(root: Path) -> None:
-    """Remove an earlier run's files, never the stream nor what is not ours."""
+    """Remove an earlier run's files, but not the stream or foreign files."""
     for name in ("static", *tables.TABLES, "rows", "windows"):
         table = root / f"{name}.parquet"
         for part in [*table.glob("*.parquet"), table / NAME] if table.is_dir() else [table]:
@@ -393,7 +392,7 @@ def _header(file: Path, data: dict[str, Any], parse: Parse, static: tuple[Any, .
         raise RunError(f"{file}: field header is missing")
     for name in ("query_text", "dialect"):
         if not isinstance(fields.get(name), str):
-            raise RunError(f"{file}: field header.{name} is missing or no text")
+            raise RunError(f"{file}: field header.{name} is missing or not text")
     try:
         query = parse(fields["query_text"], fields["dialect"]).with_static(static)
     except ValueError as error:

@@ -1,16 +1,16 @@
-"""Seals: files that are read back carry the SHA-256 of their content, so that damage is refused and never judged.
+"""Seals: files that are read back contain the SHA-256 of their content, so that damaged ones are refused, not judged.
 
-A JSON object has its seal as its last member. A Parquet file has it between its pages and its footer, where every
-reader skips it: the footer names its pages by their offsets, which do not change. The digest is that of the file
-without the 40 bytes of the seal, so that it covers the footer and its statistics too, which checksums of pages do not.
+The seal of a JSON object is its last member. That of a Parquet file is between its pages and its footer, where readers
+skip it: the footer refers to pages by their offsets, which do not change. The digest is that of the file without the 40
+bytes of the seal, so it covers the footer and its statistics, unlike page checksums.
 
 Worked example: a Parquet file of the bytes P (pages), F (footer), N (the length of F) and ``PAR1`` becomes
 P, ``SGSEAL01``, SHA-256 of P F N PAR1, F, N, ``PAR1``.
 
-Texts in formats of others (N-Triples, SPARQL, lines of JSON) have their digests beside them, as ``sha256sum`` writes
-and checks them: those of a folder in its file ``SHA256SUMS``, that of a file in ``NAME.sha256``.
+Files in foreign formats (N-Triples, SPARQL, lines of JSON) have their digests beside them, in the format of
+``sha256sum``: those of a folder in its file ``SHA256SUMS``, that of a file in ``NAME.sha256``.
 
-A file without a seal was written by another program or before there were seals: nothing is claimed about it.
+A file without a seal was written by another program or an older release, and is not checked.
 """
 
 import json
@@ -34,7 +34,7 @@ _BLOCK: Final = 1 << 20
 
 
 class SealError(MistakeError, ValueError):
-    """A file whose content is not what was sealed; the sentence names the file."""
+    """A file whose content differs from its seal; the sentence names the file."""
 
     def __init__(self, file: str | Path, advice: str = "") -> None:
         super().__init__(
@@ -44,13 +44,14 @@ class SealError(MistakeError, ValueError):
 
 
 def seal(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON object with its seal as the last member, in place of an earlier one, all as it will be read back."""
+    """A JSON object with its seal as the last member, replacing an earlier one; values as they will be read back."""
+    # Through JSON and back: tuples and numeric keys are read back as other values, and the digest is of those.
     content: dict[str, Any] = json.loads(json.dumps({name: value for name, value in data.items() if name != MEMBER}))
     return content | {MEMBER: _json_digest(content)}
 
 
 def unseal(data: dict[str, Any], file: str | Path) -> dict[str, Any]:
-    """A JSON object without its seal, which is checked where it has one; SealError."""
+    """A JSON object without its seal, which is checked if present; SealError."""
     content = {name: value for name, value in data.items() if name != MEMBER}
     if MEMBER in data and data[MEMBER] != _json_digest(content):
         raise SealError(file, f"; if it was changed on purpose, remove its member {MEMBER!r}")
@@ -58,7 +59,7 @@ def unseal(data: dict[str, Any], file: str | Path) -> dict[str, Any]:
 
 
 def _json_digest(content: Mapping[str, Any]) -> str:
-    """The SHA-256 (hex) of an object's content: neither white space nor the order of members counts."""
+    """The SHA-256 (hex) of an object's content, independent of white space and the order of members."""
     return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -71,7 +72,7 @@ def seal_beside(path: Path) -> None:
 
 
 def check_beside(path: Path) -> bool:
-    """Check the digests beside a file or in a folder, false where there are none; SealError names a damaged file."""
+    """Check the digests beside a file or in a folder; false if there are none. SealError names a damaged file."""
     sums = _sums(path)
     if not sums.is_file():
         return False
@@ -93,7 +94,7 @@ def _file_digest(path: Path) -> str:
 
 
 def seal_parquet(path: Path) -> None:
-    """Seal a whole Parquet file in place; OSError. One that is sealed stays as it is."""
+    """Seal a Parquet file in place, unless it is sealed; OSError."""
     with path.open("r+b") as file:
         begin = _footer(file)
         if begin is None or _sealed(file, begin) is not None:
@@ -119,7 +120,7 @@ def check_parquet(path: Path) -> bytes | None:
 
 
 def parquet_seal(path: Path) -> str | None:
-    """The digest (hex) that a Parquet file states, unchecked; ``None`` without a seal. OSError."""
+    """The digest (hex) in a Parquet file, unchecked; ``None`` without a seal. OSError."""
     with path.open("rb") as file:
         begin = _footer(file)
         digest = None if begin is None else _sealed(file, begin)
@@ -127,7 +128,7 @@ def parquet_seal(path: Path) -> str | None:
 
 
 def _footer(file: BinaryIO) -> int | None:
-    """Where the footer of a Parquet file begins; ``None`` for a file that is none, which its reader refuses."""
+    """The offset of a Parquet file's footer; ``None`` for other files, which their reader refuses."""
     size = file.seek(0, os.SEEK_END)
     if size < _TAIL.size:
         return None

@@ -1,4 +1,4 @@
-"""The stream table: one row per triple, as Parquet files or an Arrow table; its elements, and their lines on the pipe.
+"""The stream table: one row per triple, in Parquet files or an Arrow table; its elements, and their lines on the pipe.
 
 ``sequence`` numbers the elements in system-time order, ``position`` the triples within one; times in ms. A table may
 have a column ``until``, when its elements end.
@@ -36,10 +36,10 @@ SCHEMA = pa.schema(
         pa.field("object", pa.string(), nullable=False),
     ]
 )
-"""The columns that every stream table has; none holds nulls."""
+"""The columns of every stream table, without nulls."""
 
 UNTIL = pa.field("until", pa.int64())
-"""The column that a table may have beside them: when an element ends (ms), null for one that does not."""
+"""An optional column: when an element ends (ms), null if it does not."""
 
 _WITH_UNTIL = SCHEMA.append(UNTIL)
 
@@ -64,14 +64,14 @@ ROWS = 8192
 _PLAIN = re.compile("[ -~]*")
 
 StreamError = TableError
-"""A stream table that cannot be read, or elements that it cannot hold; the sentence names the place."""
+"""A stream table that cannot be read, or elements that it cannot contain; the sentence names the place."""
 
 
 def elements(source: pa.Table | str | Path) -> Iterator[StreamElement]:
     """The elements of an Arrow table, a Parquet file or a folder of them, in sequence order, batch by batch.
 
-    StreamError names the file and column when a column is missing, mistyped or holds nulls, and the sequence
-    number where rows are out of order.
+    StreamError names the file and a column that is missing, mistyped or has nulls, or the sequence number at which rows
+    are out of order.
     """
     for batch in element_batches(source):
         if isinstance(batch, ElementBatch):
@@ -81,7 +81,7 @@ def elements(source: pa.Table | str | Path) -> Iterator[StreamElement]:
 
 
 def element_batches(source: pa.Table | str | Path) -> Iterator[ElementBatch | StreamElement]:
-    """The same in columns, ``ROWS`` triples or an element more in each; elements that are not alike one by one."""
+    """``elements`` in columns, about ``ROWS`` triples in each; elements that differ in kind one by one."""
     last, numbers = -1, ColumnTerms()
     for where, batch in whole(source, _ENCODED):
         starts = _borders(batch, last)
@@ -95,7 +95,7 @@ def element_batches(source: pa.Table | str | Path) -> Iterator[ElementBatch | St
 
 
 def _pieces(starts: Any) -> Iterator[tuple[int, int]]:
-    """Elements from one place to another that have about ``ROWS`` rows together."""
+    """Ranges of elements that have about ``ROWS`` rows together."""
     begin, count = 0, len(starts) - 1
     while begin < count:
         end = min(count, max(begin + 1, int(np.searchsorted(starts, starts[begin] + ROWS))))
@@ -104,7 +104,7 @@ def _pieces(starts: Any) -> Iterator[tuple[int, int]]:
 
 
 def _numbered(batch: pa.RecordBatch, starts: Any, numbers: ColumnTerms) -> Iterator[ElementBatch]:
-    """The elements of one stream that begin at these rows (and the end) in columns, about ``ROWS`` triples in each."""
+    """Elements of one stream that begin at ``starts`` (the last is the end) in columns of about ``ROWS`` triples."""
     stream: str = batch.column("stream")[0].as_py()
     added = np.stack(numbers.of([batch.column(name) for name in _TEXTS[1:]], f"<{stream}>"), axis=1)
     times, sequences = (batch.column(name).to_numpy()[starts[:-1]] for name in ("time", "sequence"))
@@ -117,9 +117,9 @@ def _numbered(batch: pa.RecordBatch, starts: Any, numbers: ColumnTerms) -> Itera
 def whole(
     source: pa.Table | str | Path, schema: pa.Schema = _WITH_UNTIL
 ) -> Iterator[tuple[str | Path, pa.RecordBatch]]:
-    """The rows of a stream in batches that no element straddles, with ``until``, each with where it comes from.
+    """The rows of a stream with ``until``, and their place, in batches that end at borders of elements.
 
-    StreamError names a term that a triple of RDF cannot have at its place.
+    StreamError names a term that is invalid at its place in a triple.
     """
     carry: pa.RecordBatch | None = None
     where: str | Path = "the stream table"
@@ -146,7 +146,7 @@ def _check_places(rows: pa.RecordBatch, where: str | Path) -> None:
 
 
 def _joined(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of both; dictionaries are put one behind the other, so that a text may be there twice."""
+    """The rows of both; dictionaries are concatenated, so that a text may occur twice."""
     columns = [
         pa.DictionaryArray.from_arrays(
             np.concatenate([first.indices.to_numpy(), second.indices.to_numpy() + np.int32(len(first.dictionary))]),
@@ -160,7 +160,7 @@ def _joined(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _with_own_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with dictionaries of the texts that are in them only: else those of all row groups would add up."""
+    """The rows with dictionaries of their own texts only: otherwise those of all row groups would accumulate."""
     columns = [
         column.dictionary_decode().dictionary_encode() if pa.types.is_dictionary(column.type) else column
         for column in batch.columns
@@ -169,7 +169,7 @@ def _with_own_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def elements_of(batch: pa.RecordBatch, last: int, where: str | Path) -> Iterator[StreamElement]:
-    """The elements of a batch of ``whole``, the one before which has the sequence ``last``; StreamError as above."""
+    """The elements of a batch of ``whole``; ``last`` is the previous sequence number. StreamError as ``elements``."""
     columns = _lists(batch)
     for begin, end in pairwise([*_starts(columns[2]), len(batch)]):
         element = _element(columns, begin, end, last, where)
@@ -178,14 +178,14 @@ def elements_of(batch: pa.RecordBatch, last: int, where: str | Path) -> Iterator
 
 
 def _last_start(batch: pa.RecordBatch) -> int:
-    """The row at which the last element of a batch begins."""
+    """The first row of the last element of a batch."""
     sequence = batch.column("sequence").to_numpy()
     changes = np.flatnonzero(sequence[1:] != sequence[:-1])
     return int(changes[-1]) + 1 if len(changes) else 0
 
 
 def to_table(stream: Iterable[StreamElement]) -> pa.Table:
-    """The stream table of elements in memory, with ``until`` when one ends; StreamError for one that it cannot hold."""
+    """The stream table of elements in memory, with ``until`` if one ends; StreamError for an invalid element."""
     return _without_nulls(pa.Table.from_batches(record_batches(stream), schema=_WITH_UNTIL))
 
 
@@ -195,7 +195,7 @@ def _without_nulls(table: pa.Table) -> pa.Table:
 
 
 def write(stream: Iterable[StreamElement], path: str | Path | IO[bytes]) -> int:
-    """Write elements as one Parquet file, by name or open, and return how many; StreamError as ``to_table`` has it."""
+    """Write elements as one Parquet file, by name or open; returns their number. StreamError as ``to_table``."""
     if isinstance(path, str | Path):
         return _write(stream, Path(path))
     with TemporaryDirectory() as scratch:  # a seal is put into a file that is whole
@@ -219,12 +219,12 @@ def _write(stream: Iterable[StreamElement], path: Path) -> int:
 
 
 def files(path: str | Path) -> list[Path]:
-    """The Parquet files of a stream, in order; StreamError when there is none."""
+    """The Parquet files of a stream, in order; StreamError if there are none."""
     return manifest.files(Path(path))
 
 
 def time_at(path: Path, sequence: int) -> int:
-    """The time (ms) of the element of a stream table that has this sequence number; StreamError for none."""
+    """The time (ms) of the element of a stream table with this sequence number; StreamError if there is none."""
     for part in manifest.manifest(path).parts:
         if part.sequence is not None and part.sequence.least <= sequence <= part.sequence.greatest:
             file = path / part.file if path.is_dir() else path
@@ -236,10 +236,10 @@ def time_at(path: Path, sequence: int) -> int:
 
 
 def stream_names(path: Path) -> set[str]:
-    """The names of the streams that a stream table has rows of, by its manifest or by its rows; StreamError."""
-    known = manifest.manifest(path).streams
-    if known is not None:
-        return set(known)
+    """The names of the streams in a stream table, from its manifest or its rows; StreamError."""
+    listed = manifest.manifest(path).streams
+    if listed is not None:
+        return set(listed)
     names: set[str] = set()
     for _, batch in tables.batches(path, pa.schema([SCHEMA.field("stream")])):
         names.update(pc.unique(batch.column("stream")).to_pylist())
@@ -265,7 +265,7 @@ def _lists(batch: pa.RecordBatch) -> list[list[Any]]:
 
 
 def _shared(column: pa.Array) -> list[str]:
-    """The strings of a column with few distinct ones, each made once."""
+    """The strings of a column with few distinct ones; equal strings are one object."""
     encoded = column.dictionary_encode()
     return list(map(encoded.dictionary.to_pylist().__getitem__, encoded.indices.to_pylist()))
 
@@ -309,12 +309,12 @@ def record_batches(stream: Iterable[StreamElement]) -> Iterator[pa.RecordBatch]:
             arrays = [pa.array(column, field.type) for column, field in zip(columns, _WITH_UNTIL, strict=True)]
         except (OverflowError, ValueError, pa.ArrowException) as error:
             where = f"sequences {chunk[0].sequence} to {chunk[-1].sequence}"
-            raise StreamError(f"{where}: a time or number is beyond 64 bits, or a text has half a character") from error
+            raise StreamError(f"{where}: a number exceeds 64 bits, or a text has an unpaired surrogate") from error
         yield pa.RecordBatch.from_arrays(arrays, schema=_WITH_UNTIL)
 
 
 def _rising(chunk: Sequence[StreamElement], last: int) -> int:
-    """The last sequence number of elements whose numbers rise, from ``last`` on; StreamError where one does not."""
+    """The last sequence number of elements, which must rise from ``last`` on; StreamError."""
     for element in chunk:
         if element.sequence <= last:
             raise StreamError(
@@ -327,7 +327,7 @@ def _rising(chunk: Sequence[StreamElement], last: int) -> int:
 def _rows(element: StreamElement) -> list[tuple[str, int, int, int, str, str, str, int | None]]:
     if element.removed or not element.added:
         lack = "no triple" if not element.added else "removed triples"
-        raise StreamError(f"sequence {element.sequence} holds {lack}: a stream table holds added triples only")
+        raise StreamError(f"sequence {element.sequence} has {lack}: a stream table contains added triples only")
     if element.until is not None and element.until <= element.time:
         raise StreamError(
             f"sequence {element.sequence} ends at {element.until} ms: that must be after its time, {element.time} ms"
@@ -349,13 +349,13 @@ class Written(NamedTuple):
 
 
 def written(stream: Iterable[StreamElement | Written]) -> Iterator[Written]:
-    """The lines of elements; what is written already stays as it is."""
+    """The lines of elements; those that are lines already are returned unchanged."""
     for item in stream:
         yield item if isinstance(item, Written) else _line(item)
 
 
 class Followed(Protocol):
-    """An element or several, in whatever form: the sequence number and the time (ms) of the last."""
+    """One or several elements in any form: the sequence number and time (ms) of the last."""
 
     @property
     def sequence(self) -> int:
@@ -367,9 +367,9 @@ class Followed(Protocol):
 
 
 class StoredStream:
-    """A stream table, to be read in one of three ways; iteration gives lines. StreamError as ``elements`` has it.
+    """A stream table that is read as lines (by iteration), elements or batches. StreamError as ``elements``.
 
-    ``follow`` is given the elements as they are handed over, and gives them on.
+    ``follow`` is called with the elements as they are handed over, and returns them.
     """
 
     def __init__(self, source: pa.Table | str | Path) -> None:
@@ -391,12 +391,12 @@ class StoredStream:
 Item = TypeVar("Item")
 
 AHEAD: Final = 300_000
-"""Number of elements read before a paced run begins: reading would delay the feeder by 0.1 s at a time."""
+"""Elements read before a paced run begins: reading later would delay the feeder by 0.1 s at a time."""
 
 
 @contextmanager
 def ahead(stream: Iterator[Item], stored: bool = True) -> Iterator[Iterator[Item]]:
-    """The same elements, the first of a stored stream in memory and out of the garbage collector's way."""
+    """The same elements; the first of a stored stream are read at once and excluded from garbage collection."""
     if not stored:
         yield stream
         return
@@ -410,7 +410,7 @@ def ahead(stream: Iterator[Item], stored: bool = True) -> Iterator[Iterator[Item
 
 
 def read_written(source: pa.Table | str | Path) -> Iterator[Written]:
-    """The lines of a stream table, as ``written(elements(source))``; StreamError as ``elements`` has it."""
+    """The lines of a stream table, like ``written(elements(source))``; StreamError as ``elements``."""
     last = -1
     for where, batch in whole(source):
         starts = _borders(batch, last)
@@ -426,7 +426,7 @@ def _line(element: StreamElement) -> Written:
 
 
 def _borders(batch: pa.RecordBatch, last: int) -> Any:
-    """Where the elements begin (an array, with the end); ``None`` for a batch that has to be looked at one by one."""
+    """The first rows of elements, and the end; ``None`` for a batch with irregular elements."""
     sequence, time, position = (batch.column(name).to_numpy() for name in ("sequence", "time", "position"))
     steps = np.diff(sequence)
     starts = np.concatenate(([0], np.flatnonzero(steps) + 1, [len(sequence)]))
@@ -445,7 +445,7 @@ def _distinct(column: pa.Array) -> pa.Array:
 
 
 def _by_columns(batch: pa.RecordBatch, starts: Any) -> Iterator[Written]:
-    """The lines of elements of one stream, none of which ends."""
+    """The lines of elements of one stream, without ends."""
     texts = _texts(batch, starts)
     first = starts[:-1]
     sequences = batch.column("sequence").to_numpy()[first].tolist()
@@ -457,7 +457,7 @@ def _by_columns(batch: pa.RecordBatch, starts: Any) -> Iterator[Written]:
 
 
 def _texts(batch: pa.RecordBatch, starts: Any) -> Iterator[bytes]:
-    """The N-Triples of each element as the inside of a JSON string, some elements at a time."""
+    """The N-Triples of each element, escaped for a JSON string, some elements at a time."""
     terms = [_escaped(batch.column(name)) for name in ("subject", "predicate", "object")]
     lines = pc.binary_join_element_wise(*terms, ".\\n", " ")
     step = max(1, ROWS * (len(starts) - 1) // max(1, len(batch)))
@@ -469,7 +469,7 @@ def _texts(batch: pa.RecordBatch, starts: Any) -> Iterator[bytes]:
 
 
 def _escaped(terms: pa.Array) -> pa.Array:
-    """Terms as the inside of JSON strings."""
+    """Terms escaped for JSON strings."""
     text = np.frombuffer(terms.buffers()[2], np.uint8)
     if (text < _PRINTED).any():
         return pa.array([encode_basestring_ascii(term)[1:-1] for term in terms.to_pylist()])

@@ -184,6 +184,6 @@ def test_a_run_that_cannot_be_opened_is_named_without_its_path_on_this_machine(b
     page = bench.get("/", params={"run": "unfed"}, headers=HTML)
     assert page.status_code == 400
     alert = unescape(page.text.split('role="alert"')[1].split("</p>")[0])
-    assert "unfed/stream.parquet: missing: the stream that was fed belongs there" in alert
+    assert "unfed/stream.parquet: missing: the stream of the run belongs there" in alert
     assert alert.endswith("The first example is opened in its place.")
     assert str(bench.folder) not in page.text

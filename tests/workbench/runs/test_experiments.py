@@ -107,7 +107,7 @@ def test_a_form_that_asks_for_nothing_is_refused(tmp_path):
 def test_a_run_without_its_stream_or_with_one_elsewhere_is_not_judged(tmp_path):
     run = keep(tmp_path / "home" / "run", build.right(), verdict=False)
     with bench(tmp_path / "home") as client:
-        assert "the stream that was fed belongs there" in client.post("/runs/run/run", do="start").text
+        assert "the stream of the run belongs there" in client.post("/runs/run/run", do="start").text
         (tmp_path / "stream").mkdir()
         (run / "run.json").write_text(unseal(run / "run.json").replace('"stream": null', '"stream": "../../stream"'))
         assert "lies outside of the folder" in client.post("/runs/run/run", do="start").text

@@ -1,6 +1,6 @@
 """Stream formats: bytes to elements and back, chosen by name or by the file's ending; the one layer of reading.
 
-A door (a file, standard input, a broker, a request) hands over documents, an open file or messages. Every module here
+An input (a file, standard input, a broker, a request) supplies documents, an open file or messages. Every module here
 with a ``FORMATS`` tuple adds its formats; adding one edits no other file.
 """
 
@@ -64,10 +64,10 @@ __all__ = [
 ]
 
 _OF_DATA: Final = {".txt": ox.RdfFormat.N_TRIPLES, ".xml": ox.RdfFormat.RDF_XML, ".json": ox.RdfFormat.JSON_LD}
-"""Endings that mean an RDF syntax in background data; for streams they are too general."""
+"""Endings of RDF syntaxes in background data; for streams they are too general."""
 
 HEAD: Final = 2**14
-"""Number of first bytes that decide between formats with the same ending."""
+"""First bytes that decide between formats with the same ending."""
 
 
 @cache
@@ -93,7 +93,7 @@ def read_stream(
     lateness: int | None = None,
     report_time: Callable[[int], None] = lambda _time: None,
 ) -> Iterator[StreamElement]:
-    """The elements of a file or folder, compressed or not; ``form`` names the format, else the file's ending does.
+    """The elements of a file or folder, compressed or not, in format ``form`` or that of the file's ending.
 
     ``interval`` is the ms between numbered files or frames; ``lateness`` (ms) allows time to go back.
     ``report_time`` receives the time (ms) of each advance in the file. FormatError names the file and line.
@@ -122,7 +122,7 @@ def whole_path(path: Path, reading: Reading) -> Whole:
 
 
 def read_whole(whole: Whole, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
-    """Elements and advances of finite documents; FormatError for an option that the format does not honour."""
+    """Elements and advances of finite documents; FormatError for an option that the format does not support."""
     timed = form.timed if reading.is_timed(form) else None
     read = timed or form.read
     way: Way = "timed" if timed is not None else "read" if read is not None else "follow"
@@ -155,7 +155,7 @@ def _read(whole: Whole, read: Callable[[], Iterator[Input]]) -> Iterator[Input]:
 def read_open(file: IO[bytes], place: str, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
     """Elements and advances of bytes as they arrive; a format that needs the whole file waits for its end.
 
-    FormatError for an option that the format does not honour.
+    FormatError for an option that the format does not support.
     """
     if form.follow is not None:
         check_options(form, "follow", reading, place, stream_formats().values())
@@ -174,7 +174,7 @@ def _follow(file: IO[bytes], place: str, form: Format, reading: Reading, refuse:
 
 
 def message_decoder(form: Format, reading: Reading, place: str) -> Decode:
-    """The reader of messages of a format; FormatError for an option that it does not honour."""
+    """The reader of messages of a format; FormatError for an unsupported option."""
     if form.decoder is None:
         able = [one.name for one in stream_formats().values() if one.decoder is not None]
         raise FormatError(f"{place}: messages cannot be in the format {form.name!r}: use one of {', '.join(able)}")
@@ -183,7 +183,7 @@ def message_decoder(form: Format, reading: Reading, place: str) -> Decode:
 
 
 def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str | None = None) -> None:
-    """Write elements to a file in the format of a name or the ending; FormatError if it cannot represent them."""
+    """Write elements to a file in format ``form`` or that of its ending; FormatError if it cannot express them."""
     target = Path(path)
     chosen = _named(form) if form is not None else _claimants(target, [ending(target)])[0]
     if chosen.write is None:
@@ -242,7 +242,7 @@ def _parsed(path: Path, syntax: ox.RdfFormat, reading: Reading) -> Iterator[ox.Q
 def rdf_syntax(path: Path, *, registered: bool = False) -> ox.RdfFormat:
     """The syntax of an RDF file by its ending; FormatError for an unknown ending or a folder.
 
-    ``registered`` admits only registered endings such as ``.ttl``, not general ones such as ``.txt``.
+    ``registered`` accepts only registered endings such as ``.ttl``, not general ones such as ``.txt``.
     """
     if path.is_dir():
         raise FormatError(f"{path}: this is a folder, but an RDF file is needed: name a file in it")
@@ -253,9 +253,9 @@ def rdf_syntax(path: Path, *, registered: bool = False) -> ox.RdfFormat:
 
 
 def stream_format(path: Path, form: str | None, reading: Reading | None = None) -> Format:
-    """The format of that name, else the one that claims the ending of the file, or of the files of a folder or archive.
+    """The format of that name, else the one for the ending of the file, or of the files of a folder or archive.
 
-    First bytes, then options that only one of them honours, decide between formats with the same ending.
+    First bytes, then options that only one of them supports, decide between formats with the same ending.
     """
     claimants = format_claimants(path, form)
     if len(claimants) == 1 or not path.is_file():
@@ -298,10 +298,10 @@ def _able(form: Format, reading: Reading | None) -> bool:
 
 def _named(name: str) -> Format:
     formats = stream_formats()
-    known = spelled(name, formats)
-    if known is None:
+    spelling = spelled(name, formats)
+    if spelling is None:
         raise FormatError(f"unknown stream format {name!r}: {offered(name, formats)}")
-    return formats[known]
+    return formats[spelling]
 
 
 def _claimants(path: Path, endings: Sequence[str]) -> list[Format]:

@@ -341,7 +341,7 @@ def import_runs(
 
 def _importer(source: Path, form: str | None) -> Importer:
     if not source.exists():
-        raise ForeignError(f"{source}: this file or folder does not exist")
+        raise ForeignError(f"{source}: there is no such file or folder")
     if form is not None:
         if (name := spelled(form, formats())) is None:
             raise ForeignError(f"unknown import format {form!r}: {offered(form, formats())}")

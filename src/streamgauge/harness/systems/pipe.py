@@ -150,7 +150,7 @@ class Observation:
         message = word(line)
         if message is None:
             self.lines.append((received, line))
-        elif message.said == "closed":
+        elif message.kind == "closed":
             self.closed.set()
         else:
             self.refused = message.sentence
