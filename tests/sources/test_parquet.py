@@ -94,14 +94,18 @@ def test_a_disk_that_refuses_a_file_keeps_the_answers(tmp_path, monkeypatch):
     sink.send(line(4))
     delivery = sink.close()
     assert (delivery.sent, delivery.undelivered, numbers(tmp_path)) == (4, 0, [1, 2, 3, 4])
-    assert "no file could be written" in str(delivery.why)
+    assert "a file could not be written" in str(delivery.why)
 
 
 def test_what_cannot_be_kept_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     first = open_sink(f"parquet:{tmp_path / 'one'}")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "part-1.parquet")
-    for place, why in (("one", "another sink writes there"), ("file", "it already exists"), ("", "not of this sink")):
+    for place, why in (
+        ("one", "another sink is writing there"),
+        ("file", "it already exists"),
+        ("", "not a file of this sink"),
+    ):
         with pytest.raises(SourceError, match=why):
             open_sink(f"parquet:{tmp_path / place}")
     first.send(b"nonsense")

@@ -167,7 +167,7 @@ def test_a_listed_deviation_is_an_expected_failure_and_stale_once_mended(certifi
     done = certified(FAULTY, *words)
     done.assert_outcomes(failed=2)
     done.stdout.fnmatch_lines(
-        ["*deviation 'it waits' has no reason*", "*half-closed: listed, but there is no such task"]
+        ["*deviation 'it waits' has no reason*", "*half-closed: listed, but the suite has no such task"]
     )
     listed.write_text(entry.format(why='"For nothing."', finding='"borders = (o, c]"'))
     done = certified(FAULTY, *words)
@@ -190,7 +190,7 @@ def test_a_program_that_is_set_up_wrongly_is_started_once(certified, pytester):
         (["--streamgauge-engine", "nosuch"], "unknown engine 'nosuch'"),
         (["--streamgauge-engine", "live", "--streamgauge-program", "x"], "name one of both"),
         (["--streamgauge-program", "no-such-program"], "'no-such-program' cannot be started"),
-        (["--streamgauge-engine", "live", "--streamgauge-case", "no such"], "no case is named like 'no such'"),
+        (["--streamgauge-engine", "live", "--streamgauge-case", "no such"], "no case has 'no such' in its name"),
         (["--streamgauge-engine", "live", "--streamgauge-semantics", "x"], "--streamgauge-semantics: "),
         (["--streamgauge-engine", "live", "--streamgauge-deviations", __file__], "test_plugin.py: "),
         (

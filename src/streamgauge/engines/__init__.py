@@ -169,6 +169,7 @@ def beyond_sparql_11(query: ContinuousQuery, dialect: str) -> str | None:
     text = print_query(query, dialect)
     for token, after in pairwise([*tokens(text), None]):
         assert token is not None
+        # Names such as TRIPLE may also be those of variables or prefixes; only before a parenthesis are they functions.
         called = token.text.upper() in LATER_FUNCTIONS and after is not None and after.text == "("
         if called or token.text in LATER_SIGNS or (token.kind == "language" and "--" in token.text):
             return f"{token.text} is SPARQL 1.2, but this engine reads SPARQL 1.1: use `live`"

@@ -86,6 +86,7 @@ class BrokerSession:
         self._due: dict[int, list[tuple[int, tuple[Triple, ...]]]] = defaultdict(list)
         self._now, self._next = semantics.t0, semantics.t0 + semantics.time_unit
         self._begun = False
+        # Simulated clocks: the broker's time is the tick whose changes are published.
         self._broker = Broker(begin(STRATEGY, NO_RULES), lambda: self._next, lambda: self._next / 1000, limits=LIMITS)
         self._variables = self._broker.create_channel(_CHANNEL, sparql(query.form))
         self._subscribed = self._broker.listen(_CHANNEL, self._tell)
@@ -108,6 +109,7 @@ class BrokerSession:
     def close(self) -> None:
         """Close the broker; StreamNameError if all elements were of streams that the query does not read."""
         self._broker.close()
+        # Last, as it raises for a stream that the query does not read.
         self._admission.close()
 
     def _tick(self, time: int) -> int:
@@ -123,6 +125,7 @@ class BrokerSession:
             added, removed = self._moved(self._due.pop(tick))
             if added or removed:
                 first = self._static if not self._begun else frozenset()
+                # A static fact must not end with the stream's last copy of it.
                 self._broker.update(first | added - self._static, removed - self._static)
                 if not self._begun:
                     self._begin()

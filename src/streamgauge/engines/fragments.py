@@ -121,6 +121,7 @@ class FragmentsSession:
         """Close the client and its event loop."""
         self._loop.run_until_complete(self._web.aclose())
         self._loop.close()
+        # Last, as it raises for a stream that the query does not read.
         self._admission.close()
 
     def _clock(self) -> int:
@@ -129,6 +130,7 @@ class FragmentsSession:
     def _poll_before(self, time: int) -> None:
         while self._next < time:
             self._now = self._next
+            # No background task removes expired facts in simulated time.
             writes.sweep(self._dataset, self._clock())
             self._next = self._loop.run_until_complete(self._poll())
 
@@ -144,6 +146,7 @@ class FragmentsSession:
             self._emit(Answer(query.columns, added, (), query.kind, self._now, span))
         if polled.due is None or polled.due >= LAST:
             return self._now + self._period
+        # Later than now, else a fact that ends within this ms would be polled for ever.
         return max(self._now + 1, polled.due // SCALE)
 
 

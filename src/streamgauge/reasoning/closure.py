@@ -128,6 +128,7 @@ class Closure:
         more derivations than ``most`` allows; the closure is then unchanged.
         """
         new = dict.fromkeys(added)
+        # A fact that is removed and added again stays, without being undone and derived again.
         retracted = [triple for triple in dict.fromkeys(removed) if triple not in new and self.is_explicit(triple)]
         limit = self.most + PER_FACT * max(0, len(new) + len(retracted) - LARGE)
         if retracted:
@@ -166,6 +167,7 @@ class Closure:
         for triple in new:
             before = self.explicit
             self._assert(triple)
+            # ``_assert`` ignores facts that are explicit already, which ``_undo`` must not retract.
             if self.explicit != before:
                 asserted.append(triple)
             if len(self._events) > limit:

@@ -253,6 +253,7 @@ class Classes:
 
     def conditions(self, node: Term, at: Var = X) -> list[Body]:
         """Rule bodies, each of which suffices for ``at`` to be a member of a class, named or described."""
+        # Every resource is an owl:Thing, so that nothing is left to test.
         if node == THING:
             return [Body()]
         if is_datatype(node):
@@ -361,7 +362,7 @@ class Classes:
         raise OntologyError(self._unsupported(node, "a conclusion"))
 
     def _all_of(self, members: list[Term], body: Body, axiom: str, at: Var) -> list[Rule]:
-        """The conclusions of an intersection; a lenient reader skips members that OWL 2 RL does not allow successor."""
+        """The conclusions of an intersection; a lenient reader skips members that cannot be conclusions."""
         rules: list[Rule] = []
         for node in members:
             try:

@@ -67,6 +67,7 @@ class _Closure:
     def follow(self) -> None:
         """Apply the rules to new states until the fixpoint."""
         while self._waiting:
+            # In any order: masks only grow, so the fixpoint is the same.
             fact, mask = self._waiting.popitem()
             for rule, at in [entry for kind in _kinds(fact) for entry in self._about.get(kind, ())]:
                 bound = bindings(rule.body[at], fact, {})

@@ -239,6 +239,7 @@ def read_rules(
     does not have, for reflexive properties and for owl:differentFrom. OntologyError names the first axiom outside
     OWL 2 RL; with ``lenient`` the attribute ``left_out`` of the rules lists all of them instead.
     """
+    # Sorted, so that hidden classes and rules have the same order in every process.
     triples = sorted(set(ontology))
     graph, refusals = OntologyGraph.of(triples), _Refusals(lenient)
     classes = Classes(graph, refusals.refuse, same_as, closure == "full", subsumption, beyond)

@@ -52,6 +52,7 @@ class Address:
 def parse_address(url: str) -> Address:
     """Parse a path, ``-`` or a URL; SourceError for an invalid port or a repeated option."""
     scheme = _SCHEME.match(url)
+    # An existing file wins, as names of files may contain a colon or a question mark.
     if (there := exists(url)) or scheme is None:
         path, question, query = (url, "", "") if there else url.partition("?")
         return Address(url, "-" if path == "-" else "file", path, _options(url, query) if question else {})

@@ -34,6 +34,7 @@ class DeadLetters:
     def __init__(self, path: str | None, sink: str, clock: Callable[[], float] = time.time) -> None:
         self._path, self._sink, self._clock = path, sink, clock
         if path is not None:
+            # A file that cannot be written is reported when the sink opens, not with the first lost message.
             self._add(b"")
 
     def add(self, letter: Letter, why: str) -> None:

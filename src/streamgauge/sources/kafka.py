@@ -130,7 +130,9 @@ class KafkaSource(RefusalReport):
                 "group.id": options.group or "streamgauge",
                 "enable.auto.commit": options.group is not None,
                 "auto.commit.interval.ms": 1000,
+                # An offset is stored only when its items were consumed, else a crash would lose them.
                 "enable.auto.offset.store": False,
+                # An expired offset becomes an event (``_event``), so that missing messages are reported.
                 "auto.offset.reset": "error",
                 "enable.partition.eof": options.until == "end",
                 "error_cb": self._trouble,
@@ -138,6 +140,7 @@ class KafkaSource(RefusalReport):
             logger=LOG,
         )
         try:
+            # librdkafka reports the reason only to ``error_cb``, which runs within ``poll``.
             self._begin()
         except self._library.KafkaException as error:
             self._consumer.poll(0)
@@ -269,6 +272,7 @@ class KafkaSource(RefusalReport):
 
     def _trouble(self, error: Any) -> None:
         """Note an error of the brokers, as librdkafka's callback."""
+        # A single broker may be down without loss: librdkafka reads from the others.
         if error.code() == self._library.KafkaError._ALL_BROKERS_DOWN and self._lost_at is None:
             self._lost_at = monotonic()
         self._last_trouble = error.str()
@@ -306,6 +310,7 @@ class KafkaSink:
                 "acks": "all",
                 "enable.idempotence": True,
                 "delivery.timeout.ms": options.patience,
+                # Never full before ``Pending``, which bounds the messages in flight.
                 "queue.buffering.max.messages": options.buffer + 1,
                 "linger.ms": 5,
                 "error_cb": self._trouble,
@@ -357,6 +362,7 @@ class KafkaSink:
         with self._lock:
             if self._result is None:
                 self._result = self._drained(patience)
+                # Messages still in flight become dead letters, by their callbacks within the last ``flush``.
                 self._producer.purge()
                 self._stopping.set()
                 self._thread.join()

@@ -85,6 +85,7 @@ class KafkaPartitions:
         SourceError if messages have expired, or none arrives for ``patience`` ms.
         """
         self._consumer.assign([self._library.TopicPartition(self._topic, partition, start)])
+        # Offsets may have holes (compaction, transactions), so progress is the offset, not the number of messages.
         place, last_message = start, monotonic()
         while place < end:
             messages = self._consumer.consume(_BATCH_MESSAGES, TICK_S)

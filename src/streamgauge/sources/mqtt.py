@@ -189,6 +189,7 @@ class MqttSource(RefusalReport):
         """The messages that the broker may redeliver; ``None`` without a named session."""
         if self._options.client is None:
             return None
+        # A copy, as the reading thread may append meanwhile.
         recent = [message[1:] for message in self._taken.copy() if message.ordinal <= place.messages]
         taken = [*self._before.items(), *recent][-REMEMBERED:]
         begun = None if place.begun is None else place.begun[1:]
@@ -218,6 +219,7 @@ class MqttSource(RefusalReport):
             self._queue.put(FormatError(f"{self._address.text}: {_FORGOTTEN}"))
         self._connections += 1
         paho = client_library(self._address)
+        # A resumed session has processed the retained message already.
         how = paho.SubscribeOptions(qos=1, retainHandling=paho.SubscribeOptions.RETAIN_SEND_IF_NEW_SUB)
         client.subscribe(self._topic, options=how)
 

@@ -117,6 +117,7 @@ class PostSink:
                 self._changed.wait_for(lambda: self._waiting or self._ending)
                 if self._ending:
                     return
+                # Removed only after the attempt, so that ``close`` finds it if the sink stops meanwhile.
                 letter = self._waiting[0]
             refused = self._delivered(letter)
             if refused is None:

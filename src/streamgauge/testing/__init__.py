@@ -1,6 +1,6 @@
-"""Streamgauge in other people's tests: ``assert_right``, streams, sessions, servers, conformance (docs/ci.md).
+"""Streamgauge in the tests of other projects: assertions, streams, sessions, servers, conformance (docs/ci.md).
 
-Each name is loaded when it is first used. The pytest plugin (``plugin``) gives the same as fixtures.
+Each name is loaded at its first use. The pytest plugin (``plugin``) provides the same as fixtures.
 """
 
 from importlib import import_module

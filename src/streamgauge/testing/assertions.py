@@ -1,4 +1,4 @@
-"""``assert_right``: a test fails with the windows that are not as expected, their rows, and why."""
+"""``assert_right``: a test fails with the unexpected windows, their rows, and the diagnosis."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ from streamgauge.verification import Given, VerifiedRun, diagnosed, judged, veri
 from streamgauge.watching.inputs import Query, Stream
 
 Recorded = Run | str | Path | RecordedSession
-"""A run, the folder of one, or a session."""
+"""A run, its folder, or a session."""
 
 
 def assert_right(
@@ -28,11 +28,12 @@ def assert_right(
     answers: Iterable[Given] | None = None,
     **options: Any,
 ) -> Verdict:
-    """Return the verdict if every window was answered as expected and in time, else raise AssertionError.
+    """The verdict, if every window was answered as expected and in time; else AssertionError.
 
-    ``recorded`` is a run, its folder or a session, or, with ``stream`` and ``answers``, a query (those of ``verify``).
-    ``options`` are those of ``check`` for a run or a folder, those of ``verify`` otherwise. A session is closed.
-    The error names each window (borders, instant), the rows that are missing and surplus, and the diagnosis.
+    ``recorded`` is a run, its folder or a session, or, with ``stream`` and ``answers``, a query as for ``verify``.
+    ``options`` are those of ``check`` for a run or a folder, else those of ``verify``. A session is closed.
+
+    The error lists each window (borders, instant), its missing and surplus rows, and the diagnosis.
     """
     __tracebackhide__ = True
     if answers is not None:
@@ -64,12 +65,13 @@ def _streams(stream: Any) -> Sequence[Stream]:
 
 
 def _explained(run: Run, verdict: Verdict, stream: Any) -> VerifiedRun:
-    """The verdict with a diagnosis where it is wrong."""
+    """The verdict, with a diagnosis if it is wrong."""
     if verdict.judgement is not Judgement.WRONG or verdict.diagnosis is not None:
         return VerifiedRun(run, (), verdict)
     table = Path(stream) if stream is not None else stream_path(run.folder or "")
     stored: tuple[StreamElement, ...] = tuple(elements(table))
     if run.header.semantics.clock is not Clock.APPLICATION:
+        # Under these semantics an element's time is that of its arrival, not the one in the stream.
         run, stored = by_arrival(run, stored)
     return VerifiedRun(run, stored, diagnosed(run, stored, verdict))
 

@@ -1,6 +1,6 @@
 """The conformance suite as a test module, for ``pytest --pyargs streamgauge.testing.conformance`` (docs/ci.md).
 
-``--streamgauge-engine NAME`` says of which engine, ``--streamgauge-program 'node mine.js'`` of which program.
+``--streamgauge-engine NAME`` names the engine, or ``--streamgauge-program 'node mine.js'`` the program.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_conformance(streamgauge_conformance: "ConformanceSession", streamgauge_task: "ConformanceTask") -> None:
-    """A case under a semantics is answered as the definition says, refused by name, or deviates as listed."""
+    """An engine answers a case as defined, refuses it by name, or deviates as listed."""
     __tracebackhide__ = True
     streamgauge_conformance.check(streamgauge_task)
 

@@ -1,6 +1,6 @@
-"""A pytest plugin (entry point ``pytest11``): fixtures for streams, sessions, servers, and conformance as tests.
+"""A pytest plugin (entry point ``pytest11``): fixtures for streams, sessions and servers, and conformance tests.
 
-Everything is imported by the fixtures that use it: a test run without them pays for this file alone.
+Fixtures import what they use, so that other test runs only pay for this file.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,13 +21,13 @@ _TASK: Final = "streamgauge_task"
 _NOBODY: Final = "name an engine: --streamgauge-engine NAME, or --streamgauge-program COMMAND"
 _SELECTION: "Final[pytest.StashKey[tuple[Subject, tuple[ConformanceTask, ...]]]]" = pytest.StashKey()
 OPTIONS: Final = (
-    ("engine", "NAME", "an engine that goes through the conformance suite"),
-    ("program", "COMMAND", "a program on the pipe in place of an engine: 'node mine.js'"),
-    ("deviations", "FILE", "its list of deviations, which are expected failures; an engine's own unless given"),
-    ("case", "TEXT", "only conformance cases whose name or theme has this in it"),
-    ("semantics", "NAME", "only under this profile, or own: the cases' own"),
+    ("engine", "NAME", "the engine to test with the conformance suite"),
+    ("program", "COMMAND", "a program on the pipe instead of an engine: 'node mine.js'"),
+    ("deviations", "FILE", "the list of deviations, which are expected failures (default: the engine's own)"),
+    ("case", "TEXT", "only cases with this text in their name, or of this theme"),
+    ("semantics", "NAME", "only under this profile, or `own` for the cases' own"),
 )
-"""The command line's options without ``--streamgauge-``: name, value, help."""
+"""Options of the command line: (name without ``--streamgauge-``, value, help)."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Look at the engine that the command line names before anything is collected: UsageError has one sentence."""
+    """Find the engine and tasks of the command line before collection; UsageError."""
     if config.getoption("--streamgauge-engine") is None and config.getoption("--streamgauge-program") is None:
         return
     from streamgauge.testing.tasks import subject_of, tasks_of
@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes ``streamgauge_task`` is one test for each task of the engine that the command line names."""
+    """Parametrize ``streamgauge_task`` with the tasks of the command line's engine."""
     if _TASK not in metafunc.fixturenames:
         return
     if (selected := metafunc.config.stash.get(_SELECTION, None)) is None:
@@ -59,7 +59,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def streamgauge_conformance(request: pytest.FixtureRequest) -> "Iterator[ConformanceSession]":
-    """The engine or program of the command line, given task after task."""
+    """A session of the engine or program of the command line."""
     from streamgauge.testing.tasks import conformance_session
 
     if (selected := request.config.stash.get(_SELECTION, None)) is None:
@@ -70,7 +70,7 @@ def streamgauge_conformance(request: pytest.FixtureRequest) -> "Iterator[Conform
 
 @pytest.fixture(scope="session")
 def streamgauge_every_task(streamgauge_conformance: "ConformanceSession") -> "tuple[ConformanceTask, ...]":
-    """Every conformance task of the engine, whichever the command line asks for."""
+    """All conformance tasks of the engine, regardless of the command line's selection."""
     from streamgauge.suites.conformance.cases import asked, load
 
     subject = streamgauge_conformance.subject
@@ -87,7 +87,7 @@ def streamgauge_stream() -> "type[StreamBuilder]":
 
 @pytest.fixture
 def streamgauge_session() -> "Iterator[Callable[..., RecordedSession]]":
-    """Begins sessions of engines, ``streamgauge_session(query, engine="live")``; they are closed with the test."""
+    """Starts sessions of engines, ``streamgauge_session(query, engine="live")``, closed after the test."""
     from streamgauge.testing.sessions import RecordedSession
 
     with ExitStack() as stack:
@@ -100,7 +100,7 @@ def streamgauge_session() -> "Iterator[Callable[..., RecordedSession]]":
 
 @pytest.fixture
 def streamgauge_broker() -> "Iterator[ServedBroker]":
-    """An empty broker: ``url``, and a ``client`` that publishes and subscribes; stopped with the test."""
+    """An empty broker with its ``url`` and a ``client`` that publishes and subscribes, stopped after the test."""
     from streamgauge.testing.servers import served_broker
 
     with served_broker() as broker:
@@ -109,7 +109,7 @@ def streamgauge_broker() -> "Iterator[ServedBroker]":
 
 @pytest.fixture
 def streamgauge_fragments() -> Iterator[Callable[..., str]]:
-    """Starts fragments servers, ``streamgauge_fragments({"trains": trig})`` has the address; stopped with the test."""
+    """Starts fragments servers; ``streamgauge_fragments({"trains": trig})`` returns the address."""
     from streamgauge.testing.servers import served_fragments
 
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""A broker and a fragments server for tests: each in a thread of this process, at a free port of the loopback."""
+"""A broker and a fragments server for tests, each in a thread of this process at a free port of 127.0.0.1."""
 
 import sys
 import time
@@ -32,7 +32,7 @@ START_S: Final = 30.0
 
 
 class ServerError(MistakeError, RuntimeError):
-    """A server that did not start or stop; the sentence says which."""
+    """A server that did not start or stop."""
 
 
 @dataclass(frozen=True)

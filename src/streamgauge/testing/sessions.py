@@ -1,4 +1,4 @@
-"""Sessions of engines for tests; input and answers are recorded, and can be judged."""
+"""Sessions of engines for tests, whose input and answers are recorded and can be judged."""
 
 import shlex
 from collections.abc import Iterable
@@ -23,10 +23,10 @@ from streamgauge.workloads.parameters import duration
 
 
 class RecordedSession:
-    """A session of an engine, or of a ``program`` on the pipe; a context manager that closes it.
+    """A session of an engine, or of a ``program`` on the pipe; as a context manager it closes itself.
 
-    The query and its options are those of ``watch``; ``program`` is a command, as words or as in a shell, that reads
-    queries in the ``dialect``. ``answers`` are those that have come, in order. RefusedError has the engine's sentence.
+    Query and options are those of ``watch``; ``program`` is a command line, as words or text, that reads queries in the
+    ``dialect``. ``answers`` are those so far, in order. RefusedError if the engine refuses the query.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class RecordedSession:
             raise RefusedError(reason)
 
     def feed(self, *streams: Stream) -> Self:
-        """Push the elements of streams that end, one stream after the other."""
+        """Push the elements of finite streams, one stream after the other."""
         for feed in open_feeds(streams, self.query.streams, Reading(checked=True)):
             for item in _ended(feed.items):
                 if isinstance(item, StreamElement):
@@ -64,23 +64,23 @@ class RecordedSession:
         return self
 
     def push(self, time: int | str, triples: Any) -> Self:
-        """Push one element: its time (ms, or text as ``2s``) and its triples, N-Triples text or tuples of terms."""
+        """Push one element: time (ms, or text such as ``2s``) and triples (N-Triples, or tuples of terms)."""
         return self.feed([(duration(time), triples)])
 
     def advance(self, time: int | str) -> Self:
-        """State that no earlier element will come: the engine reports what is due up to ``time`` (ms or text)."""
+        """Promise that no earlier element follows: the engine reports what is due up to ``time``."""
         self._time = max(self._time, to := duration(time))
         self._begun(to).advance(to)
         return self
 
     def close(self) -> None:
-        """End the input, and wait for the last answers of a program."""
+        """End the input and wait for a program's last answers."""
         if self._session is not None and not self._closed:
             self._closed = True
             self._session.close()
 
     def recorded(self) -> tuple[Run, tuple[StreamElement, ...]]:
-        """Close the session; returns it as a run, with its input stream."""
+        """Close the session and return it as a run with its input stream."""
         self.close()
         own = evaluator(load(self._engine)) if self._program is None else None
         name = self._engine if self._program is None else shlex.join(self._program)
@@ -101,7 +101,7 @@ class RecordedSession:
         self._begun(element.time).push(numbered)
 
     def _begun(self, first: int) -> Session:
-        """The engine's session, started at first use; without a stated t0, t0 is that of the first element."""
+        """The engine's session, started at first use; without a declared t0, the first element decides t0."""
         if self._session is None:
             self.semantics = begun(self.query.windows, self.semantics, first) if self._moves else self.semantics
             self._session = self._piped(self._program) if self._program else self._in_process()
@@ -121,7 +121,7 @@ class RecordedSession:
 
 
 def _ended(items: Any) -> Iterable[Any]:
-    """The items of a stream; RefusedError for a stream without an end."""
+    """The items of a stream; RefusedError if it is endless."""
     if not isinstance(items, Iterable):
-        raise RefusedError("a stream that ends is needed here: a file, or something to iterate over")
+        raise RefusedError("a finite stream is needed here: a file, or an iterable")
     return items

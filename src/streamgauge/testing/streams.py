@@ -1,4 +1,4 @@
-"""Streams for tests: elements written one after another, given wherever a stream is taken."""
+"""Streams for tests, written element by element and accepted wherever a stream is."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Self
@@ -14,14 +14,14 @@ from streamgauge.workloads.parameters import duration
 
 
 class StreamBuildError(MistakeError, ValueError):
-    """An element that cannot be built; the sentence says which, and why."""
+    """An invalid element; the sentence names it and the reason."""
 
 
 class StreamBuilder:
-    """A stream of the IRI ``stream``, built element by element; an iterable of stream elements.
+    """Builds a stream of the IRI ``stream`` element by element; an iterable of stream elements.
 
-    Triples are Turtle, with the ``prefixes`` (name to IRI; ``""`` for the empty one). ``at`` and ``every`` return the
-    builder, so that calls follow each other.
+    Triples are Turtle with the ``prefixes`` (name to IRI; ``""`` for the empty one). ``at`` and ``every`` return the
+    builder, for chained calls.
     """
 
     def __init__(self, stream: str, prefixes: Mapping[str, str] | None = None) -> None:
@@ -30,7 +30,7 @@ class StreamBuilder:
         self._elements: list[StreamElement] = []
 
     def at(self, time: int | str, turtle: str, until: int | str | None = None) -> Self:
-        """An element at a time (ms, or text as ``2s``); it ends at ``until`` where it ends early. StreamBuildError."""
+        """Add an element at a time (ms, or text such as ``2s``), valid up to ``until``. StreamBuildError."""
         where = f"the element at {time}"
         try:
             began, ends = duration(time), None if until is None else duration(until)
@@ -44,7 +44,7 @@ class StreamBuilder:
         return self
 
     def every(self, step: int | str, count: int, turtle: Callable[[int], str], begin: int | str = 0) -> Self:
-        """``count`` elements, ``step`` (ms or text) apart from ``begin`` on; ``turtle`` has that of number 0, 1, ..."""
+        """Add ``count`` elements, ``step`` (ms or text) apart from ``begin`` on, with ``turtle(number)``."""
         first, apart = duration(begin), duration(step)
         for number in range(count):
             self.at(first + number * apart, turtle(number))
@@ -52,7 +52,7 @@ class StreamBuilder:
 
     @property
     def triples(self) -> tuple[Triple, ...]:
-        """All its triples, in the order of its elements."""
+        """All triples in the order of the elements."""
         return tuple(triple for element in self._elements for triple in element.added)
 
     def __iter__(self) -> Iterator[StreamElement]:

@@ -1,4 +1,4 @@
-"""Conformance tasks as tests: the subject and tasks of the command line, and outcomes in the terms of pytest."""
+"""Conformance tasks as tests: selection by the command line, and outcomes in pytest's terms."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ CASES, SEMANTICS = "--streamgauge-case", "--streamgauge-semantics"
 
 
 def subject_of(config: pytest.Config) -> Subject:
-    """The engine or program that the command line names; UsageError for what cannot be run."""
+    """The engine or program of the command line; UsageError if it cannot run."""
     name, program = config.getoption(ENGINE), config.getoption(PROGRAM)
     if name is not None and program is not None:
         raise pytest.UsageError(f"{ENGINE} and {PROGRAM}: name one of both")
@@ -56,7 +56,7 @@ def subject_of(config: pytest.Config) -> Subject:
 
 
 def tasks_of(config: pytest.Config, subject: Subject) -> tuple[ConformanceTask, ...]:
-    """The tasks that the command line selects for a subject; UsageError when there is none."""
+    """The tasks that the command line selects; UsageError if there is none."""
     case, profile = config.getoption(CASES), config.getoption(SEMANTICS)
     try:
         if profile not in (None, OWN):
@@ -66,12 +66,12 @@ def tasks_of(config: pytest.Config, subject: Subject) -> tuple[ConformanceTask, 
     cases = [case_ for case_ in load() if case is None or case.lower() in case_.name.lower() or case == case_.theme]
     wanted = tuple(task for task in asked(cases, subject.profiles, subject.scale) if profile in (None, task.profile))
     if not wanted:
-        raise pytest.UsageError(f"no case is named like {case!r}, or none has a meaning under {profile or OWN}")
+        raise pytest.UsageError(f"no case has {case!r} in its name, or none is defined under {profile or OWN}")
     return wanted
 
 
 class ConformanceSession:
-    """A subject with its list of deviations, for one task after another; after a SetUpError all tasks fail with it."""
+    """Runs tasks of a subject against its list of deviations; after a SetUpError all tasks fail with it."""
 
     def __init__(self, subject: Subject, runner: TaskRunner) -> None:
         self.subject = subject
@@ -94,7 +94,7 @@ class ConformanceSession:
             raise AssertionError(visible("\n".join(_failure(stood))))
 
     def complaints(self, tasks: Sequence[ConformanceTask]) -> list[str]:
-        """The faults of the list itself: deviations without a reason, listed tasks that do not exist."""
+        """Faults of the list: deviations without a reason, and unknown tasks."""
         names = {task.name for task in tasks}
         bare = [
             f"deviation {deviation.name!r} has no reason: write its why by hand"
@@ -102,7 +102,7 @@ class ConformanceSession:
             if not deviation.why
         ]
         absent = [case for deviation in self.listed for case in deviation.cases if case not in names]
-        return [*bare, *(f"{case}: listed, but there is no such task" for case in absent)]
+        return [*bare, *(f"{case}: listed, but the suite has no such task" for case in absent)]
 
     def _outcome(self, task: ConformanceTask) -> ConformanceOutcome:
         __tracebackhide__ = True

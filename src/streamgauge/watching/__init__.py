@@ -1,4 +1,4 @@
-"""Watching: continuous queries asked from Python; answers are iterated over as they come (docs/watching.md)."""
+"""Continuous queries from Python: iterate over answers as they arrive (docs/watching.md)."""
 
 from collections import deque
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
@@ -35,32 +35,32 @@ if TYPE_CHECKING:  # numpy and SQLite are loaded for a watch with a state only
     from streamgauge.watching.durable import DurableWatch, WatchState
 
 BEAT_S = 0.1
-"""How often the wall clock is looked at while nothing comes."""
+"""Interval (s) of checking the wall clock while no element arrives."""
 
 
 class Options(OwnDataOptions, total=False):
     """The options of ``watch`` and ``awatch``."""
 
     semantics: Semantics | str | None
-    """A Semantics value or a profile's name; the profile of the query's dialect unless given."""
+    """A Semantics value or a profile's name; default: the profile of the query's dialect."""
     static: Static
     """Background data: an RDF file or triples."""
     engine: str
-    """Which engine answers; ``live`` unless given."""
+    """The engine's name; default ``live``."""
     lateness: int | str | None
-    """How late elements may come: ms, or text as ``2s``."""
+    """The maximum lateness of elements: ms, or text such as ``2s``."""
     t0: int | str | None
-    """Where the first window starts: ms, text as ``30s``, or a date; before the first element unless given."""
+    """The start of the first window: ms, text such as ``30s``, or a date; default: before the first element."""
     advance: Literal["wall"] | Callable[[], int] | None
-    """``wall``, or a clock in ms: time passes although nothing comes."""
+    """``wall``, or a clock in ms: time passes without elements."""
     end: End
-    """The course of time when the streams end."""
+    """How far time advances when the streams end."""
     merge: Literal["time", "arrival"] | None
     """How several streams are merged: by time, unless one of them is live."""
     state: str | Path | None
-    """The folder of a durable watch: another process goes on with it."""
+    """The folder of a durable watch, which another process can resume."""
     shards: int
-    """Over how many processes ``live`` spreads the queries where their answers allow it; 1 unless given."""
+    """The number of processes over which ``live`` distributes queries whose answers allow it; default 1."""
 
 
 @overload
@@ -73,7 +73,7 @@ def watch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpac
     Options (``Options``): ``semantics``, ``static``, ``engine``, ``lateness``, ``t0``, ``advance``, ``end``, ``merge``,
     ``shards``, ``state``, ``reading``, and for one's own data ``time_property``, ``time_in``, ``time_zone``, ``fold``,
     ``parts``, ``csv_mapping``, ``json_mapping``, ``base``, ``context``, ``charset``.
-    WatchError, QueryError, FormatError, SourceError and RefusedError say in a sentence what cannot be.
+    Raises WatchError, QueryError, FormatError, SourceError and RefusedError, with the reason as a sentence.
     """
     understood, feeds, state = _opened(query, streams, options)
     return _begin(understood, feeds, state, options)
@@ -86,7 +86,7 @@ def awatch(
 @overload
 def awatch(query: Query, *streams: Stream, **options: Unpack[Options]) -> AsyncWatch[Answer]: ...
 def awatch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpack[Options]) -> AsyncWatch[Any]:
-    """The same for ``async for``; streams may be asynchronous iterables, and the engine works beside the event loop."""
+    """``watch`` for ``async for``: streams may be asynchronous iterables, and the engine runs in a thread."""
     understood, feeds, state = _opened(query, streams, options)
     return _begin_asynchronous(understood, feeds, state, options)
 
@@ -94,7 +94,7 @@ def awatch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpa
 def _opened(
     query: Query | Mapping[str, Query], streams: Sequence[Stream], options: Options
 ) -> tuple[tuple[Understood, ...], list[StreamFeed], "WatchState | None"]:
-    """The queries understood, the sources opened, and what is kept of both."""
+    """The parsed queries, the opened sources, and the state of a durable watch."""
     if unknown := set(options) - set(Options.__annotations__):
         raise TypeError(
             f"watch has no option {', '.join(sorted(unknown))}: it has {', '.join(Options.__annotations__)}"
@@ -119,7 +119,7 @@ def _opened(
 
 
 def read_as(arguments: Mapping[str, Any], queries: Sequence[Understood], lateness: int | None) -> Reading:
-    """How sources are read: as the options say, with the queries' prefixes and lateness where no others are given."""
+    """Reading options from ``watch``'s, with the queries' prefixes and lateness as defaults."""
     reading = arguments.get("reading") or Reading()
     timing = {name: arguments[name] for name in OWN_DATA_NAMES if arguments.get(name) is not None}
     prefixes = {prefix: iri for query in queries for prefix, iri in query.prefixes.items()} | dict(reading.prefixes)
@@ -147,19 +147,19 @@ def _begin_asynchronous(
     begun = _watch(queries, feeds, state, options, arrivals, arrivals)
     if state is not None and any(isinstance(feed.items, AsyncIterable) for feed in feeds):
         begun.close()
-        raise WatchError("an asynchronous iterable cannot be durable: it cannot be read again where a process ended")
+        raise WatchError("an asynchronous iterable cannot be durable: another process could not resume it")
     pumps = [(arrivals.expect(), feed.items) for feed in feeds if isinstance(feed.items, AsyncIterable)]
     _read(arrivals, [feed for feed in feeds if not isinstance(feed.items, AsyncIterable)], state, options)
     return AsyncWatch(begun, arrivals, pumps)
 
 
 def is_durable(answers: Watch[Any]) -> "TypeGuard[DurableWatch]":
-    """Whether a watch keeps its state."""
+    """Whether a watch has a state."""
     return answers.durable
 
 
 def _arrivals(state: "WatchState | None", options: Options) -> MergedStreams:
-    """The items of sources; after how long without any a watch looks at what else there is to do."""
+    """The merged items of sources; the watch polls its other work at these intervals."""
     if state is not None:
         from streamgauge.watching import durable
 
@@ -211,7 +211,7 @@ def _watch(
 
 
 def _spread(queries: Sequence[Understood], options: Options) -> tuple[Mapping[str, int], str]:
-    """The engine's option for so many processes, and the sentence that says how queries are spread; WatchError."""
+    """The engine's option for the number of processes, and a sentence on the distribution; WatchError."""
     shards, name = options.get("shards", 1), options.get("engine", "live")
     if shards == 1:
         return {}, ""
@@ -222,7 +222,7 @@ def _spread(queries: Sequence[Understood], options: Options) -> tuple[Mapping[st
 
 
 def _failed(arrivals: MergedStreams | None) -> Callable[[str], None]:
-    """A function that hears why an engine ended by itself; without arrivals no engine is a program of its own."""
+    """A callback with the reason why an engine's process ended; engines in this process need none."""
 
     def failed(why: str) -> None:
         if arrivals is not None:
@@ -252,19 +252,19 @@ def _wall(options: Options) -> Callable[[], int] | None:
 
 
 def _by_arrival(feeds: Sequence[StreamFeed], options: Options) -> bool:
-    """Whether several streams are merged as their elements come."""
+    """Whether several streams are merged by arrival."""
     merge = options.get("merge")
     return merge == "arrival" or (merge is None and len(feeds) > 1 and any(feed.live for feed in feeds))
 
 
 def _own_pace(options: Options) -> bool:
-    """Whether answers may come while no element does: time passes, or the engine is a program of its own."""
+    """Whether answers may come between elements: time passes, or the engine is another process."""
     own_process = hasattr(load(options.get("engine", "live")), "command")
     return own_process or options.get("advance") is not None or options.get("shards", 1) != 1
 
 
 def _read(arrivals: MergedStreams, feeds: Sequence[StreamFeed], state: "WatchState | None", options: Options) -> None:
-    """A thread for each source, or one for all that are merged by time."""
+    """Read each source in a thread, or all in one if they are merged by time."""
     if state is not None:
         from streamgauge.watching import durable
 

@@ -1,8 +1,8 @@
-"""Watches that outlive their process: items, positions and answers become durable together, then answers are given.
+"""Watches that outlive their process: items, positions and answers become durable in one transaction.
 
-An answer is given once it is durable, with a number; it is settled when the next one is asked for. A process that goes
-on takes in what windows may still need, gives the answers that were not settled again, under the same numbers, and
-goes on where the sources were.
+An answer is returned once it is durable, with a number; it is settled when the next one is requested. A process that
+resumes replays what windows may still need, returns unsettled answers again with the same numbers, and continues at
+the positions of the sources.
 """
 
 from collections import deque
@@ -36,26 +36,26 @@ from streamgauge.watching.inputs import StreamFeed, Understood, WatchError
 from streamgauge.watching.watches import LOOKED_AT, Passing, Watch
 
 BEAT_S: Final = 0.02
-"""How long answers, and sources that wait for acknowledgements, may wait for others with which they become durable."""
+"""Maximum delay (s) of a transaction while answers, or senders that want acknowledgements, wait for it."""
 
 TOGETHER_S: Final = 0.002
-"""How long an item may wait for others with which it is taken."""
+"""How long (s) an item waits for others to be processed with it."""
 
 QUIET_S: Final = 0.2
-"""How long what came may wait where nobody waits for it."""
+"""Maximum delay (s) of a transaction of items for which nobody waits."""
 
 LARGEST: Final = 4096
-"""Items that become durable together, at most."""
+"""Maximum number of items in a transaction."""
 
 IDLE_S: Final = 1.0
-"""How long it may wait that time passed."""
+"""Maximum delay (s) of a transaction with no items, as time has passed."""
 
 WHOLE: Final = ""
-"""The name under which the answers of all queries of a watch are numbered."""
+"""The name of the common numbering of all queries' answers."""
 
 
 class WatchState:
-    """The folder of a watch: what a process before it knew of queries and sources."""
+    """The folder of a watch: an earlier process's state of queries and sources."""
 
     def __init__(self, folder: Path, queries: Sequence[Understood], engine: str, shards: int) -> None:
         if shards != 1:
@@ -75,41 +75,39 @@ class WatchState:
         self.counts: dict[str, int] = self.session.records("counts").get(WHOLE, {})
 
     def after(self, source: str) -> Position | None:
-        """The position of a source; ``None`` where it begins anew."""
+        """The position of a source; ``None`` if it starts anew."""
         position: Position | None = self.sources.get(source, {}).get("position")
         return position
 
     @property
     def settled(self) -> int | None:
-        """All reports before that (ms) were given; ``None`` where none was."""
+        """The time (ms) before which all reports were made; ``None`` if there is none."""
         late = max(query.semantics.lateness or 0 for query in self._queries)
         last, advanced = self.counts.get("last"), self.counts.get("told")
         times = (None if last is None else last - late, advanced)
         return max((time for time in times if time is not None), default=None)
 
     def restored(self, query: Understood) -> Understood:
-        """A query whose first window is where it was."""
+        """A query with the first window of the earlier process."""
         begun = self.begun.get(query.name or WHOLE)
         if begun is None:
             return query
         return replace(query, semantics=restored(query.semantics, begun["t0"], begun["since"]))
 
     def _refuse_others(self, folder: Path, queries: Sequence[Understood]) -> None:
-        """WatchError where the folder is of other queries."""
+        """WatchError if the folder belongs to other queries."""
         current = {query.name or WHOLE: identity(query) for query in queries}
         kept = self.session.records("query")
         if not kept:
             asked = Change({("query", name): text for name, text in current.items()})
             self.session.write(asked, ItemColumns.of(()), {})
         elif kept != current:
-            raise WatchError(
-                f"{folder} is the state of another query: name another folder, or ask what was asked there"
-            )
+            raise WatchError(f"{folder} is the state of another query: name another folder, or use the same query")
 
 
 @contextmanager
 def closed_unless_done(state: WatchState, leave: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Close the state when what is done with it fails."""
+    """Close the state if the block fails."""
     try:
         yield
     except BaseException:
@@ -119,9 +117,10 @@ def closed_unless_done(state: WatchState, leave: Callable[[], None] = lambda: No
 
 
 def identity(query: Understood) -> list[Any]:
-    """A query as it is told from others: its form, its windows, its semantics and a digest of its static data.
+    """What identifies a query: form, windows, semantics, and a digest of its static data.
 
-    Only fields of the semantics that are not the default are in it, so that a version with one more reads the state.
+    Only fields of the semantics that differ from the default count, so that later versions with more fields can read
+    it.
     """
     parsed = query.query
     facts = "\n".join(sorted(map(" ".join, parsed.static)))
@@ -142,21 +141,20 @@ class DurableAnswer(NamedTuple):
     answer: Answer
 
     def line(self) -> bytes:
-        """As it is kept."""
+        """The answer as a line of the log."""
         return self.name.encode() + b"\n" + encode_answer(self.answer)
 
     @classmethod
     def read(cls, kept: NumberedLine) -> "DurableAnswer":
-        """One that was kept."""
+        """Parse a line of the log."""
         name, _, line = kept.line.partition(b"\n")
         return cls(kept.number, name.decode(), decode_answer(line))
 
 
 class DurableWatch(Watch[Any]):
-    """A watch whose ``state`` is kept; ``number`` is that of the answer given last, ``gaps`` are what may be missing.
+    """A watch with a ``state``; ``number`` is that of the last returned answer, ``gaps`` what may be missing.
 
-    ``numbers`` are those of the answers that were given together.
-    ``note`` hears gaps.
+    ``numbers`` are those of the answers that ``gather`` returned together; ``note`` receives gaps.
     """
 
     durable = True
@@ -195,9 +193,9 @@ class DurableWatch(Watch[Any]):
         self._shut = False
 
     def marks(self, mark: Callable[[], Any]) -> Any:
-        """Keep where a sink is, as ``mark`` gives it, with the number up to which answers are settled.
+        """Store a sink's position, from ``mark``, with the number up to which answers are settled.
 
-        The mark of those that a process before settled, or of the sink's beginning; ``None`` when there was none.
+        Returns the position at the last settled answer, or at the start; ``None`` in a new state.
         """
         self._mark, kept = mark, self._session.records("settled").get(WHOLE)
         if kept is None:
@@ -207,7 +205,7 @@ class DurableWatch(Watch[Any]):
         return kept["mark"]
 
     def __next__(self) -> Any:
-        """The next answer, waited for; the one before is settled."""
+        """Wait for the next answer; the previous one is settled."""
         self.settle()
         try:
             answer = super().__next__()
@@ -217,18 +215,18 @@ class DurableWatch(Watch[Any]):
         return self._handed([answer])[0]
 
     def gather(self, limit: int | None = None) -> list[Any]:
-        """Every answer that is there, at least one; those before are settled."""
+        """All available answers, at least one; the previous ones are settled."""
         self.settle()
         return self._handed(super().gather(limit))
 
     def settle(self) -> None:
-        """The answers that were given arrived: they need not be given again."""
+        """Note that the returned answers arrived and need not be returned again."""
         if self.number > self._settled:
             self._settled = self.number
             self._settling = self._settled_now()
 
     def line(self, number: int, answer: Answer, encoded: bytes) -> bytes:
-        """The line of JSON of an answer that was given, with its number and the gaps that touch it."""
+        """An answer as a JSON line, with its number and the gaps that concern it."""
         return b'{"number":%d,' % number + stated(self._gaps, encoded.rstrip(b"\n"), answer, number)[1:] + b"\n"
 
     def _settled_now(self) -> Change:
@@ -236,9 +234,9 @@ class DurableWatch(Watch[Any]):
         return Change({("settled", WHOLE): record}, settled={WHOLE: self._settled})
 
     def close(self) -> None:
-        """Stop: what came and what was emitted is durable, and answers that were not settled are given again.
+        """Stop; items and answers so far are made durable, and unsettled answers are returned again later.
 
-        Where an item was interrupted (Ctrl-C, SIGTERM), all since the last transaction is left out: it comes again.
+        If an item was interrupted (Ctrl-C, SIGTERM), all items since the last transaction are dropped: they come again.
         """
         if self._shut:
             return
@@ -257,7 +255,7 @@ class DurableWatch(Watch[Any]):
         return [(answer.name, answer.answer) if self._named else answer.answer for answer in answers]
 
     def _restore(self) -> None:
-        """Take in what windows may need; its answers were numbered before."""
+        """Replay what windows may need; the answers to it have numbers already."""
         counts = self._state.counts
         self._last_number: int = counts.get("number", 0)
         self._settled = self._session.records("settled").get(WHOLE, {}).get("number", 0)
@@ -266,18 +264,18 @@ class DurableWatch(Watch[Any]):
             self._emitted.clear()
         self._late_before = counts.get("late", 0) - self._asking.late
         self.elements, self.uncounted = counts.get("elements", 0), counts.get("uncounted", 0)
-        self._last, self._told = counts.get("last"), counts.get("told")
+        self._last, self._latest_advance = counts.get("last"), counts.get("told")
         self._ready.extend(map(DurableAnswer.read, self._session.answers(WHOLE)))
         for query in self.asked:
             self._session.follow(query.name or WHOLE, query.query, query.semantics)
 
     @property
     def late(self) -> int:
-        """How many elements have come too late to count."""
+        """The number of elements dropped as late."""
         return super().late + self._late_before
 
     def _take(self) -> bool:
-        """Process the items that wait, at most as many as take a beat."""
+        """Process the waiting items, at most as many as take ``BEAT_S``."""
         limit = min(self._together, LARGEST - len(self._came))
         arrived, more = list[Placed](), False
         try:
@@ -287,7 +285,7 @@ class DurableWatch(Watch[Any]):
                     arrived.append(placed)
                 if placed is None or len(arrived) >= limit:
                     break
-        except Exception:  # of a source: what came before counts, while it comes again after an interrupt
+        except Exception:  # a source failed: its items so far count; after an interrupt they would come again
             self._process(arrived)
             raise
         begun = monotonic()
@@ -297,7 +295,7 @@ class DurableWatch(Watch[Any]):
         return more
 
     def _process(self, arrived: Sequence[Placed], *, quiet: bool = False) -> None:
-        """Items have come; ``quiet`` where no more wait, so that time may pass."""
+        """Process items; ``quiet`` if no more are waiting, so that time may pass."""
         self._halfway = True
         items = list[Input]()
         for placed in arrived:
@@ -318,13 +316,13 @@ class DurableWatch(Watch[Any]):
 
     @property
     def _patience(self) -> float:
-        """How long (s) what came may wait."""
+        """How long (s) items may wait to become durable."""
         if self._emitted or self._settling or (self._hurried and self._places):
             return BEAT_S
         return QUIET_S if self._places else IDLE_S
 
     def _enter_all(self, items: Sequence[Input]) -> None:
-        """Take in items, and note them to be kept: many are put in columns, once for the engine and for the disk."""
+        """Process items and add them to the segment; many become columns once, for both engine and disk."""
         if len(items) < FEW:
             for item in items:
                 self._enter(item)
@@ -367,7 +365,7 @@ class DurableWatch(Watch[Any]):
         self._halfway = False
 
     def _tell_gap(self, source: int, time: int) -> None:
-        """Note what may be missing before the first item of a source that another process read."""
+        """Note what may be missing before the first item of a source that an earlier process read."""
         if source not in self._unseen:
             return
         self._unseen.discard(source)
@@ -381,7 +379,7 @@ class DurableWatch(Watch[Any]):
             self._note(str(gap))
 
     def _commit(self) -> None:
-        """Make items, positions and answers durable together; then give the answers."""
+        """Make items, positions and answers durable together, then return the answers."""
         answers = [
             DurableAnswer(number, name, answer)
             for number, (name, answer) in enumerate(self._emitted, self._last_number + 1)
@@ -400,13 +398,14 @@ class DurableWatch(Watch[Any]):
         self._ready.extend(answers)
         for at, (place, _) in self._places.items():
             if (source := self._feeds[at].resumable) is not None:
+                # Only now: a sender may drop what it knows to be settled.
                 source.settle(place)
         self._places = {}
 
     def _records(self, number: int) -> dict[Record, Any]:
-        """How far the watch and its sources have come."""
+        """The positions of the watch and its sources."""
         counts = {"number": number, "elements": self.elements, "late": self.late}
-        times = {"uncounted": self.uncounted, "last": self._last, "told": self._told}
+        times = {"uncounted": self.uncounted, "last": self._last, "told": self._latest_advance}
         records: dict[Record, Any] = {("counts", WHOLE): {**counts, **times}}
         if self._gap_record is not None:
             records["gap", WHOLE] = self._gap_record
@@ -422,7 +421,7 @@ class DurableWatch(Watch[Any]):
 
 
 def placed_items(feeds: Sequence[StreamFeed]) -> list[Iterator[Placed]]:
-    """The items of each source, each with the place behind it."""
+    """The items of each source with the position after each."""
     return [_placed(at, feed) for at, feed in enumerate(feeds)]
 
 

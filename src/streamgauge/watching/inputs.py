@@ -37,7 +37,7 @@ from streamgauge.sources.named import (
 from streamgauge.workloads.parameters import duration, instant
 
 Query: TypeAlias = str | Path | ContinuousQuery
-"""A query's text, the path of a file that has it, or the query itself."""
+"""A query's text, its file's path, or a query object."""
 
 Static: TypeAlias = str | Path | Iterable[Triple] | None
 """Background data: an RDF file, or triples."""
@@ -49,9 +49,9 @@ class WatchError(MistakeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Under which terms queries are asked: engine by name, a semantics or a profile's name (``None``: the dialect's).
+    """Options of queries: the engine's name, a semantics or a profile's name (``None``: the dialect's).
 
-    ``lateness`` (ms or text as ``2s``) and ``t0`` (ms, text or a date) replace the semantics' own.
+    ``lateness`` (ms or text such as ``2s``) and ``t0`` (ms, text or a date) override the semantics' own.
     """
 
     engine: str = "live"
@@ -63,7 +63,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """A query by its name (``None`` when it is the only one), with its semantics and the prefixes that it declares."""
+    """A parsed query with its name (``None`` if it is the only one), semantics and declared prefixes."""
 
     name: str | None
     query: ContinuousQuery
@@ -72,7 +72,7 @@ class Understood:
 
 
 def understand(queries: Query | Mapping[str, Query], terms: Terms) -> tuple[Understood, ...]:
-    """Every query read, its static data beside it; WatchError, QueryError or FormatError say what is wrong."""
+    """Parse queries and attach their static data; WatchError, QueryError or FormatError."""
     static = _static(terms.static)
     engine = load(terms.engine)
     if not isinstance(queries, Mapping):
@@ -94,7 +94,7 @@ def _understand(
 
 
 def _read(query: Query) -> tuple[ContinuousQuery, str, str]:
-    """The query, its dialect and its text, as far as it has one."""
+    """The query, its dialect, and its text, empty for a query object."""
     if isinstance(query, ContinuousQuery):
         return query, "rspql", ""
     text = query if isinstance(query, str) and "{" in query else _text(Path(query))
@@ -133,7 +133,7 @@ def _semantics(terms: Terms, dialect: str, engine: Engine) -> Semantics:
 
 
 def first_window(t0: int | str | None) -> int | None:
-    """Where the first window starts, ms, of ms, a duration or a date (2026-03-01T08:00:00Z); WatchError."""
+    """The start of the first window (ms) from ms, a duration or a date (2026-03-01T08:00:00Z); WatchError."""
     try:
         return None if t0 is None else instant(t0)
     except ValueError as error:
@@ -159,14 +159,14 @@ Stream: TypeAlias = Given | Mapping[str, Given]
 
 
 After: TypeAlias = Callable[[str], Position | None]
-"""The position of a source by its key; ``None`` where it begins."""
+"""The position of a source by its key; ``None`` if it starts anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamFeed:
-    """One source opened: what comes on it, and whether it is live (its end and its silence are unknown).
+    """An opened source; ``live`` if its end and its pauses are unknown.
 
-    ``key`` names it among the others of a watch. ``waits``: it sends little before that is settled.
+    ``key`` identifies it within a watch. ``waits``: it sends only a few items before they are settled.
     """
 
     items: Iterable[Input] | AsyncIterable[Input]
@@ -177,11 +177,11 @@ class StreamFeed:
 
     @property
     def resumable(self) -> Resumable | None:
-        """The source where another process can go on with it."""
+        """The source, if another process can resume it."""
         return self.source if isinstance(self.source, Resumable) else None
 
     def close(self) -> None:
-        """End it, from any thread."""
+        """Close the source, from any thread."""
         if self.source is not None:
             self.source.close()
 
@@ -189,9 +189,9 @@ class StreamFeed:
 def open_feeds(
     streams: Sequence[Stream], named: Sequence[str], reading: Reading, after: After | None = None
 ) -> list[StreamFeed]:
-    """Every source opened; elements that say no stream are of the only one that the queries read (``named``).
+    """Open every source; elements without a stream belong to the queries' only one (``named``).
 
-    ``after`` gives the positions to go on from, by the keys of sources: these acknowledge only what is settled.
+    With ``after``, sources resume at its positions by key, and acknowledge only what is settled.
     """
     pairs = given_pairs(streams)
     if not pairs:
@@ -206,7 +206,7 @@ def open_feeds(
 
 
 def given_pairs(streams: Sequence[Stream]) -> list[tuple[str | None, Given]]:
-    """Every source with the IRI of its stream, ``None`` where none is said."""
+    """Every source with the IRI of its stream, ``None`` if undeclared."""
     return [pair for stream in streams for pair in _pairs(stream)]
 
 
@@ -239,14 +239,14 @@ async def _awaited(source: AsyncIterable[Item], making: "_Making") -> Any:
 
 
 class _Making:
-    """The items of an iterable as elements of a stream, numbered in the order in which it comes."""
+    """Converts the items of an iterable to elements of a stream, numbered in their order."""
 
     def __init__(self, reading: Reading) -> None:
         self._stream, self._among, self._next = reading.stream, reading.among, 0
         self._reader = NTriplesReader()
 
     def __call__(self, item: Item) -> Input:
-        """The element; WatchError says what was expected."""
+        """The element of an item; WatchError if it is none."""
         if isinstance(item, StreamElement):
             try:
                 return checked(item)

@@ -20,7 +20,7 @@ from streamgauge.servers.queries.sessions import EngineSession
 from streamgauge.watching.arrivals import MergedStreams, Place
 from streamgauge.watching.inputs import StreamFeed, Understood
 
-Said = TypeVar("Said")
+Emitted = TypeVar("Emitted")
 
 End: TypeAlias = Literal["windows", "stream"] | int
 """How far time advances after the streams' end: until all non-empty windows have closed, not at all, or to ms."""
@@ -43,7 +43,7 @@ LOOKED_AT: Final = 1000
 """Elements whose predicates are collected, for a hint when a query never has rows."""
 
 
-class Watch(Generic[Said]):
+class Watch(Generic[Emitted]):
     """Answers as they come, to iterate over once; to be closed, or used with ``with``, when left before the end.
 
     ``asked`` are the queries with their semantics; ``elements`` counts what has come, ``late`` what came too late to
@@ -58,7 +58,7 @@ class Watch(Generic[Said]):
         self,
         queries: Sequence[Understood],
         asking: EngineSession,
-        ready: deque[Said],
+        ready: deque[Emitted],
         items: Iterable[Input | None],
         passing: Passing,
         feeds: Sequence[StreamFeed],
@@ -69,7 +69,7 @@ class Watch(Generic[Said]):
         self.asked, self._asking, self._ready, self._items = queries, asking, ready, iter(items)
         self._passing, self._feeds, self._leave = passing, feeds, leave
         self._last: int | None = None
-        self._told: int | None = None
+        self._latest_advance: int | None = None
         self._over = False
         self._first: float = inf  # the least t0 (ms), infinite before it is known
         self.elements = self.answers = self.uncounted = 0
@@ -83,7 +83,7 @@ class Watch(Generic[Said]):
     @property
     def horizon(self) -> int | None:
         """The current time (ms) by elements, advances and ``end``; ``None`` before the first."""
-        return max((time for time in (self._last, self._told) if time is not None), default=None)
+        return max((time for time in (self._last, self._latest_advance) if time is not None), default=None)
 
     @property
     def awaited(self) -> str:
@@ -91,6 +91,7 @@ class Watch(Generic[Said]):
         horizon = self.horizon
         if horizon is None or self.answers:
             return ""
+        # The engine has begun no query before the first element, hence not strict.
         begun = zip(self.asked, self._asking.begun, strict=False)
         return next((awaited(one.query.windows, *begun_query, horizon) for one, begun_query in begun), "")
 
@@ -99,11 +100,11 @@ class Watch(Generic[Said]):
         """Why sources skipped invalid input (``bad=skip``): sentences for the first ten of each source."""
         return tuple(reason for feed in self._feeds if feed.source is not None for reason in feed.source.reasons)
 
-    def __iter__(self) -> Iterator[Said]:
+    def __iter__(self) -> Iterator[Emitted]:
         return self
 
     @plain_mistakes
-    def __next__(self) -> Said:
+    def __next__(self) -> Emitted:
         """The next answer, waited for."""
         while not self._ready:
             if self._over:
@@ -113,7 +114,7 @@ class Watch(Generic[Said]):
         return self._ready.popleft()
 
     @plain_mistakes
-    def gather(self, limit: int | None = None) -> list[Said]:
+    def gather(self, limit: int | None = None) -> list[Emitted]:
         """All available answers, at least one and at most ``limit``; empty at the end."""
         while not self._ready and not self._over:
             self._step()
@@ -137,7 +138,7 @@ class Watch(Generic[Said]):
             with suppress(ValueError, RuntimeError):
                 self._finish()
 
-    def __enter__(self) -> "Watch[Said]":
+    def __enter__(self) -> "Watch[Emitted]":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -201,7 +202,7 @@ class Watch(Generic[Said]):
             self._advance(self._last)
 
     def _advance(self, time: int) -> None:
-        self._told = time if self._told is None else max(self._told, time)
+        self._latest_advance = time if self._latest_advance is None else max(self._latest_advance, time)
         self._asking.advance(time)
 
     def _finish(self) -> None:
@@ -211,11 +212,11 @@ class Watch(Generic[Said]):
             self._asking.close()
 
 
-class AsyncWatch(Generic[Said]):
+class AsyncWatch(Generic[Emitted]):
     """An asynchronous iterator of answers; close it, or use it in ``async with``, if it may be left before the end."""
 
     def __init__(
-        self, watch: Watch[Said], arrivals: MergedStreams, pumps: Sequence[tuple[Place, AsyncIterable[Input]]]
+        self, watch: Watch[Emitted], arrivals: MergedStreams, pumps: Sequence[tuple[Place, AsyncIterable[Input]]]
     ) -> None:
         self._watch, self._arrivals, self._pumps = watch, arrivals, pumps
         self._tasks: list[asyncio.Task[None]] = []
@@ -232,10 +233,10 @@ class AsyncWatch(Generic[Said]):
         """The number of elements read."""
         return self._watch.elements
 
-    def __aiter__(self) -> "AsyncWatch[Said]":
+    def __aiter__(self) -> "AsyncWatch[Emitted]":
         return self
 
-    async def __anext__(self) -> Said:
+    async def __anext__(self) -> Emitted:
         """The next answer; cancelling the wait ends the watch."""
         with plain_mistakes:
             return await anext(self._answers)
@@ -245,7 +246,7 @@ class AsyncWatch(Generic[Said]):
         await self._answers.aclose()
         await self._shut()
 
-    async def __aenter__(self) -> "AsyncWatch[Said]":
+    async def __aenter__(self) -> "AsyncWatch[Emitted]":
         return self
 
     async def __aexit__(
@@ -253,7 +254,7 @@ class AsyncWatch(Generic[Said]):
     ) -> None:
         await self.aclose()
 
-    async def _run(self) -> AsyncGenerator[Said, None]:
+    async def _run(self) -> AsyncGenerator[Emitted, None]:
         self._tasks = [asyncio.create_task(self._pump(place, items)) for place, items in self._pumps]
         try:
             while answers := await asyncio.to_thread(self._gather):
@@ -269,7 +270,7 @@ class AsyncWatch(Generic[Said]):
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._close)
 
-    def _gather(self) -> list[Said]:
+    def _gather(self) -> list[Emitted]:
         with self._working:
             return self._watch.gather()
 

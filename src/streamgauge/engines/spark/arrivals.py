@@ -149,6 +149,7 @@ def _counted(
 ) -> FileArrivals:
     """The statistics of a chunk's rows that are of the query's streams."""
     names = pc.unique(rows.column("stream")).cast(pa.string()).to_pylist()
+    # Usually all rows are of the query's streams, so that nothing is copied.
     own = rows if streams.issuperset(names) else own_rows(rows, streams)
     stream = names[0] if len(names) == 1 else None
     if not len(own):

@@ -28,6 +28,7 @@ def connector() -> tuple[Path, ...]:
     home = os.environ.get(HOME)
     folder = Path(home) if home else prepared("spark-kafka-4.2.0")
     if not home and not folder.is_dir():
+        # Staged, so that an interrupted download is not taken for a complete folder.
         with stage(folder) as place:
             place.mkdir()
             resolve(LIBRARIES, place, alone=True)

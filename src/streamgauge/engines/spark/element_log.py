@@ -90,6 +90,7 @@ class Landing:
     def _land(self, number: int) -> int:
         if not self._waiting:
             return number
+        # Spark ignores names that begin with a dot, so it never sees an incomplete file.
         unfinished = self.folder / f".{number:09}"
         write(self._waiting, unfinished)
         with unfinished.open("rb") as file:

@@ -175,6 +175,7 @@ class Evaluation:
         places = pa.array(np.repeat(np.arange(len(copies)), copies))
         tables = self._apart(report.take(places), [column.take(places) for column in terms], len(wanted))
         if last:
+            # The table of the previous report compares it with nothing.
             next(tables)
         return tables
 

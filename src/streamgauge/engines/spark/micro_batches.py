@@ -131,6 +131,7 @@ class Batches:
         before = self._begun(self._log.before(batch))
         came = replace(self._taken(bring(before), before, batch), batch=batch)
         done = self._written(self._closed(2 * batch, before, came, self._upto(came)))
+        # After the answers: a crash in between repeats the batch, whose answers replace the first ones.
         self._log.commit(done.after)
         self._panes.delete(before, done.after)
         if done.instants:
@@ -245,6 +246,7 @@ class Batches:
             content = self._content(replace(came, last=before), group)
             answers = tuple(self._evaluation.answers_of(content, group, before))
             rows = sum(len(one.rows) for one in answers)
+            # It falls slowly: an estimate too low fills the driver's memory, one too high only costs more jobs.
             self._ratio = max(self._ratio / 4, rows / max(1.0, sum(size for _, size in taken)))
             before = group[-1]
             yield [one for one in answers if came.since is None or one.due.instant >= came.since]
@@ -377,6 +379,7 @@ class MicroBatches:
         if self._waiting:
             unfinished, file = self._landing / f".{self._files:06}", self._landing / f"{self._files:06}.parquet"
             write(self._waiting, unfinished)
+            # Spark ignores names that begin with a dot, so it never sees an incomplete file.
             unfinished.rename(file)
             self._plans = INTERPRETED if self._rows <= FEW_ROWS else COMPILED
             self._waiting, self._rows, self._files = [], 0, self._files + 1

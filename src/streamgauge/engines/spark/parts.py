@@ -51,6 +51,7 @@ class PartFiles:
         if len(passed) > taken:
             late = next((part for part in reversed(passed) if part.file in named), passed[-1])
             raise _out_of_order(late, f"{first - 1}, which has been answered")
+        # Files without rows are not parts.
         count = sum(self._known[file] is not None for file in named)
         return parts[len(passed) :][:count]
 

@@ -282,6 +282,7 @@ def run(spark: SparkSession, job: Job, tell: Callable[[BatchDone], None]) -> Sta
     batches = Batches(own, job.query, job.semantics, job.checkpoint, sink, rehearsals, job.moves, remote, tell)
     thread = landing and landing.start()
     if thread and job.drain:
+        # A draining query reads the files that are there when it starts, so the log must be complete before.
         _wait(thread, landing)
     try:
         _answered(partial(_started, own, job, folder, batches), batches, landing)

@@ -208,6 +208,7 @@ def _checkpoints(running: StreamingQuery) -> Iterator[Checkpointed]:
     """Every finished batch while the query runs; StreamingQueryException if it fails."""
     known = -1
     while True:
+        # Checked before the progress is read, so that the last batch is not missed.
         ended = not running.isActive
         for progress in running.recentProgress:
             if progress.batchId > known:

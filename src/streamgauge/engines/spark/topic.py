@@ -169,6 +169,7 @@ def _rows(partition: int, chunk: Sequence[Logged]) -> pa.RecordBatch:
 
 
 def _named(places: Mapping[int, int]) -> dict[str, int]:
+    # Spark stores offsets as JSON, whose keys are strings.
     return {str(number): offset for number, offset in places.items()}
 
 

@@ -275,6 +275,7 @@ def _step(
         def pair(triple: Column) -> Column:
             solutions.terms, solutions.numbers = dict(before.terms), dict(before.numbers)
             items = [item for name, part in _new(pattern, known).items() for item in solutions.bind(name, triple[part])]
+            # A struct needs a field, even if the pattern has no variable.
             return fn.struct(*kept, *items) if kept or items else fn.struct(fn.lit(True).alias("there"))
 
         return fn.transform(matches, pair)

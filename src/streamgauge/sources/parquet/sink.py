@@ -1,8 +1,8 @@
-"""The files of Parquet in the folder of a sink, and the journal of the answers that are in none yet.
+"""The Parquet files of a sink's folder, and the journal of answers that are not yet in one.
 
-Answers are lines of a journal, ``open-N.jsonl``, until ``part-N.parquet`` is written from them and appears whole, N
-being the number of its first answer in the folder. So readers of ``part-*.parquet`` see nothing unfinished, and a
-process that goes on after a kill knows how many answers are there and passes over those that it is given again.
+Answers are lines of a journal, ``open-N.jsonl``, from which ``part-N.parquet`` is written and renamed into place; N
+is the number of its first answer in the folder. So readers of ``part-*.parquet`` never see an incomplete file, and
+a process that continues after a kill knows how many answers are stored, and skips those that are sent again.
 """
 
 import fcntl
@@ -43,7 +43,7 @@ _END: Final = b"streamgauge.end"
 
 @dataclass(frozen=True, slots=True)
 class ParquetOptions:
-    """A file is written of every ``answers`` answers, and at the latest ``every`` ms after its first one came."""
+    """A file is written for every ``answers`` answers, and at most ``every`` ms after its first answer."""
 
     answers: int = 100_000
     every: int = 3_600_000
@@ -60,13 +60,13 @@ class ParquetSink:
         try:
             self._journal = AnswerJournal(Path(address.path))
         except (OSError, pa.ArrowException, TableError) as error:
-            raise SourceError(f"{address.text}: no answers can be kept there: {_why(error)}") from error
+            raise SourceError(f"{address.text}: answers cannot be stored there: {_why(error)}") from error
         self._begun = clock() if self._journal.count else None
         self._thread = Thread(target=self._watch, name="streamgauge-parquet", daemon=True)
         self._thread.start()
 
     def send(self, message: bytes, key: str | None = None) -> None:
-        """Keep an answer, a line of JSON; the key has its number where the line has none (``QUERY/NUMBER``)."""
+        """Store an answer, a line of JSON; its number is in the line or in the key (``QUERY/NUMBER``)."""
         with self._changed:
             if self._ending:
                 raise SourceError(f"{self._address.text}: the sink is closed")
@@ -89,22 +89,22 @@ class ParquetSink:
                 self._write()
 
     def settle(self) -> Delivery:
-        """All that was sent is on the disk."""
+        """Sync all answers to the disk."""
         with self._changed:
             self._journal.settle()
             return Delivery(self._sent, self._lost, self._why)
 
     def mark(self) -> int:
-        """How many answers the folder has."""
+        """The number of answers in the folder."""
         return self._journal.end
 
     def restore(self, mark: Any) -> None:
-        """Pass over answers that were kept since a mark when they are sent again."""
+        """Skip the answers that were stored since a mark when they are sent again."""
         if mark is not None:
             self._passed = max(0, self._journal.end - int(mark))
 
     def close(self, patience: float | None = None) -> Delivery:  # noqa: ARG002
-        """Write a file of the last answers. Nothing is waited for."""
+        """Write the remaining answers to a file, without waiting."""
         with self._changed:
             if not self._ending:
                 self._ending = True
@@ -114,7 +114,7 @@ class ParquetSink:
             return Delivery(self._sent, self._lost, self._why)
 
     def _watch(self) -> None:
-        """Write a file when its time has come, though no answer comes."""
+        """Write a file when its time is up, even if no answer arrives."""
         with self._changed:
             while not self._ending:
                 if self._begun is None:
@@ -125,23 +125,24 @@ class ParquetSink:
                     self._write()
 
     def _write(self) -> None:
-        """Write a file; where that fails the answers stay in the journal, and a later file has them."""
+        """Write a file; if that fails, the answers stay in the journal for a later file."""
         try:
             self._journal.write()
             self._begun = None
         except (OSError, pa.ArrowException) as error:
-            self._why = self._why or f"no file could be written, the answers wait in the folder: {_why(error)}"
+            self._why = self._why or f"a file could not be written, its answers stay in the journal: {_why(error)}"
             self._begun = self._clock()
 
 
 class AnswerJournal:
-    """The answers of a folder that are not in a file of Parquet yet; OSError, as from all methods that write."""
+    """The answers of a folder that are not yet in a Parquet file; methods that write raise OSError."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
+            # The kernel releases this lock when a process is killed, so that the next one can open the folder.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._begin(max(map(_end_of, folder.glob("part-*.parquet")), default=0) + 1)
         except BaseException:
@@ -150,11 +151,11 @@ class AnswerJournal:
 
     @property
     def end(self) -> int:
-        """How many answers the folder has in all."""
+        """The number of the last answer in the folder."""
         return self._first - 1 + self.count
 
     def append(self, message: bytes, key: str | None) -> None:
-        """Add an answer: a line of its checksum, its key and itself, with tabs between."""
+        """Append an answer as a line: checksum, key and answer, separated by tabs."""
         text = (key or "").encode() + b"\t" + message.rstrip(b"\n")
         data = b"%08x\t%s\n" % (crc32(text), text)
         before = self._file.tell()
@@ -162,16 +163,17 @@ class AnswerJournal:
             self._file.write(data)
         except OSError:
             with suppress(OSError):
+                # A line cut by a full disk would be joined with the next one.
                 os.ftruncate(self._file.fileno(), before)
             raise
         self.count += 1
 
     def settle(self) -> None:
-        """All that was added is on the disk."""
+        """Sync the journal to the disk."""
         os.fsync(self._file.fileno())
 
     def write(self) -> None:
-        """Make the answers a file of Parquet; nothing where there are none."""
+        """Turn the journal into a Parquet file, unless it is empty."""
         if not self.count:
             return
         self.settle()
@@ -184,17 +186,18 @@ class AnswerJournal:
         with scratch.open("rb+") as file:
             os.fsync(file.fileno())
         scratch.replace(part)
+        # The descriptor is the folder's: syncing it makes the renaming durable before the journal is deleted.
         os.fsync(self._lock)
         self._file.close()
         self._begin(self.end + 1)
 
     def close(self) -> None:
-        """Leave the folder to others."""
+        """Close the journal and unlock the folder."""
         self._file.close()
         os.close(self._lock)
 
     def _begin(self, first: int) -> None:
-        """The journal from an answer on; those before it are in files."""
+        """Open the journal from answer ``first`` on; earlier answers are in files."""
         self._first, path = first, self._folder / f"open-{first:012}.jsonl"
         for old in (*self._folder.glob("open-*.jsonl"), *self._folder.glob(".part-*.tmp")):
             if old != path:
@@ -203,25 +206,25 @@ class AnswerJournal:
         self._file.seek(0)
         lines = self._file.readlines()
         whole = [line for line in lines if line.endswith(b"\n")]
-        self._file.truncate(sum(map(len, whole)))  # one that was cut by a kill was not acknowledged
+        self._file.truncate(sum(map(len, whole)))  # an incomplete line was never acknowledged
         self._file.seek(0, os.SEEK_END)
         self.count = len(whole)
 
 
 def _end_of(file: Path) -> int:
-    """The number of the last answer of a file in its folder; OSError for a file of another program."""
+    """The number of a file's last answer in its folder; OSError for a file of another program."""
     with tables.opened(file) as part:
         metadata = part.metadata.metadata or {}
     if _END not in metadata:
-        raise OSError(f"{file.name} is not of this sink: name a folder of its own")
+        raise OSError(f"{file.name} is not a file of this sink: name another folder")
     return int(metadata[_END])
 
 
 def _kept(line: bytes) -> tuple[int | None, Answer]:
-    """The number of an answer and itself, of a line of the journal; OSError for one that has changed since."""
+    """An answer of the journal with its number; OSError if its line is damaged."""
     checksum, _, text = line.rstrip(b"\n").partition(b"\t")
     if checksum != b"%08x" % crc32(text):
-        raise OSError("a line of the answers that wait is damaged: move open-*.jsonl away, their answers are lost")
+        raise OSError("the journal has a damaged line: move open-*.jsonl away; its answers are lost")
     key, _, message = text.partition(b"\t")
     number = int(key.rpartition(b"/")[2]) if b"/" in key else _numbered(message).number
     return number, decode_answer(message)
@@ -235,7 +238,7 @@ _numbered: Final = msgspec.json.Decoder(_Numbered).decode
 
 
 def table_of(answers: Iterator[tuple[int | None, Answer]]) -> pa.Table:
-    """Answers with their numbers as a table, a row for each that came or went."""
+    """Numbered answers as a table with a row for each added or removed one."""
     rows: list[dict[str, Any]] = []
     variables: dict[str, None] = {}
     for number, answer in answers:
@@ -255,5 +258,5 @@ def _values(names: Sequence[str], row: Sequence[str | None]) -> dict[str, str | 
 
 def _why(error: Exception) -> str:
     if isinstance(error, BlockingIOError):
-        return "another sink writes there"
+        return "another sink is writing there"
     return obstacle(error) if isinstance(error, OSError) and error.strerror else str(error)
